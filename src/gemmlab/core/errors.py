@@ -1,0 +1,44 @@
+"""Every exception gemmlab raises on purpose, each with the exit code the command line gives it.
+
+Exit codes: 0 fine, 1 wrong result or regression, 2 usage, 3 no such device.
+"""
+
+from __future__ import annotations
+
+
+class GemmlabError(Exception):
+    """Base of all errors raised on purpose; `exit_code` is what the command line ends with."""
+
+    exit_code = 2
+
+
+class UsageError(GemmlabError, ValueError):
+    """A request that cannot be served as written: unknown kernel, malformed size, bad option."""
+
+
+class ArgumentTypeError(UsageError, TypeError):
+    """An operand of the wrong kind or dtype. Also a `TypeError`, as NumPy users expect."""
+
+
+class WrongResultError(GemmlabError):
+    """A kernel computed something outside its bound, or a measured regression was confirmed."""
+
+    exit_code = 1
+
+
+class DeviceError(GemmlabError):
+    """The device asked for does not exist here, or lacks what the kernel needs."""
+
+    exit_code = 3
+
+
+class CompileError(GemmlabError):
+    """A kernel did not compile; the message names the kernel and its configuration."""
+
+
+class PeerError(GemmlabError):
+    """A library to compare with could not be loaded or died; the message names it."""
+
+
+class RecordError(GemmlabError):
+    """A record file that is unreadable, malformed or of a schema this version does not know."""

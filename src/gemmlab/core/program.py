@@ -1,0 +1,60 @@
+"""The neutral values every layer speaks: what to build, what was built, what to run.
+
+Kernels make `Program`s and `Launch`es without knowing a device; devices load `Artifact`s and run
+`Launch`es without knowing kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Config = Mapping[str, int]
+"""A kernel configuration: upper-case compile-time parameter name -> value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Source that is yet to be compiled.
+
+    `fingerprint` covers everything that `emit` depends on (source files, configuration, compiler
+    version), so that a cached artifact is found without calling `emit`.
+    """
+
+    kernel: str
+    language: str
+    """`"llvm"` (textual LLVM IR) or `"cuda"` (CUDA C++)."""
+    target: str
+    """What the code is for: `"x86_64:16:sapphirerapids"`, `"sm_90a"`."""
+    entry: str
+    """Symbol (LLVM) or name expression (CUDA) that a launch calls."""
+    fingerprint: str
+    emit: Callable[[], str] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Compiled code, ready for a device to load."""
+
+    kernel: str
+    kind: str
+    """`"object"` (relocatable object code) or `"cubin"`."""
+    target: str
+    entry: str
+    code: bytes = field(repr=False)
+    digest: str
+    """SHA-256 of `code` in hexadecimal; what records keep to name the exact code that ran."""
+    compiler: str
+    resources: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One call of a loaded artifact. On a CPU the grid is (1, 1, 1) and `threads[0]` workers run."""
+
+    args: tuple[Any, ...]
+    """NumPy scalars (exact C types) and device buffers, in the order of the entry's signature."""
+    grid: tuple[int, int, int] = (1, 1, 1)
+    threads: tuple[int, int, int] = (1, 1, 1)
+    smem_bytes: int = 0

@@ -1,0 +1,41 @@
+"""Kernels by file: whatever lies in a kernel folder is in the catalog, nothing is registered."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from gemmlab.core.errors import UsageError
+from gemmlab.kernels.kernel import Kernel
+
+_HERE = Path(__file__).parent
+
+
+@cache
+def all_kernels() -> tuple[Kernel, ...]:
+    """Every kernel shipped, in ladder order (operation, device, step, id)."""
+    found = []
+    for path in sorted(_HERE.glob("*_cpu/*.py")):
+        if path.stem != "__init__":
+            found.append(import_module(f"{__package__}.{path.parent.name}.{path.stem}").KERNEL)
+    last = max((kernel.step for kernel in found if kernel.step is not None), default=0) + 1
+    return tuple(sorted(found, key=lambda k: (k.op, k.device, last if k.step is None else k.step, k.id)))
+
+
+def ladder(op: str, device: str) -> tuple[Kernel, ...]:
+    """The rungs for an operation on a family of devices, in order."""
+    return tuple(k for k in all_kernels() if (k.op, k.device) == (op, device) and k.step is not None)
+
+
+def find_kernel(kernel_id: str) -> Kernel:
+    """The kernel of that id; `UsageError` with the nearest names otherwise."""
+    for kernel in all_kernels():
+        if kernel.id == kernel_id:
+            return kernel
+    from difflib import get_close_matches
+
+    names = [kernel.id for kernel in all_kernels()]
+    near = get_close_matches(kernel_id, names, n=3)
+    hint = f"did you mean {', '.join(near)}?" if near else f"kernels: {', '.join(names)}"
+    raise UsageError(f"no kernel named {kernel_id!r}; {hint}")

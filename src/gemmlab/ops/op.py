@@ -1,0 +1,85 @@
+"""What an operation is: signature, float64 reference, error bound, work, and the shapes to test.
+
+Nothing above this layer asks which operation it handles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Float32Array = npt.NDArray[np.float32]
+Float64Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One array argument, laid out in a flat float32 buffer.
+
+    Element (row, column) of an operand of shape `(rows, cols)` lies at `row * ld + column`; words in
+    `cols .. ld` of each row belong to nobody and must survive. A vector has `rows == 1`.
+    """
+
+    name: str
+    rows: int
+    cols: int
+    ld: int
+    role: str
+    """`"in"`, `"out"` or `"inout"`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Reference values and elementwise tolerances for one output, both float64, of its shape."""
+
+    values: Float64Array
+    bound: Float64Array
+
+
+class Problem(Protocol):
+    """A frozen, hashable description of one instance of an operation."""
+
+    @property
+    def label(self) -> str:
+        """How tables and records name it, `512x512x512` or `4194304`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields, as JSON values."""
+
+
+class Op(Protocol):
+    """One operation. Implementations live one a file in this folder."""
+
+    @property
+    def name(self) -> str: ...
+
+    def parse_sizes(self, text: str) -> list[Any]:
+        """Problems from the command line's size grammar; `UsageError` names the bad part."""
+
+    def problem_from_json(self, data: Mapping[str, Any]) -> Any:
+        """Inverse of `Problem.to_json`."""
+
+    def flops(self, problem: Any) -> int:
+        """Floating-point operations (GEMM: 2MNK)."""
+
+    def bytes_moved(self, problem: Any) -> int:
+        """Compulsory traffic in bytes, reads and writes."""
+
+    def operands(self, problem: Any) -> Sequence[Operand]:
+        """Array arguments in signature order."""
+
+    def scalars(self, problem: Any) -> Mapping[str, Any]:
+        """Every scalar argument by name, as a NumPy scalar of its exact C type."""
+
+    def fill(self, problem: Any, rng: np.random.Generator) -> dict[str, Float32Array]:
+        """Random contents by operand name, each of shape (rows, cols); outputs that are not read: NaN."""
+
+    def reference(self, problem: Any, inputs: Mapping[str, Float32Array]) -> dict[str, Expected]:
+        """Float64 results and bounds by output name."""
+
+    def cases(self, layouts: Sequence[str], rng: np.random.Generator) -> Iterable[Any]:
+        """Problems that exercise the whole contract (edges, zero sizes, strides, scalars, specials)."""

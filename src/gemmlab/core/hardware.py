@@ -1,0 +1,260 @@
+"""The processor this runs on: features, clocks, caches, cores. Standard library only, no subprocess.
+
+Used at run time for block sizes, so it is quick (a few small files) and never raises: what cannot be
+read is replaced by a stated default, and the fields `*_source` and `fma_rule` say where a figure is from.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+from gemmlab.core import cpu_facts as facts
+
+Reader = Callable[[str], str | None]
+"""Path -> the file's text, `None` when it cannot be read."""
+
+DEFAULT_CACHES = {1: (32 << 10, 8), 2: (512 << 10, 8), 3: (8 << 20, 16)}
+"""Level -> (bytes, ways) assumed where the system does not say: what nearly every 64-bit server core has at least."""
+_CPU = "/sys/devices/system/cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """One data or unified cache as seen from one core."""
+
+    level: int
+    size_bytes: int
+    ways: int
+    line_bytes: int
+    shared_by: int
+    """Logical CPUs that share it."""
+    source: str
+    """`"sysfs"`, `"sysctl"` or `"assumed"`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuInfo:
+    """Facts of the processor, of one core where cores differ. Clocks in GHz, `None` when unknown."""
+
+    arch: str
+    """`"x86_64"`, `"aarch64"` or what the system says."""
+    vendor: str
+    name: str
+    family: int
+    model: int
+    stepping: int
+    features: frozenset[str]
+    lanes: int
+    fma_units: int
+    fma_rule: str
+    nominal_ghz: float | None
+    current_ghz: float | None
+    max_ghz: float | None
+    clock_source: str
+    hypervisor: bool
+    caches: tuple[Cache, ...]
+    physical_cores: int
+    logical_cpus: int
+    cpu_quota: float | None
+    """CPUs' worth of time the control group allows, `None` when unlimited."""
+
+    def cache(self, level: int) -> Cache | None:
+        """The data cache of that level, `None` when there is none."""
+        return next((c for c in self.caches if c.level == level), None)
+
+    def _bytes(self, level: int) -> int:
+        found = self.cache(level)
+        return found.size_bytes if found else 0
+
+    @property
+    def l1d_bytes(self) -> int:
+        """Level-1 data cache of one core."""
+        return self._bytes(1)
+
+    @property
+    def l2_bytes(self) -> int:
+        """Level-2 cache that one core sees."""
+        return self._bytes(2)
+
+    @property
+    def l3_bytes(self) -> int:
+        """Level-3 cache that one core sees, shared with others; 0 when there is none."""
+        return self._bytes(3)
+
+    @property
+    def clock_ghz(self) -> float | None:
+        """The clock that the computed peak uses: the maximum, else the nominal, else the current one."""
+        return self.max_ghz or self.nominal_ghz or self.current_ghz
+
+    @property
+    def peak_gflops(self) -> float | None:
+        """Computed float32 peak of one core, `None` when no clock is known."""
+        clock = self.clock_ghz
+        return computed_peak_gflops(clock, self.fma_units, self.lanes) if clock else None
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as JSON values."""
+        return {**asdict(self), "features": sorted(self.features), "caches": [asdict(c) for c in self.caches]}
+
+
+def computed_peak_gflops(clock_ghz: float, units: int, lanes: int) -> float:
+    """Float32 GFLOP/s of one core: clock x FMA units x lanes x 2."""
+    return clock_ghz * units * lanes * 2
+
+
+@cache
+def cpu_info() -> CpuInfo:
+    """The processor of this process, read once."""
+    if sys.platform == "darwin":
+        from gemmlab.core.hardware_macos import read_macos
+
+        return read_macos()
+    return read_linux(_read, _machine(), _affinity())
+
+
+def physical_cores() -> int:
+    """Cores this process may run on now: hardware threads of one core count once, the CPU quota limits."""
+    if sys.platform == "darwin":
+        return cpu_info().physical_cores
+    return _cores_now(_affinity())
+
+
+@cache
+def _cores_now(affinity: frozenset[int]) -> int:
+    return _limit(count_cores(_read, affinity), read_quota(_read))
+
+
+def read_linux(read: Reader, machine: str, affinity: frozenset[int]) -> CpuInfo:
+    """Everything from the texts `read` gives. `affinity`: the logical CPUs this process may use."""
+    arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine.lower(), machine.lower())
+    fields = facts.parse_cpuinfo(read("/proc/cpuinfo") or "")
+    arm = arch == "aarch64"
+    features = frozenset((fields.get("features" if arm else "flags") or "").lower().split())
+    vendor = facts.arm_vendor(fields) if arm else fields.get("vendor_id", "unknown")
+    family = facts.parse_int(fields.get("cpu architecture" if arm else "cpu family")) or 0
+    model = facts.parse_int(fields.get("cpu part" if arm else "model")) or 0
+    core = facts.ARM_CORES.get((vendor, model))
+    name = fields.get("model name") or (core[0] if core else f"{vendor} {arch}")
+    lanes = facts.vector_lanes(features)
+    units, rule = facts.fma_units(arch, vendor, family, model, name, lanes)
+    first = min(affinity, default=0)
+    hypervisor = "hypervisor" in features
+    nominal, current, maximum, clock_source = _clocks(read, fields, name, first, hypervisor)
+    quota = read_quota(read)
+    return CpuInfo(
+        arch=arch, vendor=vendor, name=name, family=family, model=model,
+        stepping=facts.parse_int(fields.get("cpu revision" if arm else "stepping")) or 0,
+        features=features, lanes=lanes, fma_units=units, fma_rule=rule,
+        nominal_ghz=nominal, current_ghz=current, max_ghz=maximum, clock_source=clock_source, hypervisor=hypervisor,
+        caches=tuple(_caches(read, first)),
+        physical_cores=_limit(count_cores(read, affinity), quota),
+        logical_cpus=_limit(len(affinity), quota), cpu_quota=quota,
+    )  # fmt: skip
+
+
+def count_cores(read: Reader, affinity: frozenset[int]) -> int:
+    """Distinct cores among the CPUs in `affinity` by the kernel's sibling lists; one a CPU where there are none."""
+    seen: set[int] = set()
+    cores = 0
+    for cpu in sorted(affinity):
+        if cpu not in seen:
+            siblings = facts.parse_cpu_list(read(f"{_CPU}/cpu{cpu}/topology/thread_siblings_list") or "")
+            seen |= siblings | {cpu}
+            cores += 1
+    return max(1, cores)
+
+
+def read_quota(read: Reader) -> float | None:
+    """CPUs' worth of time the control groups of this process allow (versions 1 and 2), `None` without a limit."""
+    groups = facts.group_paths(read("/proc/self/cgroup") or "")
+    levels: list[tuple[str | None, str | None]] = []
+    for path in _upwards(groups.get("", "/")):
+        levels.append((read(f"/sys/fs/cgroup{path}cpu.max"), None))
+    for path in _upwards(groups["cpu"]) if "cpu" in groups else ():
+        base = f"/sys/fs/cgroup/cpu{path}"
+        levels.append((read(f"{base}cpu.cfs_quota_us"), read(f"{base}cpu.cfs_period_us")))
+    return facts.group_quota(levels)
+
+
+def _upwards(path: str) -> Iterator[str]:
+    # In a container the path may be one of the host: the mount's root is always looked at last.
+    parts = [part for part in path.split("/") if part and part != ".."]
+    for length in range(len(parts), -1, -1):
+        yield "/" + "".join(part + "/" for part in parts[:length])
+
+
+def _caches(read: Reader, cpu: int) -> Iterator[Cache]:
+    found: dict[int, Cache] = {}
+    for index in range(8):
+        base = f"{_CPU}/cpu{cpu}/cache/index{index}/"
+        kind = read(base + "type")
+        if kind is None:
+            break
+        level = facts.parse_int(read(base + "level"))
+        size = facts.parse_size(read(base + "size") or "")
+        if level and size and kind.strip() in ("Data", "Unified"):
+            ways = facts.parse_int(read(base + "ways_of_associativity")) or DEFAULT_CACHES.get(level, (0, 8))[1]
+            line = facts.parse_int(read(base + "coherency_line_size")) or 64
+            sharers = facts.parse_cpu_list(read(base + "shared_cpu_list") or "")
+            found[level] = Cache(level, size, ways, line, max(1, len(sharers)), "sysfs")
+    # A machine that lists its level-2 cache and no third has none; one that lists nothing has what is usual.
+    wanted = (1, 2) if 2 in found else (1, 2, 3)
+    for level in wanted:
+        if level not in found:
+            size, ways = DEFAULT_CACHES[level]
+            found[level] = Cache(level, size, ways, 64, 1, "assumed")
+    yield from (found[level] for level in sorted(found))
+
+
+def _clocks(
+    read: Reader, fields: dict[str, str], name: str, cpu: int, hypervisor: bool
+) -> tuple[float | None, float | None, float | None, str]:
+    base = f"{_CPU}/cpu{cpu}/cpufreq/"
+
+    def from_khz(file: str) -> float | None:
+        value = facts.parse_float(read(base + file))
+        return value / 1e6 if value else None
+
+    nominal, current, maximum = from_khz("base_frequency"), from_khz("scaling_cur_freq"), from_khz("cpuinfo_max_freq")
+    sources = ["cpufreq"] if nominal or current or maximum else []
+    if nominal is None and (advertised := facts.advertised_ghz(name)):
+        nominal = advertised
+        sources.append("model name (nominal)")
+    mhz = facts.parse_float(fields.get("cpu mhz"))
+    if current is None and mhz:
+        current = mhz / 1e3
+        sources.append("/proc/cpuinfo (current; under a hypervisor often the time-stamp rate, not the core clock)"
+                       if hypervisor else "/proc/cpuinfo (current)")  # fmt: skip
+    return nominal, current, maximum, ", ".join(sources) or "unknown"
+
+
+def _limit(cpus: int, quota: float | None) -> int:
+    return max(1, cpus if quota is None else min(cpus, int(quota)))
+
+
+def _affinity() -> frozenset[int]:
+    current: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    return frozenset(current(0) if current else range(os.cpu_count() or 1))
+
+
+def _machine() -> str:
+    return os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "unknown")
+
+
+def _read(path: str) -> str | None:
+    # 16 KB hold the first processor of /proc/cpuinfo; the whole takes milliseconds on machines of many cores.
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        return os.read(descriptor, 1 << 14).decode("utf-8", "replace")
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,70 @@
+"""`gemmlab list`: the catalog of kernels."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.kernels.kernel import Kernel
+
+KNOWN_DEVICES = ("cpu", "cuda", "emulated")
+
+
+def _describe(kernel: Kernel) -> dict[str, Any]:
+    return {
+        "step": kernel.step,
+        "id": kernel.id,
+        "op": kernel.op,
+        "device": kernel.device,
+        "summary": kernel.summary,
+        "idea": kernel.idea,
+        "layouts": list(kernel.layouts),
+        "threaded": kernel.threaded,
+        "precision": kernel.precision,
+        "params": dict(kernel.params),
+        "source": kernel.source,
+        "file": f"{kernel.path.parent.name}/{kernel.path.name}",
+    }
+
+
+def _print_table(kernels: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=None, box=None, pad_edge=False, header_style="bold")
+    for heading in ("step", "kernel", "op", "device", "layouts", "parameters", "summary", "source"):
+        table.add_column(heading, justify="right" if heading == "step" else "left", overflow="fold")
+    for kernel in kernels:
+        params = " ".join(f"{name}={value}" for name, value in kernel["params"].items())
+        step = "" if kernel["step"] is None else str(kernel["step"])
+        cells = (step, kernel["id"], kernel["op"], kernel["device"], " ".join(kernel["layouts"]), params)
+        table.add_row(*(Text(cell) for cell in (*cells, kernel["summary"], kernel["source"])))
+    Console().print(table)
+
+
+def list_kernels(
+    op: Annotated[str | None, typer.Option(help="Only kernels of this operation, as `gemm`.")] = None,
+    device: Annotated[str | None, typer.Option(help="Only kernels for this family of devices, as `cpu`.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the kernels in ladder order, with what each is and where it comes from."""
+    from gemmlab.kernels.catalog import all_kernels
+
+    if device is not None and device not in KNOWN_DEVICES:
+        raise DeviceError(f"no device named {device!r}; devices: {', '.join(KNOWN_DEVICES)}")
+    ops = sorted({kernel.op for kernel in all_kernels()})
+    if op is not None and op not in ops:
+        raise UsageError(f"no operation named {op!r}; operations: {', '.join(ops) or 'none'}")
+    chosen = [_describe(k) for k in all_kernels() if op in (None, k.op) and device in (None, k.device)]
+    if as_json:
+        typer.echo(json.dumps(chosen, indent=2))
+    else:
+        _print_table(chosen)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("list")(list_kernels)

@@ -1,4 +1,4 @@
-"""The `gemmlab` command: one file a verb, found by its name (`*_cmd.py`), and one place that turns errors into exit codes.
+"""The `gemmlab` command: one file a verb, found by its name (`*_cmd.py`), and errors turned into exit codes.
 
 Exit codes: 0 fine, 1 wrong result or regression, 2 usage, 3 no such device, 130 interrupted.
 """
@@ -39,8 +39,8 @@ def _print_version(asked: bool) -> None:
 
 
 def _start(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,  # noqa: ARG001
-    version: Annotated[  # noqa: ARG001
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:

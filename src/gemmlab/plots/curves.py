@@ -1,0 +1,74 @@
+"""Speed by size: one line an entry, sizes on a logarithmic axis, GFLOP/s from zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gemmlab.plots.chart import BLACK, SERIES_COLOURS
+
+if TYPE_CHECKING:
+    import altair as alt
+
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3], [10, 4])
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One entry at one size, with the 95% interval of its median where it is known."""
+
+    series: str
+    size: int
+    gflops: float
+    low: float | None = None
+    high: float | None = None
+
+
+def curve_chart(
+    points: Sequence[Point], *, peak: float | None = None, title: str = "", subtitle: Sequence[str] = ()
+) -> alt.LayerChart:
+    """Lines by series in the order they first appear; dashes tell them apart without colour."""
+    import altair as alt
+
+    names = list(dict.fromkeys(point.series for point in points))
+    sizes = sorted({point.size for point in points})
+    rows: list[dict[str, Any]] = [
+        {
+            "series": point.series,
+            "size": point.size,
+            "gflops": point.gflops,
+            "low": point.gflops if point.low is None else point.low,
+            "high": point.gflops if point.high is None else point.high,
+        }
+        for point in points
+    ]
+    top = max([peak or 0.0, *(row["high"] for row in rows), 1e-9]) * 1.05
+    palette = [SERIES_COLOURS[index % len(SERIES_COLOURS)] for index in range(len(names))]
+    dashes = [DASHES[index % len(DASHES)] for index in range(len(names))]
+    x = alt.X(
+        "size:Q",
+        scale=alt.Scale(type="log", base=2, nice=False),
+        axis=alt.Axis(title="n (n x n x n)", values=sizes, labelOverlap="greedy", format="d", grid=False),
+    )
+    y = alt.Y("gflops:Q", scale=alt.Scale(domain=[0, top], nice=False), title="GFLOP/s (float32)")
+    legend = alt.Legend(
+        title=None, orient="right", symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=500, symbolOpacity=1
+    )
+    colour = alt.Color("series:N", scale=alt.Scale(domain=names, range=palette), legend=legend)
+    dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(x=x, y=y, color=colour)
+    layers: list[alt.Chart] = [
+        base.mark_rule(opacity=0.35, strokeWidth=4).encode(y=alt.Y("low:Q", title=""), y2="high:Q"),
+        base.mark_line(strokeWidth=2).encode(strokeDash=dash),
+        base.mark_point(filled=True, size=36, opacity=1),
+    ]
+    if peak:
+        line = alt.Chart(alt.InlineData(values=[{"gflops": peak, "label": f"FMA peak {peak:.0f}", "size": sizes[0]}]))
+        layers.append(line.mark_rule(color=BLACK, strokeDash=[5, 3], strokeWidth=1.5).encode(y="gflops:Q"))
+        layers.append(
+            line.mark_text(align="left", dx=6, dy=-7, fontSize=12, color=BLACK).encode(
+                x="size:Q", y="gflops:Q", text="label:N"
+            )
+        )
+    return alt.layer(*layers, width=600, height=320, title=alt.TitleParams(text=title, subtitle=list(subtitle)))

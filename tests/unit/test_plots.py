@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from gemmlab.core.errors import UsageError
+from gemmlab.plots.chart import render, save, specification
+from gemmlab.plots.curves import Point, curve_chart
+from gemmlab.plots.ladder import KINDS, Bar, ladder_chart, short_size
+
+HOSTILE = "</script><script>alert(1)</script>&\"'"
+BARS = [
+    Bar("naive_ijk", "rung", 1, 1.31, "512x512x512"),
+    Bar("packed", "rung", 1, 122.4, "1024x1024x1000"),
+    Bar("gemmlab.gemm", "library call", 2, 401.2, "1024x1024x1024"),
+    Bar("openblas", "peer", 2, 395.0, "1024x1024x1024"),
+]
+PEAKS = {1: 230.0, 2: 455.0}
+
+
+def texts(svg: str) -> list[str]:
+    return [html.unescape(found) for found in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
+
+
+def test_ladder_svg_names_every_entry_size_value_and_peak() -> None:
+    svg = render(specification(ladder_chart(BARS, PEAKS, title="a title", subtitle=["below"])), ".svg").decode()
+    shown = texts(svg)
+    joined = "\n".join(shown)
+    for wanted in ("naive_ijk 512³", "packed 1024x1024x1000", "gemmlab.gemm", "openblas", "a title", "below"):
+        assert wanted in re.sub(" +", " ", joined)
+    assert "1.31 (0.6%)" in shown
+    assert "401 (88.2%)" in shown
+    assert "FMA peak 230" in shown
+    assert "FMA peak 455" in shown
+    assert [text for text in shown if text in ("1 thread", "2 threads")] == ["1 thread", "2 threads"]
+    assert set(KINDS) <= set(shown)
+
+
+def test_ladder_bars_keep_the_order_given() -> None:
+    bars = [Bar(name, "rung", 1, value, "64x64x64") for name, value in (("zeta", 3.0), ("alpha", 1.0), ("mid", 2.0))]
+    shown = texts(render(specification(ladder_chart(bars, {})), ".svg").decode())
+    order = [text.split()[0] for text in shown if text.split()[0] in ("zeta", "alpha", "mid")]
+    assert order == ["zeta", "alpha", "mid"]
+
+
+def test_ladder_without_a_peak_draws_no_peak_line() -> None:
+    shown = texts(render(specification(ladder_chart(BARS, {})), ".svg").decode())
+    assert not [text for text in shown if "peak" in text.lower() and "GFLOP" not in text]
+    assert "1.31" in shown
+
+
+def test_curves_svg_names_series_sizes_and_units() -> None:
+    points = [Point(name, n, 100.0 + n / 100, 99.0, 130.0) for name in ("gemm", "openblas") for n in (64, 256, 1024)]
+    shown = texts(render(specification(curve_chart(points, peak=230.0, title="speed")), ".svg").decode())
+    for wanted in ("gemm", "openblas", "64", "256", "1024", "GFLOP/s (float32)", "FMA peak 230", "speed"):
+        assert wanted in shown
+
+
+@pytest.mark.parametrize("kind", ["ladder", "curves"])
+def test_hostile_names_stay_text(kind: str) -> None:
+    if kind == "ladder":
+        spec = specification(ladder_chart([Bar(HOSTILE, "rung", 1, 1.0, HOSTILE)], {1: 2.0}, title=HOSTILE))
+    else:
+        spec = specification(curve_chart([Point(HOSTILE, 64, 1.0)], title=HOSTILE))
+    svg = render(spec, ".svg").decode()
+    assert "<script" not in svg
+    assert any("alert(1)" in text for text in texts(svg))
+    page = render(spec, ".html").decode()
+    assert HOSTILE not in page
+    embedded = re.search(r'vegaEmbed\("#chart", (\{.*\}), \{"actions"', page)
+    assert embedded is not None
+    assert "<" not in embedded[1]
+    assert json.loads(embedded[1])["title"]["text"] == HOSTILE
+
+
+def test_page_needs_nothing_from_the_network() -> None:
+    page = render(specification(ladder_chart(BARS, PEAKS)), ".html").decode()
+    assert page.count("<script>") == 2
+    assert not re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=", page.partition("<script>")[0])
+
+
+def test_save_writes_each_format_and_png_has_two_pixels_a_unit(tmp_path: Path) -> None:
+    svg, png = tmp_path / "ladder.svg", tmp_path / "ladder.png"
+    save(ladder_chart(BARS, PEAKS), svg, png)
+    width = re.search(r'<svg[^>]* width="([0-9.]+)"', svg.read_text(encoding="utf-8"))
+    assert width is not None
+    data = png.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    assert abs(int.from_bytes(data[16:20], "big") - 2 * float(width[1])) <= 2
+
+
+def test_unknown_format_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"\.gif"):
+        render({}, ".gif")
+
+
+def test_short_size() -> None:
+    assert short_size("512x512x512") == "512³"
+    assert short_size("16x4096x4096") == "16x4096x4096"
+    assert short_size("4194304") == "4194304"

@@ -71,4 +71,6 @@ def curve_chart(
                 x="size:Q", y="gflops:Q", text="label:N"
             )
         )
-    return alt.layer(*layers, width=600, height=320, title=alt.TitleParams(text=title, subtitle=list(subtitle)))
+    return alt.LayerChart(
+        layer=layers, width=600, height=320, title=alt.TitleParams(text=title, subtitle=list(subtitle))
+    )

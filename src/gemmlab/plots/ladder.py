@@ -95,7 +95,7 @@ def _panel(bars: Sequence[Bar], peak: float | None, threads: int, limit: float, 
             )
         )
     heading = "1 thread" if threads == 1 else f"{threads} threads"
-    return alt.layer(*layers).properties(
+    return alt.LayerChart(layer=layers).properties(
         width=WIDTH,
         height=BAR_STEP * len(rows),
         title=alt.TitleParams(text=heading, fontSize=13, offset=6, frame="group"),

@@ -81,5 +81,14 @@ class Op(Protocol):
     def reference(self, problem: Any, inputs: Mapping[str, Float32Array]) -> dict[str, Expected]:
         """Float64 results and bounds by output name."""
 
-    def cases(self, layouts: Sequence[str], rng: np.random.Generator) -> Iterable[Any]:
-        """Problems that exercise the whole contract (edges, zero sizes, strides, scalars, specials)."""
+    def dot_length(self, problem: Any) -> int:
+        """Terms summed into one result (GEMM: K)."""
+
+    def in_layouts(self, problem: Any, layouts: Sequence[str]) -> Sequence[Any]:
+        """The same problem once in each layout (itself alone where an operation has none)."""
+
+    def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterable[Any]:
+        """Problems that exercise the whole contract (edges, zero sizes, strides, scalars, specials).
+
+        `scale` is `"quick"` (a naive kernel's second or two) or `"full"`.
+        """

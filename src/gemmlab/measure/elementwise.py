@@ -1,0 +1,122 @@
+"""Compare results with a reference element by element, and say where they are wrong."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.dtypes import OVERFLOW
+from gemmlab.ops.op import Expected, Float32Array
+
+TILE = 32
+WORST_TILES = 5
+SOURCE_LIMIT = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class TileCount:
+    """How many elements of one 32 x 32 tile are wrong; `row` and `column` are its first element's."""
+
+    row: int
+    column: int
+    wrong: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The first wrong element of one output, in row-major order, and how the wrong ones are spread."""
+
+    output: str
+    row: int
+    column: int
+    value: float
+    reference: float
+    tolerance: float
+    wrong: int
+    elements: int
+    wrong_tiles: int
+    worst_tiles: tuple[TileCount, ...]
+
+    def explain(self) -> str:
+        """One paragraph for people."""
+        tiles = ", ".join(f"{t.wrong} in rows {t.row}.., columns {t.column}.." for t in self.worst_tiles)
+        more = "" if self.wrong_tiles <= len(self.worst_tiles) else f" (the worst of {self.wrong_tiles} tiles)"
+        return (
+            f"{self.output}[{self.row}, {self.column}] = {self.value:.9g}, reference {self.reference:.9g}, "
+            f"tolerance {self.tolerance:.3g}; {self.wrong} of {self.elements} elements wrong; "
+            f"by {TILE}x{TILE} tile: {tiles}{more}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Outcome for one output. The ratios are over elements with a finite reference and bound."""
+
+    mismatch: Mismatch | None
+    worst_ratio: float
+    """Largest error / bound; up to 1 is right, infinite when something that should be finite is not."""
+    source_error: float
+    """Largest error / |value| / dot length, the test of the source listings: theirs passes under 1e-6, and
+    also passes NaN, for which no comparison holds (such elements are left out here)."""
+
+
+def compare(name: str, actual: Float32Array, expected: Expected, dot_length: int) -> Comparison:
+    """Check `actual` (rows, cols) against values and bounds of the same shape.
+
+    An element is right when it is a float32 rounding of something within the bound of the reference
+    (infinity included where that reaches past float32), infinite with the same sign where the reference is,
+    NaN where it is NaN. An infinite bound accepts anything. `dot_length`: K, for the sources' test.
+    """
+    wide = actual.astype(np.float64)
+    values, bound = expected.values, expected.bound
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        error = np.abs(wide - values)
+        right = error <= bound
+        right |= (wide == values) | (np.isnan(wide) & np.isnan(values)) | np.isinf(bound)
+        # A tolerance that reaches past the largest float32 allows infinity of that sign.
+        right |= np.isinf(wide) & (np.copysign(1.0, wide) * values + bound >= OVERFLOW)
+        judged = np.isfinite(values) & np.isfinite(bound)
+        ratio = np.where(judged & (error > 0), error / bound, 0.0)
+        ratio = np.where(judged & np.isinf(wide) & right, 0.0, ratio)
+        relative = np.where(judged & (error > 0), error / np.abs(wide) / max(1, dot_length), 0.0)
+    worst = _largest(ratio)
+    if judged.any() and np.isnan(wide[judged]).any():
+        worst = math.inf
+    return Comparison(_mismatch(name, wide, expected, ~right), worst, _largest(relative))
+
+
+def _largest(values: npt.NDArray[np.float64]) -> float:
+    finite = values[~np.isnan(values)]
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _mismatch(
+    name: str, actual: npt.NDArray[np.float64], expected: Expected, wrong: npt.NDArray[np.bool_]
+) -> Mismatch | None:
+    rows, columns = np.nonzero(wrong)
+    if rows.size == 0:
+        return None
+    first = int(rows[0]), int(columns[0])
+    tiles, counts = np.unique(np.stack((rows // TILE, columns // TILE)), axis=1, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:WORST_TILES]
+    worst = tuple(TileCount(int(tiles[0, i]) * TILE, int(tiles[1, i]) * TILE, int(counts[i])) for i in order)
+    return Mismatch(
+        output=name, row=first[0], column=first[1], value=float(actual[first]),
+        reference=float(expected.values[first]), tolerance=float(expected.bound[first]),
+        wrong=int(rows.size), elements=int(wrong.size), wrong_tiles=int(counts.size), worst_tiles=worst,
+    )  # fmt: skip
+
+
+def plain(item: Any) -> Any:
+    """A dataclass as JSON values: numbers that JSON cannot hold become text."""
+    if isinstance(item, float):
+        return item if math.isfinite(item) else str(item)
+    if isinstance(item, dict):
+        return {key: plain(value) for key, value in item.items()}
+    if isinstance(item, (list, tuple)):
+        return [plain(value) for value in item]
+    return plain(asdict(item)) if hasattr(item, "__dataclass_fields__") else item

@@ -1,0 +1,140 @@
+"""C = alpha * op(A) * op(B) + beta * C in float32, row-major, any shape, with leading dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.dtypes import FLOAT_BYTES, OVERFLOW, SMALLEST_NORMAL, UNIT_ROUNDOFF
+from gemmlab.core.errors import UsageError
+from gemmlab.ops.gemm_cases import contract_cases, operand_contents
+from gemmlab.ops.gemm_problem import GemmProblem
+from gemmlab.ops.op import Expected, Float32Array, Float64Array, Operand
+from gemmlab.ops.sizes import parse_sizes
+
+__all__ = ["GemmOp", "GemmProblem"]
+
+ROUNDINGS = 4
+"""The c of the bound: roundings beside the K of the dot product (alpha, beta, their sum, one to spare)."""
+
+
+class GemmOp:
+    """The operation `gemm` (see `gemmlab.ops.op.Op`)."""
+
+    name = "gemm"
+
+    def parse_sizes(self, text: str) -> list[GemmProblem]:
+        """Products with alpha 1 and beta 0 in layout nn; a single extent is a square one."""
+        return [GemmProblem(m, n, k) for m, n, k in parse_sizes(text, 3)]
+
+    def problem_from_json(self, data: Mapping[str, Any]) -> GemmProblem:
+        """Inverse of `GemmProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""
+        known = {field.name for field in fields(GemmProblem)}
+        if unknown := sorted(set(data) - known):
+            raise UsageError(f"gemm problem: unknown field {unknown[0]!r}")
+        values: dict[str, Any] = {}
+        for name, value in data.items():
+            if name in ("alpha", "beta"):
+                fits = isinstance(value, (int, float)) or value in ("nan", "inf", "-inf")
+                values[name] = float(value) if fits else value
+            else:
+                kind = bool if name.startswith("trans") else str if name == "contents" else int
+                fits = type(value) is kind
+                values[name] = value
+            if not fits:
+                raise UsageError(f"gemm problem: {name} = {value!r} is of the wrong kind")
+        if missing := [name for name in ("m", "n", "k") if name not in values]:
+            raise UsageError(f"gemm problem: {missing[0]} is missing")
+        return GemmProblem(**values)
+
+    def dot_length(self, problem: GemmProblem) -> int:
+        """K."""
+        return problem.k
+
+    def in_layouts(self, problem: GemmProblem, layouts: Sequence[str]) -> list[GemmProblem]:
+        """The same product once in each layout."""
+        return [problem.with_layout(layout) for layout in layouts]
+
+    def flops(self, problem: GemmProblem) -> int:
+        """2MNK: what GFLOP/s means everywhere."""
+        return 2 * problem.m * problem.n * problem.k
+
+    def bytes_moved(self, problem: GemmProblem) -> int:
+        """Each operand once: 4(MK + KN + MN) read, C only when beta is not 0, and 4MN written."""
+        result = problem.m * problem.n
+        read = 0 if problem.product_unread else problem.m * problem.k + problem.k * problem.n
+        return FLOAT_BYTES * (read + result * (2 if problem.beta != 0.0 else 1))
+
+    def operands(self, problem: GemmProblem) -> tuple[Operand, ...]:
+        """a, b, c as they are stored."""
+        p = problem
+        return (
+            Operand("a", *((p.k, p.m) if p.trans_a else (p.m, p.k)), p.lda, "in"),
+            Operand("b", *((p.n, p.k) if p.trans_b else (p.k, p.n)), p.ldb, "in"),
+            Operand("c", p.m, p.n, p.ldc, "out" if p.beta == 0.0 else "inout"),
+        )
+
+    def scalars(self, problem: GemmProblem) -> dict[str, Any]:
+        """Extents, leading dimensions and transposition flags as int64, alpha and beta as float32."""
+        names = ("m", "n", "k", "lda", "ldb", "ldc", "trans_a", "trans_b")
+        whole: dict[str, Any] = {name: np.int64(getattr(problem, name)) for name in names}
+        return whole | {"alpha": np.float32(problem.alpha), "beta": np.float32(problem.beta)}
+
+    def fill(self, problem: GemmProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
+        """Data of the kind `problem.contents`; NaN in every operand that must not be read."""
+        arrays = operand_contents(problem, rng)
+        if problem.product_unread:
+            arrays["a"].fill(np.nan)
+            arrays["b"].fill(np.nan)
+        if problem.beta == 0.0:
+            arrays["c"].fill(np.nan)
+        return arrays
+
+    def reference(self, problem: GemmProblem, inputs: Mapping[str, Float32Array]) -> dict[str, Expected]:
+        """C in float64, and its elementwise bound.
+
+        (K + c) u (|alpha| |A||B| + |beta C|) + (K + c) tiny max(1, |alpha|), with
+        u half a unit in the last place and tiny the smallest normal number. NaN and infinities come out where
+        IEEE arithmetic puts them. Where a partial sum may overflow in some order of evaluation, the bound is
+        infinite, unless all terms have one sign: then the result is infinite in every order.
+        """
+        p = problem
+        a = (inputs["a"].T if p.trans_a else inputs["a"]).astype(np.float64)
+        b = (inputs["b"].T if p.trans_b else inputs["b"]).astype(np.float64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            added = p.beta * inputs["c"].astype(np.float64) if p.beta != 0.0 else np.zeros((p.m, p.n))
+            if p.product_unread:
+                steps = ROUNDINGS if p.beta != 0.0 else 0
+                bound = steps * (UNIT_ROUNDOFF * np.abs(added) + SMALLEST_NORMAL)
+                return {"c": Expected(added, np.where(np.isfinite(added), bound, 0.0))}
+            product, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
+            values = p.alpha * product + added
+            scaled = abs(p.alpha) * magnitude + np.abs(added)
+            steps = p.k + ROUNDINGS
+            bound = steps * (UNIT_ROUNDOFF * scaled + SMALLEST_NORMAL * max(1.0, abs(p.alpha)))
+            finite = np.isfinite(values)
+            bound = np.where(finite, bound, 0.0)
+            risky = finite & (np.maximum(magnitude, scaled) * (1.0 + steps * UNIT_ROUNDOFF) >= OVERFLOW)
+            if risky.any():
+                one_sign = np.abs(product) >= magnitude * (1.0 - 1e-12)
+                certain = risky & one_sign & (np.abs(values) - bound > OVERFLOW) & (np.abs(added) < OVERFLOW)
+                values = np.where(certain, np.copysign(np.inf, values), values)
+                bound = np.where(risky, np.where(certain, 0.0, np.inf), bound)
+        return {"c": Expected(values, bound)}
+
+    def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[GemmProblem]:
+        """The whole contract in each layout; `scale` is `"quick"` (a naive loop's second or two) or `"full"`."""
+        return contract_cases(layouts, rng, scale)
+
+
+def _product(a: Float64Array, b: Float64Array) -> Float64Array:
+    if np.isfinite(a).all() and np.isfinite(b).all():
+        return a @ b
+    # A BLAS may skip zeros, and 0 * Inf must be NaN: rank-1 updates skip nothing.
+    total = np.zeros((a.shape[0], b.shape[1]))
+    for index in range(a.shape[1]):
+        total += np.multiply.outer(a[:, index], b[index])
+    return total

@@ -1,0 +1,91 @@
+"""One matrix product, described."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.errors import UsageError
+
+LAYOUTS = ("nn", "nt", "tn", "tt")
+CONTENTS = ("uniform", "wide", "special", "subnormal", "huge")
+
+
+@dataclass(frozen=True, slots=True)
+class GemmProblem:
+    """One product. Extents in elements; op(A) is (m, k), op(B) (k, n), C (m, n).
+
+    A is stored (m, k) with `lda >= k`, or with `trans_a` (k, m) with `lda >= m`; B likewise. Leading
+    dimensions of 0 stand for the smallest legal ones. alpha and beta are rounded to float32.
+    `contents` names the kind of data that `GemmOp.fill` makes. `UsageError` for what makes no sense.
+    """
+
+    m: int
+    n: int
+    k: int
+    alpha: float = 1.0
+    beta: float = 0.0
+    lda: int = 0
+    ldb: int = 0
+    ldc: int = 0
+    trans_a: bool = False
+    trans_b: bool = False
+    contents: str = "uniform"
+
+    def __post_init__(self) -> None:
+        for name in ("m", "n", "k"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} = {getattr(self, name)}: extents must be at least 0")
+        if self.contents not in CONTENTS:
+            raise UsageError(f"contents {self.contents!r}: one of {', '.join(CONTENTS)}")
+        for name in ("alpha", "beta"):
+            with np.errstate(over="ignore"):
+                object.__setattr__(self, name, float(np.float32(getattr(self, name))))
+        for name, row in self._row_lengths().items():
+            given = getattr(self, name)
+            if given == 0:
+                object.__setattr__(self, name, max(1, row))
+            elif given < max(1, row):
+                raise UsageError(f"{name} = {given} is shorter than a row of {max(1, row)} elements ({self.layout})")
+
+    def _row_lengths(self) -> dict[str, int]:
+        return {"lda": self.m if self.trans_a else self.k, "ldb": self.k if self.trans_b else self.n, "ldc": self.n}
+
+    @property
+    def layout(self) -> str:
+        """`"nn"`, `"nt"`, `"tn"` or `"tt"`: first letter A, second B, t where the transpose is stored."""
+        return "nt"[self.trans_a] + "nt"[self.trans_b]
+
+    @property
+    def product_unread(self) -> bool:
+        """Whether A and B have no part in the result."""
+        return self.alpha == 0.0 or self.k == 0
+
+    @property
+    def label(self) -> str:
+        """`MxNxK`, followed by whatever is not the default."""
+        parts = [f"{self.m}x{self.n}x{self.k}"]
+        if self.layout != "nn":
+            parts.append(self.layout)
+        parts += [f"{name}={getattr(self, name):g}" for name, usual in (("alpha", 1.0), ("beta", 0.0))
+                  if getattr(self, name) != usual]  # fmt: skip
+        parts += [f"{name}={getattr(self, name)}" for name, row in self._row_lengths().items()
+                  if getattr(self, name) != max(1, row)]  # fmt: skip
+        return " ".join(parts + [self.contents] * (self.contents != "uniform"))
+
+    def with_layout(self, layout: str) -> GemmProblem:
+        """The same product stored in another layout, with the smallest leading dimensions."""
+        if layout not in LAYOUTS:
+            raise UsageError(f"layout {layout!r}: one of {', '.join(LAYOUTS)}")
+        return replace(self, trans_a=layout[0] == "t", trans_b=layout[1] == "t", lda=0, ldb=0, ldc=0)
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields; a NaN or infinite scalar as text, which JSON numbers cannot hold."""
+        data = asdict(self)
+        for name in ("alpha", "beta"):
+            if not math.isfinite(data[name]):
+                data[name] = str(data[name])
+        return data

@@ -1,0 +1,52 @@
+"""The circumstances of a measurement, as every record keeps them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+THREAD_VARIABLES = ("OPENBLAS_", "NVPL_", "OMP_", "MKL_", "KMP_", "GOMP_", "BLIS_", "VECLIB_", "DNNL_", "ONEDNN_")
+"""Prefixes of variables that change a BLAS's speed, threads or core type."""
+
+
+def describe_environment(
+    arguments: Sequence[str] | None = None, variables: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Time, versions, machine, load and command line. Folders are cut off paths: records travel."""
+    import numpy as np
+
+    import gemmlab
+    from gemmlab.core.hardware import cpu_info
+
+    seen = os.environ if variables is None else variables
+    command = sys.argv if arguments is None else arguments
+    return {
+        "time_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "gemmlab": gemmlab.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "os": f"{platform.system()} {platform.release()}",
+        "cpu": cpu_info().name,
+        "cpus": _usable_cpus(),
+        "load_average": [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else [],
+        "variables": {
+            name: _without_folders(value)
+            for name, value in sorted(seen.items())
+            if name.startswith((*THREAD_VARIABLES, "GEMMLAB_"))
+        },
+        "command": [_without_folders(argument) for argument in command],
+    }
+
+
+def _usable_cpus() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _without_folders(text: str) -> str:
+    return re.sub(r"(^|[=,:;])/(?:[^/,=:;]+/)*", r"\1", text)

@@ -1,0 +1,90 @@
+"""Statistics of repeated timings: NumPy only, seeded, the same answer every time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Float64Array = npt.NDArray[np.float64]
+Timings = Mapping[tuple[int, int], float]
+"""(process, round) -> time; the same key in two contestants' timings is the same moment."""
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Middle and width of a set of samples, in their unit."""
+
+    count: int
+    median: float
+    iqr: float
+    """Third quartile less the first."""
+    mad: float
+    """Median absolute deviation from the median."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A ratio of medians with its 95 % interval and the bootstrap replicates behind it."""
+
+    value: float
+    low: float
+    high: float
+    replicates: Float64Array
+
+
+def spread(samples: Sequence[float] | Float64Array) -> Spread:
+    """Median, IQR and MAD. `ValueError` when there is no sample."""
+    values = np.asarray(samples, dtype=np.float64)
+    if values.size == 0:
+        raise ValueError("no samples")
+    first, median, third = np.percentile(values, (25, 50, 75))
+    return Spread(int(values.size), float(median), float(third - first), float(np.median(np.abs(values - median))))
+
+
+def geometric_mean(values: Sequence[float] | Float64Array) -> float:
+    """Geometric mean of positive numbers; `ValueError` for none, or for one that is not positive."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.size == 0 or not np.all(numbers > 0):
+        raise ValueError("a geometric mean needs positive numbers")
+    return float(np.exp(np.mean(np.log(numbers))))
+
+
+def ratio_of_medians(numerator: Timings, denominator: Timings, *, seed: int = 0, resamples: int = RESAMPLES) -> Ratio:
+    """median(numerator) / median(denominator) over the moments both have, with a bootstrap 95 % interval.
+
+    The resampling is that of the experiment: processes are drawn with replacement, then rounds within
+    each drawn process, the two contestants always from the same round. Calls with equal keys and equal
+    `seed` draw the same moments, so replicates of different problems may be combined one by one.
+    Raises `ValueError` when no moment is shared.
+    """
+    moments = sorted(numerator.keys() & denominator.keys())
+    if not moments:
+        raise ValueError("no common rounds")
+    processes = sorted({process for process, _ in moments})
+    rounds = [[moment for moment in moments if moment[0] == process] for process in processes]
+    counts = np.array([len(group) for group in rounds])
+    width = int(counts.max())
+    table = np.full((2, len(processes), width), np.nan)
+    for row, group in enumerate(rounds):
+        for column, moment in enumerate(group):
+            table[:, row, column] = numerator[moment], denominator[moment]
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(len(processes), size=(resamples, len(processes), 1))
+    columns = np.floor(rng.random((resamples, len(processes), width)) * counts[drawn]).astype(np.intp)
+    medians = np.median(table[:, drawn, columns].reshape(2, resamples, -1), axis=2)
+    replicates = medians[0] / medians[1]
+    low, high = np.percentile(replicates, (2.5, 97.5))
+    value = np.nanmedian(table[0]) / np.nanmedian(table[1])
+    return Ratio(float(value), float(low), float(high), replicates)
+
+
+def combine_ratios(ratios: Sequence[Ratio]) -> Ratio:
+    """Geometric mean of ratios over problems; its interval keeps what their rounds had in common."""
+    replicates = np.exp(np.mean(np.log([ratio.replicates for ratio in ratios]), axis=0))
+    low, high = np.percentile(replicates, (2.5, 97.5))
+    return Ratio(geometric_mean([ratio.value for ratio in ratios]), float(low), float(high), replicates)

@@ -1,0 +1,223 @@
+"""Time contestants against each other: fresh pinned processes, interleaved turns, every sample kept."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gemmlab.core.environment import describe_environment
+from gemmlab.core.errors import PeerError, UsageError
+from gemmlab.core.records import Method, Record, Result, Sample
+from gemmlab.measure.arena import Arena
+from gemmlab.measure.coretype import with_best_core_type
+from gemmlab.measure.elementwise import compare
+from gemmlab.measure.peers import PROBE, Spec, worker_cpus
+from gemmlab.measure.turns import Crew, Launcher, Timing, start_worker
+from gemmlab.ops.op import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a bench stands, for a live display."""
+
+    done: int
+    total: int
+    """Turns in all, of the contestants that were asked for."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure. `only(contestant, problem)` leaves out what would take too long."""
+
+    op: Op
+    problems: Sequence[Any]
+    contestants: Sequence[Spec]
+    threads: Sequence[int] = (1,)
+    rounds: int = 15
+    processes: int = 3
+    timing: Timing = field(default_factory=Timing)
+    seed: int = 0
+    verify: bool = True
+    probe: bool = True
+    only: Callable[[str, Any], bool] = field(default=lambda _name, _problem: True)
+    kind: str = "bench"
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "processes"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} = {getattr(self, name)}: at least 1")
+        for name in ("problems", "contestants", "threads"):
+            if not getattr(self, name):
+                raise UsageError(f"nothing to measure: no {name}")
+        names = [spec.name for spec in self.contestants]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(f"{name} is named twice")
+        for count in self.threads:
+            worker_cpus(count)
+
+
+@dataclass
+class _Cell:
+    """What is known so far of one contestant on one problem with one thread count."""
+
+    samples: list[Sample] = field(default_factory=list)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    verified: bool | None = None
+    error: float | None = None
+
+
+class _Bench:
+    def __init__(
+        self, plan: Plan, device: Mapping[str, Any], progress: Callable[[Progress], None], launcher: Launcher
+    ) -> None:
+        self.plan, self.device, self.progress, self.launcher = plan, device, progress, launcher
+        self.specs = [*plan.contestants, *([PROBE] if plan.probe else [])]
+        self.cells: dict[tuple[int, int, str], _Cell] = {}
+        self.notes: list[str] = []
+        self.done = 0
+        pairs = sum(plan.only(spec.name, problem) for spec in plan.contestants for problem in plan.problems)
+        self.total = pairs * plan.rounds * plan.processes * len(plan.threads)
+
+    def run(self) -> Record:
+        plan = self.plan
+        with Arena(plan.op, plan.problems, seed=plan.seed) as arena:
+            for process in range(plan.processes):
+                for threads in plan.threads:
+                    self._process(arena, process, threads)
+        if not any(cell.samples for cell in self.cells.values()):
+            raise PeerError("nothing could be timed: " + "; ".join(self.notes))
+        timing = plan.timing
+        return Record(
+            kind="climb" if plan.kind == "climb" else "bench",
+            op=plan.op.name,
+            environment=describe_environment(),
+            device=self.device,
+            method=Method(
+                rounds=plan.rounds, processes=plan.processes, min_time_us=timing.min_us, warm_up_us=timing.warm_us,
+                inner_us=timing.inner_us, raw_limit=timing.raw_limit, interleaved=True, seed=plan.seed,
+                notes=("operands shared by all contestants, warm caches", "workers stopped between their turns"),
+            ),
+            results=tuple(self._results()),
+            notes=tuple(self.notes),
+        )  # fmt: skip
+
+    def _process(self, arena: Arena, process: int, threads: int) -> None:
+        plan = self.plan
+        with Crew(plan.op, plan.problems, arena, threads, plan.timing, self.launcher) as crew:
+            for spec in self.specs:
+                self._say(f"{spec.name}: starting (process {process + 1} of {plan.processes}, {threads} threads)")
+                self._start(crew, spec)
+            if plan.verify and process == 0:
+                for index in range(len(plan.problems)):
+                    self._verify(crew, arena, index)
+            shuffle = random.Random(f"{plan.seed} {process} {threads}")  # noqa: S311 - an order, not a secret
+            for round_ in range(plan.rounds):
+                for index in shuffle.sample(range(len(plan.problems)), len(plan.problems)):
+                    for spec in shuffle.sample(self.specs, len(self.specs)):
+                        self._turn(crew, spec, index, process, round_)
+            for (name, index), reason in crew.skipped.items():
+                self._cell(threads, index, name, note=reason)
+            for reason in crew.lost.values():
+                self._note(f"{reason} ({threads} threads, process {process + 1})")
+
+    def _start(self, crew: Crew, spec: Spec) -> None:
+        try:
+            chosen = with_best_core_type(spec, crew.threads)
+        except PeerError as error:
+            crew.lost[spec.name] = str(error)
+            return
+        if not crew.join(chosen):
+            return
+        for index, problem in enumerate(self.plan.problems):
+            if spec.name not in crew.workers:
+                return
+            if not self._wanted(spec, problem):
+                crew.skipped[spec.name, index] = "left out by the plan"
+            elif crew.prepare(spec.name, index):
+                self._cell(crew.threads, index, spec.name).facts = crew.facts[spec.name]
+
+    def _wanted(self, spec: Spec, problem: Any) -> bool:
+        return spec is PROBE or self.plan.only(spec.name, problem)
+
+    def _verify(self, crew: Crew, arena: Arena, index: int) -> None:
+        plan, problem = self.plan, self.plan.problems[index]
+        self._say(f"{problem.label}: verifying")
+        contents = arena.fill(index)
+        expected = plan.op.reference(problem, contents)
+        for spec in plan.contestants:
+            if crew.can(spec.name, index):
+                arena.restore(index, contents)
+                if crew.run(spec.name, index):
+                    found = [
+                        compare(name, arena.placed[index][name].matrix(arena.memory), wanted, 1)
+                        for name, wanted in expected.items()
+                    ]
+                    cell = self._cell(crew.threads, index, spec.name)
+                    cell.verified = all(comparison.mismatch is None for comparison in found)
+                    cell.error = max(comparison.worst_ratio for comparison in found)
+                    cell.notes += [item.mismatch.explain() for item in found if item.mismatch is not None]
+        arena.restore(index, contents)
+
+    def _turn(self, crew: Crew, spec: Spec, index: int, process: int, round_: int) -> None:
+        problem = self.plan.problems[index]
+        if crew.can(spec.name, index):
+            turn = crew.turn(spec.name, index)
+            if turn is not None:
+                sample = Sample(
+                    process, round_, float(turn["time_us"]), turn["calls"], turn["inner"], tuple(turn["raw_us"])
+                )
+                self._cell(crew.threads, index, spec.name).samples.append(sample)
+        if spec is not PROBE and self._wanted(spec, problem):
+            self.done += 1
+            self._say(f"{spec.name} {problem.label}, {crew.threads} threads, process {process + 1}, round {round_ + 1}")
+
+    def _cell(self, threads: int, index: int, name: str, note: str | None = None) -> _Cell:
+        cell = self.cells.setdefault((threads, index, name), _Cell())
+        if note is not None and note not in cell.notes:
+            cell.notes.append(note)
+        return cell
+
+    def _results(self) -> list[Result]:
+        results = []
+        for threads in self.plan.threads:
+            for index, problem in enumerate(self.plan.problems):
+                for spec in self.specs:
+                    cell = self.cells.get((threads, index, spec.name))
+                    if cell is None:
+                        continue
+                    results.append(
+                        Result(
+                            contestant=spec.name, problem=problem.to_json(), label=problem.label,
+                            flops=self.plan.op.flops(problem), threads=threads,
+                            facts={"role": spec.role, **cell.facts}, samples=tuple(cell.samples),
+                            verified=cell.verified, max_error_ratio=cell.error, notes=tuple(cell.notes),
+                        )
+                    )  # fmt: skip
+        return results
+
+    def _note(self, text: str) -> None:
+        self.notes.append(text)
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        self.progress(Progress(self.done, self.total, text))
+
+
+def run_bench(
+    plan: Plan,
+    *,
+    device: Mapping[str, Any] | None = None,
+    progress: Callable[[Progress], None] = lambda _progress: None,
+    launcher: Launcher = start_worker,
+) -> Record:
+    """Measure everything in `plan`; `device` is what the record says of where it ran.
+
+    A contestant that dies, hangs or does not load is left behind with a note in the record. Raises `PeerError`
+    when nothing could be timed. However it ends, no process and no shared memory is left.
+    """
+    return _Bench(plan, device or {}, progress, launcher).run()

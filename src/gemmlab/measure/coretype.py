@@ -1,0 +1,63 @@
+"""Which core type OpenBLAS is fastest with on this machine: its own choice is not always the best one."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from dataclasses import replace
+from functools import cache
+
+from gemmlab.core.errors import PeerError
+from gemmlab.core.stats import geometric_mean
+from gemmlab.measure.arena import Arena
+from gemmlab.measure.peers import Spec, core_types, find_library
+from gemmlab.measure.turns import Crew, Timing
+from gemmlab.ops.gemm import GemmOp
+
+PROBE_SIZES = "192,512,1024"
+PROBE_ROUNDS = 5
+_TIMING = Timing(min_us=2000.0, timeout_s=60.0)
+
+
+def with_best_core_type(spec: Spec, threads: int) -> Spec:
+    """`spec` with `"best"` replaced by the core type found fastest; its name stays. Raises `PeerError`."""
+    if spec.core_type is None or spec.core_type.lower() != "best":
+        return spec
+    return replace(spec, core_type=best_core_type(spec.kind, threads))
+
+
+@cache
+def best_core_type(kind: str, threads: int) -> str | None:
+    """The fastest core type for `"openblas"` or `"numpy"`, `None` for the library's own choice.
+
+    A short interleaved comparison over the types this processor can execute; remembered for the process.
+    """
+    path = find_library("openblas") if kind == "openblas" else None
+    specs = [Spec(core or "own choice", kind, core_type=core, path=path) for core in (None, *core_types())]
+    op = GemmOp()
+    problems = op.parse_sizes(PROBE_SIZES)
+    times: dict[tuple[str, int], list[float]] = {}
+    with Arena(op, problems, seed=0) as arena, Crew(op, problems, arena, threads, _TIMING) as crew:
+        indices = range(len(problems))
+        alive = [spec for spec in specs if crew.join(spec) and all(crew.prepare(spec.name, i) for i in indices)]
+        # A type that the library refuses, or one it picks by itself anyway, needs no second timing.
+        seen: dict[str, Spec] = {}
+        for spec in alive:
+            seen.setdefault(str(crew.facts[spec.name].get("core_type")), spec)
+        order, shuffle = list(seen.values()), random.Random(0)  # noqa: S311 - an order, not a secret
+        for _ in range(PROBE_ROUNDS):
+            for index in indices:
+                shuffle.shuffle(order)
+                for spec in order:
+                    turn = crew.turn(spec.name, index) if crew.can(spec.name, index) else None
+                    if turn is not None:
+                        times.setdefault((spec.name, index), []).append(turn["time_us"])
+        scores = {
+            spec.name: geometric_mean([statistics.median(times[spec.name, index]) for index in indices])
+            for spec in order
+            if crew.can(spec.name, 0)
+        }
+        if not scores:
+            raise PeerError(f"{kind} runs with no core type: " + "; ".join(sorted(crew.lost.values())))
+    best = min(scores, key=lambda name: scores[name])
+    return next(spec.core_type for spec in order if spec.name == best)

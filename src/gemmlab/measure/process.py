@@ -1,0 +1,165 @@
+"""A worker process that takes turns: stopped between requests, so that its threads never spin beside another's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import gemmlab
+from gemmlab.core.errors import PeerError, UsageError
+
+STDERR_TAIL_BYTES = 2000
+
+
+class WorkerProcess:
+    """One running worker. `name` is what errors call it. A context manager that kills it."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        cpus: Sequence[int] = (),
+        descriptors: Sequence[int] = (),
+    ) -> None:
+        if not hasattr(signal, "SIGSTOP"):
+            raise UsageError("timing against peers needs a POSIX system: workers are stopped between their turns")
+        self.name = name
+        self._pending = b""
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        try:
+            with _affinity(cpus):
+                self._process = subprocess.Popen(
+                    list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
+                    env=dict(environment), pass_fds=tuple(descriptors), process_group=0,
+                )  # fmt: skip
+        except OSError as error:
+            self._stderr.close()
+            raise PeerError(f"{name} could not be started: {error}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Let it run for one request, then stop it again.
+
+        Raises `PeerError` with the tail of its standard error when it dies, hangs or answers nonsense; it is
+        dead afterwards.
+        """
+        assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
+        try:
+            self._signal(signal.SIGCONT)
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+            reply = json.loads(self._read_line(time.monotonic() + timeout_s))
+            self._stop()
+        except (OSError, EOFError) as error:
+            raise self._failed("died") from error
+        except TimeoutError as error:
+            raise self._failed(f"gave no answer within {timeout_s:g} s") from error
+        except ValueError as error:
+            raise self._failed("answered nonsense") from error
+        if not isinstance(reply, dict):
+            raise self._failed("answered nonsense")
+        return reply
+
+    def close(self) -> None:
+        """Kill it and free its pipes. Harmless when repeated."""
+        self._signal(signal.SIGKILL)
+        for stream in (self._process.stdin, self._process.stdout, self._stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self._process.wait()
+
+    def _signal(self, number: int) -> None:
+        # Popen.send_signal polls first, so a process id that was given to another is never hit.
+        self._process.send_signal(number)
+
+    def _stop(self) -> None:
+        self._signal(signal.SIGSTOP)
+        if hasattr(os, "waitid"):
+            # The signal is sent before the process stops: wait, or its threads would run into the next turn.
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def _read_line(self, deadline: float) -> bytes:
+        assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
+        descriptor = self._process.stdout.fileno()
+        with selectors.DefaultSelector() as selector:
+            selector.register(descriptor, selectors.EVENT_READ)
+            while b"\n" not in self._pending:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise TimeoutError
+                chunk = os.read(descriptor, 1 << 16)
+                if not chunk:
+                    raise EOFError
+                self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    def _failed(self, what: str) -> PeerError:
+        if what == "died":
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                what += f" with {_status(self._process.wait(2))}"
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - STDERR_TAIL_BYTES))
+        tail = self._stderr.read().decode("utf-8", "replace").strip()
+        self.close()
+        return PeerError(f"{self.name} {what}" + (f"; it said: {tail}" if tail else ""))
+
+
+def worker_command(descriptor: int, nbytes: int) -> list[str]:
+    """The command line of a worker whose operands are in `descriptor`."""
+    return [sys.executable, "-P", "-m", "gemmlab.measure.worker", str(os.getpid()), str(descriptor), str(nbytes)]
+
+
+def importable_here() -> str:
+    """A `PYTHONPATH` under which a child finds this very package."""
+    root = str(Path(gemmlab.__file__).parent.parent)
+    return os.pathsep.join([root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
+
+
+def _status(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+@contextlib.contextmanager
+def _affinity(cpus: Sequence[int]) -> Any:
+    """Run the block on `cpus`: a child inherits them before any of its libraries counts processors."""
+    if not cpus or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,167 @@
+"""What a bench says: a row a contestant and problem, ratios to each peer, and a verdict on given targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from gemmlab.core.records import Record, Result
+from gemmlab.core.stats import Ratio, Timings, combine_ratios, ratio_of_medians, spread
+
+FASTEST = "fastest peer"
+OURS = ("library call", "rung")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One contestant on one problem. Ratios are of speeds: above 1, the contestant is faster."""
+
+    label: str
+    threads: int
+    contestant: str
+    role: str
+    median_us: float
+    iqr_us: float
+    mad_us: float
+    gflops: float
+    peak_share: float | None
+    """Of the FMA peak probed in the same rounds."""
+    verified: bool | None
+    ratios: Mapping[str, Ratio] = field(default_factory=dict)
+    """To each peer, and under `FASTEST` to the one with the best median; empty for the peers themselves."""
+    fastest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """Geometric mean over problems of one contestant's ratio to one peer."""
+
+    contestant: str
+    peer: str
+    threads: int
+    problems: int
+    ratio: Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Everything `summarise` finds."""
+
+    rows: tuple[Row, ...]
+    means: tuple[Mean, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; ratios as value, low, high."""
+        rows = [
+            {**_plain(row), "ratios": {name: _interval(ratio) for name, ratio in row.ratios.items()}}
+            for row in self.rows
+        ]
+        means = [{**_plain(mean), "ratio": _interval(mean.ratio)} for mean in self.means]
+        return {"rows": rows, "means": means}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether targets were met, and each that was not, in words."""
+
+    passed: bool
+    failures: tuple[str, ...]
+
+
+def summarise(record: Record) -> Summary:
+    """Rows in the record's order, and geometric means of our contestants over the problems."""
+    groups: dict[tuple[str, int], list[Result]] = {}
+    for result in record.results:
+        if result.samples:
+            groups.setdefault((result.label, result.threads), []).append(result)
+    rows = [row for members in groups.values() for row in _rows(members)]
+    collected: dict[tuple[str, str, int], list[Ratio]] = {}
+    for row in rows:
+        for peer, ratio in row.ratios.items():
+            collected.setdefault((row.contestant, peer, row.threads), []).append(ratio)
+    means = [Mean(*key, len(ratios), combine_ratios(ratios)) for key, ratios in collected.items()]
+    return Summary(tuple(rows), tuple(means))
+
+
+def judge(summary: Summary, geomean_target: float, floor: float) -> Verdict:
+    """Compare each of our contestants with the fastest peer.
+
+    A problem fails when the upper end of the 95 % interval of its ratio is under `floor`, a geometric mean when
+    its upper end is under `geomean_target`, and a wrong result always. Nothing to compare with is a failure too.
+    """
+    failures = []
+    ours = [row for row in summary.rows if row.role in OURS]
+    for row in ours:
+        where = f"{row.contestant} at {row.label}, {row.threads} threads"
+        ratio = row.ratios.get(FASTEST)
+        if row.verified is False:
+            failures.append(f"{where}: wrong result")
+        if ratio is not None and ratio.high < floor:
+            failures.append(f"{where}: {_words(ratio)} of {row.fastest}, floor {floor:g}")
+    means = [mean for mean in summary.means if mean.peer == FASTEST]
+    for mean in means:
+        if mean.ratio.high < geomean_target:
+            where = f"{mean.contestant}, geometric mean of {mean.problems} problems, {mean.threads} threads"
+            failures.append(f"{where}: {_words(mean.ratio)} of the fastest peer, target {geomean_target:g}")
+    if not means:
+        failures.append("nothing was timed against a peer")
+    return Verdict(not failures, tuple(failures))
+
+
+def _rows(members: Sequence[Result]) -> list[Row]:
+    timings = {result.contestant: _timings(result) for result in members}
+    medians = {name: spread(list(times.values())) for name, times in timings.items()}
+    peak = next((timings[r.contestant] for r in members if _role(r) == "peak"), None)
+    peers = [r.contestant for r in members if _role(r) == "peer"]
+    # A wrong answer given quickly is not a speed to compare with.
+    right = [r.contestant for r in members if _role(r) == "peer" and r.verified is not False]
+    fastest = min(right, key=lambda name: medians[name].median, default=None)
+    rows = []
+    for result in members:
+        name, role = result.contestant, _role(result)
+        if role == "peak":
+            continue
+        ratios: dict[str, Ratio] = {}
+        if role in OURS:
+            for peer in peers:
+                found = _ratio(timings[peer], timings[name])
+                if found is not None:
+                    ratios[peer] = found
+            if fastest in ratios:
+                ratios[FASTEST] = ratios[fastest]
+        share = None if peak is None or not result.flops else _ratio(peak, timings[name])
+        middle = medians[name]
+        rows.append(
+            Row(
+                label=result.label, threads=result.threads, contestant=name, role=role, median_us=middle.median,
+                iqr_us=middle.iqr, mad_us=middle.mad, gflops=result.flops / (middle.median * 1e3),
+                peak_share=share.value if share else None, verified=result.verified, ratios=ratios,
+                fastest=fastest if FASTEST in ratios else None,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _timings(result: Result) -> dict[tuple[int, int], float]:
+    return {(sample.process, sample.round): sample.time_us for sample in result.samples}
+
+
+def _ratio(numerator: Timings, denominator: Timings) -> Ratio | None:
+    return ratio_of_medians(numerator, denominator) if numerator.keys() & denominator.keys() else None
+
+
+def _role(result: Result) -> str:
+    return str(result.facts.get("role", ""))
+
+
+def _interval(ratio: Ratio) -> dict[str, float]:
+    return {"value": ratio.value, "low": ratio.low, "high": ratio.high}
+
+
+def _words(ratio: Ratio) -> str:
+    return f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
+
+
+def _plain(item: Row | Mean) -> dict[str, Any]:
+    return {name: value for name, value in asdict(item).items() if name not in ("ratios", "ratio")}

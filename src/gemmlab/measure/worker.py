@@ -1,0 +1,113 @@
+"""`python -m gemmlab.measure.worker PARENT FD BYTES`: one contestant in a process of its own.
+
+Requests and replies are JSON lines on standard input and output. Whatever a library prints goes to standard
+error instead. The worker ends with its input, or with its parent.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import mmap
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from gemmlab.measure.arena import Placed
+from gemmlab.measure.contestants import Contestant, Prepared, UnsupportedError, Work, make_contestant
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Worker:
+    """Answers requests about one contestant."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._memory = memory
+        self._contestant: Contestant | None = None
+        self._prepared: dict[int, Prepared] = {}
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The reply to one request; errors become `{"error": ...}` or `{"unsupported": ...}`."""
+        try:
+            return self._answer(request)
+        except UnsupportedError as error:
+            return {"unsupported": str(error)}
+        except Exception as error:  # noqa: BLE001 - the parent reports it under the contestant's name
+            return {"error": f"{type(error).__name__}: {error}"}
+
+    def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        command = request["command"]
+        if command == "open":
+            self._contestant = make_contestant(request["spec"])
+            return {"ok": True}
+        if self._contestant is None:
+            raise ValueError("no contestant is open")
+        if command == "prepare":
+            prepared = self._contestant.prepare(self._work(request))
+            prepared.run()
+            self._prepared[request["index"]] = prepared
+            gc.collect()
+            gc.freeze()
+            gc.disable()
+            return {"facts": self._contestant.facts()}
+        prepared = self._prepared[request["index"]]
+        if command == "run":
+            prepared.run()
+            return {"ok": True}
+        turn = prepared.turn(
+            min_us=request["min_us"], warm_us=request["warm_us"], inner_us=request["inner_us"],
+            raw_limit=request["raw_limit"],
+        )  # fmt: skip
+        return {"time_us": turn.time_us, "calls": turn.calls, "inner": turn.inner, "raw_us": turn.raw_us}
+
+    def _work(self, request: Mapping[str, Any]) -> Work:
+        placed = [Placed.from_json(item) for item in request["operands"]]
+        return Work(
+            op=request["op"],
+            problem=request["problem"],
+            flops=request["flops"],
+            scalars=request["scalars"],
+            flat={item.operand.name: item.flat(self._memory) for item in placed},
+            matrices={item.operand.name: item.matrix(self._memory) for item in placed},
+            threads=request["threads"],
+        )
+
+
+def serve(worker: Worker, requests: TextIO, replies: TextIO) -> None:
+    """Answer until the input ends."""
+    for line in requests:
+        replies.write(json.dumps(worker.answer(json.loads(line))) + "\n")
+        replies.flush()
+
+
+def die_with_parent(parent: int) -> None:
+    """End this process when `parent` ends, even while stopped (Linux; elsewhere the end of the input does it)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def main() -> None:
+    """Entry of the worker process."""
+    parent, descriptor, nbytes = (int(argument) for argument in sys.argv[1:4])
+    die_with_parent(parent)
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    memory = mmap.mmap(descriptor, nbytes)
+    os.close(descriptor)
+    try:
+        serve(Worker(memory), sys.stdin, replies)
+        replies.flush()
+    finally:
+        # Arrays still view the memory, and libraries' threads may be at work: leave without taking them down.
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""`gemmlab check`: whether the kernels and the library call are right."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
+
+if TYPE_CHECKING:
+    from gemmlab.devices.device import Device
+    from gemmlab.kernels.kernel import Kernel
+    from gemmlab.measure.check import CheckReport, Progress
+    from gemmlab.ops.op import Op, Problem
+
+LIBRARY = "gemmlab.gemm"
+"""What the library call is named among the kernels."""
+
+
+def open_device(name: str) -> Device:
+    """The device of that name; `DeviceError` when there is none."""
+    if name == "cpu":
+        from gemmlab.devices.cpu import CpuDevice
+
+        return CpuDevice()
+    raise DeviceError(f"no device named {name!r} here; devices: cpu")
+
+
+def parse_config(texts: list[str]) -> dict[str, int]:
+    """`["MR=12", "NR=32"]` as a configuration; `UsageError` for anything else."""
+    config = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or not re.fullmatch(r"-?[0-9]{1,9}", value):
+            raise UsageError(f"--config {text!r}: write NAME=VALUE, as in MR=12")
+        config[name] = int(value)
+    return config
+
+
+def check(
+    kernels: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KERNEL]...", help=f"Kernels, or {LIBRARY}. Default: the ladder and {LIBRARY}."),
+    ] = None,
+    op: Annotated[str, typer.Option(help="The operation.")] = "gemm",
+    sizes: Annotated[
+        str | None,
+        typer.Option(help="Only these: 256 or 256,512 or 256:4096:128 or MxNxK. Default: the whole contract."),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads, for what can use them. Default: all cores.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where to run.")] = "cpu",
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="All cases, or a second's worth of a naive loop.")
+    ] = False,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the data and of the random cases.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare results element by element with a float64 reference, between guard bands.
+
+    Ends with 1, and says which element is wrong, when a result is outside its bound.
+    """
+    from gemmlab.ops.catalog import find_op
+
+    operation = find_op(op)
+    problems = operation.parse_sizes(sizes) if sizes is not None else None
+    target = open_device(device)
+    plan = _plan(kernels or [], operation, target, problems, threads, "full" if full else "quick",
+                 parse_config(config or []), seed)  # fmt: skip
+    reports, errors = _run(plan)
+    if as_json:
+        data = [report.to_json() for report in reports]
+        passed = not errors and all(report.passed for report in reports)
+        typer.echo(json.dumps({"passed": passed, "reports": data, "errors": {n: str(e) for n, e in errors.items()}}))
+    else:
+        _print(reports, errors)
+    if any(not report.passed for report in reports):
+        raise typer.Exit(1)
+    if errors:
+        raise typer.Exit(max(error.exit_code for error in errors.values()))
+
+
+def _plan(
+    names: list[str], op: Op, device: Device, problems: list[Problem] | None, threads: int | None, scale: str,
+    config: Mapping[str, int], seed: int,
+) -> dict[str, Callable[[Progress], CheckReport]]:  # fmt: skip
+    from gemmlab.core.hardware import physical_cores
+    from gemmlab.kernels.catalog import find_kernel, ladder
+    from gemmlab.measure.check import check_kernel
+
+    if config and not names:
+        raise UsageError("--config: name the kernel it is for")
+    family = device.id.partition(":")[0]
+    # Two threads on a single core still show races.
+    workers = threads or max(2, physical_cores())
+    plan: dict[str, Callable[[Progress], CheckReport]] = {}
+
+    def of_kernel(kernel: Kernel) -> Callable[[Progress], CheckReport]:
+        cases = None if problems is None else [q for p in problems for q in op.in_layouts(p, kernel.layouts)]
+        return lambda progress: check_kernel(
+            kernel, device, op, config=config, threads=workers if kernel.threaded else 1, cases=cases, scale=scale,
+            seed=seed, progress=progress,
+        )  # fmt: skip
+
+    chosen = names or [*(kernel.id for kernel in ladder(op.name, family)), *([LIBRARY] if op.name == "gemm" else [])]
+    for name in chosen:
+        if name == LIBRARY:
+            if config:
+                raise UsageError(f"--config: {LIBRARY} has no parameters")
+            plan[name] = _library_call(problems, workers, scale, seed)
+            continue
+        kernel = find_kernel(name)
+        if (kernel.op, kernel.device) != (op.name, family):
+            raise UsageError(f"{name} is a kernel for {kernel.op} on {kernel.device}, not for {op.name} on {family}")
+        plan[name] = of_kernel(kernel)
+    return plan
+
+
+def _library_call(problems: list[Any] | None, threads: int, scale: str, seed: int) -> Callable[[Progress], CheckReport]:
+    def run(progress: Progress) -> CheckReport:
+        import gemmlab
+        from gemmlab.measure.check_call import Call, check_callable
+
+        calls = None if problems is None else [Call(problem, ("plain",) * 3, "out") for problem in problems]
+        gemm: Callable[..., Any] = gemmlab.gemm
+        return check_callable(
+            gemm, name=LIBRARY, threads=threads, calls=calls, scale=scale, seed=seed, progress=progress
+        )
+
+    return run
+
+
+def _run(plan: Mapping[str, Callable[[Progress], CheckReport]]) -> tuple[list[CheckReport], dict[str, GemmlabError]]:
+    reports: list[CheckReport] = []
+    errors: dict[str, GemmlabError] = {}
+    with _progress() as show:
+        for name, run in plan.items():
+            try:
+                reports.append(run(partial(show, name)))
+            except GemmlabError as error:
+                errors[name] = error
+    return reports, errors
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def show(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=done)
+
+        yield show
+
+
+def _print(reports: list[CheckReport], errors: Mapping[str, GemmlabError]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("kernel", "result", "cases", "threads", "error/bound", "source's test", "seconds"):
+        table.add_column(heading, justify="left" if heading in ("kernel", "result") else "right")
+    for report in reports:
+        verdict = "PASS" if report.passed else "FAIL"
+        source = f"{report.source_error:.1e} {'pass' if report.source_passed else 'fail'}"
+        numbers = (str(report.cases), str(report.threads), f"{report.worst_ratio:.3f}", source, f"{report.seconds:.1f}")
+        table.add_row(report.subject, verdict, *numbers)
+    for name in errors:
+        table.add_row(name, "ERROR", "", "", "", "", "")
+    Console().print(table)
+    for report in reports:
+        if not report.passed:
+            typer.echo("\n" + report.explain())
+    for name, error in errors.items():
+        typer.echo(f"\n{name}: {error}")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("check")(check)

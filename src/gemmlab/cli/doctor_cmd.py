@@ -1,0 +1,110 @@
+"""`gemmlab doctor`: what gemmlab finds on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+_TELLING_FEATURES = (
+    "sse2", "sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_bf16",
+    "avx512_fp16", "amx_tile", "asimd", "asimdhp", "asimddp", "sve", "sve2", "i8mm", "bf16",
+)  # fmt: skip
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure nothing and start no other process.")] = False,
+) -> None:
+    """Show the processor, its peaks, every BLAS found, GPU, compilers, cache folder and versions."""
+    facts = examine(quick=quick)
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for heading, text in rows(facts):
+        table.add_row(heading, Text(text))
+    Console().print(table)
+
+
+def examine(*, quick: bool = False) -> dict[str, Any]:
+    """Everything `doctor` tells, as JSON values."""
+    from gemmlab.measure import inventory
+
+    blas, warnings = ([], []) if quick else inventory.blas_libraries()
+    return {
+        "cpu": inventory.processor(measure=not quick),
+        "blas": blas,
+        "gpu": inventory.gpus(),
+        "compilers": inventory.compilers(),
+        "cache": inventory.cache_folder(),
+        "versions": inventory.versions(),
+        "warnings": warnings,
+    }
+
+
+def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(heading, text) for people."""
+    cpu = facts["cpu"]
+    identity = f"family {cpu['family']} model {cpu['model']} stepping {cpu['stepping']}"
+    yield "processor", f"{cpu['name']} ({cpu['vendor']} {cpu['arch']}, {identity})"
+    yield "cores", _cores(cpu)
+    clocks = [f"{cpu[f'{kind}_ghz']:.2f} GHz {kind}" for kind in ("nominal", "current", "max") if cpu[f"{kind}_ghz"]]
+    yield "clock", f"{', '.join(clocks) or 'unknown'} ({cpu['clock_source']})"
+    yield "vectors", f"{cpu['lanes']} x float32, {cpu['fma_units']} FMA units ({cpu['fma_rule']})"
+    yield "features", " ".join(name for name in _TELLING_FEATURES if name in cpu["features"]) or "unknown"
+    for cache in cpu["caches"]:
+        name = "L1d" if cache["level"] == 1 else f"L{cache['level']}"
+        shared = f"shared by {cache['shared_by']}" if cache["shared_by"] > 1 else "private"
+        size = f"{cache['size_bytes'] // 1024} KiB, {cache['ways']} ways, {cache['line_bytes']}-byte lines"
+        yield name, f"{size}, {shared} ({cache['source']})"
+    yield "computed peak", _computed(cpu)
+    measured = [f"{value:.1f} GFLOP/s with {n} thread(s)" for n, value in cpu["measured_peak_gflops"].items()]
+    yield "measured peak", ", ".join(measured) or cpu.get("measured_peak_error", "not measured")
+    for blas in facts["blas"]:
+        details = (
+            f"core type {blas.get('core_type') or 'unknown'}, threads by {blas.get('thread_runtime') or 'unknown'}"
+        )
+        yield blas["name"], f"{blas.get('library')} {blas.get('version')}, {details}"
+    yield "GPU", _gpu(facts["gpu"])
+    yield "compilers", ", ".join(f"{name} {version or 'none'}" for name, version in facts["compilers"].items())
+    store = facts["cache"]
+    yield "cache", f"{store['path']} ({'writable' if store['writable'] else 'NOT WRITABLE'}, {store['bytes']} bytes)"
+    yield "versions", ", ".join(f"{name} {version or 'none'}" for name, version in facts["versions"].items())
+    for warning in facts["warnings"]:
+        yield "warning", warning
+
+
+def _cores(cpu: Mapping[str, Any]) -> str:
+    quota = "" if cpu["cpu_quota"] is None else f", limited to {cpu['cpu_quota']:g} CPUs' time"
+    machine = ", in a virtual machine" if cpu["hypervisor"] else ""
+    return f"{cpu['physical_cores']} cores, {cpu['logical_cpus']} logical CPUs for this process{quota}{machine}"
+
+
+def _computed(cpu: Mapping[str, Any]) -> str:
+    peak = cpu["computed_peak_gflops"]
+    if peak is None:
+        return "unknown, as the clock is"
+    return (
+        f"{peak:.1f} GFLOP/s a core = {cpu['clock_ghz']:.2f} GHz x {cpu['fma_units']} units x {cpu['lanes']} lanes x 2"
+    )
+
+
+def _gpu(gpu: Mapping[str, Any]) -> str:
+    if not gpu["devices"]:
+        return f"none ({gpu.get('reason', 'no device')})"
+    devices = [f"{d['name']} (sm_{d['compute_capability'].replace('.', '')}, {d['memory_bytes'] >> 20} MiB)"
+               for d in gpu["devices"]]  # fmt: skip
+    return f"{', '.join(devices)}; driver for CUDA {gpu['driver_cuda']}"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("doctor")(doctor)

@@ -111,6 +111,11 @@ def operand_contents(problem: GemmProblem, rng: np.random.Generator) -> dict[str
             _sprinkle(a, rng, axis=0)
             _sprinkle(b, rng, axis=1)
             _sprinkle(c, rng, axis=0)
+            if a.size and b.size:
+                # An infinity of either side meets a zero: NaN, unless an implementation skips zeros.
+                (i, j), (p0, p1) = (int(rng.integers(extent)) for extent in (p.m, p.n)), rng.integers(p.k, size=2)
+                a[i, p0], b[p0, j] = np.inf, 0.0
+                a[(i + 1) % p.m, p1], b[p1, (j + 1) % p.n] = 0.0, -np.inf
         case "subnormal":
             # Inputs flushed to zero would lose products that are of ordinary size.
             a *= np.float32(1e-39)

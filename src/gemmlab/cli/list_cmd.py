@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gemmlab.cli.console import table_console
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.kernels.kernel import Kernel
 
@@ -31,7 +32,6 @@ def _describe(kernel: Kernel) -> dict[str, Any]:
 
 
 def _print_table(kernels: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -43,7 +43,7 @@ def _print_table(kernels: list[dict[str, Any]]) -> None:
         step = "" if kernel["step"] is None else str(kernel["step"])
         cells = (step, kernel["id"], kernel["op"], kernel["device"], " ".join(kernel["layouts"]), params)
         table.add_row(*(Text(cell) for cell in (*cells, kernel["summary"], kernel["source"])))
-    Console().print(table)
+    table_console().print(table)
 
 
 def list_kernels(

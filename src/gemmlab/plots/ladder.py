@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gemmlab.core.records import Record
+from gemmlab.measure.climb_rows import climb_rows, peaks
 from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE
 
 if TYPE_CHECKING:
@@ -26,6 +28,15 @@ class Bar:
     threads: int
     gflops: float
     size: str
+
+
+def climb_chart(record: Record) -> alt.VConcatChart:
+    """The chart of a climb's record."""
+    rows = climb_rows(record)
+    bars = [Bar(row.name, row.role, row.threads, row.gflops, row.size) for row in rows]
+    libraries = dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.role == "peer")
+    title = f"The climb on {record.environment.get('cpu', 'this CPU')}"
+    return ladder_chart(bars, peaks(record), title=title, subtitle=["Medians of turns taken side by side", *libraries])
 
 
 def ladder_chart(

@@ -1,0 +1,145 @@
+"""Fill the generated parts of README.md and docs/*.md from the records in benchmarks/results.
+
+`python docs/build_tables.py` rewrites them, `--check` only says which are stale and ends with 1 then.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from gemmlab.core.records import Record, load_record
+from gemmlab.core.stats import Ratio
+from gemmlab.measure.climb_rows import ClimbRow, about, climb_rows, peer_names
+from gemmlab.measure.summary import FASTEST, summarise
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "cpu"
+NO_RECORD = "*Not measured yet: there is no record in benchmarks/results/cpu.*"
+BLOCK = re.compile(r"(<!-- begin ([a-z-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
+
+
+def markdown_table(heading: list[str], rows: list[list[str]]) -> str:
+    """A table whose first column is text and whose others are numbers."""
+    rule = ["---"] + ["---:"] * (len(heading) - 1)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heading, rule, *rows))
+
+
+def number(value: float) -> str:
+    """Three significant figures, no exponent."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+
+def provenance(record: Record) -> str:
+    """Where and when a record was made."""
+    seen = record.environment
+    return (
+        f"{seen.get('cpu', 'an unknown processor')}, {seen.get('cpus', '?')} cores, "
+        f"{str(seen.get('time_utc', ''))[:10]}, gemmlab {seen.get('gemmlab', '?')}"
+    )
+
+
+def climb_table(record: Record) -> str:
+    """The table of README: every row with its ratio to the first rung and to each peer."""
+    rows = climb_rows(record)
+    peers = peer_names(rows)
+    heading = ["", "size", "threads", "time, ms", "GFLOP/s", "of FMA peak", "x first rung", *(f"x {p}" for p in peers)]
+    lines = [
+        [
+            f"`{row.name}`" if row.role != "peer" else row.name, row.size, str(row.threads),
+            number(row.time_us / 1e3), number(row.gflops),
+            "" if row.peak_share is None else f"{row.peak_share:.1%}",
+            ratio(row.to_first),
+            *(ratio(row.to_peers.get(peer)) for peer in peers),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    libraries = dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.role == "peer")
+    notes = [f"Measured on {provenance(record)}.", *(f"{line}." for line in libraries)]
+    return "\n\n".join([markdown_table(heading, lines), "  \n".join(notes)])
+
+
+def gains_table(record: Record) -> str:
+    """Each rung's gain over the one before, and its idea."""
+    rungs = [row for row in climb_rows(record) if row.role == "rung"]
+    before: list[ClimbRow | None] = [None, *rungs[:-1]]
+    lines = [
+        [
+            f"[`{row.name}`](#{row.name})", row.size, str(row.threads), number(row.gflops),
+            "" if row.peak_share is None else f"{row.peak_share:.1%}",
+            "" if last is None else ratio(row.gflops / last.gflops), row.idea,
+        ]
+        for row, last in zip(rungs, before, strict=True)
+    ]  # fmt: skip
+    heading = ["rung", "size", "threads", "GFLOP/s", "of FMA peak", "x rung before", "why"]
+    return "\n\n".join([markdown_table(heading, lines), f"Measured on {provenance(record)}."])
+
+
+def library_table(record: Record) -> str:
+    """Each size of `gemmlab.gemm`: speed, share of peak, ratio to the fastest peer and to each."""
+    summary = summarise(record)
+    rows = [row for row in summary.rows if row.role == "library call"]
+    peers = list(dict.fromkeys(peer for row in rows for peer in row.ratios if peer != FASTEST))
+    heading = ["m x n x k", "threads", "GFLOP/s", "of FMA peak", "x fastest peer (95 %)", "fastest"]
+    lines = [
+        [
+            row.label, str(row.threads), number(row.gflops),
+            "" if row.peak_share is None else f"{row.peak_share:.1%}",
+            interval(row.ratios.get(FASTEST)), row.fastest or "",
+            *(f"{row.ratios[peer].value:.3f}" if peer in row.ratios else "" for peer in peers),
+        ]
+        for row in sorted(rows, key=lambda row: row.threads)
+    ]  # fmt: skip
+    means = [
+        f"Geometric mean over {mean.problems} sizes, threads {mean.threads}: {interval(mean.ratio)} x the fastest peer."
+        for mean in summary.means
+        if mean.peer == FASTEST and mean.contestant in {row.contestant for row in rows}
+    ]
+    known = {result.contestant: about(result.facts) for result in record.results if result.facts.get("role") == "peer"}
+    notes = [*means, f"Measured on {provenance(record)}.", *(f"{name}: {text}." for name, text in known.items())]
+    return "\n\n".join([markdown_table([*heading, *(f"x {peer}" for peer in peers)], lines), "  \n".join(notes)])
+
+
+def interval(ratio_: Ratio | None) -> str:
+    return "" if ratio_ is None else f"{ratio_.value:.3f} ({ratio_.low:.3f}-{ratio_.high:.3f})"
+
+
+def from_record(name: str, table: Callable[[Record], str]) -> Callable[[], str]:
+    """The block's text, or a sentence where there is no record yet."""
+    path = RESULTS / name
+    return lambda: table(load_record(path)) if path.exists() else NO_RECORD
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "climb": from_record("climb.json", climb_table),
+    "gains": from_record("climb.json", gains_table),
+    "library": from_record("gemm.json", library_table),
+}
+
+
+def filled(text: str) -> str:
+    """`text` with every generated block made anew."""
+    return BLOCK.sub(lambda found: f"{found[1]}\n{BLOCKS[found[2]]()}\n\n{found[3]}", text)
+
+
+def main(arguments: list[str]) -> int:
+    stale = False
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = path.read_text(encoding="utf-8")
+        fresh = filled(text)
+        if fresh != text:
+            stale = True
+            print(f"{path.relative_to(ROOT)}: {'stale' if '--check' in arguments else 'rewritten'}")
+            if "--check" not in arguments:
+                path.write_text(fresh, encoding="utf-8")
+    return int(stale and "--check" in arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

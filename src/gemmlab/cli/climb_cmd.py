@@ -1,0 +1,157 @@
+"""`gemmlab climb`: the ladder on this machine, rung by rung, then the library call and the peers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gemmlab.cli.check_cmd import open_device
+from gemmlab.cli.console import progress_console, table_console
+from gemmlab.core.errors import UsageError, WrongResultError
+
+if TYPE_CHECKING:
+    from gemmlab.core.records import Record
+    from gemmlab.measure.climb import Step
+    from gemmlab.measure.climb_rows import ClimbRow
+
+
+@contextmanager
+def _live() -> Iterator[Callable[[Step], None]]:
+    """Shows steps as they come: finished rungs as lines that stay, the rest as one bar that goes."""
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    bar = Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(24), console=progress_console(), transient=True
+    )
+    with bar:
+        task = bar.add_task("", total=None)
+
+        def show(step: Step) -> None:
+            label = f"{step.rung:<18} {step.text}" if step.rung else step.text
+            if step.final:
+                bar.console.print(label)
+            bar.update(task, description=label, completed=step.done, total=step.total or None)
+
+        yield show
+
+
+def _print_table(rows: list[ClimbRow]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from gemmlab.measure.climb_rows import peer_names
+
+    peers = peer_names(rows)
+    headings = ("", "size", "threads", "time, ms", "GFLOP/s", "of FMA peak", "x first rung", *(f"x {p}" for p in peers))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(Text(heading), justify="right" if heading else "left")
+    for row in rows:
+        share = "" if row.peak_share is None else f"{row.peak_share:.1%}"
+        ratios = [row.to_first, *(row.to_peers.get(peer) for peer in peers)]
+        cells = [row.name, row.size, str(row.threads), f"{row.time_us / 1e3:.3f}", f"{row.gflops:.4g}", share]
+        cells += ["" if ratio is None else f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}" for ratio in ratios]
+        table.add_row(*(Text(cell) for cell in cells))
+    table_console().print(table)
+
+
+def _print_notes(record: Record, rows: list[ClimbRow], notes: list[str]) -> None:
+    console = table_console()
+    console.print("\nWhy each rung is faster:")
+    for row in rows:
+        if row.role == "rung":
+            console.print(f"  {row.name}: {row.idea}")
+    if len({row.size for row in rows if row.role == "rung"}) > 1:
+        console.print(
+            "\nEach rung is timed at the largest size it finishes quickly; where sizes differ, the ratio to the first "
+            "rung is one of GFLOP/s, not of time. Ratios to peers are always at the same size and thread count."
+        )
+    console.print("\nCompared with:" if any(row.role == "peer" for row in rows) else "\nCompared with nothing.")
+    for line in dict.fromkeys(f"  {row.name}: {row.about}" for row in rows if row.role in ("peer", "library call")):
+        console.print(line)
+    for note in (*record.notes, *notes):
+        console.print(f"  note: {note}")
+
+
+def _write(record: Record, folder: Path) -> list[Path]:
+    from gemmlab.core.records import save_record
+    from gemmlab.plots.chart import save
+    from gemmlab.plots.ladder import climb_chart
+
+    paths = [folder / f"climb.{suffix}" for suffix in ("json", "svg", "png")]
+    try:
+        save_record(record, paths[0])
+        save(climb_chart(record), *paths[1:])
+    except OSError as error:
+        raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
+    return paths
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+
+
+def climb(
+    op: Annotated[str, typer.Option(help="Operation whose ladder to climb.")] = "gemm",
+    device: Annotated[str, typer.Option(help="Device to climb on: cpu.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(help="Threads of the threaded rung; default: physical cores.")] = None,
+    peers: Annotated[
+        str | None,
+        typer.Option(help="Libraries to compare with, comma-separated; `none` for none. Default: installed."),
+    ] = None,
+    sizes: Annotated[str | None, typer.Option(help="Sizes to choose from; each rung takes the largest it can.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the record, the SVG and the PNG.")] = Path("climb"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: rows, notes, files.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller sizes, fewer rounds: a look, not a measurement.")
+    ] = False,
+) -> None:
+    """Climb the ladder: verify and time every rung beside the peers."""
+    from gemmlab.core.hardware import physical_cores
+    from gemmlab.kernels.catalog import ladder
+    from gemmlab.measure.climb import SIZES, Climb, default_peers, missing_peers, run_climb
+    from gemmlab.measure.climb_rows import climb_rows
+    from gemmlab.measure.peers import parse_peers
+    from gemmlab.ops.catalog import find_op
+
+    where, what = open_device(device), find_op(op)
+    what.parse_sizes(sizes or SIZES)
+    named = None if peers is None else [] if peers == "none" else parse_peers(peers)
+    if threads is not None and threads < 1:
+        raise UsageError(f"threads = {threads}: at least 1")
+    _make_folder(out)
+    with _live() as show:
+        record, reports = run_climb(
+            Climb(
+                what, where, ladder(op, device), default_peers() if named is None else named,
+                threads or physical_cores(), sizes or SIZES, quick, show,
+            )
+        )  # fmt: skip
+    paths = _write(record, out)
+    rows = climb_rows(record)
+    notes = missing_peers() if named is None else []
+    if as_json:
+        answer = {"rows": [asdict(row) for row in rows],
+                  "notes": [*record.notes, *notes], "files": [str(path) for path in paths]}  # fmt: skip
+        typer.echo(json.dumps(answer, indent=2))
+    else:
+        _print_table(rows)
+        _print_notes(record, rows, notes)
+        typer.echo("\nWritten: " + ", ".join(str(path) for path in paths))
+    wrong = [report.explain() for report in reports if not report.passed]
+    wrong += [f"{row.name} at {row.size}: outside its bound" for row in rows if row.verified is False]
+    if wrong:
+        raise WrongResultError("\n".join(wrong))
+
+
+def register(app: typer.Typer) -> None:
+    app.command("climb")(climb)

@@ -1,0 +1,223 @@
+"""The climb: every rung of the ladder verified, then timed in turns with the library call and the peers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.errors import PeerError, UsageError, WrongResultError
+from gemmlab.core.records import Record, Result
+from gemmlab.devices.device import Device
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.bench import Plan, run_bench
+from gemmlab.measure.check import CheckReport, check_kernel
+from gemmlab.measure.peers import Spec
+from gemmlab.measure.run import bind
+from gemmlab.ops.op import Op, Problem
+
+SIZES = "256,512,1024,2048"
+CALL_LIMIT_S = 0.25
+"""A rung is timed at the largest size at which one call stays under this."""
+TIMING_BUDGET_S = 24.0
+"""What all turns together may last, from which the number of rounds follows."""
+FEWEST_ROUNDS, MOST_ROUNDS = 3, 15
+LIBRARY = Spec("gemmlab", "gemmlab")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a live display may show next. `total` is 0 where the length is unknown."""
+
+    rung: str
+    text: str
+    done: int = 0
+    total: int = 0
+    final: bool = False
+    """Whether this is the last word on a rung, worth keeping on the screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A verified kernel and what it will be timed on."""
+
+    kernel: Kernel
+    threads: int
+    report: CheckReport
+    problem: Problem
+    call_s: float
+    """Seconds of one call, roughly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """What to climb with. `device` names itself; `quick` takes smaller sizes and the fewest rounds."""
+
+    op: Op
+    device: Device
+    kernels: Sequence[Kernel]
+    peers: Sequence[Spec]
+    threads: int
+    sizes: str = SIZES
+    quick: bool = False
+    progress: Callable[[Step], None] = field(default=lambda _step: None, repr=False)
+
+    @property
+    def call_limit_s(self) -> float:
+        return CALL_LIMIT_S / 5 if self.quick else CALL_LIMIT_S
+
+
+def run_climb(climb: Climb, *, bench: Callable[..., Record] = run_bench) -> tuple[Record, list[CheckReport]]:
+    """Verify and time the ladder; the record holds one result a rung, library call, peer and peak probe.
+
+    Rungs that are wrong are left out and their reports say why. Raises `UsageError` when there is nothing to climb.
+    """
+    if not climb.kernels:
+        raise UsageError(f"no ladder of {climb.op.name} for {climb.device.id}")
+    problems = sorted(climb.op.parse_sizes(climb.sizes), key=climb.op.flops)
+    if not problems or climb.op.flops(problems[0]) == 0:
+        raise UsageError(f"sizes {climb.sizes!r}: a climb needs products that are not empty")
+    reports: list[CheckReport] = []
+    rungs: list[Rung] = []
+    for kernel in climb.kernels:
+        report = _verify(climb, kernel)
+        reports.append(report)
+        if report.passed:
+            rungs.append(_choose(climb, kernel, report, problems))
+    if not rungs:
+        raise WrongResultError("every rung is wrong:\n" + "\n".join(report.explain() for report in reports))
+    top = max((rung.problem for rung in rungs), key=climb.op.flops)
+    rounds = _rounds(climb, rungs, top)
+    records = [_time(climb, rungs, top, threads, rounds, bench) for threads in sorted({1, climb.threads})]
+    return _merge(climb, rungs, reports, records), reports
+
+
+def _threads(climb: Climb, kernel: Kernel) -> int:
+    return climb.threads if kernel.threaded else 1
+
+
+def _verify(climb: Climb, kernel: Kernel) -> CheckReport:
+    report = check_kernel(
+        kernel, climb.device, climb.op, threads=_threads(climb, kernel),
+        progress=lambda done, total: climb.progress(Step(kernel.id, "verifying", done, total)),
+    )  # fmt: skip
+    if not report.passed:
+        climb.progress(Step(kernel.id, f"WRONG in {len(report.failures)} of {report.cases} cases", final=True))
+    return report
+
+
+def _choose(climb: Climb, kernel: Kernel, report: CheckReport, problems: Sequence[Problem]) -> Rung:
+    threads = _threads(climb, kernel)
+    problem, call_s = largest_quick_problem(climb, kernel, threads, problems)
+    said = f"{report.cases} cases right, largest error {report.worst_ratio:.2f} of its bound; timed at {problem.label}"
+    climb.progress(Step(kernel.id, said, final=True))
+    return Rung(kernel, threads, report, problem, call_s)
+
+
+def largest_quick_problem(
+    climb: Climb, kernel: Kernel, threads: int, problems: Sequence[Problem]
+) -> tuple[Problem, float]:
+    """The largest problem at which one call stays under the limit (at least the smallest), and its seconds."""
+    chosen: tuple[Problem, float] | None = None
+    for problem in problems:
+        per_flop = chosen[1] / climb.op.flops(chosen[0]) if chosen else 0.0
+        if per_flop * climb.op.flops(problem) > climb.call_limit_s:
+            break
+        climb.progress(Step(kernel.id, f"trying {problem.label}"))
+        seconds = _call_seconds(climb, kernel, threads, problem)
+        if chosen and seconds > climb.call_limit_s:
+            break
+        chosen = problem, seconds
+    if chosen is None:
+        raise UsageError("no problem to time")
+    return chosen
+
+
+def _call_seconds(climb: Climb, kernel: Kernel, threads: int, problem: Problem) -> float:
+    contents = climb.op.fill(problem, np.random.default_rng(0))
+    flat = {name: np.ascontiguousarray(values).reshape(-1) for name, values in contents.items()}
+    bound = bind(kernel, climb.device, climb.op, problem, flat, threads=threads)
+    bound.run()
+    return min(bound.time(1)[0], bound.time(1)[0]) / 1e6
+
+
+def _rounds(climb: Climb, rungs: Sequence[Rung], top: Problem) -> int:
+    if climb.quick:
+        return FEWEST_ROUNDS
+    per_flop = min(rung.call_s / climb.op.flops(rung.problem) for rung in rungs)
+    flops = sum(climb.op.flops(problem) for problem in {rung.problem for rung in rungs} | {top})
+    # Every turn warms up with at least one call. Peers are taken to be as fast as the fastest rung.
+    seconds = 2 * (sum(rung.call_s for rung in rungs) + (len(climb.peers) + 1) * flops * per_flop)
+    return max(FEWEST_ROUNDS, min(MOST_ROUNDS, int(TIMING_BUDGET_S / max(seconds, 1e-9))))
+
+
+def _time(
+    climb: Climb, rungs: Sequence[Rung], top: Problem, threads: int, rounds: int, bench: Callable[..., Record]
+) -> Record:
+    mine = [rung for rung in rungs if rung.threads == threads]
+    where: dict[str, Problem] = {f"kernel:{rung.kernel.id}": rung.problem for rung in mine}
+    where[LIBRARY.name] = top
+    specs = [Spec(f"kernel:{rung.kernel.id}", "kernel", kernel=rung.kernel.id) for rung in mine]
+    problems = sorted(set(where.values()), key=climb.op.flops)
+    plan = Plan(
+        op=climb.op, problems=problems, contestants=[*specs, LIBRARY, *climb.peers], threads=(threads,), rounds=rounds,
+        processes=1, only=lambda name, problem: where.get(name, problem) == problem, kind="climb",
+    )  # fmt: skip
+    device = asdict(climb.device.describe())
+    started = time.perf_counter()
+    return bench(
+        plan, device=device, progress=lambda p: climb.progress(
+            Step("", f"{p.text} ({time.perf_counter() - started:.0f} s)", p.done, p.total)
+        ),
+    )  # fmt: skip
+
+
+def _merge(climb: Climb, rungs: Sequence[Rung], reports: Sequence[CheckReport], records: Sequence[Record]) -> Record:
+    by_name = {f"kernel:{rung.kernel.id}": rung for rung in rungs}
+    results = [
+        replace(result, facts={**result.facts, **_facts(result, by_name, climb.op)})
+        for record in records
+        for result in record.results
+        if result.samples
+    ]
+    notes = dict.fromkeys(note for record in records for note in record.notes)
+    notes |= {f"{report.subject} is wrong and was not timed": None for report in reports if not report.passed}
+    return replace(records[0], results=tuple(results), notes=tuple(notes))
+
+
+def _facts(result: Result, rungs: Mapping[str, Rung], op: Op) -> dict[str, Any]:
+    if result.contestant in rungs:
+        rung = rungs[result.contestant]
+        kernel, report = rung.kernel, rung.report
+        return {
+            "name": kernel.id, "step": kernel.step, "idea": kernel.idea,
+            "checked_cases": report.cases, "checked_error_ratio": report.worst_ratio,
+        }  # fmt: skip
+    if result.contestant == LIBRARY.name:
+        return {"name": f"gemmlab.{op.name}"}
+    return {"name": result.contestant.removesuffix(":best")}
+
+
+def missing_peers() -> list[str]:
+    """One sentence for each peer that could be compared with and is not installed."""
+    from gemmlab.measure.peers import find_library
+
+    missing = []
+    for name in ("openblas", "onednn", "mkl"):
+        try:
+            find_library(name)
+        except PeerError as error:
+            missing.append(str(error))
+    return missing
+
+
+def default_peers() -> list[Spec]:
+    """NumPy as it is, and every installed library; OpenBLAS with the core type that is fastest on one thread."""
+    from gemmlab.measure.coretype import with_best_core_type
+    from gemmlab.measure.peers import installed_peers, parse_contestant
+
+    names = ["numpy" if name.startswith("numpy") else name for name in installed_peers()]
+    return [with_best_core_type(parse_contestant(name), 1) for name in sorted(names)]

@@ -1,0 +1,84 @@
+"""A climb's record as the rows of its table: one entry a rung, then the library calls and the peers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.core.records import Record
+from gemmlab.core.stats import spread
+from gemmlab.measure.summary import FASTEST, Row, summarise
+
+
+@dataclass(frozen=True, slots=True)
+class ClimbRow:
+    """One line of the table. Ratios are of speeds: above 1, this entry is faster."""
+
+    name: str
+    role: str
+    """`"rung"`, `"library call"` or `"peer"`."""
+    size: str
+    threads: int
+    time_us: float
+    gflops: float
+    peak_share: float | None
+    """Of the FMA peak probed in the same rounds on as many threads."""
+    to_first: float | None
+    """GFLOP/s to those of the first rung, whatever size that one was timed at."""
+    to_peers: Mapping[str, float]
+    """To each peer on the same problem with as many threads, timed in turns with this entry."""
+    verified: bool | None
+    idea: str
+    about: str
+    """Library, version, core type, thread runtime, as far as they are known."""
+
+
+def climb_rows(record: Record) -> list[ClimbRow]:
+    """Rungs in ladder order, then library calls by thread count, each with the peers timed beside it."""
+    facts = {(r.label, r.threads, r.contestant): r.facts for r in record.results}
+    rows = summarise(record).rows
+    rungs = sorted((row for row in rows if row.role == "rung"), key=lambda row: facts[_key(row)].get("step", 0))
+    calls = [row for row in rows if row.role == "library call"]
+    beside = {(row.label, row.threads) for row in calls}
+    others = [row for row in rows if row.role == "peer" and (row.label, row.threads) in beside]
+    names = {row.contestant: str(facts[_key(row)].get("name", row.contestant)) for row in rows}
+    first = rungs[0].gflops if rungs else None
+    # Stable: within a thread count the library call comes first.
+    last = sorted((*calls, *others), key=lambda row: row.threads)
+    return [_row(row, facts[_key(row)], names, first) for row in (*rungs, *last)]
+
+
+def peer_names(rows: Sequence[ClimbRow]) -> list[str]:
+    """Every peer any row was compared with, in order of appearance."""
+    return list(dict.fromkeys(name for row in rows for name in row.to_peers))
+
+
+def peaks(record: Record) -> dict[int, float]:
+    """Thread count -> the median FMA peak probed beside its rungs, in GFLOP/s."""
+    found: dict[int, list[float]] = {}
+    for result in record.results:
+        if result.facts.get("role") == "peak":
+            speeds = found.setdefault(result.threads, [])
+            speeds += [result.flops / (sample.time_us * 1e3) for sample in result.samples]
+    return {threads: spread(speeds).median for threads, speeds in found.items() if speeds}
+
+
+def about(facts: Mapping[str, Any]) -> str:
+    """Library, version, core type, thread runtime, as far as they are known."""
+    parts = [str(facts.get(name) or "") for name in ("library", "version", "core_type", "thread_runtime")]
+    return " ".join(parts[:2]).strip() + "".join(f", {part}" for part in parts[2:] if part)
+
+
+def _key(row: Row) -> tuple[str, int, str]:
+    return row.label, row.threads, row.contestant
+
+
+def _row(row: Row, facts: Mapping[str, Any], names: Mapping[str, str], first: float | None) -> ClimbRow:
+    return ClimbRow(
+        name=names[row.contestant], role=row.role, size=row.label, threads=row.threads,
+        time_us=row.median_us, gflops=row.gflops, peak_share=row.peak_share,
+        to_first=row.gflops / first if first else None,
+        to_peers={names[peer]: ratio.value for peer, ratio in row.ratios.items() if peer != FASTEST},
+        verified=row.verified, idea=str(facts.get("idea", "")), about=about(facts),
+    )  # fmt: skip

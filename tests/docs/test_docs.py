@@ -1,0 +1,126 @@
+"""The pages are true: their code runs, their tables are fresh, their links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import typer
+
+from gemmlab.cli.app import build_app
+from gemmlab.core.records import load_record
+from gemmlab.kernels.catalog import ladder
+from gemmlab.measure.climb_rows import climb_rows, peaks
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+CLIMB = ROOT / "benchmarks" / "results" / "cpu" / "climb.json"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def load_builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("build_tables", ROOT / "docs" / "build_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page, "python"):
+        done = subprocess.run(
+            [sys.executable, "-c", block], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_readme_has_code_to_run() -> None:
+    assert any("gemmlab.gemm" in block for block in blocks(ROOT / "README.md", "python"))
+
+
+def commands() -> dict[str, Any]:
+    found: dict[str, Any] = typer.main.get_command(build_app()).commands  # type: ignore[attr-defined]
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_shown_exist_with_their_options(page: Path) -> None:
+    for line in "\n".join(blocks(page, "(?:sh|text)")).splitlines():
+        words = line.split("  ")[0].split("#")[0].split()
+        if words[:1] != ["gemmlab"]:
+            continue
+        assert words[1] in commands(), line
+        options = {name for parameter in commands()[words[1]].params for name in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options | {"--help"}, line
+
+
+def test_readme_names_every_verb() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [verb for verb in commands() if f"| `gemmlab {verb}` |" not in text] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_internal_links_resolve(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if target.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = target.partition("#")
+        path = page if not name else page.parent / name
+        assert path.exists(), f"{page.name} links to {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
+
+
+def test_ladder_page_describes_every_rung_in_order() -> None:
+    headings = re.findall(r"^## (\w+)$", (ROOT / "docs" / "ladder-cpu.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [name for name in headings if name in {k.id for k in ladder("gemm", "cpu")}] == [
+        kernel.id for kernel in ladder("gemm", "cpu")
+    ]
+
+
+def test_changelog_knows_this_version() -> None:
+    import gemmlab
+
+    assert f"\n## {gemmlab.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_generated_tables_are_fresh() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "build_tables.py"), "--check"],
+        capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}run `make tables`"
+
+
+@pytest.mark.skipif(not CLIMB.exists(), reason="no climb has been recorded yet")
+def test_the_picture_shows_the_record() -> None:
+    record = load_record(CLIMB)
+    shown = CLIMB.with_suffix(".svg").read_text(encoding="utf-8")
+    for row in climb_rows(record):
+        assert row.name in shown
+    for peak in peaks(record).values():
+        assert f"FMA peak {peak:.0f}<" in shown
+
+
+@pytest.mark.skipif(not CLIMB.exists(), reason="no climb has been recorded yet")
+def test_another_record_makes_other_tables() -> None:
+    builder = load_builder()
+    record = load_record(CLIMB)
+    other = replace(record, results=tuple(replace(result, flops=result.flops // 2) for result in record.results))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert builder.climb_table(record) in text
+    assert builder.climb_table(other) not in text

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+import gemmlab
+from gemmlab.cli.app import build_app
+from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
+
+VERBS = ("bench", "check", "climb", "doctor", "list")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(build_app(), list(arguments))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself_and_each_of_its_options(verb: str) -> None:
+    result = run(verb, "--help")
+    assert result.exit_code == 0
+    command = typer.main.get_command(build_app()).commands[verb]  # type: ignore[attr-defined]
+    assert command.help
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    assert [option.name for option in options if not option.help] == []
+    assert "as_json" in [option.name for option in options]
+
+
+def test_there_are_no_other_verbs() -> None:
+    assert sorted(typer.main.get_command(build_app()).commands) == sorted(VERBS)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["climb", "--sizes", "12x"], 2, "12x"),
+        (["climb", "--sizes", "-4"], 2, "-4"),
+        (["climb", "--threads", "0"], 2, "threads"),
+        (["climb", "--op", "sort"], 2, "sort"),
+        (["climb", "--peers", "nosuchlib"], 2, "nosuchlib"),
+        (["climb", "--device", "cuda"], 3, "cuda"),
+        (["climb", "--device", "emulated"], 3, "emulated"),
+        (["list", "--op", "sort"], 2, "sort"),
+        (["list", "--device", "tpu"], 3, "tpu"),
+        (["check", "pakced"], 2, "packed"),
+        (["check", "--sizes", "1x2"], 2, "1x2"),
+        (["check", "--device", "cuda"], 3, "cuda"),
+        (["bench", "pakced"], 2, "packed"),
+        (["bench", "--device", "tpu"], 3, "tpu"),
+        (["nosuchverb"], 2, "nosuchverb"),
+        (["list", "--nosuchoption"], 2, "nosuchoption"),
+    ],
+)
+def test_usage_errors_end_with_their_code_and_name_the_thing(
+    arguments: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert not list(tmp_path.iterdir())
+
+
+def app_that(raises: BaseException) -> typer.Typer:
+    app = build_app()
+
+    @app.command("fail")
+    def fail() -> None:
+        raise raises
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (WrongResultError("C[1, 2] is off"), 1, "gemmlab: C[1, 2] is off"),
+        (UsageError("no"), 2, "gemmlab: no"),
+        (DeviceError("none here"), 3, "gemmlab: none here"),
+        (MemoryError("Unable to allocate 3 TiB"), 2, "gemmlab: not enough memory: Unable to allocate 3 TiB"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_errors_become_exit_codes(error: BaseException, code: int, said: str) -> None:
+    result = CliRunner().invoke(app_that(error), ["fail"])
+    assert result.exit_code == code
+    assert result.stderr.strip() == said
+    shown = CliRunner().invoke(app_that(error), ["--debug", "fail"])
+    assert shown.exit_code == code
+    assert ("Traceback" in shown.stderr) == bool(said)
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"gemmlab {gemmlab.__version__}\n"
+
+
+def test_list_is_the_catalog_in_ladder_order() -> None:
+    kernels = json.loads(run("list", "--op", "gemm", "--device", "cpu", "--json").stdout)
+    rungs = [kernel for kernel in kernels if kernel["step"] is not None]
+    assert [kernel["id"] for kernel in rungs] == [
+        "naive_ijk", "loop_reorder_ikj", "blas_naive", "cache_block", "packed", "microkernel", "threaded",
+    ]  # fmt: skip
+    assert len({kernel["step"] for kernel in rungs}) == len(rungs)
+    for kernel in kernels:
+        assert kernel["summary"]
+        assert kernel["idea"]
+        assert kernel["source"]
+        assert kernel["file"] == f"gemm_cpu/{kernel['id']}.py"
+        assert "nn" in kernel["layouts"]
+    table = run("list").stdout
+    assert all(kernel["id"] in table for kernel in kernels)
+
+
+def test_importing_gemmlab_imports_no_heavy_package() -> None:
+    heavy = ("llvmlite", "typer", "rich", "altair", "vl_convert", "threadpoolctl", "platformdirs")
+    program = f"import sys, gemmlab; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_climb_on_this_machine_writes_record_and_charts(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "climb"
+    result = run(
+        "climb", "--quick", "--sizes", "32,64", "--peers", "numpy", "--out", str(out), "--threads", "1", "--json"
+    )
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    rungs = [row for row in answer["rows"] if row["role"] == "rung"]
+    assert len(rungs) == 7
+    for row in rungs:
+        assert row["verified"] is True
+        assert row["gflops"] > 0
+        assert row["to_peers"]["numpy"] > 0
+    assert sorted(path.name for path in out.iterdir()) == ["climb.json", "climb.png", "climb.svg"]
+    assert "naive_ijk" in (out / "climb.svg").read_text(encoding="utf-8")
+
+
+def test_climb_says_where_it_cannot_write(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    result = run("climb", "--quick", "--sizes", "32", "--out", str(tmp_path / "file"))
+    assert result.exit_code == 2
+    assert "file" in result.stderr

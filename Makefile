@@ -8,7 +8,12 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13)
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c '$(SUPPORTED)' 2>/dev/null && { echo $$p; exit; }; done; echo python3)
 
-.PHONY: climb test lint tables install clean
+# What the published figures are measured at; half an hour on a machine that does nothing else.
+SIZES := 64,96,128,192,256,384,512,768,1000,1023,1024,1536,2048,3072
+SKINNY := 4096x64x4096,64x4096x4096,4096x4096x64,16x4096x4096
+RESULTS := benchmarks/results/cpu
+
+.PHONY: climb test lint results tables install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -22,6 +27,12 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
+
+# Measure everything that README.md and docs/ show, then fill it in.
+results: $(STAMP)
+	$(BIN)/gemmlab climb --out $(RESULTS)
+	$(BIN)/gemmlab bench --sizes $(SIZES),$(SKINNY) --threads 1,2 --save $(RESULTS)/gemm.json
+	$(BIN)/python docs/build_tables.py
 
 # Regenerate the tables and plots of README.md and docs/ from the records in benchmarks/results.
 tables: $(STAMP)

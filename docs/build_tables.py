@@ -1,6 +1,7 @@
 """Fill the generated parts of README.md and docs/*.md from the records in benchmarks/results.
 
-`python docs/build_tables.py` rewrites them, `--check` only says which are stale and ends with 1 then.
+`python docs/build_tables.py` rewrites them and redraws the charts; `--check` only says which are stale, and ends with
+1 then.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from gemmlab.core.records import Record, load_record
 from gemmlab.core.stats import Ratio
 from gemmlab.measure.climb_rows import ClimbRow, about, climb_rows, peer_names
 from gemmlab.measure.summary import FASTEST, summarise
+from gemmlab.plots.chart import save
+from gemmlab.plots.curves import bench_chart
+from gemmlab.plots.ladder import climb_chart
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "cpu"
@@ -101,9 +105,26 @@ def library_table(record: Record) -> str:
         for mean in summary.means
         if mean.peer == FASTEST and mean.contestant in {row.contestant for row in rows}
     ]
+    counts = sorted({row.threads for row in rows})
+    pictures = "\n".join(f"![GFLOP/s by size, threads: {n}](benchmarks/results/cpu/{curve_name(n)})" for n in counts)
     known = {result.contestant: about(result.facts) for result in record.results if result.facts.get("role") == "peer"}
     notes = [*means, f"Measured on {provenance(record)}.", *(f"{name}: {text}." for name, text in known.items())]
-    return "\n\n".join([markdown_table([*heading, *(f"x {peer}" for peer in peers)], lines), "  \n".join(notes)])
+    table = markdown_table([*heading, *(f"x {peer}" for peer in peers)], lines)
+    return "\n\n".join([pictures, table, "  \n".join(notes)])
+
+
+def curve_name(threads: int) -> str:
+    return f"gemm-threads-{threads}.svg"
+
+
+def draw() -> None:
+    """The charts of the records, beside them."""
+    if (RESULTS / "climb.json").exists():
+        save(climb_chart(load_record(RESULTS / "climb.json")), RESULTS / "climb.svg", RESULTS / "climb.png")
+    if (RESULTS / "gemm.json").exists():
+        record = load_record(RESULTS / "gemm.json")
+        for threads in {result.threads for result in record.results}:
+            save(bench_chart(record, threads), RESULTS / curve_name(threads))
 
 
 def interval(ratio_: Ratio | None) -> str:
@@ -129,6 +150,8 @@ def filled(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
+    if "--check" not in arguments:
+        draw()
     stale = False
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         text = path.read_text(encoding="utf-8")

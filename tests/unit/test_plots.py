@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.records import Record, Result, Sample
 from gemmlab.plots.chart import render, save, specification
-from gemmlab.plots.curves import Point, curve_chart
+from gemmlab.plots.curves import Point, bench_chart, curve_chart
 from gemmlab.plots.ladder import KINDS, Bar, ladder_chart, short_size
 
 HOSTILE = "</script><script>alert(1)</script>&\"'"
@@ -23,7 +24,7 @@ PEAKS = {1: 230.0, 2: 455.0}
 
 
 def texts(svg: str) -> list[str]:
-    return [html.unescape(found) for found in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
+    return [html.unescape(found) for found in re.findall(r"<(?:text|tspan)[^>]*>([^<]+)</", svg)]
 
 
 def test_ladder_svg_names_every_entry_size_value_and_peak() -> None:
@@ -102,3 +103,20 @@ def test_short_size() -> None:
     assert short_size("512x512x512") == "512³"
     assert short_size("16x4096x4096") == "16x4096x4096"
     assert short_size("4194304") == "4194304"
+
+
+def test_bench_chart_takes_the_cubic_sizes_of_one_thread_count() -> None:
+    def measured(name: str, label: str, threads: int, role: str, time_us: float) -> Result:
+        samples = tuple(Sample(0, r, time_us * (1 + r / 100), 1, 1, (time_us,)) for r in range(3))
+        return Result(name, {}, label, 2 * 64**3, threads, {"role": role}, samples)
+
+    record = Record("bench", "gemm", {"cpu": "A CPU"}, {}, None, (
+        measured("gemmlab", "64x64x64", 1, "library call", 10.0),
+        measured("openblas:best", "64x64x64", 1, "peer", 11.0),
+        measured("gemmlab", "64x64x4096", 1, "library call", 10.0), measured("late", "128x128x128", 2, "peer", 1.0),
+        measured("probe", "64x64x64", 1, "peak", 5.0),
+    ))  # fmt: skip
+    shown = texts(render(specification(bench_chart(record, 1)), ".svg").decode())
+    for wanted in ("gemmlab", "openblas", "64", "FMA peak 104", "Speed by size, 1 thread", "A CPU"):
+        assert wanted in shown
+    assert not {"late", "probe", "128", "4096"} & set(shown)

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gemmlab.core.records import Record
+from gemmlab.measure.climb_rows import peaks
 from gemmlab.plots.chart import BLACK, SERIES_COLOURS
 
 if TYPE_CHECKING:
@@ -16,13 +20,32 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3], [10, 4])
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One entry at one size, with the 95% interval of its median where it is known."""
+    """One entry at one size, with the ends of its bar where they are known."""
 
     series: str
     size: int
     gflops: float
     low: float | None = None
     high: float | None = None
+
+
+def bench_chart(record: Record, threads: int) -> alt.LayerChart:
+    """The cubic sizes of a bench's record with one thread count, with the median probed peak."""
+    points = []
+    for result in record.results:
+        sides = set(result.label.split("x"))
+        if result.threads != threads or not result.samples or len(sides) != 1 or result.facts.get("role") == "peak":
+            continue
+        speeds = [result.flops / (sample.time_us * 1e3) for sample in result.samples]
+        low, middle, high = (float(value) for value in np.percentile(speeds, (25, 50, 75)))
+        points.append(Point(result.contestant.removesuffix(":best"), int(*sides), middle, low, high))
+    count = "1 thread" if threads == 1 else f"{threads} threads"
+    return curve_chart(
+        points,
+        peak=peaks(record).get(threads),
+        title=f"Speed by size, {count}",
+        subtitle=[str(record.environment.get("cpu", "")), "Medians of turns taken side by side; bars: middle half"],
+    )
 
 
 def curve_chart(

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -61,7 +63,10 @@ class Placed:
 
 
 class Arena:
-    """The shared file of a bench, filled with random operands. A context manager."""
+    """The shared file of a bench, filled with random operands. A context manager.
+
+    Raises `MemoryError` when the machine has too little memory left.
+    """
 
     def __init__(self, op: Op, problems: Sequence[Any], *, seed: int) -> None:
         self.placed: list[dict[str, Placed]] = []
@@ -69,17 +74,13 @@ class Arena:
         self._problems = list(problems)
         self._seed = seed
         self.nbytes = self._lay_out()
+        # Pages come when they are first written; by then the only answer to a lack of them would be a kill.
+        if self.nbytes > (available := _available_bytes()):
+            raise MemoryError(
+                f"no room for {self.nbytes / 2**20:.0f} MiB of operands: {available / 2**20:.0f} MiB available"
+            )
         self.fd = _nameless_file()
-        try:
-            # Claim the memory now: a write to a page that cannot be had later would kill the process.
-            allocate = getattr(os, "posix_fallocate", None)
-            if allocate:
-                allocate(self.fd, 0, self.nbytes)
-            else:
-                os.ftruncate(self.fd, self.nbytes)
-        except OSError as error:
-            os.close(self.fd)
-            raise MemoryError(f"no room for {self.nbytes / 2**20:.0f} MiB of operands: {error.strerror}") from error
+        os.ftruncate(self.fd, self.nbytes)
         self.memory = mmap.mmap(self.fd, self.nbytes)
         for index in range(len(self._problems)):
             self.restore(index, None)
@@ -123,3 +124,12 @@ def _nameless_file() -> int:
         return os.memfd_create("gemmlab")
     with tempfile.TemporaryFile() as stream:
         return os.dup(stream.fileno())
+
+
+def _available_bytes() -> int:
+    try:
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
+    except OSError:
+        text = ""
+    found = re.search(r"^MemAvailable:\s*(\d+) kB$", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -75,10 +75,10 @@ class WorkerProcess:
             self._process.stdin.flush()
             reply = json.loads(self._read_line(time.monotonic() + timeout_s))
             self._stop()
-        except (OSError, EOFError) as error:
-            raise self._failed("died") from error
         except TimeoutError as error:
             raise self._failed(f"gave no answer within {timeout_s:g} s") from error
+        except (OSError, EOFError) as error:
+            raise self._failed("died") from error
         except ValueError as error:
             raise self._failed("answered nonsense") from error
         if not isinstance(reply, dict):

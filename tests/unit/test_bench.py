@@ -1,0 +1,267 @@
+"""The bench with scripted workers: turns, losses, wrong answers, interruption. And what the summary makes of it."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gemmlab.core.errors import PeerError, UsageError
+from gemmlab.core.records import Record, Result, Sample, from_json, to_json
+from gemmlab.measure.arena import Arena
+from gemmlab.measure.bench import Plan, Progress, run_bench
+from gemmlab.measure.peers import Spec, parse_contestant
+from gemmlab.measure.process import WorkerProcess
+from gemmlab.measure.summary import FASTEST, judge, summarise
+from gemmlab.measure.turns import Timing, start_worker
+from gemmlab.ops.gemm import GemmOp, GemmProblem
+
+OP = GemmOp()
+QUICK = Timing(min_us=20, warm_us=5, timeout_s=60)
+SCRIPT = """
+import json, os, sys, time
+turns = 0
+for line in sys.stdin:
+    request = json.loads(line)
+    command = request["command"]
+    reply = {"ok": True}
+    if command == "prepare":
+        reply = {"facts": {"library": "scripted"}}
+    if command == "turn":
+        turns += 1
+        reply = {"time_us": TIME, "calls": 1, "inner": 1, "raw_us": [TIME]}
+    EXTRA
+    print(json.dumps(reply), flush=True)
+"""
+
+
+class Launcher:
+    """Starts scripted workers, and remembers every process."""
+
+    def __init__(self, **extras: str) -> None:
+        self.extras = extras
+        self.pids: list[int] = []
+
+    def __call__(self, spec: Spec, threads: int, arena: Arena) -> WorkerProcess:
+        if spec.name == "numpy":
+            worker = start_worker(spec, threads, arena)
+        else:
+            script = SCRIPT.replace("EXTRA", self.extras.get(spec.name, "")).replace("TIME", "2.0")
+            worker = WorkerProcess(spec.name, [sys.executable, "-S", "-c", script], environment=os.environ)
+        self.pids.append(worker.pid)
+        return worker
+
+    def none_left(self) -> bool:
+        for pid in self.pids:
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                continue
+            return False
+        return True
+
+
+def _spec(name: str) -> Spec:
+    return Spec(name, "gemmlab" if name == "ours" else "library")
+
+
+def _plan(*names: str, sizes: str = "4,8", verify: bool = False, probe: bool = False) -> Plan:
+    return Plan(OP, OP.parse_sizes(sizes), [_spec(name) for name in names], rounds=3, processes=2, timing=QUICK,
+                verify=verify, probe=probe)  # fmt: skip
+
+
+def test_every_turn_is_kept_and_none_is_left_running() -> None:
+    launcher, seen = Launcher(), list[Progress]()
+    record = run_bench(_plan("ours", "peer"), progress=seen.append, launcher=launcher, device={"id": "cpu"})
+    for result in record.results:
+        assert [(s.process, s.round) for s in result.samples] == [(p, r) for p in (0, 1) for r in (0, 1, 2)]
+        assert result.facts["library"] == "scripted"
+    assert {(r.contestant, r.label, r.facts["role"]) for r in record.results} == {
+        (name, label, role)
+        for name, role in (("ours", "library call"), ("peer", "peer"))
+        for label in ("4x4x4", "8x8x8")
+    }
+    assert len(launcher.pids) == 4
+    assert launcher.none_left()
+    assert seen[-1].done == seen[-1].total == 2 * 2 * 3 * 2
+    assert from_json(to_json(record)) == record
+    assert record.method is not None
+    assert (record.method.rounds, record.method.processes, record.method.interleaved) == (3, 2, True)
+
+
+def test_turns_are_shuffled_by_round_and_by_the_seed() -> None:
+    def orders(seed: int) -> list[str]:
+        seen = list[Progress]()
+        plan = replace(_plan("a", "b", "c"), seed=seed, processes=1, rounds=8)
+        run_bench(plan, progress=seen.append, launcher=Launcher())
+        return [item.text for item in seen if "round" in item.text]
+
+    first, again, other = orders(1), orders(1), orders(2)
+    assert first == again != other
+    places = Counter(text.split()[0] for text in first[::3])
+    assert len(places) == 3
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ("if turns == 2: sys.exit('out of luck')", "sick died with exit code 1; it said: out of luck"),
+        ("if command == 'open': os.abort()", "sick died with SIGABRT"),
+        ("if turns == 2: time.sleep(600)", "sick gave no answer within 1.5 s"),
+        ("if turns == 2: reply = 5", "sick answered nonsense"),
+        ("if command == 'prepare': reply = {'error': 'OSError: no such core'}", "sick: OSError: no such core"),
+    ],
+)
+def test_a_sick_peer_is_left_behind_and_said_so(extra: str, said: str) -> None:
+    launcher = Launcher(sick=extra)
+    plan = replace(_plan("ours", "sick"), processes=1, timing=replace(QUICK, timeout_s=1.5))
+    record = run_bench(plan, launcher=launcher)
+    assert said in record.notes[0]
+    assert [len(r.samples) for r in record.results if r.contestant == "ours"] == [3, 3]
+    assert launcher.none_left()
+
+
+def test_nothing_left_to_time_is_an_error() -> None:
+    launcher = Launcher(sick="os.abort()")
+    with pytest.raises(PeerError, match="nothing could be timed: sick died with SIGABRT"):
+        run_bench(_plan("sick"), launcher=launcher)
+    assert launcher.none_left()
+
+
+def test_what_a_contestant_cannot_do_is_noted() -> None:
+    extra = "if command == 'prepare' and request['index'] == 1: reply = {'unsupported': 'too large'}"
+    record = run_bench(_plan("ours", "small"), launcher=Launcher(small=extra))
+    refused = next(r for r in record.results if (r.contestant, r.label) == ("small", "8x8x8"))
+    assert (refused.samples, refused.notes) == ((), ("too large",))
+
+
+def test_a_plan_may_leave_sizes_out() -> None:
+    plan = replace(_plan("ours", "slow"), only=lambda name, problem: name != "slow" or problem.m < 8)
+    seen = list[Progress]()
+    record = run_bench(plan, launcher=Launcher(), progress=seen.append)
+    assert [r.label for r in record.results if r.contestant == "slow" and r.samples] == ["4x4x4"]
+    assert seen[-1].done == seen[-1].total == 3 * 3 * 2
+
+
+def test_a_wrong_answer_is_marked_and_a_right_one_is_not() -> None:
+    plan = replace(_plan("liar", verify=True), contestants=[_spec("liar"), parse_contestant("numpy")], processes=1)
+    results = {(r.contestant, r.label): r for r in run_bench(plan, launcher=Launcher()).results}
+    for label in ("4x4x4", "8x8x8"):
+        assert results["numpy", label].verified is True
+        assert 0 <= (results["numpy", label].max_error_ratio or 0) <= 1
+        wrong = results["liar", label]
+        assert (wrong.verified, wrong.max_error_ratio) == (False, math.inf)
+        assert "c[0, 0] = nan" in wrong.notes[0]
+        assert len(wrong.samples) == 3
+
+
+def test_numpy_with_beta_is_unsupported_not_wrong() -> None:
+    plan = Plan(OP, [GemmProblem(4, 4, 4, beta=1.0)], [parse_contestant("numpy"), _spec("ours")], rounds=1, processes=1,
+                timing=QUICK, probe=False, verify=False)  # fmt: skip
+    record = run_bench(plan, launcher=Launcher())
+    assert record.results[0].notes == ("numpy.matmul has no alpha and beta",)
+
+
+def _shared_memory() -> set[Path]:
+    return set(Path("/dev/shm").glob("*"))  # noqa: S108
+
+
+def test_an_interruption_leaves_nothing() -> None:
+    launcher = Launcher()
+
+    def interrupt(progress: Progress) -> None:
+        if progress.done == 3:
+            raise KeyboardInterrupt
+
+    before = _shared_memory()
+    with pytest.raises(KeyboardInterrupt):
+        run_bench(_plan("ours", "peer"), progress=interrupt, launcher=launcher)
+    assert launcher.none_left()
+    assert _shared_memory() <= before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: replace(plan, rounds=0),
+        lambda plan: replace(plan, processes=0),
+        lambda plan: replace(plan, problems=[]),
+        lambda plan: replace(plan, contestants=[]),
+        lambda plan: replace(plan, threads=()),
+        lambda plan: replace(plan, threads=(10**6,)),
+        lambda plan: replace(plan, contestants=[_spec("a"), _spec("a")]),
+    ],
+)
+def test_plans_that_make_no_sense(change: Callable[[Plan], Plan]) -> None:
+    plan = _plan("a")
+    with pytest.raises(UsageError):
+        change(plan)
+
+
+def _result(name: str, role: str, times: list[float], label: str = "10x10x10", verified: bool | None = True) -> Result:
+    samples = tuple(Sample(0, index, time, 1, 1, (time,)) for index, time in enumerate(times))
+    return Result(name, {}, label, 2000, 1, {"role": role}, samples, verified)
+
+
+def _record(*results: Result) -> Record:
+    return Record("bench", "gemm", {}, {}, None, results)
+
+
+def test_summary_against_known_numbers() -> None:
+    summary = summarise(
+        _record(
+            _result("gemmlab", "library call", [1.0, 2.0, 3.0]),
+            _result("quick", "peer", [3.0, 6.0, 9.0]),
+            _result("slow", "peer", [8.0, 8.0, 8.0]),
+            _result("probe", "peak", [0.5, 1.0, 1.5]),
+        )
+    )
+    ours, quick, slow = summary.rows
+    assert (ours.median_us, ours.iqr_us, ours.gflops, ours.peak_share) == (2.0, 1.0, 1.0, 0.5)
+    assert (ours.fastest, ours.ratios[FASTEST].value) == ("quick", 3.0)
+    assert ours.ratios["quick"].low == pytest.approx(3.0)
+    assert ours.ratios["slow"].value == 4.0
+    assert quick.ratios == slow.ratios == {}
+    assert {mean.peer: mean.ratio.value for mean in summary.means} == pytest.approx(
+        {"quick": 3.0, "slow": 4.0, FASTEST: 3.0}
+    )
+    document = summary.to_json()
+    assert document["rows"][0]["ratios"]["slow"]["value"] == 4.0
+
+
+def test_a_wrong_peer_is_not_the_fastest() -> None:
+    row = summarise(
+        _record(
+            _result("gemmlab", "library call", [2.0] * 3),
+            _result("wrong", "peer", [1.0] * 3, verified=False),
+            _result("right", "peer", [3.0] * 3),
+        )
+    ).rows[0]
+    assert row.fastest == "right"
+    assert row.ratios["wrong"].value == 0.5
+
+
+def test_the_verdict_uses_the_upper_end() -> None:
+    noisy = _result("gemmlab", "library call", [1.0, 1.1, 1.2, 1.0, 1.3])
+    summary = summarise(_record(noisy, _result("peer", "peer", [1.0] * 5)))
+    ratio = summary.rows[0].ratios[FASTEST]
+    assert ratio.value < 1.0 <= ratio.high
+    assert judge(summary, 1.0, 1.0).passed
+    surely_slower = judge(summarise(_record(noisy, _result("peer", "peer", [0.5] * 5))), 1.0, 0.95)
+    assert not surely_slower.passed
+    assert len(surely_slower.failures) == 2
+    assert "10x10x10" in surely_slower.failures[0]
+    assert "geometric mean of 1 problems" in surely_slower.failures[1]
+
+
+def test_the_verdict_refuses_wrong_results_and_empty_comparisons() -> None:
+    wrong = _result("gemmlab", "library call", [1.0] * 3, verified=False)
+    assert "wrong result" in judge(summarise(_record(wrong, _result("p", "peer", [9.0] * 3))), 1.0, 1.0).failures[0]
+    alone = judge(summarise(_record(_result("gemmlab", "library call", [1.0] * 3))), 1.0, 1.0)
+    assert alone.failures == ("nothing was timed against a peer",)

@@ -1,0 +1,124 @@
+"""`gemmlab bench`: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from gemmlab.cli import bench_cmd
+from gemmlab.cli.app import build_app
+from gemmlab.core.records import Record, Sample, load_record
+from gemmlab.core.records import Result as Timed
+from gemmlab.devices.device import DeviceInfo
+from gemmlab.measure import bench as bench_module
+from gemmlab.measure.bench import Plan, Progress
+
+
+class FakeDevice:
+    id = "cpu"
+
+    def describe(self) -> DeviceInfo:
+        return DeviceInfo("cpu", "a processor", {"lanes": 8})
+
+
+def _timed(name: str, role: str, time_us: float, verified: bool | None = True, **facts: Any) -> Timed:
+    samples = tuple(Sample(0, index, time_us, 1, 1, (time_us,)) for index in range(3))
+    return Timed(name, {}, "10x10x10", 2000, 1, {"role": role, **facts}, samples, verified)
+
+
+RESULTS = (
+    _timed("gemmlab", "library call", 2.0, library="gemmlab", version="1"),
+    _timed("numpy", "peer", 3.0, library="NumPy on openblas", version="2", core_type="Zen", thread_runtime="pthreads"),
+    _timed("probe", "peak", 1.0),
+)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs the verb with a measured record put in place of measuring; keeps the plan."""
+    plans: list[Plan] = []
+
+    def call(*arguments: str, results: tuple[Timed, ...] = RESULTS) -> Result:
+        def fake(plan: Plan, *, device: dict[str, Any], progress: Any) -> Record:
+            plans.append(plan)
+            progress(Progress(1, 2, "numpy [bold]"))
+            return Record("bench", "gemm", {}, device, None, results, ("a note",))
+
+        monkeypatch.setattr(bench_module, "run_bench", fake)
+        monkeypatch.setattr(bench_cmd, "open_device", lambda _: FakeDevice())
+        return CliRunner(env={"COLUMNS": "200"}).invoke(build_app(), ["bench", *arguments])
+
+    call.plans = plans  # type: ignore[attr-defined]
+    return call
+
+
+def test_a_table_with_versions_core_types_and_ratios(bench: Any) -> None:
+    result = bench("--peers", "numpy")
+    assert result.exit_code == 0, result.output
+    for part in ("NumPy on openblas", "Zen", "pthreads", "10x10x10", "PASS", "50.0%", "1.500* (1.500-1.500)", "a note"):
+        assert part in result.stdout
+    assert "gemmlab / fastest peer, 1 threads, 1 sizes: 1.500" in result.stdout
+
+
+def test_json_is_all_there_is_on_standard_output(bench: Any) -> None:
+    result = bench("--peers", "numpy", "--json", "--target", "1.0", "--floor", "0.95")
+    document = json.loads(result.stdout)
+    assert document["record"]["schema"] == "gemmlab.record/1"
+    assert document["record"]["device"]["name"] == "a processor"
+    assert document["summary"]["rows"][0]["ratios"]["numpy"]["value"] == 1.5
+    assert document["verdict"] == {"passed": True, "failures": []}
+    assert result.exit_code == 0
+
+
+def test_options_reach_the_plan(bench: Any) -> None:
+    bench("--peers", "numpy,numpy:Haswell", "--sizes", "32,8x4x2", "--threads", "1, 1", "--rounds", "4", "--processes",
+          "2", "--seed", "9", "--no-verify")  # fmt: skip
+    plan = bench.plans[0]
+    assert [spec.name for spec in plan.contestants] == ["gemmlab", "numpy", "numpy:Haswell"]
+    assert [problem.label for problem in plan.problems] == ["32x32x32", "8x4x2"]
+    assert (list(plan.threads), plan.rounds, plan.processes, plan.seed, plan.verify) == ([1], 4, 2, 9, False)
+
+
+def test_the_record_is_saved(bench: Any, tmp_path: Path) -> None:
+    assert bench("--peers", "", "--save", str(tmp_path / "r.json")).exit_code == 0
+    assert load_record(tmp_path / "r.json").results == RESULTS
+
+
+def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
+    wrong = (_timed("gemmlab", "library call", 2.0, verified=False), RESULTS[1])
+    result = bench("--peers", "numpy", results=wrong)
+    assert (result.exit_code, "FAIL" in result.stdout) == (1, True)
+    assert "wrong result: gemmlab at 10x10x10" in result.stderr
+    missed = bench("--peers", "numpy", "--target", "1.6")
+    assert (missed.exit_code, "targets missed" in missed.stdout) == (1, True)
+    alone = bench("--peers", "numpy", results=RESULTS[1:])
+    assert (alone.exit_code, "only peers could be timed" in alone.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--device", "cuda"], 3, "cuda"),
+        (["--sizes", "12y"], 2, "12y"),
+        (["--threads", "0"], 2, "--threads"),
+        (["--threads", "two"], 2, "two"),
+        (["--threads", "1000000"], 2, "CPUs"),
+        (["--peers", "blas"], 2, "no contestant 'blas'"),
+        (["--peers", "mine=/nonexistent/lib.so"], 2, "mine: no library at"),
+        (["--rounds", "0"], 2, "rounds = 0"),
+        (["--op", "sort"], 2, "sort"),
+        (["nosuchkernel"], 2, "nosuchkernel"),
+        (["--save", "/nonexistent/r.json"], 2, "no folder"),
+    ],
+)
+def test_bad_requests(arguments: list[str], code: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "--device" not in arguments:
+        monkeypatch.setattr(bench_cmd, "open_device", lambda _: FakeDevice())
+    result = CliRunner().invoke(build_app(), ["bench", *arguments])
+    assert result.exit_code == code, result.output
+    assert said in result.stderr
+    assert not result.stdout

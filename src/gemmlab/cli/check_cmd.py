@@ -154,10 +154,11 @@ def _run(plan: Mapping[str, Callable[[Progress], CheckReport]]) -> tuple[list[Ch
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    from rich.console import Console
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+    from gemmlab.cli.console import progress_console
+
+    with Bar(console=progress_console(), transient=True) as bar:
         tasks: dict[str, Any] = {}
 
         def show(name: str, done: int, total: int) -> None:
@@ -169,8 +170,9 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def _print(reports: list[CheckReport], errors: Mapping[str, GemmlabError]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from gemmlab.cli.console import table_console
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("kernel", "result", "cases", "threads", "error/bound", "source's test", "seconds"):
@@ -182,7 +184,7 @@ def _print(reports: list[CheckReport], errors: Mapping[str, GemmlabError]) -> No
         table.add_row(report.subject, verdict, *numbers)
     for name in errors:
         table.add_row(name, "ERROR", "", "", "", "", "")
-    Console().print(table)
+    table_console().print(table)
     for report in reports:
         if not report.passed:
             typer.echo("\n" + report.explain())

@@ -23,16 +23,17 @@ def doctor(
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from gemmlab.cli.console import table_console
 
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for heading, text in rows(facts):
         table.add_row(heading, Text(text))
-    Console().print(table)
+    table_console().print(table)
 
 
 def examine(*, quick: bool = False) -> dict[str, Any]:

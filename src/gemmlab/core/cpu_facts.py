@@ -43,7 +43,7 @@ def parse_cpu_list(text: str) -> frozenset[int]:
     numbers: set[int] = set()
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
-        if first.isdigit() and (last or first).isdigit():
+        if first.isdecimal() and (last or first).isdecimal():
             numbers.update(range(int(first), int(last or first) + 1))
     return frozenset(numbers)
 

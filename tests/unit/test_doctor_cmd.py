@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import ctypes
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from gemmlab.cli import doctor_cmd
+from gemmlab.cli.app import build_app
+from gemmlab.measure import inventory
+
+
+def test_the_quick_examination_is_json_with_every_section() -> None:
+    result = CliRunner().invoke(build_app(), ["doctor", "--quick", "--json"])
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert set(facts) == {"cpu", "blas", "gpu", "compilers", "cache", "versions", "warnings"}
+    assert facts["cpu"]["caches"][0]["level"] == 1
+    assert facts["cpu"]["measured_peak_gflops"] == {}
+    assert facts["versions"]["numpy"]
+    assert facts["compilers"]["llvm"].count(".") == 2
+
+
+def test_the_table_tells_what_was_found() -> None:
+    result = CliRunner().invoke(build_app(), ["doctor", "--quick"])
+    assert result.exit_code == 0, result.output
+    for heading in ("processor", "vectors", "L1d", "L2", "computed peak", "GPU", "compilers", "cache", "versions"):
+        assert f"\n{heading} " in "\n" + result.stdout
+
+
+def test_every_blas_is_named_with_its_core_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in inventory.SLOWING_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    found, warnings = inventory.blas_libraries()
+    assert found[0]["name"] == "numpy (this process)"
+    assert {"numpy"} <= {item["name"] for item in found[1:]}
+    assert all(item.get("library") and item.get("core_type") for item in found)
+    assert warnings == []
+
+
+def test_a_variable_that_slows_a_blas_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_L2_SIZE", "131072")
+    monkeypatch.setattr("gemmlab.measure.peers.installed_peers", lambda: ["mkl-nowhere"])
+    _, warnings = inventory.blas_libraries()
+    assert any("OPENBLAS_L2_SIZE=131072" in warning for warning in warnings)
+    assert any("mkl-nowhere" in warning for warning in warnings)
+
+
+def test_no_driver_means_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inventory, "_load", lambda _name: None)
+    gpu = inventory.gpus()
+    assert gpu["devices"] == []
+    assert dict(doctor_cmd.rows(_facts(gpu=gpu)))["GPU"] == "none (no CUDA driver library)"
+
+
+def _set(pointer: Any, value: int) -> int:
+    pointer._obj.value = value
+    return 0
+
+
+def test_gpus_are_described_by_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    def name(buffer: ctypes.Array[ctypes.c_char], _length: int, _handle: object) -> int:
+        buffer.value = b"NVIDIA H200"
+        return 0
+
+    library = SimpleNamespace(
+        cuInit=lambda _flags: 0,
+        cuDriverGetVersion=lambda out: _set(out, 13000),
+        cuDeviceGetCount=lambda out: _set(out, 1),
+        cuDeviceGet=_set,
+        cuDeviceGetName=name,
+        cuDeviceGetAttribute=lambda out, attribute, _handle: _set(out, {75: 9, 76: 0}[attribute]),
+        cuDeviceTotalMem_v2=lambda out, _handle: _set(out, 139 << 30),
+    )
+    monkeypatch.setattr(inventory, "_load", lambda _name: library)
+    gpu = inventory.gpus()
+    assert gpu["driver_cuda"] == "13.0"
+    text = dict(doctor_cmd.rows(_facts(gpu=gpu)))["GPU"]
+    assert text == "NVIDIA H200 (sm_90, 142336 MiB); driver for CUDA 13.0"
+    library.cuInit = lambda _flags: 100
+    assert "error 100" in inventory.gpus()["reason"]
+
+
+def test_the_cache_folder_says_whether_it_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "cache" / "deeper"
+    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(folder))
+    assert inventory.cache_folder() == {"path": str(folder), "exists": False, "writable": True, "bytes": 0}
+    folder.mkdir(parents=True)
+    (folder / "code").write_bytes(b"12345")
+    assert inventory.cache_folder()["bytes"] == 5
+    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(folder / "code" / "below"))
+    assert not inventory.cache_folder()["writable"]
+
+
+def test_a_package_that_is_not_installed_has_no_version() -> None:
+    assert inventory.package_version("numpy")
+    assert inventory.package_version("no-such-distribution-here") is None
+
+
+def _facts(**changes: Any) -> dict[str, Any]:
+    facts = doctor_cmd.examine(quick=True)
+    return facts | changes
+
+
+def test_peaks_and_warnings_are_shown() -> None:
+    facts = _facts(warnings=["look out"])
+    facts["cpu"] |= {"computed_peak_gflops": 80.0, "clock_ghz": 2.5, "fma_units": 2, "lanes": 8, "cpu_quota": 1.5}
+    facts["cpu"]["measured_peak_gflops"] = {"1": 79.0, "2": 158.25}
+    shown = dict(doctor_cmd.rows(facts))
+    assert shown["computed peak"] == "80.0 GFLOP/s a core = 2.50 GHz x 2 units x 8 lanes x 2"
+    assert shown["measured peak"] == "79.0 GFLOP/s with 1 thread(s), 158.2 GFLOP/s with 2 thread(s)"
+    assert "limited to 1.5 CPUs' time" in shown["cores"]
+    assert shown["warning"] == "look out"
+    facts["cpu"] |= {"computed_peak_gflops": None, "measured_peak_gflops": {}, "measured_peak_error": "no device"}
+    shown = dict(doctor_cmd.rows(facts))
+    assert shown["computed peak"] == "unknown, as the clock is"
+    assert shown["measured peak"] == "no device"

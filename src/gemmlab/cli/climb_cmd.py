@@ -105,9 +105,8 @@ def climb(
     device: Annotated[str, typer.Option(help="Device to climb on: cpu.")] = "cpu",
     threads: Annotated[int | None, typer.Option(help="Threads of the threaded rung; default: physical cores.")] = None,
     peers: Annotated[
-        str | None,
-        typer.Option(help="Libraries to compare with, comma-separated; `none` for none. Default: installed."),
-    ] = None,
+        str, typer.Option(help="openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; '' for none.")
+    ] = "installed",
     sizes: Annotated[str | None, typer.Option(help="Sizes to choose from; each rung takes the largest it can.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the record, the SVG and the PNG.")] = Path("climb"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: rows, notes, files.")] = False,
@@ -125,7 +124,7 @@ def climb(
 
     where, what = open_device(device), find_op(op)
     what.parse_sizes(sizes or SIZES)
-    named = None if peers is None else [] if peers == "none" else parse_peers(peers)
+    named = None if peers == "installed" else parse_peers(peers)
     if threads is not None and threads < 1:
         raise UsageError(f"threads = {threads}: at least 1")
     _make_folder(out)

@@ -65,7 +65,7 @@ def test_what_is_no_contestant(text: str) -> None:
 
 def test_peers_are_a_list_and_ours_are_no_peers() -> None:
     assert [spec.name for spec in parse_peers("numpy, numpy:Zen")] == ["numpy", "numpy:Zen"]
-    assert parse_peers("") == []
+    assert parse_peers("") == parse_peers("none") == []
     assert "numpy:best" in [spec.name for spec in parse_peers("installed")]
     with pytest.raises(UsageError, match="gemmlab is not a peer"):
         parse_peers("numpy,gemmlab")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gemmlab.cli.check_cmd import open_device
+from gemmlab.cli.console import progress_console, table_console
 from gemmlab.core.errors import UsageError, WrongResultError
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from gemmlab.measure.summary import Row, Summary, Verdict
 
 DEFAULT_SIZES = "256,512,1024"
+REDRAW_S = 0.3
 
 
 def bench(
@@ -31,12 +35,15 @@ def bench(
     op: Annotated[str, typer.Option(help="Operation.")] = "gemm",
     sizes: Annotated[str, typer.Option(help="256, 256,512, 256:4096:128, MxNxK.")] = DEFAULT_SIZES,
     peers: Annotated[
-        str, typer.Option(help="openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; '' for none.")
+        str, typer.Option(help="openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; none.")
     ] = "installed",
     threads: Annotated[str, typer.Option(help="Thread counts, as 1,2.")] = "1",
     rounds: Annotated[int, typer.Option(help="Interleaved rounds in each process.")] = 15,
     processes: Annotated[int, typer.Option(help="Fresh processes of every contestant.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the data and of the order of turns.")] = 0,
+    timeout: Annotated[
+        float, typer.Option(min=1.0, help="Seconds until a contestant that hangs is left behind.")
+    ] = 300.0,
     verify: Annotated[bool, typer.Option(help="Compare every result with the float64 reference first.")] = True,
     device: Annotated[str, typer.Option(help="Where to run.")] = "cpu",
     target: Annotated[
@@ -56,7 +63,7 @@ def bench(
     target_device = open_device(device)
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
-    plan = _plan(kernels or [], op, sizes, peers, threads, rounds, processes, seed, verify)
+    plan = _plan(kernels or [], op, sizes, peers, threads, rounds, processes, seed, timeout, verify)
     with _display() as bar:
         record = run_bench(plan, device=_describe(target_device), progress=_reporter(bar))
     if save is not None:
@@ -74,10 +81,11 @@ def bench(
 
 def _plan(
     kernels: list[str], op: str, sizes: str, peers: str, threads: str,
-    rounds: int, processes: int, seed: int, verify: bool,
+    rounds: int, processes: int, seed: int, timeout_s: float, verify: bool,
 ) -> Plan:  # fmt: skip
     from gemmlab.measure.bench import Plan
     from gemmlab.measure.peers import parse_contestant, parse_peers
+    from gemmlab.measure.turns import Timing
     from gemmlab.ops.catalog import find_op
 
     operation = find_op(op)
@@ -85,6 +93,7 @@ def _plan(
     return Plan(
         op=operation, problems=operation.parse_sizes(sizes), contestants=[*ours, *parse_peers(peers)],
         threads=_parse_threads(threads), rounds=rounds, processes=processes, seed=seed, verify=verify,
+        timing=Timing(timeout_s=timeout_s),
     )  # fmt: skip
 
 
@@ -103,15 +112,14 @@ def _describe(device: Device) -> dict[str, Any]:
 
 
 def _display() -> AbstractContextManager[Bar | None]:
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    console = progress_console()
     if not console.is_terminal:
         return nullcontext()
     return Progress(
         BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False), console=console,
-        transient=True,
+        transient=True, auto_refresh=False,
     )  # fmt: skip
 
 
@@ -119,19 +127,25 @@ def _reporter(bar: Bar | None) -> Callable[[Progress], None]:
     if bar is None:
         return lambda _progress: None
     task = bar.add_task("starting")
+    drawn = -math.inf
 
     def report(progress: Progress) -> None:
-        bar.update(task, completed=progress.done, total=progress.total, description=progress.text[:100])
+        # Drawn between turns and seldom: a thread that draws at its own times would disturb what is measured.
+        nonlocal drawn
+        now = time.monotonic()
+        if now - drawn >= REDRAW_S:
+            drawn = now
+            bar.update(task, completed=progress.done, total=progress.total, description=progress.text[:100])
+            bar.refresh()
 
     return report
 
 
 def _print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    console = table_console()
     console.print(_contestants_table(record))
     console.print()
     peers = list(dict.fromkeys(row.contestant for row in summary.rows if row.role == "peer"))
@@ -149,14 +163,14 @@ def _print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> 
         ratio = mean.ratio
         console.print(
             f"  {mean.contestant} / {mean.peer}, {mean.threads} threads, {mean.problems} sizes: "
-            f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})", markup=False, highlight=False,
+            f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})",
         )  # fmt: skip
     for note in _notes(record):
-        console.print(f"note: {note}", markup=False, highlight=False)
+        console.print(f"note: {note}")
     if verdict is not None:
         console.print("targets met" if verdict.passed else "targets missed:")
         for failure in verdict.failures:
-            console.print(f"  {failure}", markup=False, highlight=False)
+            console.print(f"  {failure}")
 
 
 def _contestants_table(record: Record) -> Any:

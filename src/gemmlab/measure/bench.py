@@ -79,12 +79,14 @@ class _Bench:
         self.specs = [*plan.contestants, *([PROBE] if plan.probe else [])]
         self.cells: dict[tuple[int, int, str], _Cell] = {}
         self.notes: list[str] = []
+        self.gone: set[tuple[str, int]] = set()
         self.done = 0
         pairs = sum(plan.only(spec.name, problem) for spec in plan.contestants for problem in plan.problems)
         self.total = pairs * plan.rounds * plan.processes * len(plan.threads)
 
     def run(self) -> Record:
         plan = self.plan
+        environment = describe_environment()
         with Arena(plan.op, plan.problems, seed=plan.seed) as arena:
             for process in range(plan.processes):
                 for threads in plan.threads:
@@ -95,7 +97,7 @@ class _Bench:
         return Record(
             kind="climb" if plan.kind == "climb" else "bench",
             op=plan.op.name,
-            environment=describe_environment(),
+            environment=environment,
             device=self.device,
             method=Method(
                 rounds=plan.rounds, processes=plan.processes, min_time_us=timing.min_us, warm_up_us=timing.warm_us,
@@ -110,6 +112,8 @@ class _Bench:
         plan = self.plan
         with Crew(plan.op, plan.problems, arena, threads, plan.timing, self.launcher) as crew:
             for spec in self.specs:
+                if (spec.name, threads) in self.gone:
+                    continue
                 self._say(f"{spec.name}: starting (process {process + 1} of {plan.processes}, {threads} threads)")
                 self._start(crew, spec)
             if plan.verify and process == 0:
@@ -122,7 +126,9 @@ class _Bench:
                         self._turn(crew, spec, index, process, round_)
             for (name, index), reason in crew.skipped.items():
                 self._cell(threads, index, name, note=reason)
-            for reason in crew.lost.values():
+            for name, reason in crew.lost.items():
+                # A second try would cost a second time-out.
+                self.gone.add((name, threads))
                 self._note(f"{reason} ({threads} threads, process {process + 1})")
 
     def _start(self, crew: Crew, spec: Spec) -> None:

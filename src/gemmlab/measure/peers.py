@@ -78,9 +78,11 @@ def parse_contestant(text: str) -> Spec:
 
 
 def parse_peers(text: str) -> list[Spec]:
-    """Comma-separated peers; `installed` stands for those that are, and nothing at all for none."""
+    """Comma-separated peers; `installed` stands for those that are, `none` or nothing at all for none."""
     if text == "installed":
         return [parse_contestant(name) for name in installed_peers()]
+    if text == "none":
+        return []
     specs = [parse_contestant(part.strip()) for part in text.split(",") if part.strip()]
     for spec in specs:
         if spec.role != "peer":
@@ -145,7 +147,7 @@ def find_library(name: str) -> str:
 
 def _custom(text: str) -> Spec:
     name, _, given = text.partition("=")
-    if not _NAME.match(name) or name.lower() in ("installed", *_OUR_ROLES):
+    if not _NAME.match(name) or name.lower() in ("installed", "none", *_OUR_ROLES):
         raise UsageError(f"{text!r}: a name of letters and digits before the =, other than {', '.join(_OUR_ROLES)}")
     path = Path(given).expanduser()
     if not path.is_file():

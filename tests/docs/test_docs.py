@@ -16,7 +16,7 @@ import typer
 
 from gemmlab.cli.app import build_app
 from gemmlab.core.records import load_record
-from gemmlab.kernels.catalog import ladder
+from gemmlab.kernels.catalog import all_kernels, ladder
 from gemmlab.measure.climb_rows import climb_rows, peaks
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +62,8 @@ def test_commands_shown_exist_with_their_options(page: Path) -> None:
         if words[:1] != ["gemmlab"]:
             continue
         assert words[1] in commands(), line
+        named = [word for word in words[2:] if re.fullmatch(r"[a-z][a-z0-9_]+", word)]
+        assert set(named) <= {kernel.id for kernel in all_kernels()} | {"my_kernel"}, line
         options = {name for parameter in commands()[words[1]].params for name in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options | {"--help"}, line
 

@@ -12,6 +12,7 @@ import pytest
 from gemmlab.core import cpu_facts
 from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.measure import peers
+from gemmlab.measure.arena import Arena
 from gemmlab.measure.bench import Plan, run_bench
 from gemmlab.measure.cblas import BlasLibrary
 from gemmlab.measure.coretype import best_core_type, with_best_core_type
@@ -25,7 +26,7 @@ from gemmlab.measure.peers import (
     worker_cpus,
     worker_environment,
 )
-from gemmlab.measure.turns import Timing
+from gemmlab.measure.turns import Crew, Timing
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
 LIBRARIES = ("openblas", "mkl", "onednn")
@@ -149,6 +150,23 @@ def test_a_peer_is_timed_verified_and_described(name: str) -> None:
         assert all(sample.time_us > 0 for sample in result.samples)
         assert result.facts["threads"] == 1
         assert all(result.facts[key] for key in ("library", "version", "core_type", "thread_runtime"))
+
+
+def test_intel_openmp_leaves_nothing_in_shared_memory_even_when_killed() -> None:
+    spec = Spec("mkl", "mkl", path=_library("mkl"))
+    op = GemmOp()
+    problems = op.parse_sizes("16")
+    with Arena(op, problems, seed=0) as arena, Crew(op, problems, arena, 1, QUICK) as crew:
+        assert crew.join(spec)
+        assert crew.prepare("mkl", 0)
+        pid = crew.workers["mkl"].pid
+        assert "Intel" in crew.facts["mkl"]["thread_runtime"]
+        assert not list(Path("/dev/shm").glob(f"*_{pid}_*"))  # noqa: S108
+        assert crew.turn("mkl", 0) is not None
+        left = Path(f"/dev/shm/__KMP_REGISTERED_LIB_{pid}_{os.getuid()}")  # noqa: S108
+        if left.parent.is_dir():
+            left.touch()
+    assert not left.exists()
 
 
 def test_the_core_type_asked_for_is_the_one_used() -> None:

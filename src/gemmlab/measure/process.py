@@ -93,6 +93,7 @@ class WorkerProcess:
                 with contextlib.suppress(OSError):
                     stream.close()
         self._process.wait()
+        forget_openmp_registration(self.pid)
 
     def _signal(self, number: int) -> None:
         # Popen.send_signal polls first, so a process id that was given to another is never hit.
@@ -129,6 +130,15 @@ class WorkerProcess:
         tail = self._stderr.read().decode("utf-8", "replace").strip()
         self.close()
         return PeerError(f"{self.name} {what}" + (f"; it said: {tail}" if tail else ""))
+
+
+def forget_openmp_registration(pid: int) -> None:
+    """Unlink the file by which Intel's OpenMP tells a second copy in process `pid` of the first.
+
+    A killed process would leave it in shared memory for good.
+    """
+    if hasattr(os, "getuid"):
+        Path(f"/dev/shm/__KMP_REGISTERED_LIB_{pid}_{os.getuid()}").unlink(missing_ok=True)  # noqa: S108 - its own name
 
 
 def worker_command(descriptor: int, nbytes: int) -> list[str]:

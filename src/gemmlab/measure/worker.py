@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from gemmlab.measure.arena import Placed
 from gemmlab.measure.contestants import Contestant, Prepared, UnsupportedError, Work, make_contestant
+from gemmlab.measure.process import forget_openmp_registration
 
 _PR_SET_PDEATHSIG = 1
 
@@ -48,6 +49,7 @@ class Worker:
         if command == "prepare":
             prepared = self._contestant.prepare(self._work(request))
             prepared.run()
+            forget_openmp_registration(os.getpid())
             self._prepared[request["index"]] = prepared
             gc.collect()
             gc.freeze()

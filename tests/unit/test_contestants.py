@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import sys
+import types
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
+from fake_device import FakeDevice, make_kernel, right
 
 import gemmlab
 from gemmlab.measure.arena import Arena
 from gemmlab.measure.contestants import (
     Calls,
+    KernelCall,
     LibraryCall,
     NumpyCall,
     PeakTurn,
@@ -175,3 +179,45 @@ def test_a_worker_without_a_contestant_answers_with_an_error() -> None:
 def test_contestants_by_kind() -> None:
     assert isinstance(make_contestant({"kind": "gemmlab"}), LibraryCall)
     assert isinstance(make_contestant({"kind": "numpy"}), NumpyCall)
+
+
+@pytest.fixture
+def fake_cpu(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
+    device = FakeDevice()
+    kernels = {
+        name: make_kernel(name, device, right, threaded=threaded)
+        for name, threaded in (("single", False), ("several", True))
+    }
+    module = types.ModuleType("gemmlab.devices.cpu")
+    vars(module)["CpuDevice"] = lambda: device
+    monkeypatch.setitem(sys.modules, "gemmlab.devices.cpu", module)
+    monkeypatch.setattr("gemmlab.kernels.catalog.find_kernel", kernels.__getitem__)
+    return device
+
+
+@pytest.mark.usefixtures("fake_cpu")
+def test_a_kernel_is_timed_by_its_device_and_says_what_code_it_is() -> None:
+    problem = GemmProblem(5, 4, 3, ldc=6, beta=0.5)
+    with Arena(OP, [problem], seed=1) as arena:
+        contestant = KernelCall("several", {})
+        prepared = contestant.prepare(_work(problem, arena))
+        prepared.run()
+        expected = OP.reference(problem, arena.fill(0))["c"]
+        result = arena.placed[0]["c"].matrix(arena.memory)
+        assert np.all(np.abs(result - expected.values) <= expected.bound)
+        turn = prepared.turn(min_us=50.0, warm_us=5.0, inner_us=4.0, raw_limit=8)
+        assert (turn.time_us, turn.inner, turn.calls) == (1.0, 4, 13)
+        facts = contestant.facts()
+        assert facts["config"] == {"TILE": 4}
+        assert facts["compiler"] == "none"
+
+
+@pytest.mark.usefixtures("fake_cpu")
+def test_a_kernel_refuses_layouts_and_threads_it_has_not() -> None:
+    with Arena(OP, [GemmProblem(5, 4, 3, trans_a=True)], seed=1) as arena:
+        work = _work(GemmProblem(5, 4, 3, trans_a=True), arena)
+        with pytest.raises(UnsupportedError, match="single reads layouts nn, not tn"):
+            KernelCall("single", {}).prepare(work)
+    problem = GemmProblem(5, 4, 3)
+    with Arena(OP, [problem], seed=1) as arena, pytest.raises(UnsupportedError, match="single runs on one thread"):
+        KernelCall("single", {}).prepare(_work(problem, arena))

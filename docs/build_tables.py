@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gemmlab.core.records import Record, load_record
 from gemmlab.core.stats import Ratio
-from gemmlab.measure.climb_rows import ClimbRow, about, climb_rows, peer_names
+from gemmlab.measure.climb_rows import ClimbRow, about, climb_rows, peer_names, short_size
 from gemmlab.measure.summary import FASTEST, summarise
 from gemmlab.plots.chart import save
 from gemmlab.plots.curves import bench_chart
@@ -56,7 +56,7 @@ def climb_table(record: Record) -> str:
     heading = ["", "size", "threads", "time, ms", "GFLOP/s", "of FMA peak", "x first rung", *(f"x {p}" for p in peers)]
     lines = [
         [
-            f"`{row.name}`" if row.role != "peer" else row.name, row.size, str(row.threads),
+            f"`{row.name}`" if row.role != "peer" else row.name, short_size(row.size), str(row.threads),
             number(row.time_us / 1e3), number(row.gflops),
             "" if row.peak_share is None else f"{row.peak_share:.1%}",
             ratio(row.to_first),
@@ -75,7 +75,7 @@ def gains_table(record: Record) -> str:
     before: list[ClimbRow | None] = [None, *rungs[:-1]]
     lines = [
         [
-            f"[`{row.name}`](#{row.name})", row.size, str(row.threads), number(row.gflops),
+            f"[`{row.name}`](#{row.name})", short_size(row.size), str(row.threads), number(row.gflops),
             "" if row.peak_share is None else f"{row.peak_share:.1%}",
             "" if last is None else ratio(row.gflops / last.gflops), row.idea,
         ]

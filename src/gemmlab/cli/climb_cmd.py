@@ -46,17 +46,24 @@ def _print_table(rows: list[ClimbRow]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from gemmlab.measure.climb_rows import peer_names
+    from gemmlab.measure.climb_rows import peer_names, short_size
 
     peers = peer_names(rows)
-    headings = ("", "size", "threads", "time, ms", "GFLOP/s", "of FMA peak", "x first rung", *(f"x {p}" for p in peers))
+    headings = ("", "size", "threads", "time, ms", "GFLOP/s", "of peak", "x first", *(f"x {peer}" for peer in peers))
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
-        table.add_column(Text(heading), justify="right" if heading else "left")
+        table.add_column(Text(heading), justify="right" if heading else "left", overflow="fold", no_wrap=not heading)
     for row in rows:
         share = "" if row.peak_share is None else f"{row.peak_share:.1%}"
         ratios = [row.to_first, *(row.to_peers.get(peer) for peer in peers)]
-        cells = [row.name, row.size, str(row.threads), f"{row.time_us / 1e3:.3f}", f"{row.gflops:.4g}", share]
+        cells = [
+            row.name,
+            short_size(row.size),
+            str(row.threads),
+            f"{row.time_us / 1e3:.3f}",
+            f"{row.gflops:.4g}",
+            share,
+        ]
         cells += ["" if ratio is None else f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}" for ratio in ratios]
         table.add_row(*(Text(cell) for cell in cells))
     table_console().print(table)
@@ -64,15 +71,18 @@ def _print_table(rows: list[ClimbRow]) -> None:
 
 def _print_notes(record: Record, rows: list[ClimbRow], notes: list[str]) -> None:
     console = table_console()
+    console.print(
+        "\nof peak: of the fused multiply-add peak measured in the same rounds; x: GFLOP/s to those of the first rung, "
+        "and of each peer at the same size and thread count."
+    )
+    if len({row.size for row in rows if row.role == "rung"}) > 1:
+        console.print(
+            "Each rung is timed at the largest size it finishes quickly; x first is not a ratio of times where sizes differ."
+        )
     console.print("\nWhy each rung is faster:")
     for row in rows:
         if row.role == "rung":
             console.print(f"  {row.name}: {row.idea}")
-    if len({row.size for row in rows if row.role == "rung"}) > 1:
-        console.print(
-            "\nEach rung is timed at the largest size it finishes quickly; where sizes differ, the ratio to the first "
-            "rung is one of GFLOP/s, not of time. Ratios to peers are always at the same size and thread count."
-        )
     console.print("\nCompared with:" if any(row.role == "peer" for row in rows) else "\nCompared with nothing.")
     for line in dict.fromkeys(f"  {row.name}: {row.about}" for row in rows if row.role in ("peer", "library call")):
         console.print(line)

@@ -112,7 +112,7 @@ def _verify(climb: Climb, kernel: Kernel) -> CheckReport:
 def _choose(climb: Climb, kernel: Kernel, report: CheckReport, problems: Sequence[Problem]) -> Rung:
     threads = _threads(climb, kernel)
     problem, call_s = largest_quick_problem(climb, kernel, threads, problems)
-    said = f"{report.cases} cases right, largest error {report.worst_ratio:.2f} of its bound; timed at {problem.label}"
+    said = f"{report.cases} cases right (error {report.worst_ratio:.2f} of bound), timed at {problem.label}"
     climb.progress(Step(kernel.id, said, final=True))
     return Rung(kernel, threads, report, problem, call_s)
 
@@ -141,7 +141,9 @@ def _call_seconds(climb: Climb, kernel: Kernel, threads: int, problem: Problem) 
     flat = {name: np.ascontiguousarray(values).reshape(-1) for name, values in contents.items()}
     bound = bind(kernel, climb.device, climb.op, problem, flat, threads=threads)
     bound.run()
-    return min(bound.time(1)[0], bound.time(1)[0]) / 1e6
+    first_us = bound.time(1)[0]
+    # Another program's turn on the processor makes a short call look slow.
+    return min(first_us, *bound.time(4 if first_us < climb.call_limit_s * 1e5 else 1)) / 1e6
 
 
 def _rounds(climb: Climb, rungs: Sequence[Rung], top: Problem) -> int:

@@ -70,6 +70,12 @@ def about(facts: Mapping[str, Any]) -> str:
     return " ".join(parts[:2]).strip() + "".join(f", {part}" for part in parts[2:] if part)
 
 
+def short_size(label: str) -> str:
+    """`512x512x512` as `512³`, anything else as it is."""
+    parts = label.split("x")
+    return f"{parts[0]}³" if len(parts) == 3 and len(set(parts)) == 1 else label
+
+
 def _key(row: Row) -> tuple[str, int, str]:
     return row.label, row.threads, row.contestant
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.records import Record
-from gemmlab.measure.climb_rows import climb_rows, peaks
+from gemmlab.measure.climb_rows import climb_rows, peaks, short_size
 from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE
 
 if TYPE_CHECKING:
@@ -54,12 +54,6 @@ def ladder_chart(
     ]
     chart = alt.vconcat(*panels, spacing=18)
     return chart.properties(title=alt.TitleParams(text=title, subtitle=list(subtitle)))
-
-
-def short_size(label: str) -> str:
-    """`512x512x512` as `512³`, anything else as it is."""
-    parts = label.split("x")
-    return f"{parts[0]}³" if len(parts) == 3 and len(set(parts)) == 1 else label
 
 
 def _value_label(bar: Bar, peak: float | None) -> str:

@@ -24,11 +24,11 @@ _RUNTIMES = (
     ("libgomp", "OpenMP (GNU)"), ("libiomp5", "OpenMP (Intel)"), ("libomp", "OpenMP (LLVM)"), ("libtbb.", "TBB"),
 )  # fmt: skip
 _MKL_CODE = re.compile(r"libmkl_(avx\d+(?:_\w+)?|def|mc\d?)\.")
-_DNNL_ISA = (
-    (0x3FFF, "AVX10.1 AMX FP16"), (0x1FFF, "AVX-512 AMX FP16"), (0xFFF, "AVX-512 AMX"), (0x7FF, "AVX-512 FP16"),
-    (0xFEF, "AVX-512 AMX"), (0x1EF, "AVX-512 FP16"), (0xEF, "AVX-512 BF16"), (0x6F, "AVX-512 VNNI"),
-    (0x2F, "AVX-512 core"), (0x27, "AVX-512 core"), (0xF, "AVX2 VNNI"), (0x7, "AVX2"), (0x3, "AVX"), (0x1, "SSE4.1"),
-)  # fmt: skip
+_DNNL_ISA = {
+    0x1: "SSE4.1", 0x3: "AVX", 0x7: "AVX2", 0xF: "AVX2 VNNI", 0x1F: "AVX2 VNNI 2", 0x27: "AVX-512", 0x67: "AVX-512 VNNI",
+    0xE7: "AVX-512 BF16", 0x1EF: "AVX-512 FP16", 0xFEF: "AVX-512 AMX", 0x1FEF: "AVX-512 AMX FP16",
+}  # fmt: skip
+"""oneDNN's `dnnl_cpu_isa_t`, version 3."""
 
 
 class _DnnlVersion(ctypes.Structure):
@@ -121,7 +121,7 @@ class BlasLibrary:
         return {
             "library": "oneDNN",
             "version": f"{version.major}.{version.minor}.{version.patch}",
-            "core_type": dict(_DNNL_ISA).get(isa or 0, f"isa {isa:#x}" if isa else "unknown"),
+            "core_type": _DNNL_ISA.get(isa or 0, f"isa {isa:#x}" if isa else "unknown"),
             "thread_runtime": runtime,
             "threads": openmp_threads(),
         }

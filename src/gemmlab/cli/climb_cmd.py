@@ -77,7 +77,7 @@ def _print_notes(record: Record, rows: list[ClimbRow], notes: list[str]) -> None
     )
     if len({row.size for row in rows if row.role == "rung"}) > 1:
         console.print(
-            "Each rung is timed at the largest size it finishes quickly; x first is not a ratio of times where sizes differ."
+            "Each rung is timed at the largest size it finishes quickly; where sizes differ, x first is no ratio of times."
         )
     console.print("\nWhy each rung is faster:")
     for row in rows:

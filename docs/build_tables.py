@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from gemmlab.core.records import Record, load_record
 from gemmlab.core.stats import Ratio
-from gemmlab.measure.climb_rows import ClimbRow, about, climb_rows, peer_names, short_size
+from gemmlab.measure.climb_rows import ClimbRow, about, climb_rows, digits, peer_names, short_size, times
 from gemmlab.measure.summary import FASTEST, summarise
 from gemmlab.plots.chart import save
 from gemmlab.plots.curves import bench_chart
@@ -25,19 +25,14 @@ NO_RECORD = "*Not measured yet: there is no record in benchmarks/results/cpu.*"
 BLOCK = re.compile(r"(<!-- begin ([a-z-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
-def markdown_table(heading: list[str], rows: list[list[str]]) -> str:
-    """A table whose first column is text and whose others are numbers."""
-    rule = ["---"] + ["---:"] * (len(heading) - 1)
+def markdown_table(heading: list[str], rows: list[list[str]], texts: Collection[str] = ()) -> str:
+    """A table of numbers, but for the first column and those headed as in `texts`."""
+    rule = ["---" if index == 0 or name in texts else "---:" for index, name in enumerate(heading)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heading, rule, *rows))
 
 
-def number(value: float) -> str:
-    """Three significant figures, no exponent."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def ratio(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+def plain(contestant: str) -> str:
+    return contestant.removesuffix(":best")
 
 
 def provenance(record: Record) -> str:
@@ -57,10 +52,10 @@ def climb_table(record: Record) -> str:
     lines = [
         [
             f"`{row.name}`" if row.role != "peer" else row.name, short_size(row.size), str(row.threads),
-            number(row.time_us / 1e3), number(row.gflops),
+            digits(row.time_us / 1e3), digits(row.gflops),
             "" if row.peak_share is None else f"{row.peak_share:.1%}",
-            ratio(row.to_first),
-            *(ratio(row.to_peers.get(peer)) for peer in peers),
+            "" if row.to_first is None else times(row.to_first),
+            *(times(row.to_peers[peer]) if peer in row.to_peers else "" for peer in peers),
         ]
         for row in rows
     ]  # fmt: skip
@@ -75,14 +70,14 @@ def gains_table(record: Record) -> str:
     before: list[ClimbRow | None] = [None, *rungs[:-1]]
     lines = [
         [
-            f"[`{row.name}`](#{row.name})", short_size(row.size), str(row.threads), number(row.gflops),
+            f"[`{row.name}`](#{row.name})", short_size(row.size), str(row.threads), digits(row.gflops),
             "" if row.peak_share is None else f"{row.peak_share:.1%}",
-            "" if last is None else ratio(row.gflops / last.gflops), row.idea,
+            "" if last is None else times(row.gflops / last.gflops), row.idea,
         ]
         for row, last in zip(rungs, before, strict=True)
     ]  # fmt: skip
     heading = ["rung", "size", "threads", "GFLOP/s", "of FMA peak", "x rung before", "why"]
-    return "\n\n".join([markdown_table(heading, lines), f"Measured on {provenance(record)}."])
+    return "\n\n".join([markdown_table(heading, lines, ["why"]), f"Measured on {provenance(record)}."])
 
 
 def library_table(record: Record) -> str:
@@ -93,9 +88,9 @@ def library_table(record: Record) -> str:
     heading = ["m x n x k", "threads", "GFLOP/s", "of FMA peak", "x fastest peer (95 %)", "fastest"]
     lines = [
         [
-            row.label, str(row.threads), number(row.gflops),
+            row.label, str(row.threads), digits(row.gflops),
             "" if row.peak_share is None else f"{row.peak_share:.1%}",
-            interval(row.ratios.get(FASTEST)), row.fastest or "",
+            interval(row.ratios.get(FASTEST)), plain(row.fastest or ""),
             *(f"{row.ratios[peer].value:.3f}" if peer in row.ratios else "" for peer in peers),
         ]
         for row in sorted(rows, key=lambda row: row.threads)
@@ -108,8 +103,8 @@ def library_table(record: Record) -> str:
     counts = sorted({row.threads for row in rows})
     pictures = "\n".join(f"![GFLOP/s by size, threads: {n}](benchmarks/results/cpu/{curve_name(n)})" for n in counts)
     known = {result.contestant: about(result.facts) for result in record.results if result.facts.get("role") == "peer"}
-    notes = [*means, f"Measured on {provenance(record)}.", *(f"{name}: {text}." for name, text in known.items())]
-    table = markdown_table([*heading, *(f"x {peer}" for peer in peers)], lines)
+    notes = [*means, f"Measured on {provenance(record)}.", *(f"{plain(name)}: {text}." for name, text in known.items())]
+    table = markdown_table([*heading, *(f"x {plain(peer)}" for peer in peers)], lines, ["fastest"])
     return "\n\n".join([pictures, table, "  \n".join(notes)])
 
 
@@ -127,8 +122,8 @@ def draw() -> None:
             save(bench_chart(record, threads), RESULTS / curve_name(threads))
 
 
-def interval(ratio_: Ratio | None) -> str:
-    return "" if ratio_ is None else f"{ratio_.value:.3f} ({ratio_.low:.3f}-{ratio_.high:.3f})"
+def interval(ratio: Ratio | None) -> str:
+    return "" if ratio is None else f"{ratio.value:.3f} ({ratio.low:.3f}-{ratio.high:.3f})"
 
 
 def from_record(name: str, table: Callable[[Record], str]) -> Callable[[], str]:

@@ -14,7 +14,7 @@ from gemmlab.devices.device import Loaded
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.bench import Plan
 from gemmlab.measure.climb import FEWEST_ROUNDS, MOST_ROUNDS, Climb, Step, run_climb
-from gemmlab.measure.climb_rows import climb_rows, peaks, peer_names
+from gemmlab.measure.climb_rows import climb_rows, digits, peaks, peer_names, times
 from gemmlab.measure.peers import PROBE, Spec
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.plots.chart import render, specification
@@ -167,3 +167,18 @@ def test_nothing_to_climb_is_a_usage_error() -> None:
         run_climb(replace(climb(), kernels=[]), bench=fake_bench)
     with pytest.raises(UsageError, match="not empty"):
         run_climb(climb(sizes="0"), bench=fake_bench)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.00012, "0.0001"), (0.02, "0.0200"), (0.5, "0.500"), (3.14159, "3.14"), (42.0, "42.0"), (1234.5, "1234")],
+)
+def test_digits(value: float, text: str) -> None:
+    assert digits(value) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(0.0149, "0.015"), (0.98, "0.98"), (1.0, "1.00"), (12.34, "12.3"), (345.6, "346")]
+)
+def test_times(ratio: float, text: str) -> None:
+    assert times(ratio) == text

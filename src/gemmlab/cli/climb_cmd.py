@@ -46,26 +46,18 @@ def _print_table(rows: list[ClimbRow]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from gemmlab.measure.climb_rows import peer_names, short_size
+    from gemmlab.measure.climb_rows import digits, peer_names, short_size, times
 
     peers = peer_names(rows)
-    headings = ("", "size", "threads", "time, ms", "GFLOP/s", "of peak", "x first", *(f"x {peer}" for peer in peers))
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    headings = ["", "size", "thr.", "ms", "GFLOP/s", "of\npeak", "x\nfirst", *(f"x\n{peer}" for peer in peers)]
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for heading in headings:
         table.add_column(Text(heading), justify="right" if heading else "left", overflow="fold", no_wrap=not heading)
     for row in rows:
         share = "" if row.peak_share is None else f"{row.peak_share:.1%}"
         ratios = [row.to_first, *(row.to_peers.get(peer) for peer in peers)]
-        cells = [
-            row.name,
-            short_size(row.size),
-            str(row.threads),
-            f"{row.time_us / 1e3:.3f}",
-            f"{row.gflops:.4g}",
-            share,
-        ]
-        cells += ["" if ratio is None else f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}" for ratio in ratios]
-        table.add_row(*(Text(cell) for cell in cells))
+        cells = [row.name, short_size(row.size), str(row.threads), digits(row.time_us / 1e3), digits(row.gflops), share]
+        table.add_row(*(Text(cell) for cell in (*cells, *("" if r is None else times(r) for r in ratios))))
     table_console().print(table)
 
 
@@ -77,7 +69,7 @@ def _print_notes(record: Record, rows: list[ClimbRow], notes: list[str]) -> None
     )
     if len({row.size for row in rows if row.role == "rung"}) > 1:
         console.print(
-            "Each rung is timed at the largest size it finishes quickly; where sizes differ, x first is no ratio of times."
+            "Each rung is timed at the largest size it finishes quickly: where sizes differ, x first is not one of time."
         )
     console.print("\nWhy each rung is faster:")
     for row in rows:

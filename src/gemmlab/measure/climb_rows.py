@@ -76,6 +76,16 @@ def short_size(label: str) -> str:
     return f"{parts[0]}³" if len(parts) == 3 and len(set(parts)) == 1 else label
 
 
+def digits(value: float) -> str:
+    """Three significant digits, without an exponent."""
+    return f"{value:.0f}" if value >= 100 else f"{value:#.3g}" if value >= 0.01 else f"{value:.4f}"
+
+
+def times(ratio: float) -> str:
+    """A ratio, to two decimals where it is near 1."""
+    return f"{ratio:.3f}" if ratio < 0.1 else f"{ratio:.2f}" if ratio < 10 else digits(ratio)
+
+
 def _key(row: Row) -> tuple[str, int, str]:
     return row.label, row.threads, row.contestant
 

@@ -49,7 +49,7 @@ def _print_table(rows: list[ClimbRow]) -> None:
     from gemmlab.measure.climb_rows import digits, peer_names, short_size, times
 
     peers = peer_names(rows)
-    headings = ["", "size", "thr.", "ms", "GFLOP/s", "of\npeak", "x\nfirst", *(f"x\n{peer}" for peer in peers)]
+    headings = ["", "size", "thr", "ms", "GFLOP\n/s", "of\npeak", "x\nfirst", *(f"x\n{peer}" for peer in peers)]
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for heading in headings:
         table.add_column(Text(heading), justify="right" if heading else "left", overflow="fold", no_wrap=not heading)
@@ -69,7 +69,7 @@ def _print_notes(record: Record, rows: list[ClimbRow], notes: list[str]) -> None
     )
     if len({row.size for row in rows if row.role == "rung"}) > 1:
         console.print(
-            "Each rung is timed at the largest size it finishes quickly: where sizes differ, x first is not one of time."
+            "Each rung is timed at the largest size it finishes quickly; sizes differ, so x first is no ratio of times."
         )
     console.print("\nWhy each rung is faster:")
     for row in rows:

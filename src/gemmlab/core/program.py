@@ -31,6 +31,10 @@ class Program:
     """Symbol (LLVM) or name expression (CUDA) that a launch calls."""
     fingerprint: str
     emit: Callable[[], str] = field(repr=False, compare=False)
+    exports: tuple[str, ...] = ()
+    """Further symbols of the code that a device may hand out."""
+    vectorize: bool = False
+    """Whether the compiler may widen and unroll scalar loops by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class Artifact:
     """SHA-256 of `code` in hexadecimal; what records keep to name the exact code that ran."""
     compiler: str
     resources: Mapping[str, int] = field(default_factory=dict)
+    exports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

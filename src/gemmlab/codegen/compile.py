@@ -1,0 +1,105 @@
+"""LLVM IR -> relocatable object code for a target, and object code -> callable addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from gemmlab.codegen.target import Target
+from gemmlab.core.errors import CompileError
+
+
+@cache
+def _initialize() -> None:
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+
+
+def _machine(target: Target) -> Any:
+    from llvmlite import binding
+
+    _initialize()
+    return binding.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default"
+    )
+
+
+def _optimised(text: str, target: Target, *, vectorize: bool, level: int) -> tuple[Any, Any]:
+    from llvmlite import binding
+
+    machine = _machine(target)
+    try:
+        module = binding.parse_assembly(text)
+        module.triple = target.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"generated LLVM IR was refused: {error}") from error
+    options = binding.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = vectorize
+    options.slp_vectorization = vectorize
+    options.loop_unrolling = vectorize
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return machine, module
+
+
+def compile_object(text: str, target: Target, *, vectorize: bool = False, level: int = 2) -> bytes:
+    """Object code of a module. `vectorize` lets LLVM's own loop passes widen and unroll scalar loops.
+
+    Raises `CompileError` when the IR is malformed.
+    """
+    machine, module = _optimised(text, target, vectorize=vectorize, level=level)
+    return bytes(machine.emit_object(module))
+
+
+def compile_assembly(text: str, target: Target, *, vectorize: bool = False, level: int = 2) -> str:
+    """The same code as assembly text, to read and to test."""
+    machine, module = _optimised(text, target, vectorize=vectorize, level=level)
+    return str(machine.emit_assembly(module))
+
+
+@cache
+def _jit() -> Any:
+    from llvmlite import binding
+
+    _initialize()
+    return binding.create_lljit_compiler()
+
+
+class LoadedObject:
+    """Object code linked into this process. Its code lives as long as this does."""
+
+    def __init__(self, name: str, tracker: Any, addresses: Mapping[str, int]) -> None:
+        self.name = name
+        self.addresses = addresses
+        self._tracker = tracker
+
+
+_loaded = 0
+
+
+def load_object(code: bytes, symbols: Sequence[str], imports: Mapping[str, int] | None = None) -> LoadedObject:
+    """Link object code and look up `symbols`. `imports` gives addresses of symbols that the process lacks.
+
+    Raises `CompileError` when a symbol is missing or the code is not an object file.
+    """
+    from llvmlite import binding
+
+    global _loaded
+    _loaded += 1
+    name = f"gemmlab{_loaded}"
+    builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for label, address in (imports or {}).items():
+        builder.import_symbol(label, address)
+    for symbol in symbols:
+        builder.export_symbol(symbol)
+    try:
+        tracker = builder.link(_jit(), name)
+        addresses = {symbol: int(tracker[symbol]) for symbol in symbols}
+    except RuntimeError as error:
+        raise CompileError(f"object code could not be linked: {error}") from error
+    return LoadedObject(name, tracker, addresses)

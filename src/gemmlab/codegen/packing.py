@@ -1,0 +1,147 @@
+"""Copies of A and B in the order the register tile reads them.
+
+B goes into strips of NR columns, k-major; A into row blocks. What is already in a good order is copied with
+wide loads and stores, what is transposed goes through in-register transpositions, anything else (views with
+two strides) element by element.
+"""
+
+from __future__ import annotations
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.microkernel import FLOATS, Tile
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.types import I64
+from gemmlab.codegen.values import Operand, Value
+
+
+def transpose(fn: Function, rows: list[Value]) -> list[Value]:
+    """Transpose a square of vectors in registers: log2(lanes) rounds of two-source shuffles.
+
+    Round `half` swaps the off-diagonal quarters of every 2*half square:
+
+        a0 a1 | b0 b1        a0 a1 | c0 c1
+        ------+------   ->   ------+------      (then the same inside each quarter)
+        c0 c1 | d0 d1        b0 b1 | d0 d1
+    """
+    lanes = len(rows)
+    half = lanes // 2
+    rows = list(rows)
+    while half:
+        upper = [lane if lane & half == 0 else lanes + (lane - half) for lane in range(lanes)]
+        lower = [lane + half if lane & half == 0 else lanes + lane for lane in range(lanes)]
+        for first in range(lanes):
+            if first & half == 0:
+                top, bottom = rows[first], rows[first + half]
+                rows[first] = fn.shuffle(top, bottom, upper)
+                rows[first + half] = fn.shuffle(top, bottom, lower)
+        half //= 2
+    return rows
+
+
+def emit_pack_strip(module: Module, tile: Tile) -> Function:
+    """Emit `pack_strip(k, cols, b, row_stride, col_stride, out)`: one strip of B, cols <= NR.
+
+    Row p of the strip starts at `out[p * width]`, width = cols rounded up to whole vectors; columns beyond
+    `cols` are zeros.
+    """
+    lanes = module.lanes
+    params = [("k", I64), ("cols", I64), ("b", FLOATS), ("row_stride", I64), ("col_stride", I64), ("out", FLOATS)]
+    with module.function("pack_strip", params, noalias=("b", "out")) as fn:
+        k, cols, b, row_stride, col_stride, out = fn.args
+        width = fn.ceil_div(cols, lanes) * lanes
+        with fn.choose(col_stride.equals(1)) as rows_contiguous:
+            with rows_contiguous.yes():
+                _copy_rows(fn, tile, k, cols, b, row_stride, out)
+            with rows_contiguous.no(), fn.choose(row_stride.equals(1)) as cols_contiguous:
+                with cols_contiguous.yes():
+                    whole_k, whole_cols = k - k % lanes, cols - cols % lanes
+                    with fn.range(0, whole_cols, lanes) as col, fn.range(0, whole_k, lanes) as p:
+                        block = [fn.load(b + col_stride * (col + c) + p, lanes) for c in range(lanes)]
+                        for step, row in enumerate(transpose(fn, block)):
+                            fn.store(out + width * (p + step) + col, row)
+                    _gather(fn, whole_k, k, 0, whole_cols, whole_cols, b, row_stride, col_stride, out, width)
+                    _gather(fn, 0, k, whole_cols, cols, width, b, row_stride, col_stride, out, width)
+                with cols_contiguous.no():
+                    _gather(fn, 0, k, 0, cols, width, b, row_stride, col_stride, out, width)
+        fn.finish()
+    return fn
+
+
+def _copy_rows(fn: Function, tile: Tile, k: Value, cols: Value, b: Value, row_stride: Value, out: Value) -> None:
+    lanes = tile.lanes
+    with fn.choose(cols.equals(tile.cols)) as full:
+        with full.yes(), fn.range(k) as p:
+            for v in range(tile.vectors):
+                fn.store(out + p * tile.cols + v * lanes, fn.load(b + row_stride * p + v * lanes, lanes))
+        with full.no():
+            whole = cols - cols % lanes
+            mask = fn.first_lanes(cols - whole, lanes)
+            width = fn.ceil_div(cols, lanes) * lanes
+            with fn.range(k) as p:
+                with fn.range(0, whole, lanes) as col:
+                    fn.store(out + width * p + col, fn.load(b + row_stride * p + col, lanes))
+                with fn.when(whole < cols):
+                    fn.store(out + width * p + whole, fn.load(b + row_stride * p + whole, lanes, mask))
+
+
+def _gather(
+    fn: Function,
+    first_row: Operand,
+    last_row: Operand,
+    first_col: Operand,
+    last_col: Operand,
+    zero_to: Operand,
+    b: Value,
+    row_stride: Value,
+    col_stride: Value,
+    out: Value,
+    width: Operand,
+) -> None:
+    """Element by element; columns from `last_col` to `zero_to` become zeros."""
+    with fn.range(first_row, last_row) as p:
+        with fn.range(first_col, last_col) as col:
+            fn.store(out + p * width + col, fn.load(b + row_stride * p + col_stride * col))
+        with fn.range(last_col, zero_to) as col:
+            fn.store(out + p * width + col, 0.0)
+
+
+def emit_pack_rows(module: Module) -> Function:
+    """Emit `pack_rows(m, k, a, row_stride, out, out_stride)`: rows of A side by side at `out_stride`."""
+    lanes = module.lanes
+    params = [("m", I64), ("k", I64), ("a", FLOATS), ("row_stride", I64), ("out", FLOATS), ("out_stride", I64)]
+    with module.function("pack_rows", params, noalias=("a", "out")) as fn:
+        m, k, a, row_stride, out, out_stride = fn.args
+        whole = k - k % lanes
+        mask = fn.first_lanes(k - whole, lanes)
+        with fn.range(m) as row:
+            source, sink = a + row_stride * row, out + out_stride * row
+            with fn.range(0, whole, lanes) as p:
+                fn.store(sink + p, fn.load(source + p, lanes))
+            with fn.when(whole < k):
+                fn.store(sink + whole, fn.load(source + whole, lanes, mask), mask)
+        fn.finish()
+    return fn
+
+
+def panel_stride(tile: Tile) -> int:
+    """Distance between the k-steps of a packed panel of A: MR rounded up to whole vectors."""
+    return -(-tile.rows // tile.lanes) * tile.lanes
+
+
+def emit_pack_panel(module: Module, tile: Tile) -> Function:
+    """Emit `pack_panel(rows, k, a, row_stride, k_stride, out)`: one k-major panel of A, rows <= MR."""
+    lanes, stride = module.lanes, panel_stride(tile)
+    params = [("rows", I64), ("k", I64), ("a", FLOATS), ("row_stride", I64), ("k_stride", I64), ("out", FLOATS)]
+    with module.function("pack_panel", params, noalias=("a", "out")) as fn:
+        rows, k, a, row_stride, k_stride, out = fn.args
+        with fn.choose(row_stride.equals(1)) as contiguous:
+            with contiguous.yes():
+                masks = [fn.first_lanes(rows - first, lanes) for first in range(0, stride, lanes)]
+                with fn.range(k) as p:
+                    for index, mask in enumerate(masks):
+                        part = fn.load(a + k_stride * p + index * lanes, lanes, mask)
+                        fn.store(out + p * stride + index * lanes, part)
+            with contiguous.no(), fn.range(rows) as row, fn.range(k) as p:
+                fn.store(out + p * stride + row, fn.load(a + row_stride * row + k_stride * p))
+        fn.finish()
+    return fn

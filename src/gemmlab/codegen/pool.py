@@ -1,0 +1,172 @@
+"""Threads that share the jobs of one call, inside compiled code.
+
+Workers are started once (by Python, which lends them a thread each) and stay in `worker`: they spin for a bounded
+time on a sequence number, then sleep on a condition variable, where they cost nothing. A call publishes a
+function and a job count and takes part itself; whoever is free draws the next job number. Taking over costs
+well under a microsecond while the workers spin; handing work to Python threads would cost 60.
+
+The gate is one atomic word: workers still wanted in the upper half, workers inside in the lower. A worker gets in
+only by taking a place from the upper half, so that one that wakes late finds none and cannot touch the
+arguments of a call that is over. A caller that finds the pool busy does all its jobs alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.types import F32, I8, I32, I64, VOID, pointer
+from gemmlab.codegen.values import Operand, Value
+
+WORD = 8
+_LINE = 64
+_PLACE = 1 << 32
+
+# Byte offsets in the pool's memory; what different threads write lies on cache lines of its own.
+SEQUENCE = 0
+GATE = _LINE
+NEXT_JOB = 2 * _LINE
+TASK = 3 * _LINE
+CONTEXT = TASK + WORD
+JOBS = TASK + 2 * WORD
+SLEEPERS = 4 * _LINE
+BUSY = 5 * _LINE
+MUTEX = 6 * _LINE
+CONDITION = 8 * _LINE
+POOL_BYTES = 10 * _LINE
+
+_SPINS = 4000
+_SPINS_BEFORE_YIELD = 20000
+
+TASK_SIGNATURE = (pointer(I64), I64, pointer(F32))
+"""A task takes its context, the job's number and the thread's own workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The pool's emitted functions."""
+
+    run: Function
+    """`run(pool, task, context, jobs, threads, workspace)`."""
+
+
+def _word(fn: Function, pool: Value, offset: int) -> Value:
+    return fn.cast(pool + offset, I64)
+
+
+def emit_pool(module: Module) -> Pool:
+    """Emit `pool_run`, and the exported `gemmlab_worker` and `gemmlab_pool_init`."""
+    memory = pointer(I8)
+    with module.function("gemmlab_pool_init", [("pool", memory)], exported=True) as fn:
+        (pool,) = fn.args
+        fn.call_external("pthread_mutex_init", I32, (memory, memory), pool + MUTEX, 0)
+        fn.call_external("pthread_cond_init", I32, (memory, memory), pool + CONDITION, 0)
+        fn.finish()
+
+    with module.function("draw_jobs", [("pool", memory), ("workspace", pointer(F32))]) as draw:
+        pool, workspace = draw.args
+        task = draw.cast(_word(draw, pool, TASK)[0], I8)
+        context = draw.cast(_word(draw, pool, CONTEXT)[0], I64)
+        jobs = _word(draw, pool, JOBS)[0]
+        with draw.loop() as done:
+            job = draw.atomic_add(_word(draw, pool, NEXT_JOB), 1)
+            draw.leave_if(done, job >= jobs)
+            draw.call_pointer(task, VOID, TASK_SIGNATURE, context, job, workspace)
+        draw.finish()
+
+    _emit_worker(module, draw)
+    return Pool(_emit_run(module, draw))
+
+
+def _emit_worker(module: Module, draw: Function) -> None:
+    memory = pointer(I8)
+    params = [("pool", memory), ("workspace", pointer(F32)), ("seen", I64)]
+    with module.function("gemmlab_worker", params, exported=True) as fn:
+        pool, workspace, first_seen = fn.args
+        sequence, gate = _word(fn, pool, SEQUENCE), _word(fn, pool, GATE)
+        seen = fn.var(I64, first_seen)
+        with fn.loop():
+            spins = fn.var(I64, 0)
+            with fn.loop() as news:
+                fn.leave_if(news, fn.atomic_load(sequence).differs(seen) | (spins > _SPINS))
+                fn.pause()
+                spins += 1
+            with fn.when(fn.atomic_load(sequence).equals(seen)):
+                fn.call_external("pthread_mutex_lock", I32, (memory,), pool + MUTEX)
+                fn.atomic_add(_word(fn, pool, SLEEPERS), 1)
+                with fn.loop() as woken:
+                    fn.leave_if(woken, fn.atomic_load(sequence).differs(seen))
+                    fn.call_external("pthread_cond_wait", I32, (memory, memory), pool + CONDITION, pool + MUTEX)
+                fn.atomic_add(_word(fn, pool, SLEEPERS), -1)
+                fn.call_external("pthread_mutex_unlock", I32, (memory,), pool + MUTEX)
+            seen.set(fn.atomic_load(sequence))
+            inside = fn.var(I64, 0)
+            with fn.loop() as decided:
+                state = fn.atomic_load(gate)
+                fn.leave_if(decided, state < _PLACE)
+                inside.set(fn.zero_extend(fn.compare_exchange(gate, state, state - _PLACE + 1)))
+                fn.leave_if(decided, inside.differs(0))
+            with fn.when(inside.differs(0)):
+                fn.call(draw, pool, workspace)
+                fn.atomic_add(gate, -1)
+        fn.finish()
+
+
+def _emit_run(module: Module, draw: Function) -> Function:
+    memory = pointer(I8)
+    params = [
+        ("pool", memory),
+        ("task", memory),
+        ("context", pointer(I64)),
+        ("jobs", I64),
+        ("threads", I64),
+        ("workspace", pointer(F32)),
+    ]
+    with module.function("pool_run", params) as fn:
+        pool, task, context, jobs, threads, workspace = fn.args
+        wanted = fn.minimum(threads, jobs) - 1
+        alone = fn.var(I64, fn.zero_extend(wanted < 1))
+        with fn.when(alone.equals(0)):
+            free = fn.compare_exchange(_word(fn, pool, BUSY), 0, 1)
+            alone.set(fn.zero_extend(free.equals(0)))
+        with fn.choose(alone.differs(0)) as how:
+            with how.yes(), fn.range(jobs) as job:
+                fn.call_pointer(task, VOID, TASK_SIGNATURE, context, job, workspace)
+            with how.no():
+                _word(fn, pool, TASK)[0] = fn.address(task)
+                _word(fn, pool, CONTEXT)[0] = fn.address(context)
+                _word(fn, pool, JOBS)[0] = jobs
+                fn.atomic_store(_word(fn, pool, NEXT_JOB), 0)
+                fn.atomic_store(_word(fn, pool, GATE), wanted * _PLACE)
+                fn.atomic_add(_word(fn, pool, SEQUENCE), 1)
+                with fn.when(fn.atomic_load(_word(fn, pool, SLEEPERS)) > 0):
+                    fn.call_external("pthread_mutex_lock", I32, (memory,), pool + MUTEX)
+                    fn.call_external("pthread_cond_broadcast", I32, (memory,), pool + CONDITION)
+                    fn.call_external("pthread_mutex_unlock", I32, (memory,), pool + MUTEX)
+                fn.call(draw, pool, workspace)
+                _close(fn, pool)
+                fn.atomic_store(_word(fn, pool, BUSY), 0)
+        fn.finish()
+    return fn
+
+
+def _close(fn: Function, pool: Value) -> None:
+    """Let nobody in any more and wait for those inside."""
+    gate = _word(fn, pool, GATE)
+    fn.atomic_and(gate, _PLACE - 1)
+    spins = fn.var(I64, 0)
+    with fn.loop() as empty:
+        fn.leave_if(empty, fn.atomic_load(gate).equals(0))
+        fn.pause()
+        spins += 1
+        with fn.when(spins > _SPINS_BEFORE_YIELD):
+            fn.call_external("sched_yield", I32, ())
+
+
+def pack_words(fn: Function, words: list[Operand]) -> Value:
+    """Stack memory holding 64-bit words: a task's context."""
+    memory = fn.scratch(I64, len(words))
+    for index, word in enumerate(words):
+        memory[index] = word
+    return memory

@@ -1,0 +1,218 @@
+"""The whole product: degenerate cases, single rows and columns, and the cut of C into jobs for the threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmlab.codegen.blocking import Blocks
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.gemv import AXPY_COLS, emit_axpy, emit_dot
+from gemmlab.codegen.macrokernel import JOB, Engine, emit_engine
+from gemmlab.codegen.microkernel import FLOATS, Tile
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.pool import TASK_SIGNATURE, Pool, emit_pool, pack_words
+from gemmlab.codegen.types import F32, I8, I64, pointer, vector
+from gemmlab.codegen.values import Operand, Value
+
+PRODUCT = (*JOB, ("pool", pointer(I8)), ("threads", I64))
+"""A job's arguments for all of C, and who may help. alpha and k may be 0."""
+
+_SERIAL_WORK = 1 << 20
+"""Multiply-adds below which a second thread costs more than it brings (about 10 us of one core)."""
+_CHUNK_WORK = 1 << 26
+"""Multiply-adds a job should have at least before a thread's share is cut further, for balance."""
+_MOST_CHUNKS = 4
+VECTOR_SERIAL = 1 << 18
+"""Matrix elements below which a product with a vector stays on one thread."""
+
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The emitted product and what it needs."""
+
+    engine: Engine
+    run: Function
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of workspace each thread needs."""
+        return 4 * max(self.engine.workspace_floats, AXPY_COLS)
+
+
+def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Product:
+    """Emit `product`, which computes `C = alpha * A B + beta * C` for any sizes and strides."""
+    engine = emit_engine(module, tile, blocks)
+    pool = emit_pool(module)
+    scale = _emit_scale(module)
+    vector_products = _emit_vector_products(module, pool)
+    matrix_task = _emit_matrix_task(module, engine)
+    with module.function("product", PRODUCT) as fn:
+        m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace, pool_at, threads = fn.args
+        with fn.when((m < 1) | (n < 1)):
+            fn.ret()
+        with fn.when((k < 1) | alpha.equals(0.0)):
+            fn.call(scale, m, n, beta, c, ldc)
+            fn.ret()
+        done = fn.call(vector_products, *fn.args)
+        with fn.when(done.differs(0)):
+            fn.ret()
+        work = m * n * k
+        helpers = fn.select(work < _SERIAL_WORK, 1, threads)
+        with fn.choose(helpers < 2) as serial:
+            with serial.yes():
+                fn.call(engine.job, *fn.args[: len(JOB)])
+            with serial.no():
+                rows, cols = _cut(fn, tile, m, n, work, helpers)
+                across = fn.ceil_div(n, cols)
+                words: list[Operand] = [m, n, k, a_row, a_col, b_row, b_col, ldc, fn.address(a), fn.address(b)]
+                context = pack_words(fn, [*words, fn.address(c), 0, 0, rows, cols])
+                floats = fn.cast(context, F32)
+                floats[2 * _ALPHA] = alpha
+                floats[2 * _BETA] = beta
+                jobs = across * fn.ceil_div(m, rows)
+                task = fn.function_address(matrix_task)
+                fn.call(pool.run, pool_at, task, context, jobs, helpers, workspace)
+        fn.finish()
+    return Product(engine, fn)
+
+
+_ALPHA, _BETA, _ROWS, _COLS = 11, 12, 13, 14
+
+
+def _emit_matrix_task(module: Module, engine: Engine) -> Function:
+    params = list(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
+    with module.function("matrix_task", params) as fn:
+        context, job, workspace = fn.args
+        m, n, k, a_row, a_col, b_row, b_col, ldc = (context[index] for index in range(8))
+        a, b, c = (fn.cast(context[index], F32) for index in (8, 9, 10))
+        floats = fn.cast(context, F32)
+        alpha, beta = floats[2 * _ALPHA], floats[2 * _BETA]
+        rows, cols = context[_ROWS], context[_COLS]
+        across = fn.ceil_div(n, cols)
+        i0, j0 = job // across * rows, job % across * cols
+        fn.call(
+            engine.job,
+            fn.minimum(m - i0, rows),
+            fn.minimum(n - j0, cols),
+            k,
+            alpha,
+            a + a_row * i0,
+            a_row,
+            a_col,
+            b + b_col * j0,
+            b_row,
+            b_col,
+            beta,
+            c + ldc * i0 + j0,
+            ldc,
+            workspace,
+        )
+        fn.finish()
+    return fn
+
+
+def _cut(fn: Function, tile: Tile, m: Value, n: Value, work: Value, threads: Value) -> tuple[Value, Value]:
+    """Rows and columns of a job.
+
+    Of all grids of `threads` rectangles the one whose largest rectangle is smallest, columns first on a tie
+    (strips of B are then packed by one thread only); large shares are cut again along their longer side, so
+    that a thread that was held up does not hold up the others.
+    """
+    tiles_m, tiles_n = fn.ceil_div(m, tile.rows), fn.ceil_div(n, tile.cols)
+    best, down, over = fn.var(I64, 1 << 62), fn.var(I64, 1), fn.var(I64, 1)
+    with fn.range(1, threads + 1) as grid_rows:
+        grid_cols = threads // grid_rows
+        largest = fn.ceil_div(tiles_m, grid_rows) * fn.ceil_div(tiles_n, grid_cols)
+        with fn.when(largest < best):
+            best.set(largest)
+            down.set(grid_rows)
+            over.set(grid_cols)
+    chunks = fn.minimum(fn.maximum(work // threads // _CHUNK_WORK, 1), _MOST_CHUNKS)
+    tall = fn.ceil_div(m, down) > fn.ceil_div(n, over)
+    down_all, over_all = fn.select(tall, down * chunks, down), fn.select(tall, over, over * chunks)
+    rows = fn.ceil_div(tiles_m, down_all) * tile.rows
+    cols = fn.ceil_div(tiles_n, over_all) * tile.cols
+    return rows, cols
+
+
+def _emit_scale(module: Module) -> Function:
+    """`C = beta * C`; beta == 0 writes zeros without reading."""
+    lanes = module.lanes
+    params = [("m", I64), ("n", I64), ("beta", F32), ("c", FLOATS), ("ldc", I64)]
+    with module.function("scale", params) as fn:
+        m, n, beta, c, ldc = fn.args
+        fresh = beta.equals(0.0)
+        with fn.range(m) as i:
+            row = c + ldc * i
+
+            def sweep(mask: Value | None, j: Value, row: Value = row) -> None:
+                with fn.choose(fresh) as which:
+                    with which.yes():
+                        fn.store(row + j, fn.constant(0.0, vector(F32, lanes)), mask)
+                    with which.no():
+                        fn.store(row + j, fn.load(row + j, lanes, mask) * beta, mask)
+
+            whole = n - n % lanes
+            with fn.range(0, whole, lanes) as j:
+                sweep(None, j)
+            with fn.when(whole < n):
+                sweep(fn.first_lanes(n - whole, lanes), whole)
+        fn.finish()
+    return fn
+
+
+def _emit_vector_products(module: Module, pool: Pool) -> Function:
+    """Emit `vector_products(...)`: 1 when it was a product with a single row or column and is done."""
+    dot, axpy = emit_dot(module), emit_axpy(module)
+    params = list(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
+    with module.function("dot_task", params) as task:
+        context, job, _workspace = task.args
+        floats = task.cast(context, F32)
+        m, k, a_row, y_step, share = (context[index] for index in range(1, 6))
+        a, x, y = (task.cast(context[index], F32) for index in (6, 7, 8))
+        i0 = job * share
+        count = task.minimum(m - i0, share)
+        task.call(dot, count, k, floats[0], a + a_row * i0, a_row, x, floats[1], y + y_step * i0, y_step)
+        task.finish()
+    dot_task = task
+    with module.function("axpy_task", params) as task:
+        context, job, workspace = task.args
+        floats = task.cast(context, F32)
+        n, k, b_row, y_step, share, x_step = (context[index] for index in range(1, 7))
+        b, x, y = (task.cast(context[index], F32) for index in (7, 8, 9))
+        j0 = job * share
+        count = task.minimum(n - j0, share)
+        task.call(
+            axpy, count, k, floats[0], x, x_step, b + j0, b_row, floats[1], y + y_step * j0, y_step, workspace
+        )
+        task.finish()
+    axpy_task = task
+
+    with module.function("vector_products", PRODUCT, I64) as fn:
+        m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace, pool_at, threads = fn.args
+
+        def start(task: Function, length: Value, words: list[Operand]) -> None:
+            helpers = fn.select(length * k < VECTOR_SERIAL, 1, threads)
+            share = fn.ceil_div(fn.ceil_div(length, helpers), 16) * 16
+            words[4] = share
+            context = pack_words(fn, [0, *words])
+            floats = fn.cast(context, F32)
+            floats[0] = alpha
+            floats[1] = beta
+            jobs = fn.ceil_div(length, share)
+            fn.call(pool.run, pool_at, fn.function_address(task), context, jobs, helpers, workspace)
+            fn.ret(1)
+
+        with fn.when(n.equals(1)):
+            with fn.when(a_col.equals(1) & b_row.equals(1)):
+                start(dot_task, m, [m, k, a_row, ldc, 0, fn.address(a), fn.address(b), fn.address(c)])
+            with fn.when(a_row.equals(1)):
+                start(axpy_task, m, [m, k, a_col, ldc, 0, b_row, fn.address(a), fn.address(b), fn.address(c)])
+        with fn.when(m.equals(1)):
+            with fn.when(b_row.equals(1) & a_col.equals(1)):
+                start(dot_task, n, [n, k, b_col, 1, 0, fn.address(b), fn.address(a), fn.address(c)])
+            with fn.when(b_col.equals(1)):
+                start(axpy_task, n, [n, k, b_row, 1, 0, a_col, fn.address(b), fn.address(a), fn.address(c)])
+        fn.finish(0)
+    return fn

@@ -1,0 +1,142 @@
+"""The process's share of the compiled code: pool memory, worker threads, workspaces.
+
+One block of memory holds the pool and the workspace slots; compiled code reaches it as the imported symbol
+`gemmlab_runtime`. A slot is a flag (0 free, 1 taken or absent) and an address; a call takes a free one with one
+atomic exchange, so that Python threads calling at once never share a workspace.
+"""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import mmap
+import os
+import threading
+
+from gemmlab.codegen.pool import POOL_BYTES, SEQUENCE, WORD
+
+SYMBOL = "gemmlab_runtime"
+SLOTS = 128
+_SLOT_BYTES = 2 * WORD
+SLOTS_AT = POOL_BYTES
+WORKERS_AT = SLOTS_AT + SLOTS * _SLOT_BYTES
+DEFAULT_THREADS_AT = WORKERS_AT + WORD
+PYTHON_AT = DEFAULT_THREADS_AT + WORD
+"""Addresses of Python objects that the entry compares with (see `entry.PYTHON_WORDS`)."""
+_BYTES = PYTHON_AT + 16 * WORD
+_HUGE_PAGE = 2 << 20
+_MOST_THREADS = 1024
+
+
+def huge_pages(nbytes: int) -> tuple[mmap.mmap, int]:
+    """Anonymous memory on 2 MiB pages where the system has them, and its aligned address. `MemoryError`."""
+    try:
+        memory = mmap.mmap(-1, nbytes + _HUGE_PAGE)
+    except OSError as error:
+        raise MemoryError(f"no {nbytes} bytes for a workspace: {error.strerror}") from error
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        try:
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        except OSError:
+            pass
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return memory, address + -address % _HUGE_PAGE
+
+
+class Runtime:
+    """Pool, workers and workspaces of this process. Survives fork: the child starts with no workers."""
+
+    def __init__(self) -> None:
+        self._memory = ctypes.create_string_buffer(_BYTES + 64)
+        base = ctypes.addressof(self._memory)
+        self.address = base + -base % 64
+        self._keep: list[mmap.mmap] = []
+        self._lock = threading.Lock()
+        self._slots = 0
+        self._init: int | None = None
+        self.workspace_bytes = 0
+        for slot in range(SLOTS):
+            self.word(SLOTS_AT + slot * _SLOT_BYTES).value = 1
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def word(self, offset: int) -> ctypes.c_int64:
+        """One 64-bit word of the block."""
+        return ctypes.c_int64.from_address(self.address + offset)
+
+    def start(self, pool_init: int, worker: int, workspace_bytes: int, default_threads: int) -> None:
+        """Note the compiled functions' addresses and prepare the pool; a second call changes nothing."""
+        with self._lock:
+            if self._init is not None:
+                return
+            self.workspace_bytes = workspace_bytes
+            self._worker = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(worker)
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(pool_init)(self.address)
+            self.word(DEFAULT_THREADS_AT).value = default_threads
+            self._init = pool_init
+        self.add_slot()
+
+    @property
+    def workers(self) -> int:
+        """Worker threads that have been started."""
+        return self.word(WORKERS_AT).value
+
+    @property
+    def default_threads(self) -> int:
+        """Threads a call uses that names none."""
+        return self.word(DEFAULT_THREADS_AT).value
+
+    def ensure_workers(self, count: int) -> None:
+        """Have at least `count` workers; fewer when the system refuses more threads."""
+        count = min(count, _MOST_THREADS)
+        if self.workers >= count:
+            return
+        with self._lock:
+            while self.workers < count:
+                workspace = self._workspace()
+                seen = self.word(SEQUENCE).value
+                try:
+                    _thread.start_new_thread(self._worker, (self.address, workspace, seen))
+                except RuntimeError:
+                    # The interpreter is ending or the thread limit is reached: the callers do the work.
+                    return
+                self.word(WORKERS_AT).value += 1
+
+    def add_slot(self) -> bool:
+        """One more workspace for callers; `False` when there are as many as there can be."""
+        with self._lock:
+            if self._slots == SLOTS:
+                return False
+            at = SLOTS_AT + self._slots * _SLOT_BYTES
+            self.word(at + WORD).value = self._workspace()
+            self._slots += 1
+            self.word(at).value = 0
+            return True
+
+    def _workspace(self) -> int:
+        memory, address = huge_pages(self.workspace_bytes)
+        self._keep.append(memory)
+        return address
+
+    def _after_fork(self) -> None:
+        """In a forked child only the forking thread lives: no workers, no call under way."""
+        self._lock = threading.Lock()
+        ctypes.memset(self.address, 0, POOL_BYTES)
+        self.word(WORKERS_AT).value = 0
+        for slot in range(self._slots):
+            self.word(SLOTS_AT + slot * _SLOT_BYTES).value = 0
+        if self._init is not None:
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._init)(self.address)
+
+
+_runtime: Runtime | None = None
+_runtime_lock = threading.Lock()
+
+
+def runtime() -> Runtime:
+    """The one runtime of this process."""
+    global _runtime
+    with _runtime_lock:
+        if _runtime is None:
+            _runtime = Runtime()
+        return _runtime

@@ -1,0 +1,70 @@
+"""What code is generated for: vector width, register count, processor and features."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from functools import cache
+
+from gemmlab.core.errors import DeviceError
+
+WIDTHS = (4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A processor seen by the code generator.
+
+    `lanes` is the float32 vector width (4, 8 or 16); `registers` the vector registers there are at it.
+    """
+
+    lanes: int
+    registers: int
+    triple: str
+    cpu: str
+    features: str
+    fused: bool
+    """Whether a fused multiply-add is one instruction."""
+
+    @property
+    def arm(self) -> bool:
+        return self.triple.startswith(("aarch64", "arm64"))
+
+    @property
+    def name(self) -> str:
+        """How programs and records name it."""
+        return f"{self.triple.split('-')[0]}:{self.lanes}:{self.cpu}"
+
+
+@cache
+def host_target(lanes: int | None = None) -> Target:
+    """The target for this processor at a vector width, by default its widest.
+
+    Raises `DeviceError` when the processor cannot execute vectors of `lanes` float32.
+    """
+    from llvmlite import binding
+
+    features = dict(binding.get_host_cpu_features())
+    arm = platform.machine().lower() in ("arm64", "aarch64")
+    widest = 4 if arm else 16 if features.get("avx512f") and features.get("avx512vl") else 8 if features.get("avx2") else 4
+    chosen = widest if lanes is None else lanes
+    if chosen not in WIDTHS:
+        raise DeviceError(f"no vector width of {chosen} float32 lanes; widths are {WIDTHS}")
+    if chosen > widest:
+        raise DeviceError(f"this processor has vectors of at most {widest} float32 lanes, not {chosen}")
+    if not arm and chosen < 16:
+        # A narrow variant must be the code an older processor would run: no mask or upper registers.
+        for name in features:
+            if name.startswith(("avx512", "avx10", "evex", "amx")):
+                features[name] = False
+    flags = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
+    if chosen == 16:
+        flags += ",-prefer-256-bit"
+    return Target(
+        lanes=chosen,
+        registers=32 if arm or chosen == 16 else 16,
+        triple=binding.get_process_triple(),
+        cpu=binding.get_host_cpu_name(),
+        features=flags,
+        fused=arm or bool(features.get("fma")),
+    )

@@ -1,0 +1,54 @@
+"""The machine types CPU kernels are written in, as LLVM spells them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A scalar, vector or pointer type. `element` is what a pointer points at or a vector holds."""
+
+    name: str
+    element: Type | None = None
+    lanes: int = 1
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.name == "ptr"
+
+    @property
+    def is_float(self) -> bool:
+        return self.scalar.name in ("float", "double")
+
+    @property
+    def scalar(self) -> Type:
+        """The element type of a vector; any other type itself."""
+        return self.element if self.lanes > 1 and self.element is not None else self
+
+    @property
+    def bits(self) -> int:
+        """Width of the scalar type in bits."""
+        return {"float": 32, "double": 64, "ptr": 64}.get(self.scalar.name) or int(self.scalar.name[1:])
+
+    def __str__(self) -> str:
+        return self.name
+
+
+VOID = Type("void")
+I1 = Type("i1")
+I8 = Type("i8")
+I32 = Type("i32")
+I64 = Type("i64")
+F32 = Type("float")
+F64 = Type("double")
+
+
+def vector(element: Type, lanes: int) -> Type:
+    """`lanes` elements side by side; one lane is the scalar itself."""
+    return element if lanes == 1 else Type(f"<{lanes} x {element}>", element, lanes)
+
+
+def pointer(element: Type) -> Type:
+    """Address of an `element`, counted in elements when an integer is added."""
+    return Type("ptr", element)

@@ -1,0 +1,224 @@
+"""The processor this runs on as a device: LLVM code, memory shared with NumPy, threads in compiled code."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.codegen import runtime as shared
+from gemmlab.codegen.build import build, generator_fingerprint
+from gemmlab.codegen.compile import load_object
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.peak import chains, emit_peak
+from gemmlab.codegen.target import host_target
+from gemmlab.core.errors import CompileError, DeviceError, UsageError
+from gemmlab.core.hardware import cpu_info, physical_cores
+from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.devices.device import DeviceInfo
+
+NO_WORKSPACE = 1
+WORKER_SYMBOLS = ("gemmlab_pool_init", "gemmlab_worker")
+_PROBE_STEPS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class CpuBuffer:
+    """Memory that a NumPy array owns; `array` keeps it alive."""
+
+    array: npt.NDArray[Any]
+
+    @property
+    def address(self) -> int:
+        return int(self.array.ctypes.data)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.array.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class CpuLoaded:
+    """Linked code: `call` is its entry, `addresses` every symbol it exports."""
+
+    artifact: Artifact
+    addresses: Mapping[str, int]
+    code: Any = field(repr=False)
+
+
+class CpuDevice:
+    """Compile for and run on this machine's processor."""
+
+    id = "cpu"
+
+    def describe(self) -> DeviceInfo:
+        """The processor's facts, as `gemmlab doctor` shows them."""
+        info = cpu_info()
+        return DeviceInfo("cpu", info.name, info.to_json())
+
+    def target(self, config: Mapping[str, int]) -> str:
+        """Name of the compilation target; `LANES` in the configuration picks the vector width (0: widest)."""
+        return host_target(config.get("LANES") or None).name
+
+    def build(self, program: Program) -> Artifact:
+        """Compile, or fetch from the cache. Raises `CompileError`, `DeviceError` for a foreign target."""
+        if program.language != "llvm":
+            raise UsageError(f"{program.kernel} is written in {program.language}; the cpu device runs llvm code")
+        lanes = int(program.target.split(":")[1])
+        target = host_target(lanes)
+        if target.name != program.target:
+            raise DeviceError(f"{program.kernel} is for {program.target}; this processor is {target.name}")
+        return build(program, target)
+
+    def load(self, artifact: Artifact) -> CpuLoaded:
+        """Link an artifact into this process, once for each distinct code."""
+        if artifact.kind != "object":
+            raise UsageError(f"{artifact.kernel}: the cpu device loads object code, not a {artifact.kind}")
+        return _load(artifact.digest, _Code(artifact))
+
+    def allocate(self, nbytes: int) -> CpuBuffer:
+        """Uninitialised memory aligned to a cache line; `MemoryError` when there is none."""
+        raw = np.empty(nbytes + 64, np.uint8)
+        start = -raw.ctypes.data % 64
+        return CpuBuffer(raw[start : start + nbytes])
+
+    def upload(self, array: npt.NDArray[Any]) -> CpuBuffer:
+        """The array's own memory: kernels work on it in place."""
+        if not array.flags.c_contiguous:
+            raise UsageError("only contiguous arrays can be lent to a device")
+        return CpuBuffer(array)
+
+    def download(self, buffer: CpuBuffer, out: npt.NDArray[Any]) -> None:
+        """Copy a buffer into `out`; nothing to do when it is the same memory."""
+        if buffer.address != out.ctypes.data:
+            np.copyto(out, buffer.array.view(out.dtype).reshape(out.shape))
+
+    def launch(self, loaded: CpuLoaded, launch: Launch) -> None:
+        """Run once."""
+        call, args = self._prepare(loaded, launch)
+        while call(*args) == NO_WORKSPACE:
+            _more_room()
+
+    def time(self, loaded: CpuLoaded, launch: Launch, repeats: int) -> list[float]:
+        """Run `repeats` times, each timed apart, in microseconds."""
+        call, args = self._prepare(loaded, launch)
+        clock = time.perf_counter_ns
+        samples = []
+        for _ in range(repeats):
+            start = clock()
+            status = call(*args)
+            samples.append((clock() - start) / 1e3)
+            if status == NO_WORKSPACE:
+                raise MemoryError("every workspace is in use by other threads")
+        return samples
+
+    def _prepare(self, loaded: CpuLoaded, launch: Launch) -> tuple[Any, tuple[Any, ...]]:
+        if launch.threads[0] > 1 or WORKER_SYMBOLS[0] in loaded.addresses:
+            start_workers(loaded, launch.threads[0])
+        values = [_c_value(argument) for argument in launch.args]
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *(type(value) for value in values))
+        return prototype(loaded.addresses[loaded.artifact.entry]), tuple(values)
+
+    def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:
+        """Float32 GFLOP/s of pure fused multiply-adds at the widest vectors, all threads together.
+
+        The median rate of `seconds` worth of short bursts on every thread at once. Threads are Python's,
+        released into compiled code; pin the process for a figure of particular cores.
+        """
+        probe, flops = _peak_probe()
+        barrier = threading.Barrier(threads)
+        rates: list[float] = [0.0] * threads
+
+        def run(index: int) -> None:
+            values = np.full(64, 0.5, np.float32)
+            probe(_PROBE_STEPS, values.ctypes.data)
+            barrier.wait()
+            deadline = time.perf_counter() + seconds
+            samples = []
+            while not samples or time.perf_counter() < deadline:
+                start = time.perf_counter_ns()
+                probe(_PROBE_STEPS, values.ctypes.data)
+                samples.append(flops * _PROBE_STEPS / (time.perf_counter_ns() - start))
+            rates[index] = float(np.median(samples))
+
+        workers = [threading.Thread(target=run, args=(index,)) for index in range(1, threads)]
+        for worker in workers:
+            worker.start()
+        run(0)
+        for worker in workers:
+            worker.join()
+        return sum(rates)
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """An artifact that hashes by identity of its code, for the cache of linked code."""
+
+    artifact: Artifact
+
+    def __hash__(self) -> int:
+        return hash(self.artifact.digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Code) and other.artifact.digest == self.artifact.digest
+
+
+@cache
+def _load(_digest: str, code: _Code) -> CpuLoaded:
+    artifact = code.artifact
+    symbols = (artifact.entry, *artifact.exports)
+    linked = load_object(artifact.code, symbols, {shared.SYMBOL: shared.runtime().address})
+    return CpuLoaded(artifact, linked.addresses, linked)
+
+
+def start_workers(loaded: CpuLoaded, threads: int) -> None:
+    """Prepare the process's pool from code that exports it, with workers for calls on `threads` threads."""
+    runtime = shared.runtime()
+    if WORKER_SYMBOLS[0] not in loaded.addresses:
+        raise UsageError(f"{loaded.artifact.kernel} runs on one thread, not {threads}")
+    pool_init, worker = (loaded.addresses[symbol] for symbol in WORKER_SYMBOLS)
+    needed = loaded.artifact.resources.get("workspace_bytes", 0)
+    runtime.start(pool_init, worker, needed, physical_cores())
+    if runtime.workspace_bytes < needed:
+        raise CompileError(f"{loaded.artifact.kernel} needs {needed} bytes of workspace a thread")
+    runtime.ensure_workers(threads - 1)
+
+
+def _more_room() -> None:
+    if not shared.runtime().add_slot():
+        time.sleep(0.001)
+
+
+def _c_value(argument: Any) -> Any:
+    if isinstance(argument, np.float32):
+        return ctypes.c_float(float(argument))
+    if isinstance(argument, np.integer):
+        return ctypes.c_int64(int(argument))
+    return ctypes.c_void_p(argument.address)
+
+
+@cache
+def _peak_probe() -> tuple[Any, int]:
+    target = host_target()
+
+    def emit() -> str:
+        module = Module(target)
+        emit_peak(module)
+        return module.text()
+
+    program = Program("peak", "llvm", target.name, "peak", generator_fingerprint(), emit)
+    linked = load_object(build(program, target).code, ["peak"])
+    _keep.append(linked)
+    flops = 2 * chains(Module(target)) * target.lanes
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(linked.addresses["peak"]), flops
+
+
+_keep: list[Any] = []
+"""Linked code must outlive every pointer into it."""

@@ -1,0 +1,169 @@
+"""What the CPU kernels of a matrix product have in common: their signature and their descriptor.
+
+Every one is a function `status = name(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, ...)` on row-major float32
+matrices; `trans_a`, `trans_b`, `workspace` and `threads` follow where a kernel takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from gemmlab.codegen.build import generator_fingerprint
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.target import host_target
+from gemmlab.codegen.types import F32, I64, Type, pointer
+from gemmlab.codegen.values import Value
+from gemmlab.core.program import Config, Program
+from gemmlab.kernels.kernel import Kernel
+
+FLOATS = pointer(F32)
+ARGUMENTS: Mapping[str, Type] = {
+    "m": I64,
+    "n": I64,
+    "k": I64,
+    "alpha": F32,
+    "a": FLOATS,
+    "lda": I64,
+    "b": FLOATS,
+    "ldb": I64,
+    "beta": F32,
+    "c": FLOATS,
+    "ldc": I64,
+    "trans_a": I64,
+    "trans_b": I64,
+    "workspace": FLOATS,
+    "threads": I64,
+}
+PLAIN = ("m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc")
+TRANSPOSABLE = (*PLAIN, "trans_a", "trans_b")
+ALL_LAYOUTS = ("nn", "nt", "tn", "tt")
+
+
+@dataclass(frozen=True, slots=True)
+class Gemm:
+    """A kernel's arguments by name, and the configuration it is built for."""
+
+    module: Module
+    config: Config
+    values: Mapping[str, Value]
+
+    def __getattr__(self, name: str) -> Value:
+        try:
+            return self.values[name]
+        except KeyError:
+            raise AttributeError(f"the kernel has no argument {name!r}") from None
+
+
+Emit = Callable[[Function, Gemm], None]
+
+
+def update(fn: Function, g: Gemm, where: Value, total: Value) -> None:
+    """`*where = alpha * total + beta * *where`; beta == 0 does not read it, alpha == 0 drops the total."""
+    kept = fn.var(F32, 0.0)
+    with fn.when(g.alpha.differs(0.0) & (g.k > 0)):
+        kept.set(total * g.alpha)
+    with fn.when(g.beta.differs(0.0)):
+        kept.set(fn.fma(g.beta, fn.load(where), kept.read()))
+    fn.store(where, kept)
+
+
+def scale_row(fn: Function, g: Gemm, row: Value) -> None:
+    """`row = beta * row` for n elements; beta == 0 writes zeros without reading."""
+    with fn.choose(g.beta.equals(0.0)) as fresh:
+        with fresh.yes(), fn.range(g.n) as j:
+            row[j] = 0.0
+        with fresh.no(), fn.range(g.n) as j:
+            row[j] = row[j] * g.beta
+
+
+def strides(fn: Function, g: Gemm) -> tuple[Value, Value, Value, Value]:
+    """Row and column strides of op(A) and op(B) from leading dimensions and transposition flags."""
+    turned_a, turned_b = g.trans_a.differs(0), g.trans_b.differs(0)
+    return (
+        fn.select(turned_a, 1, g.lda),
+        fn.select(turned_a, g.lda, 1),
+        fn.select(turned_b, 1, g.ldb),
+        fn.select(turned_b, g.ldb, 1),
+    )
+
+
+def cpu_kernel(
+    file: str,
+    *,
+    step: int | None,
+    summary: str,
+    idea: str,
+    source: str,
+    emit: Emit,
+    args: Sequence[str] = PLAIN,
+    layouts: tuple[str, ...] = ("nn",),
+    params: Config | None = None,
+    tune: Mapping[str, tuple[int, ...]] | None = None,
+    legal: Callable[[Config], bool] = lambda _config: True,
+    workspace_bytes: Callable[[Any, Config], int] = lambda _problem, _config: 0,
+    vectorize: bool = False,
+    threaded: bool = False,
+    exports: tuple[str, ...] = (),
+) -> Kernel:
+    """The descriptor of the kernel in `file`, whose name is its id; `emit` writes the function's body.
+
+    `params` gets `LANES` (float32 vector width; 0 is the widest the processor has) when it is not named.
+    """
+    path = Path(file)
+    name = path.stem
+    config = {"LANES": 0, **(params or {})}
+
+    def make_program(chosen: Config, target: str) -> Program:
+        lanes = int(target.split(":")[1])
+
+        def text() -> str:
+            module = Module(host_target(lanes))
+            signature = [(argument, ARGUMENTS[argument]) for argument in args]
+            with module.function(name, signature, I64, exported=True) as fn:
+                emit(fn, Gemm(module, chosen, dict(zip(args, fn.args, strict=True))))
+                fn.finish(0)
+            return module.text()
+
+        return Program(
+            kernel=name,
+            language="llvm",
+            target=target,
+            entry=name,
+            fingerprint=_fingerprint(path, chosen),
+            emit=text,
+            exports=exports,
+            vectorize=vectorize,
+        )
+
+    return Kernel(
+        id=name,
+        op="gemm",
+        device="cpu",
+        step=step,
+        summary=summary,
+        idea=idea,
+        source=source,
+        params=config,
+        args=tuple(args),
+        make_program=make_program,
+        path=path,
+        layouts=layouts,
+        tune={"LANES": (4, 8, 16), **(tune or {})},
+        legal=legal,
+        workspace_bytes=workspace_bytes,
+        threaded=threaded,
+    )
+
+
+def _fingerprint(path: Path, config: Config) -> str:
+    """Changes with the kernel's file, this one, the generator and the configuration."""
+    digest = sha256(generator_fingerprint().encode())
+    for file in (path, Path(__file__)):
+        digest.update(file.read_bytes())
+    digest.update(repr(sorted(config.items())).encode())
+    return digest.hexdigest()

@@ -1,0 +1,34 @@
+"""The two inner loops exchanged: one line moves, and the innermost loop walks along rows of B and C.
+
+    for i:  for p:  for j:   C[i, j] += A[i, p] * B[p, j]
+
+Now neighbouring steps use neighbouring elements, every byte of a cache line is used, the steps are independent,
+and the compiler can make vectors of them.
+"""
+
+from __future__ import annotations
+
+from gemmlab.codegen.function import Function
+from gemmlab.kernels.cpu_kernel import Gemm, cpu_kernel, scale_row
+
+
+def emit(fn: Function, g: Gemm) -> None:
+    with fn.range(g.m) as i:
+        row = g.c + i * g.ldc
+        scale_row(fn, g, row)
+        with fn.when(g.alpha.differs(0.0)), fn.range(g.k) as p:
+            factor = g.alpha * g.a[i * g.lda + p]
+            b_row = g.b + p * g.ldb
+            with fn.range(g.n) as j:
+                row[j] = fn.fma(factor, b_row[j], row[j])
+
+
+KERNEL = cpu_kernel(
+    __file__,
+    step=2,
+    summary="the two inner loops exchanged, so that memory is walked along rows",
+    idea="Rows of B and C are read in order, so each cache line is used whole and the compiler can use vectors.",
+    source="004, CPU part: optimize_row_major_sgemm",
+    emit=emit,
+    vectorize=True,
+)

@@ -1,0 +1,125 @@
+"""A content-addressed store of compiled code on disk.
+
+One file an artifact: a magic line, the SHA-256 of the rest, a length, JSON facts and the code. Files are written
+beside their place and renamed into it, so that a reader sees a whole file or none; one that does not match its
+checksum is removed and made again. A directory that others could write to is not trusted, and where nothing can
+be stored the caller goes on without, after one warning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import sys
+import tempfile
+import warnings
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+from gemmlab.core.program import Artifact
+
+MAGIC = b"gemmlab artifact 1\n"
+_LENGTH_BYTES = 8
+
+
+def cache_dir() -> Path:
+    """`GEMMLAB_CACHE_DIR`, or the user's cache directory."""
+    named = os.environ.get("GEMMLAB_CACHE_DIR")
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("gemmlab", appauthor=False)
+
+
+def key_of(*parts: str) -> str:
+    """The name of what these parts determine: SHA-256 over them, each with its length."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+def encode(artifact: Artifact) -> bytes:
+    """An artifact as the bytes of its file."""
+    facts = asdict(artifact)
+    code = facts.pop("code")
+    header = json.dumps(facts, sort_keys=True).encode()
+    body = len(header).to_bytes(_LENGTH_BYTES, "little") + header + code
+    return MAGIC + hashlib.sha256(body).digest() + body
+
+
+def decode(data: bytes) -> Artifact:
+    """Inverse of `encode`; `ValueError` when the bytes are not a whole artifact."""
+    checked = len(MAGIC) + 32
+    digest, body = data[len(MAGIC) : checked], data[checked:]
+    if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
+        raise ValueError("not a gemmlab artifact, or damaged")
+    length = int.from_bytes(body[:_LENGTH_BYTES], "little")
+    facts = json.loads(body[_LENGTH_BYTES : _LENGTH_BYTES + length])
+    facts["exports"] = tuple(facts["exports"])
+    return Artifact(**facts, code=body[_LENGTH_BYTES + length :])
+
+
+def load(key: str) -> Artifact | None:
+    """The artifact stored under `key`; `None` when there is none that can be trusted."""
+    path = cache_dir() / f"{key}.bin"
+    if not _trusted(path.parent):
+        return None
+    try:
+        return decode(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        # Damaged or from another version: make it again rather than fail.
+        try:
+            path.unlink()
+        except OSError:
+            pass
+        return None
+
+
+def store(key: str, artifact: Artifact) -> bool:
+    """Keep an artifact; whether that was possible."""
+    directory = cache_dir()
+    temporary: str | None = None
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _trusted(directory):
+            return False
+        handle, temporary = tempfile.mkstemp(prefix=".new-", dir=directory)
+        with os.fdopen(handle, "wb") as file:
+            file.write(encode(artifact))
+        os.replace(temporary, directory / f"{key}.bin")
+    except OSError as error:
+        if temporary is not None:
+            try:
+                os.unlink(temporary)
+            except OSError:
+                pass
+        _warn(f"compiled kernels cannot be kept in {directory} ({error.strerror or error}); going on without")
+        return False
+    return True
+
+
+def _trusted(directory: Path) -> bool:
+    """Whether only this user can have put files there (checked where the system has owners)."""
+    if sys.platform == "win32":
+        return True
+    try:
+        facts = directory.stat()
+    except OSError:
+        return True
+    if facts.st_uid == os.getuid() and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return True
+    _warn(f"the cache directory {directory} is writable by others and is not used; chmod go-w {directory}")
+    return False
+
+
+@cache
+def _warn(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=3)

@@ -109,10 +109,12 @@ def _facts(**changes: Any) -> dict[str, Any]:
 def test_peaks_and_warnings_are_shown() -> None:
     facts = _facts(warnings=["look out"])
     facts["cpu"] |= {"computed_peak_gflops": 80.0, "clock_ghz": 2.5, "fma_units": 2, "lanes": 8, "cpu_quota": 1.5}
-    facts["cpu"]["measured_peak_gflops"] = {"1": 79.0, "2": 158.25}
+    facts["cpu"]["measured_peak_gflops"] = {"1": 80.0, "2": 158.25}
     shown = dict(doctor_cmd.rows(facts))
     assert shown["computed peak"] == "80.0 GFLOP/s a core = 2.50 GHz x 2 units x 8 lanes x 2"
-    assert shown["measured peak"] == "79.0 GFLOP/s with 1 thread(s), 158.2 GFLOP/s with 2 thread(s)"
+    assert shown["measured peak"] == (
+        "80.0 GFLOP/s with 1 thread(s), 158.2 GFLOP/s with 2 thread(s); one core's implies 2.50 GHz if it has 2 units"
+    )
     assert "limited to 1.5 CPUs' time" in shown["cores"]
     assert shown["warning"] == "look out"
     facts["cpu"] |= {"computed_peak_gflops": None, "measured_peak_gflops": {}, "measured_peak_error": "no device"}

@@ -175,12 +175,12 @@ def _print(reports: list[CheckReport], errors: Mapping[str, GemmlabError]) -> No
     from gemmlab.cli.console import table_console
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("kernel", "result", "cases", "threads", "error/bound", "source's test", "seconds"):
+    for heading in ("kernel", "result", "cases", "threads", "error/bound", "error/|c|/K", "seconds"):
         table.add_column(heading, justify="left" if heading in ("kernel", "result") else "right")
     for report in reports:
         verdict = "PASS" if report.passed else "FAIL"
-        source = f"{report.source_error:.1e} {'pass' if report.source_passed else 'fail'}"
-        numbers = (str(report.cases), str(report.threads), f"{report.worst_ratio:.3f}", source, f"{report.seconds:.1f}")
+        measures = (f"{report.worst_ratio:.3f}", f"{report.source_error:.1e}", f"{report.seconds:.1f}")
+        numbers = (str(report.cases), str(report.threads), *measures)
         table.add_row(report.subject, verdict, *numbers)
     for name in errors:
         table.add_row(name, "ERROR", "", "", "", "", "")

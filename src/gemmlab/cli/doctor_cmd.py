@@ -68,8 +68,7 @@ def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         size = f"{cache['size_bytes'] // 1024} KiB, {cache['ways']} ways, {cache['line_bytes']}-byte lines"
         yield name, f"{size}, {shared} ({cache['source']})"
     yield "computed peak", _computed(cpu)
-    measured = [f"{value:.1f} GFLOP/s with {n} thread(s)" for n, value in cpu["measured_peak_gflops"].items()]
-    yield "measured peak", ", ".join(measured) or cpu.get("measured_peak_error", "not measured")
+    yield "measured peak", _measured(cpu)
     for blas in facts["blas"]:
         details = (
             f"core type {blas.get('core_type') or 'unknown'}, threads by {blas.get('thread_runtime') or 'unknown'}"
@@ -97,6 +96,16 @@ def _computed(cpu: Mapping[str, Any]) -> str:
     return (
         f"{peak:.1f} GFLOP/s a core = {cpu['clock_ghz']:.2f} GHz x {cpu['fma_units']} units x {cpu['lanes']} lanes x 2"
     )
+
+
+def _measured(cpu: Mapping[str, Any]) -> str:
+    peaks = cpu["measured_peak_gflops"]
+    if not peaks:
+        return str(cpu.get("measured_peak_error", "not measured"))
+    text = ", ".join(f"{value:.1f} GFLOP/s with {threads} thread(s)" for threads, value in peaks.items())
+    # Where the system's clock is not the core's, this one is closer to the truth.
+    clock = peaks["1"] / (2 * cpu["fma_units"] * cpu["lanes"])
+    return f"{text}; one core's implies {clock:.2f} GHz if it has {cpu['fma_units']} units"
 
 
 def _gpu(gpu: Mapping[str, Any]) -> str:

@@ -7,11 +7,11 @@ import os
 import platform
 import sys
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.hardware import cpu_info, physical_cores
+from gemmlab.toolchain.cache import cache_dir
 
 COMPILERS = ("llvmlite", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "cuda-bindings", "cuda-core")
 PACKAGES = (
@@ -149,10 +149,7 @@ def versions() -> dict[str, str | None]:
 
 def cache_folder() -> dict[str, Any]:
     """Where compiled code is kept, and whether it can be written there."""
-    from platformdirs import user_cache_path
-
-    given = os.environ.get("GEMMLAB_CACHE_DIR")
-    path = Path(given).expanduser() if given else user_cache_path("gemmlab")
+    path = cache_dir()
     nearest = next(folder for folder in (path, *path.parents) if folder.exists())
     writable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else 0

@@ -49,7 +49,7 @@ def build(program: Program, target: Target) -> Artifact:
         code=code,
         digest=hashlib.sha256(code).hexdigest(),
         compiler=compiler(),
-        resources={"code_bytes": len(code)},
+        resources={**program.resources, "code_bytes": len(code)},
         exports=program.exports,
     )
     store.store(key, artifact)

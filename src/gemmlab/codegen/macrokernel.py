@@ -54,10 +54,10 @@ class Engine:
     blocks: Blocks
     job: Function
 
-    @property
-    def workspace_floats(self) -> int:
-        """Floats a job needs for its packed blocks, with a cache line to spare at each seam."""
-        return _b_floats(self.tile, self.blocks) + _a_floats(self.tile, self.blocks) + 64
+
+def workspace_floats(tile: Tile, blocks: Blocks) -> int:
+    """Floats a job needs for its packed blocks, with a cache line to spare at each seam."""
+    return _b_floats(tile, blocks) + _a_floats(tile, blocks) + 64
 
 
 def _b_floats(tile: Tile, blocks: Blocks) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.gemv import AXPY_COLS, emit_axpy, emit_dot
-from gemmlab.codegen.macrokernel import JOB, Engine, emit_engine
+from gemmlab.codegen.macrokernel import JOB, Engine, emit_engine, workspace_floats
 from gemmlab.codegen.microkernel import FLOATS, Tile
 from gemmlab.codegen.module import Module
 from gemmlab.codegen.pool import TASK_SIGNATURE, Pool, emit_pool, pack_words
@@ -34,17 +34,17 @@ class Product:
     engine: Engine
     run: Function
 
-    @property
-    def workspace_bytes(self) -> int:
-        """Bytes of workspace each thread needs."""
-        return 4 * max(self.engine.workspace_floats, AXPY_COLS)
+
+def product_workspace_bytes(tile: Tile, blocks: Blocks) -> int:
+    """Bytes of workspace each thread needs."""
+    return 4 * max(workspace_floats(tile, blocks), AXPY_COLS)
 
 
 def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Product:
     """Emit `product`, which computes `C = alpha * A B + beta * C` for any sizes and strides."""
     engine = emit_engine(module, tile, blocks)
     pool = emit_pool(module)
-    scale = _emit_scale(module)
+    scale = emit_scale(module)
     vector_products = _emit_vector_products(module, pool)
     matrix_task = _emit_matrix_task(module, engine)
     with module.function("product", PRODUCT) as fn:
@@ -136,7 +136,7 @@ def _cut(fn: Function, tile: Tile, m: Value, n: Value, work: Value, threads: Val
     return rows, cols
 
 
-def _emit_scale(module: Module) -> Function:
+def emit_scale(module: Module) -> Function:
     """`C = beta * C`; beta == 0 writes zeros without reading."""
     lanes = module.lanes
     params = [("m", I64), ("n", I64), ("beta", F32), ("c", FLOATS), ("ldc", I64)]

@@ -35,6 +35,8 @@ class Program:
     """Further symbols of the code that a device may hand out."""
     vectorize: bool = False
     """Whether the compiler may widen and unroll scalar loops by itself."""
+    resources: Mapping[str, int] = field(default_factory=dict)
+    """What the code needs that only its author knows, such as `workspace_bytes` a thread."""
 
 
 @dataclass(frozen=True, slots=True)

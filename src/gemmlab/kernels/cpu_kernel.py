@@ -12,12 +12,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from gemmlab.codegen.blocking import Blocks, cache_blocks
 from gemmlab.codegen.build import generator_fingerprint
 from gemmlab.codegen.function import Function
+from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.module import Module
 from gemmlab.codegen.target import host_target
 from gemmlab.codegen.types import F32, I64, Type, pointer
-from gemmlab.codegen.values import Value
+from gemmlab.codegen.values import Operand, Value
+from gemmlab.core.hardware import cpu_info
 from gemmlab.core.program import Config, Program
 from gemmlab.kernels.kernel import Kernel
 
@@ -81,6 +84,18 @@ def scale_row(fn: Function, g: Gemm, row: Value) -> None:
             row[j] = row[j] * g.beta
 
 
+def add_row(fn: Function, g: Gemm, row: Value, element: Value, b_row: Value, n: Operand) -> None:
+    """`row += alpha * element * b_row` for n elements.
+
+    alpha multiplies the product, not the element: alpha * element may be subnormal and lose its digits.
+    """
+    with fn.choose(g.alpha.equals(1.0)) as plain:
+        with plain.yes(), fn.range(n) as j:
+            row[j] = fn.fma(element, b_row[j], row[j])
+        with plain.no(), fn.range(n) as j:
+            row[j] = fn.fma(g.alpha, element * b_row[j], row[j])
+
+
 def strides(fn: Function, g: Gemm) -> tuple[Value, Value, Value, Value]:
     """Row and column strides of op(A) and op(B) from leading dimensions and transposition flags."""
     turned_a, turned_b = g.trans_a.differs(0), g.trans_b.differs(0)
@@ -90,6 +105,12 @@ def strides(fn: Function, g: Gemm) -> tuple[Value, Value, Value, Value]:
         fn.select(turned_b, 1, g.ldb),
         fn.select(turned_b, g.ldb, 1),
     )
+
+
+def blocks_for(lanes: int) -> Blocks:
+    """This machine's cache blocks for the register tile at a vector width."""
+    info = cpu_info()
+    return cache_blocks(best_tile(host_target(lanes)), info.l1d_bytes, info.l2_bytes)
 
 
 def cpu_kernel(
@@ -109,10 +130,11 @@ def cpu_kernel(
     vectorize: bool = False,
     threaded: bool = False,
     exports: tuple[str, ...] = (),
+    resources: Callable[[int], Mapping[str, int]] = lambda _lanes: {},
 ) -> Kernel:
     """The descriptor of the kernel in `file`, whose name is its id; `emit` writes the function's body.
 
-    `params` gets `LANES` (float32 vector width; 0 is the widest the processor has) when it is not named.
+    `resources(lanes)` states what the code needs from its device. `params` gets `LANES` (float32 vector width; 0 is the widest the processor has) when it is not named.
     """
     path = Path(file)
     name = path.stem
@@ -138,6 +160,7 @@ def cpu_kernel(
             emit=text,
             exports=exports,
             vectorize=vectorize,
+            resources=resources(lanes),
         )
 
     return Kernel(
@@ -165,5 +188,6 @@ def _fingerprint(path: Path, config: Config) -> str:
     digest = sha256(generator_fingerprint().encode())
     for file in (path, Path(__file__)):
         digest.update(file.read_bytes())
-    digest.update(repr(sorted(config.items())).encode())
+    info = cpu_info()
+    digest.update(repr((sorted(config.items()), info.l1d_bytes, info.l2_bytes)).encode())
     return digest.hexdigest()

@@ -9,7 +9,7 @@ and the compiler can make vectors of them.
 from __future__ import annotations
 
 from gemmlab.codegen.function import Function
-from gemmlab.kernels.cpu_kernel import Gemm, cpu_kernel, scale_row
+from gemmlab.kernels.cpu_kernel import Gemm, add_row, cpu_kernel, scale_row
 
 
 def emit(fn: Function, g: Gemm) -> None:
@@ -17,10 +17,7 @@ def emit(fn: Function, g: Gemm) -> None:
         row = g.c + i * g.ldc
         scale_row(fn, g, row)
         with fn.when(g.alpha.differs(0.0)), fn.range(g.k) as p:
-            factor = g.alpha * g.a[i * g.lda + p]
-            b_row = g.b + p * g.ldb
-            with fn.range(g.n) as j:
-                row[j] = fn.fma(factor, b_row[j], row[j])
+            add_row(fn, g, row, g.a[i * g.lda + p], g.b + p * g.ldb, g.n)
 
 
 KERNEL = cpu_kernel(

@@ -1,0 +1,213 @@
+"""The library: arrays in, arrays out.
+
+`gemm` tries the compiled entry first, which does plain float32 matrices by itself. Everything else comes to
+`_general`, which prepares operands (views stay views wherever a kernel can read them) or says what is wrong.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, SupportsFloat, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+
+if TYPE_CHECKING:
+    from gemmlab.dispatch.cpu import CpuProduct
+
+Float32Array = npt.NDArray[np.float32]
+_Entry = Callable[..., Float32Array | None]
+
+_entry: _Entry | None = None
+_product: CpuProduct | None = None
+_lock = threading.Lock()
+
+
+def gemm(
+    a: Float32Array,
+    b: Float32Array,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    c: Float32Array | None = None,
+    out: Float32Array | None = None,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    threads: int | None = None,
+) -> Float32Array:
+    """`alpha * op(a) @ op(b) + beta * c` in float32, where op transposes the last two axes if asked to.
+
+    Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading axes broadcast,
+    and a one-dimensional operand is a row on the left or a column on the right. Operands may be any views.
+
+    `c` broadcasts to the result's shape and is needed when beta is not 0; with beta == 0 it is not read.
+    `out` receives the result (it may be `c` itself, else it must share no element with an operand) and is returned.
+    alpha == 0 or k == 0 gives beta * c without reading a and b. `threads` bounds the threads used, by default
+    one for each physical core the process may use; the result is the same to the bit for any number.
+
+    Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 NumPy array, `UsageError` (a
+    ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, and a
+    thread count below 1, and `MemoryError`.
+    """
+    if c is None and _entry is not None:
+        if out is None:
+            try:
+                rows, cols = a.shape[trans_a], b.shape[not trans_b]
+            except (AttributeError, IndexError, TypeError):
+                return _general(a, b, alpha, beta, c, out, trans_a, trans_b, threads)
+            if a.ndim != 2 or b.ndim != 2:
+                return _general(a, b, alpha, beta, c, out, trans_a, trans_b, threads)
+            result = _entry(a, b, np.empty((rows, cols), np.float32), alpha, beta, trans_a, trans_b, threads)
+        else:
+            result = _entry(a, b, out, alpha, beta, trans_a, trans_b, threads)
+        if result is not None:
+            return result
+    return _general(a, b, alpha, beta, c, out, trans_a, trans_b, threads)
+
+
+def _load() -> CpuProduct:
+    """Compile or load the product, once."""
+    global _entry, _product
+    with _lock:
+        if _product is None:
+            from gemmlab.dispatch.cpu import load_product
+
+            product = load_product()
+            _entry = product.python_entry
+            _product = product
+        return _product
+
+
+def _general(
+    a: object,
+    b: object,
+    alpha: SupportsFloat,
+    beta: SupportsFloat,
+    c: object,
+    out: object,
+    trans_a: bool,
+    trans_b: bool,
+    threads: object,
+) -> Float32Array:
+    scale, keep = _scalar("alpha", alpha), _scalar("beta", beta)
+    left, right = _operand("a", a), _operand("b", b)
+    count = _thread_count(threads)
+    row, column = left.ndim == 1, right.ndim == 1
+    left = left[np.newaxis, :] if row else left.swapaxes(-1, -2) if trans_a else left
+    right = right[:, np.newaxis] if column else right.swapaxes(-1, -2) if trans_b else right
+    if left.shape[-1] != right.shape[-2]:
+        raise UsageError(
+            f"gemm: op(a) of shape {left.shape} and op(b) of shape {right.shape} do not fit: "
+            f"k is {left.shape[-1]} on the left and {right.shape[-2]} on the right"
+        )
+    try:
+        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    except ValueError as error:
+        raise UsageError(
+            f"gemm: leading axes {left.shape[:-2]} of a and {right.shape[:-2]} of b do not broadcast"
+        ) from error
+    matrix = (*batch, left.shape[-2], right.shape[-1])
+    shape = (*batch, *(() if row else matrix[-2:-1]), *(() if column else matrix[-1:]))
+    addend = _addend(c, keep, shape)
+    target = _target(out, shape, {"a": left, "b": right, "c": addend})
+    full = target[..., np.newaxis, :] if row else target
+    full = full[..., np.newaxis] if column else full
+    if addend is not None and not _same(addend, target):
+        np.copyto(target, addend)
+    product = _load()
+    lefts = np.broadcast_to(left, (*batch, *left.shape[-2:]))
+    rights = np.broadcast_to(right, (*batch, *right.shape[-2:]))
+    for index in np.ndindex(*batch):
+        product.run(lefts[index], rights[index], full[index], scale, keep, count)
+    return target
+
+
+def _operand(name: str, value: object) -> Float32Array:
+    array = _float32(name, value)
+    if array.ndim == 0:
+        raise UsageError(f"gemm: {name} is a scalar; it must have at least one axis")
+    return array
+
+
+def _float32(name: str, value: object) -> Float32Array:
+    if not isinstance(value, np.ndarray):
+        raise ArgumentTypeError(
+            f"gemm: {name} is {type(value).__module__}.{type(value).__qualname__}, not a NumPy array; "
+            f"numpy.asarray({name}, dtype=numpy.float32) makes one"
+        )
+    if value.dtype != np.float32 or not value.dtype.isnative:
+        raise ArgumentTypeError(
+            f"gemm: {name} has dtype {value.dtype.str if value.dtype.kind == 'f' else value.dtype}, not native "
+            f"float32; {name}.astype(numpy.float32) converts it"
+        )
+    return cast("Float32Array", value.view(np.ndarray))
+
+
+def _scalar(name: str, value: SupportsFloat) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number") from error
+
+
+def _thread_count(threads: object) -> int | None:
+    if threads is None:
+        return None
+    try:
+        count = operator.index(cast("Any", threads))
+    except TypeError as error:
+        raise ArgumentTypeError(f"gemm: threads is {threads!r}, not a whole number") from error
+    if isinstance(threads, bool) or count < 1:
+        raise UsageError(f"gemm: threads is {threads}; it must be at least 1")
+    return count
+
+
+def _addend(c: object, beta: float, shape: tuple[int, ...]) -> Float32Array | None:
+    """c broadcast to the result; None when beta == 0 leaves it unread."""
+    if c is None:
+        if beta != 0.0:
+            raise UsageError(f"gemm: beta is {beta} but there is no c to scale by it")
+        return None
+    array = _float32("c", c)
+    try:
+        spread = np.broadcast_to(array, shape)
+    except ValueError as error:
+        raise UsageError(f"gemm: c of shape {array.shape} does not broadcast to the result's {shape}") from error
+    return None if beta == 0.0 else spread
+
+
+def _target(out: object, shape: tuple[int, ...], operands: dict[str, Float32Array | None]) -> Float32Array:
+    if out is None:
+        try:
+            return np.empty(shape, np.float32)
+        except ValueError as error:
+            raise MemoryError(f"gemm: a result of shape {shape} is larger than any array can be") from error
+    target = _float32("out", out)
+    if target.shape != shape:
+        raise UsageError(f"gemm: out has shape {target.shape}; the result has {shape}")
+    if not target.flags.writeable:
+        raise UsageError("gemm: out is read-only")
+    for name, operand in operands.items():
+        if operand is not None and not (name == "c" and _same(operand, target)) and _overlap(operand, target):
+            raise UsageError(f"gemm: out shares memory with {name}; give it memory of its own")
+    return target
+
+
+def _same(left: Float32Array, right: Float32Array) -> bool:
+    """Whether two arrays are the same elements in the same order."""
+    return (
+        left.ctypes.data == right.ctypes.data and left.strides == right.strides and left.shape == right.shape
+    )
+
+
+def _overlap(left: Float32Array, right: Float32Array) -> bool:
+    if not np.may_share_memory(left, right):
+        return False
+    try:
+        return np.shares_memory(left, right, max_work=100_000)
+    except (np.exceptions.TooHardError, OverflowError):
+        return True

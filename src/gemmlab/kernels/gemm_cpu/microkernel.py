@@ -1,0 +1,61 @@
+"""The innermost tile in vector registers, generated for the processor's width.
+
+The tile of C lives in registers while all of a k-block passes by; a step loads one row of B's strip (2 vectors),
+broadcasts MR elements of A and does 2 MR fused multiply-adds. On AVX2 that is the source's kernel, 16 x 6
+seen from rows: 12 multiply-adds, 2 loads and 6 broadcasts a step, 15 of 16 registers. On AVX-512 it is
+12 x 32 (24 accumulators of 32 registers), on NEON 8 x 12.
+
+Around it lie the cache blocks of `codegen/macrokernel.py`; their sizes come from this machine's caches by the
+formula in `codegen/blocking.py`. MC, KC and NC override it (0: the formula). One thread.
+"""
+
+from __future__ import annotations
+
+from gemmlab.codegen.blocking import Blocks
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.macrokernel import emit_engine, workspace_floats
+from gemmlab.codegen.microkernel import best_tile
+from gemmlab.codegen.product import emit_scale
+from gemmlab.codegen.target import host_target
+from gemmlab.core.program import Config
+from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_for, cpu_kernel, strides
+
+
+def _blocks(config: Config, lanes: int) -> Blocks:
+    formula = blocks_for(lanes)
+    return Blocks(config["MC"] or formula.mc, config["KC"] or formula.kc, config["NC"] or formula.nc)
+
+
+def workspace_bytes(_problem: object, config: Config) -> int:
+    """Packed blocks of A and B, for the widest tile that the configuration may be built for."""
+    target = host_target(config["LANES"] or None)
+    return 4 * workspace_floats(best_tile(target), _blocks(config, target.lanes))
+
+
+def emit(fn: Function, g: Gemm) -> None:
+    tile = best_tile(g.module.target)
+    engine = emit_engine(g.module, tile, _blocks(g.config, g.module.lanes))
+    scale = emit_scale(g.module)
+    with fn.choose(g.alpha.equals(0.0) | (g.k < 1)) as empty:
+        with empty.yes():
+            fn.call(scale, g.m, g.n, g.beta, g.c, g.ldc)
+        with empty.no():
+            a_row, a_col, b_row, b_col = strides(fn, g)
+            args = (g.m, g.n, g.k, g.alpha, g.a, a_row, a_col, g.b, b_row, b_col, g.beta, g.c, g.ldc)
+            fn.call(engine.job, *args, g.workspace)
+
+
+KERNEL = cpu_kernel(
+    __file__,
+    step=6,
+    summary="a register tile in generated vector code, inside cache blocks",
+    idea="The tile of C stays in vector registers for a whole k-block, so nearly every instruction is a "
+    "multiply-add.",
+    source="004, CPU part: 16x6 AVX2 micro-kernel; BLIS's loops around it; AVX-512 and NEON shapes beyond",
+    emit=emit,
+    args=(*TRANSPOSABLE, "workspace"),
+    layouts=ALL_LAYOUTS,
+    params={"MC": 0, "KC": 0, "NC": 0},
+    tune={"KC": (0, 256, 384, 512), "MC": (0, 120)},
+    workspace_bytes=workspace_bytes,
+)

@@ -1,0 +1,52 @@
+"""C cut into rectangles, one job each, drawn by threads that wait inside compiled code.
+
+K is never cut, so no two threads add to the same element and the result is the same to the bit whatever the
+number of threads. The grid is the one whose largest rectangle is smallest; large shares are cut into a few jobs
+each, so that a thread that was held up leaves its jobs to the others (`codegen/product.py`). The workers are in
+`codegen/pool.py`.
+
+This is also the code behind `gemmlab.gemm`: single rows and columns have loops of their own, and C entry and
+Python entry lie in the same object.
+"""
+
+from __future__ import annotations
+
+from gemmlab.codegen.entry import emit_c_entry, emit_python_entry
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.microkernel import best_tile
+from gemmlab.codegen.product import emit_product, product_workspace_bytes
+from gemmlab.codegen.target import WIDTHS, host_target
+from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_for, cpu_kernel, strides
+
+C_ENTRY, PYTHON_ENTRY = "gemmlab_sgemm", "gemmlab_python"
+
+
+def resources(_lanes: int) -> dict[str, int]:
+    """Workspace a thread needs: the same for every width, because all widths share one pool."""
+    widths = [width for width in WIDTHS if width <= host_target().lanes]
+    needs = [product_workspace_bytes(best_tile(host_target(width)), blocks_for(width)) for width in widths]
+    return {"workspace_bytes": max(needs)}
+
+
+def emit(fn: Function, g: Gemm) -> None:
+    product = emit_product(g.module, best_tile(g.module.target), blocks_for(g.module.lanes))
+    entry = emit_c_entry(g.module, product, C_ENTRY)
+    emit_python_entry(g.module, product, PYTHON_ENTRY)
+    a_row, a_col, b_row, b_col = strides(fn, g)
+    args = (g.m, g.n, g.k, g.alpha, g.a, a_row, a_col, g.b, b_row, b_col, g.beta, g.c, g.ldc, g.threads)
+    fn.ret(fn.call(entry, *args))
+
+
+KERNEL = cpu_kernel(
+    __file__,
+    step=7,
+    summary="the same on all cores: rectangles of C as jobs for waiting threads",
+    idea="Every core computes its own rectangles of C, and work is handed over in less than a microsecond.",
+    source="004, CPU part: names threads as the last step; the pool is our own",
+    emit=emit,
+    args=(*TRANSPOSABLE, "threads"),
+    layouts=ALL_LAYOUTS,
+    threaded=True,
+    exports=("gemmlab_pool_init", "gemmlab_worker", C_ENTRY, PYTHON_ENTRY),
+    resources=resources,
+)

@@ -67,6 +67,8 @@ def wrong_for(condition: str) -> Any:
             a = np.ascontiguousarray(a[::-1])
         if condition == "scribble" and a.flags.writeable and a.size:
             a[0, 0] = 0
+        if condition == "raises":
+            raise ValueError("no such thing")
         if condition == "threads" and options["threads"] > 1:
             b = b * np.float32(1 + 1e-7)
         result = gemm(a, b, **options)
@@ -89,6 +91,7 @@ def wrong_for(condition: str) -> Any:
         ("scribble", Call(SMALL, PLAIN, "returned"), "bytes of a were changed"),
         ("threads", Call(SMALL, PLAIN, "out"), "differs in its bits"),
         ("float64", Call(SMALL, PLAIN, "returned"), "returned float64 (5, 6)"),
+        ("raises", Call(SMALL, PLAIN, "returned"), "raised ValueError: no such thing"),
         ("type", Call(SMALL, PLAIN, "returned"), "returned str"),
         ("not stored", Call(SMALL, PLAIN, "out"), "what was returned is not what was stored"),
         ("beyond", Call(SMALL, PLAIN, "out"), "bytes of out outside the array were changed"),

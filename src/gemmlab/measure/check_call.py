@@ -97,7 +97,11 @@ def _try(gemm: GemmCall, call: Call, rng: np.random.Generator, threads: int, tal
     for count in sorted({1, threads}):
         if call.output == "in place" and results:
             c[...] = contents["c"]
-        results.append(_call(gemm, call, a, b, c, views["out"].array, count))
+        try:
+            results.append(_call(gemm, call, a, b, c, views["out"].array, count))
+        except Exception as error:  # noqa: BLE001 - a legal call must not raise anything
+            tally.case(call.problem, (), (), [f"raised {type(error).__name__}: {error}"], call.label)
+            return
     result = results[-1]
     shape = contents["c"].shape
     if not isinstance(result, np.ndarray) or result.dtype != np.float32 or result.shape != shape:

@@ -81,6 +81,7 @@ def default_calls(rng: np.random.Generator, scale: str = "quick") -> Iterator[Ca
     for kind in WRITABLE_VIEWS:
         yield Call(shape, ("plain", "plain", kind), "out")
         yield Call(shape, ("plain", "plain", kind), "in place")
+        yield Call(GemmProblem(17, 19, 23), ("plain", "plain", kind), "in place")
     for batch in (((3,), (3,)), ((3,), ()), ((), (2,)), ((2, 1), (3,)), ((0,), ()), ((1,), (4,))):
         for beta in (0.0, 1.0):
             yield Call(GemmProblem(17, 9, 12, -1.0, beta), ("plain", "plain", "plain"), "out", batch)

@@ -16,8 +16,11 @@ import typer
 
 from gemmlab.cli.app import build_app
 from gemmlab.core.records import load_record
+from gemmlab.devices.cpu import CpuDevice
 from gemmlab.kernels.catalog import all_kernels, ladder
+from gemmlab.measure.check import check_kernel
 from gemmlab.measure.climb_rows import climb_rows, peaks
+from gemmlab.ops.gemm import GemmOp
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -28,8 +31,8 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-def load_builder() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("build_tables", ROOT / "docs" / "build_tables.py")
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -40,10 +43,19 @@ def load_builder() -> ModuleType:
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
 def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "python"):
+        (tmp_path / "block.py").write_text(block, encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, "-c", block], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60
+            [sys.executable, "block.py"], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_the_example_kernel_is_right(tmp_path: Path) -> None:
+    (block,) = blocks(ROOT / "docs" / "adding-a-kernel.md", "python")
+    (tmp_path / "my_kernel.py").write_text(block, encoding="utf-8")
+    kernel = load(tmp_path / "my_kernel.py").KERNEL
+    assert kernel.id == "my_kernel"
+    check_kernel(kernel, CpuDevice(), GemmOp()).raise_if_failed()
 
 
 def test_readme_has_code_to_run() -> None:
@@ -120,7 +132,7 @@ def test_the_picture_shows_the_record() -> None:
 
 @pytest.mark.skipif(not CLIMB.exists(), reason="no climb has been recorded yet")
 def test_another_record_makes_other_tables() -> None:
-    builder = load_builder()
+    builder = load(ROOT / "docs" / "build_tables.py")
     record = load_record(CLIMB)
     other = replace(record, results=tuple(replace(result, flops=result.flops // 2) for result in record.results))
     text = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -15,6 +15,7 @@ from gemmlab.devices.device import Device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.bench import Plan, run_bench
 from gemmlab.measure.check import CheckReport, check_kernel
+from gemmlab.measure.climb_rows import short_size
 from gemmlab.measure.peers import Spec
 from gemmlab.measure.run import bind
 from gemmlab.ops.op import Op, Problem
@@ -22,7 +23,7 @@ from gemmlab.ops.op import Op, Problem
 SIZES = "256,512,1024,2048"
 CALL_LIMIT_S = 0.25
 """A rung is timed at the largest size at which one call stays under this."""
-TIMING_BUDGET_S = 24.0
+TIMING_BUDGET_S = 15.0
 """What all turns together may last, from which the number of rounds follows."""
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 15
 LIBRARY = Spec("gemmlab", "gemmlab")
@@ -112,7 +113,7 @@ def _verify(climb: Climb, kernel: Kernel) -> CheckReport:
 def _choose(climb: Climb, kernel: Kernel, report: CheckReport, problems: Sequence[Problem]) -> Rung:
     threads = _threads(climb, kernel)
     problem, call_s = largest_quick_problem(climb, kernel, threads, problems)
-    said = f"{report.cases} cases right (error {report.worst_ratio:.2f} of bound), timed at {problem.label}"
+    said = f"{report.cases} cases right (error {report.worst_ratio:.2f} of bound), timed at {short_size(problem.label)}"
     climb.progress(Step(kernel.id, said, final=True))
     return Rung(kernel, threads, report, problem, call_s)
 

@@ -78,7 +78,9 @@ def _panel(bars: Sequence[Bar], peak: float | None, threads: int, limit: float, 
         x=alt.X(
             "gflops:Q",
             scale=alt.Scale(domain=[0, limit], nice=False),
-            axis=alt.Axis(title="GFLOP/s, float32 (in brackets: share of the measured FMA peak)" if last else None),
+            axis=alt.Axis(
+                title="GFLOP/s, float32 (in brackets: share of the measured FMA peak)" if last else None, tickCount=10
+            ),
         ),
     )
     colour = alt.Color(

@@ -12,6 +12,8 @@ import ctypes
 import mmap
 import os
 import threading
+from contextlib import suppress
+from typing import TypeVar
 
 from gemmlab.codegen.pool import POOL_BYTES, SEQUENCE, WORD
 
@@ -25,40 +27,49 @@ PYTHON_AT = DEFAULT_THREADS_AT + WORD
 """Addresses of Python objects that the entry compares with (see `entry.PYTHON_WORDS`)."""
 _BYTES = PYTHON_AT + 16 * WORD
 _HUGE_PAGE = 2 << 20
-_MOST_THREADS = 1024
+MOST_THREADS = 1024
+"""What a call can be cut for; more threads than this are as many."""
+_WORKERS_A_CORE = 4
+"""Workers there are at most; a call cut for more threads than that is done by fewer."""
+
+_T = TypeVar("_T")
 
 
-def huge_pages(nbytes: int) -> tuple[mmap.mmap, int]:
-    """Anonymous memory on 2 MiB pages where the system has them, and its aligned address. `MemoryError`."""
+def _immortal(item: _T) -> _T:
+    """`item`, never freed: a worker still reads it while a dying interpreter takes its modules apart."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
+    return item
+
+
+def huge_pages(nbytes: int) -> int:
+    """Address of zeroed memory that is never freed, on 2 MiB pages where the system has them. `MemoryError`.
+
+    Private to the process: after a fork, parent and child write to pages of their own.
+    """
     try:
-        memory = mmap.mmap(-1, nbytes + _HUGE_PAGE)
-    except OSError as error:
-        raise MemoryError(f"no {nbytes} bytes for a workspace: {error.strerror}") from error
+        memory = mmap.mmap(-1, nbytes + _HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"no {nbytes} bytes for a workspace: {error}") from error
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        try:
+        with suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:
-            pass
-    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    return memory, address + -address % _HUGE_PAGE
+    address = ctypes.addressof(ctypes.c_char.from_buffer(_immortal(memory)))
+    return address + -address % _HUGE_PAGE
 
 
 class Runtime:
     """Pool, workers and workspaces of this process. Survives fork: the child starts with no workers."""
 
     def __init__(self) -> None:
-        self._memory = ctypes.create_string_buffer(_BYTES + 64)
-        base = ctypes.addressof(self._memory)
+        base = ctypes.addressof(_immortal(ctypes.create_string_buffer(_BYTES + 64)))
         self.address = base + -base % 64
-        self._keep: list[mmap.mmap] = []
         self._lock = threading.Lock()
         self._slots = 0
+        self._worker_spaces: list[int] = []
         self._init: int | None = None
         self.workspace_bytes = 0
         for slot in range(SLOTS):
             self.word(SLOTS_AT + slot * _SLOT_BYTES).value = 1
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._after_fork)
 
     def word(self, offset: int) -> ctypes.c_int64:
         """One 64-bit word of the block."""
@@ -87,13 +98,16 @@ class Runtime:
         return self.word(DEFAULT_THREADS_AT).value
 
     def ensure_workers(self, count: int) -> None:
-        """Have at least `count` workers; fewer when the system refuses more threads."""
-        count = min(count, _MOST_THREADS)
+        """Have at least `count` workers; fewer when that is many for this machine or the system refuses threads."""
+        count = min(count, _WORKERS_A_CORE * (os.cpu_count() or 1))
         if self.workers >= count:
             return
         with self._lock:
             while self.workers < count:
-                workspace = self._workspace()
+                # There is a workspace already where a thread could not be started or was left behind by a fork.
+                if len(self._worker_spaces) == self.workers:
+                    self._worker_spaces.append(huge_pages(self.workspace_bytes))
+                workspace = self._worker_spaces[self.workers]
                 seen = self.word(SEQUENCE).value
                 try:
                     _thread.start_new_thread(self._worker, (self.address, workspace, seen))
@@ -108,17 +122,12 @@ class Runtime:
             if self._slots == SLOTS:
                 return False
             at = SLOTS_AT + self._slots * _SLOT_BYTES
-            self.word(at + WORD).value = self._workspace()
+            self.word(at + WORD).value = huge_pages(self.workspace_bytes)
             self._slots += 1
             self.word(at).value = 0
             return True
 
-    def _workspace(self) -> int:
-        memory, address = huge_pages(self.workspace_bytes)
-        self._keep.append(memory)
-        return address
-
-    def _after_fork(self) -> None:
+    def after_fork(self) -> None:
         """In a forked child only the forking thread lives: no workers, no call under way."""
         self._lock = threading.Lock()
         ctypes.memset(self.address, 0, POOL_BYTES)
@@ -140,3 +149,14 @@ def runtime() -> Runtime:
         if _runtime is None:
             _runtime = Runtime()
         return _runtime
+
+
+def _after_fork_in_child() -> None:
+    global _runtime_lock
+    _runtime_lock = threading.Lock()
+    if _runtime is not None:
+        _runtime.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

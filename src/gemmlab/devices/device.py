@@ -42,7 +42,10 @@ class Loaded(Protocol):
 
 
 class Device(Protocol):
-    """Compile, hold memory, run and time. Knows nothing of kernels, operations or problems."""
+    """Compile, hold memory, run and time. Knows nothing of kernels, operations or problems.
+
+    A device takes back only its own buffers and loaded code, which is why those parameters are `Any` here.
+    """
 
     @property
     def id(self) -> str: ...
@@ -56,8 +59,8 @@ class Device(Protocol):
     def build(self, program: Program) -> Artifact:
         """Compile, or fetch from the cache. Raises `CompileError`."""
 
-    def load(self, artifact: Artifact) -> Loaded:
-        """Make an artifact callable."""
+    def load(self, artifact: Artifact) -> Any:
+        """Make an artifact callable: a `Loaded`."""
 
     def allocate(self, nbytes: int) -> Buffer:
         """Uninitialised memory; `MemoryError` when there is none."""
@@ -65,11 +68,11 @@ class Device(Protocol):
     def upload(self, array: npt.NDArray[Any]) -> Buffer:
         """A buffer holding a copy of (on a CPU: a view of) a C-contiguous array."""
 
-    def download(self, buffer: Buffer, out: npt.NDArray[Any]) -> None:
+    def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
         """Copy a buffer into a C-contiguous array of the same size."""
 
-    def launch(self, loaded: Loaded, launch: Launch) -> None:
+    def launch(self, loaded: Any, launch: Launch) -> None:
         """Run once and wait for the end."""
 
-    def time(self, loaded: Loaded, launch: Launch, repeats: int) -> list[float]:
+    def time(self, loaded: Any, launch: Launch, repeats: int) -> list[float]:
         """Run `repeats` times, each timed apart, in microseconds."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
+from gemmlab.codegen.probe import Probe
 from gemmlab.codegen.types import F32, F64, I1, I8, I32, I64, VOID, Type, pointer, vector
 from gemmlab.codegen.values import Operand, Value, Var, literal
 
@@ -15,7 +16,15 @@ class Function:
     """Emits the body of one LLVM function. Obtain it from `Module.function`."""
 
     def __init__(
-        self, name: str, params: Sequence[tuple[str, Type]], returns: Type, header: str, *, arm: bool, fused: bool
+        self,
+        name: str,
+        params: Sequence[tuple[str, Type]],
+        returns: Type,
+        header: str,
+        *,
+        arm: bool,
+        fused: bool,
+        probe: Probe | None = None,
     ) -> None:
         self.name = name
         self.arm = arm
@@ -24,6 +33,8 @@ class Function:
         self.signature = tuple(type_ for _name, type_ in params)
         self.args = tuple(Value(self, type_, f"%{label}") for label, type_ in params)
         self.declared: dict[str, str] = {}
+        self._probe = probe
+        self._private: set[str] = set()
         self._header = header
         self._slots: list[str] = []
         self._body: list[str] = []
@@ -96,6 +107,7 @@ class Function:
         self._count += 1
         name = f"%s{self._count}"
         self._slots.append(f"  {name} = alloca [{count} x {element}], align {align}")
+        self._private.add(name)
         return Value(self, pointer(element), name)
 
     def select(self, condition: Value, yes: Operand, no: Operand, type_: Type = I64) -> Value:
@@ -148,13 +160,21 @@ class Function:
         """`base + index`, counted in elements."""
         element = base.type.element or I8
         where = self.index(index)
-        return self.emit(base.type, f"getelementptr {element}, ptr {base.name}, i64 {where.name}")
+        moved = self.emit(base.type, f"getelementptr {element}, ptr {base.name}, i64 {where.name}")
+        if base.name in self._private:
+            self._private.add(moved.name)
+        return moved
+
+    def _probed(self, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
+        if self._probe is not None and type_.is_float and address.name not in self._private:
+            self._probe.access(self, address, type_, mask, write=write)
 
     def load(self, address: Value, lanes: int = 1, mask: Value | None = None) -> Value:
         """Read an element or a vector; a float may lie at any address. Masked-off lanes are 0."""
         element = address.type.element or I8
         type_ = vector(element, lanes)
         align = _alignment(element)
+        self._probed(address, type_, mask if lanes > 1 else None, write=False)
         if mask is None or lanes == 1:
             return self.emit(type_, f"load {type_}, ptr {address.name}, align {align}")
         name = f"llvm.masked.load.v{lanes}f32.p0"
@@ -172,6 +192,7 @@ class Function:
             value = self.constant(value, element)
         align = _alignment(element)
         type_ = value.type
+        self._probed(address, type_, mask if type_.lanes > 1 else None, write=True)
         if mask is None or type_.lanes == 1:
             self.line(f"store {type_} {value.name}, ptr {address.name}, align {align}")
             return
@@ -393,7 +414,8 @@ class Function:
 
     def call(self, callee: Function, *args: Operand) -> Value:
         """Call a function of the same module."""
-        return self._call(f"@{callee.name}", callee.returns, callee.signature, args)
+        with nullcontext() if self._probe is None else self._probe.around(self, callee):
+            return self._call(f"@{callee.name}", callee.returns, callee.signature, args)
 
     def call_external(self, name: str, returns: Type, signature: Sequence[Type], *args: Operand) -> Value:
         """Call a C function found in the process when the code is loaded."""

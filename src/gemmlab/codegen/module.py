@@ -6,18 +6,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from gemmlab.codegen.function import Function
+from gemmlab.codegen.probe import Probe
 from gemmlab.codegen.target import Target
 from gemmlab.codegen.types import VOID, Type
 
 
 class Module:
-    """Functions that are compiled together for one target."""
+    """Functions that are compiled together for one target; with a `probe`, it sees their accesses and calls."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, probe: Probe | None = None) -> None:
         self.target = target
         self.lanes = target.lanes
         self._functions: dict[str, Function] = {}
         self._globals: list[str] = []
+        self._probe: Probe | None = None
+        if probe is not None:
+            probe.prepare(self)
+            self._probe = probe
 
     @contextmanager
     def function(
@@ -40,7 +45,7 @@ class Module:
         linkage = "" if exported else "internal "
         attributes = "alwaysinline nounwind" if inline else ("nounwind" if exported else "noinline nounwind")
         header = f"define {linkage}{returns} @{name}({listing}) {attributes}"
-        fn = Function(name, params, returns, header, arm=self.target.arm, fused=self.target.fused)
+        fn = Function(name, params, returns, header, arm=self.target.arm, fused=self.target.fused, probe=self._probe)
         self._functions[name] = fn
         yield fn
 

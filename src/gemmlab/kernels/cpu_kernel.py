@@ -17,6 +17,7 @@ from gemmlab.codegen.build import generator_fingerprint
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.module import Module
+from gemmlab.codegen.probe import probe_of
 from gemmlab.codegen.target import host_target
 from gemmlab.codegen.types import F32, I64, Type, pointer
 from gemmlab.codegen.values import Operand, Value
@@ -144,7 +145,7 @@ def cpu_kernel(
         lanes = int(target.split(":")[1])
 
         def text() -> str:
-            module = Module(host_target(lanes))
+            module = Module(host_target(lanes), probe_of(target))
             signature = [(argument, ARGUMENTS[argument]) for argument in args]
             with module.function(name, signature, I64, exported=True) as fn:
                 emit(fn, Gemm(module, chosen, dict(zip(args, fn.args, strict=True))))

@@ -1,0 +1,62 @@
+"""The seam for looking into running kernels: what a module built with a probe does beside its work.
+
+A probe is named in the target that a program is built for, behind the vector width and the processor:
+`x86_64:16:sapphirerapids:packing-clock`. Code for a target that names none is the same as without this file.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from gemmlab.codegen.function import Function
+    from gemmlab.codegen.module import Module
+    from gemmlab.codegen.types import Type
+    from gemmlab.codegen.values import Value
+
+STATE = "gemmlab_probe"
+"""Symbol of the probe's memory, supplied when the code is loaded."""
+_PACKING = "pack_"
+
+
+class Probe(Protocol):
+    """Emits code around a kernel's own. `words` 64-bit words at `STATE`, zero at first, are its memory."""
+
+    @property
+    def name(self) -> str:
+        """What targets and cache keys call it; no colon."""
+
+    @property
+    def words(self) -> int: ...
+
+    def prepare(self, module: Module) -> None:
+        """Emit what the probe needs, before anything else of the module and unprobed."""
+
+    def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
+        """Called before each load and store of floating-point memory other than the function's own stack."""
+
+    def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:
+        """Entered around each call of a function of the module."""
+
+
+def packs(callee: Function) -> bool:
+    """Whether a function copies operands into reading order."""
+    return callee.name.startswith(_PACKING)
+
+
+def probe_of(target: str) -> Probe | None:
+    """The probe that a target's name asks for. `UsageError` for one there is not."""
+    from gemmlab.codegen.cachesim import CacheProbe
+    from gemmlab.codegen.stopwatch import PackingClock
+    from gemmlab.core.errors import UsageError
+
+    _arch, _lanes, _cpu, *named = target.split(":")
+    if not named:
+        return None
+    if named == [PackingClock.name]:
+        return PackingClock()
+    found = CacheProbe.from_name(":".join(named))
+    if found is None:
+        raise UsageError(f"no probe named {':'.join(named)!r}")
+    return found

@@ -1,0 +1,44 @@
+"""The probe that adds up the time spent in packing functions, by the system's monotonic clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.probe import STATE, packs
+from gemmlab.codegen.types import I32, I64, Type, pointer
+from gemmlab.codegen.values import Value
+
+
+class PackingClock:
+    """Word 0 counts the nanoseconds, word 1 the calls, of one thread."""
+
+    name = "packing-clock"
+    words = 2
+
+    def prepare(self, module: Module) -> None:
+        """Emit the reading of the clock."""
+        module.imported(STATE)
+        with module.function("read_clock", [], I64) as fn:
+            now = fn.scratch(I64, 2)
+            fn.call_external("clock_gettime", I32, (I32, pointer(I64)), time.CLOCK_MONOTONIC, now)
+            fn.finish(now[0] * 1_000_000_000 + now[1])
+        self._read = fn
+
+    def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
+        """Accesses do not matter here."""
+
+    @contextmanager
+    def around(self, fn: Function, callee: Function) -> Iterator[None]:
+        """Time the calls of packing functions."""
+        if not packs(callee):
+            yield
+            return
+        begin = fn.call(self._read)
+        yield
+        state = fn.symbol(f"@{STATE}", I64)
+        state[0] = state[0] + (fn.call(self._read) - begin)
+        state[1] = state[1] + 1

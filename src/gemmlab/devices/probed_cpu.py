@@ -1,0 +1,61 @@
+"""The processor as a device whose code carries a probe: the same kernels, looked into while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.codegen import runtime as shared
+from gemmlab.codegen.build import build
+from gemmlab.codegen.compile import load_object
+from gemmlab.codegen.probe import STATE, Probe
+from gemmlab.codegen.target import host_target
+from gemmlab.core.errors import UsageError
+from gemmlab.core.program import Artifact, Program
+from gemmlab.devices.cpu import WORKER_SYMBOLS, CpuBuffer, CpuDevice, CpuLoaded
+
+_BOUNDARY = 2 << 20
+
+
+class ProbedCpu(CpuDevice):
+    """Runs kernels with `probe` in them, on one thread; `state` is the probe's memory, yours to clear and to read.
+
+    Memory it allocates starts on a 2 MiB boundary, so that what depends on addresses is the same in every run.
+    """
+
+    def __init__(self, probe: Probe) -> None:
+        self.probe = probe
+        self.state: npt.NDArray[np.int64] = np.zeros(probe.words, np.int64)
+
+    def target(self, config: Mapping[str, int]) -> str:
+        """The processor's target with the probe's name behind it."""
+        return f"{super().target(config)}:{self.probe.name}"
+
+    def build(self, program: Program) -> Artifact:
+        """Compile, or fetch from the cache. Raises `CompileError`, `UsageError` for code without the probe."""
+        lanes = int(program.target.split(":")[1])
+        target = host_target(lanes)
+        if program.target != f"{target.name}:{self.probe.name}":
+            raise UsageError(f"{program.kernel} is for {program.target}, not for {target.name}:{self.probe.name}")
+        return build(program, target)
+
+    def load(self, artifact: Artifact) -> CpuLoaded:
+        """Link an artifact to this device's state."""
+        imports = {shared.SYMBOL: shared.runtime().address, STATE: self.state.ctypes.data}
+        linked = load_object(artifact.code, (artifact.entry, *artifact.exports), imports)
+        if WORKER_SYMBOLS[0] in linked.addresses:
+            # The process's pool may take its workers from this code and run it ever after.
+            _kept.append((linked, self.state))
+        return CpuLoaded(artifact, linked.addresses, (linked, self.state))
+
+    def allocate(self, nbytes: int) -> CpuBuffer:
+        """Zeroed memory from a 2 MiB boundary on; `MemoryError` when there is none."""
+        raw = np.zeros(nbytes + _BOUNDARY, np.uint8)
+        start = -raw.ctypes.data % _BOUNDARY
+        return CpuBuffer(raw[start : start + nbytes])
+
+
+_kept: list[Any] = []

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, SupportsFloat, cast
@@ -24,7 +25,10 @@ _Entry = Callable[..., Float32Array | None]
 
 _entry: _Entry | None = None
 _product: CpuProduct | None = None
-_lock = threading.Lock()
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A fork waits for a load that is under way, so that no child is born in the middle of one.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def gemm(
@@ -53,20 +57,23 @@ def gemm(
     ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, and a
     thread count below 1, and `MemoryError`.
     """
-    if c is None and _entry is not None:
-        if out is None:
-            try:
-                rows, cols = a.shape[trans_a], b.shape[not trans_b]
-            except (AttributeError, IndexError, TypeError):
-                return _general(a, b, alpha, beta, c, out, trans_a, trans_b, threads)
-            if a.ndim != 2 or b.ndim != 2:
-                return _general(a, b, alpha, beta, c, out, trans_a, trans_b, threads)
-            result = _entry(a, b, np.empty((rows, cols), np.float32), alpha, beta, trans_a, trans_b, threads)
-        else:
-            result = _entry(a, b, out, alpha, beta, trans_a, trans_b, threads)
-        if result is not None:
-            return result
+    if _entry is not None and (c is None or c is out):
+        target = _fresh(a, b, trans_a, trans_b) if out is None else out
+        if target is not None:
+            result = _entry(a, b, target, c, alpha, beta, trans_a, trans_b, threads)
+            if result is not None:
+                return result
     return _general(a, b, alpha, beta, c, out, trans_a, trans_b, threads)
+
+
+def _fresh(a: Float32Array, b: Float32Array, trans_a: bool, trans_b: bool) -> Float32Array | None:
+    """Memory for the product of two matrices; None for anything that has to be looked at first."""
+    try:
+        if a.ndim == 2 and b.ndim == 2:
+            return np.empty((a.shape[trans_a], b.shape[not trans_b]), np.float32)
+    except (AttributeError, IndexError, TypeError, ValueError, MemoryError):
+        pass
+    return None
 
 
 def _load() -> CpuProduct:
@@ -114,8 +121,8 @@ def _general(
     shape = (*batch, *(() if row else matrix[-2:-1]), *(() if column else matrix[-1:]))
     addend = _addend(c, keep, shape)
     target = _target(out, shape, {"a": left, "b": right, "c": addend})
-    full = target[..., np.newaxis, :] if row else target
-    full = full[..., np.newaxis] if column else full
+    full = target[..., np.newaxis] if column else target
+    full = full[..., np.newaxis, :] if row else full
     if addend is not None and not _same(addend, target):
         np.copyto(target, addend)
     product = _load()
@@ -123,7 +130,7 @@ def _general(
     rights = np.broadcast_to(right, (*batch, *right.shape[-2:]))
     for index in np.ndindex(*batch):
         product.run(lefts[index], rights[index], full[index], scale, keep, count)
-    return target
+    return target if out is None else cast("Float32Array", out)
 
 
 def _operand(name: str, value: object) -> Float32Array:
@@ -149,9 +156,11 @@ def _float32(name: str, value: object) -> Float32Array:
 
 def _scalar(name: str, value: SupportsFloat) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError) as error:
+        if not isinstance(value, (str, bytes, bytearray)):
+            return float(value)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number") from error
+    raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number")
 
 
 def _thread_count(threads: object) -> int | None:
@@ -198,10 +207,11 @@ def _target(out: object, shape: tuple[int, ...], operands: dict[str, Float32Arra
 
 
 def _same(left: Float32Array, right: Float32Array) -> bool:
-    """Whether two arrays are the same elements in the same order."""
-    return (
-        left.ctypes.data == right.ctypes.data and left.strides == right.strides and left.shape == right.shape
-    )
+    """Whether two arrays of one shape are the same elements; the stride of an axis of extent 1 means nothing."""
+    if left.size == 0:
+        return True
+    axes = zip(left.shape, left.strides, right.strides, strict=True)
+    return left.ctypes.data == right.ctypes.data and all(extent == 1 or one == two for extent, one, two in axes)
 
 
 def _overlap(left: Float32Array, right: Float32Array) -> bool:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
-from pathlib import Path
 
+from gemmlab.codegen import GENERATOR
 from gemmlab.codegen.compile import compile_object
 from gemmlab.codegen.target import Target
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain import cache as store
-
-_HERE = Path(__file__).parent
 
 
 @cache
@@ -23,25 +21,28 @@ def compiler() -> str:
     return f"llvmlite {llvmlite.__version__} (LLVM {'.'.join(map(str, binding.llvm_version_info))})"
 
 
-@cache
 def generator_fingerprint() -> str:
-    """Changes whenever the code generator's own source does."""
-    digest = hashlib.sha256()
-    for path in sorted(_HERE.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
+    """Changes whenever the code generator's own source does; empty when it did so under this process."""
+    return GENERATOR.fingerprint()
 
 
 def build(program: Program, target: Target) -> Artifact:
     """The compiled program, from the cache when it is there. Raises `CompileError`."""
+    if not program.fingerprint:
+        return _compile(program, target)
     key = store.key_of(
         program.kernel, program.target, program.entry, program.fingerprint, target.cpu, target.features, compiler()
     )
     found = store.load(key)
-    if found is not None:
-        return found
+    if found is None:
+        found = _compile(program, target)
+        store.store(key, found)
+    return found
+
+
+def _compile(program: Program, target: Target) -> Artifact:
     code = compile_object(program.emit(), target, vectorize=program.vectorize)
-    artifact = Artifact(
+    return Artifact(
         kernel=program.kernel,
         kind="object",
         target=program.target,
@@ -52,5 +53,3 @@ def build(program: Program, target: Target) -> Artifact:
         resources={**program.resources, "code_bytes": len(code)},
         exports=program.exports,
     )
-    store.store(key, artifact)
-    return artifact

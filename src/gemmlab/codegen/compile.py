@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -78,8 +80,14 @@ class LoadedObject:
         self.addresses = addresses
         self._tracker = tracker
 
+    def keep(self) -> None:
+        """Never unload the code, whoever drops this: workers may be in it at any time."""
+        if not self._tracker.closed:
+            self._tracker.detach()
 
-_loaded = 0
+
+_numbers = itertools.count(1)
+_linking = threading.Lock()
 
 
 def load_object(code: bytes, symbols: Sequence[str], imports: Mapping[str, int] | None = None) -> LoadedObject:
@@ -89,17 +97,15 @@ def load_object(code: bytes, symbols: Sequence[str], imports: Mapping[str, int] 
     """
     from llvmlite import binding
 
-    global _loaded
-    _loaded += 1
-    name = f"gemmlab{_loaded}"
+    name = f"gemmlab{next(_numbers)}"
     builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
     for label, address in (imports or {}).items():
         builder.import_symbol(label, address)
     for symbol in symbols:
         builder.export_symbol(symbol)
-    try:
-        tracker = builder.link(_jit(), name)
-        addresses = {symbol: int(tracker[symbol]) for symbol in symbols}
-    except RuntimeError as error:
-        raise CompileError(f"object code could not be linked: {error}") from error
-    return LoadedObject(name, tracker, addresses)
+    with _linking:
+        try:
+            tracker = builder.link(_jit(), name)
+        except RuntimeError as error:
+            raise CompileError(f"object code could not be linked: {error}") from error
+    return LoadedObject(name, tracker, {symbol: int(tracker[symbol]) for symbol in symbols})

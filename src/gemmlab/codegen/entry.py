@@ -115,9 +115,10 @@ class _Matrix:
 
 
 def emit_python_entry(module: Module, product: Product, name: str) -> Function:
-    """Emit `name(a, b, out, alpha, beta, trans_a, trans_b, threads)`: out, or None when Python must help.
+    """Emit `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`: out, or None when Python must help.
 
-    a, b, out: 2-D float32 `numpy.ndarray`s; out C-contiguous along rows, writeable, apart from a and b.
+    a, b, out: 2-D float32 `numpy.ndarray`s; out C-contiguous along rows, writeable, apart from a and b;
+    c: out itself, or None with beta == 0.
     """
     words = pointer(I64)
     params = [("self", pointer(I8)), ("args", words), ("count", I64)]
@@ -134,11 +135,14 @@ def emit_python_entry(module: Module, product: Product, name: str) -> Function:
                 fn.call_external("Py_IncRef", VOID, (pointer(I8),), none)
                 fn.ret(none)
 
-        give_up_when(count.differs(8))
-        objects = [fn.cast(args[index], I8) for index in range(8)]
+        give_up_when(count.differs(9))
+        objects = [fn.cast(args[index], I8) for index in range(9)]
         a, b, out = (_matrix(fn, give_up_when, python, obj) for obj in objects[:3])
-        alpha, beta = (_number(fn, give_up_when, python, obj) for obj in objects[3:5])
-        for matrix, flag in ((a, objects[5]), (b, objects[6])):
+        addend = fn.address(objects[3])
+        alpha, beta = (_number(fn, give_up_when, python, obj) for obj in objects[4:6])
+        fresh = addend.equals(python["none"]) & beta.equals(0.0)
+        give_up_when((fresh | addend.equals(fn.address(objects[2]))).equals(0))
+        for matrix, flag in ((a, objects[6]), (b, objects[7])):
             where = fn.address(flag)
             give_up_when(where.differs(python["true"]) & where.differs(python["false"]))
             matrix.swap_if(fn, where.equals(python["true"]))
@@ -152,7 +156,7 @@ def emit_python_entry(module: Module, product: Product, name: str) -> Function:
         for matrix in (a, b):
             low, high = matrix.extent(fn)
             give_up_when((low <= last) & (first <= high))
-        threads = _threads(fn, give_up_when, python, objects[7], m * n * k)
+        threads = _threads(fn, give_up_when, python, objects[8], m * n * k)
         slot = fn.call(module["take_workspace"])
         give_up_when(slot < 0)
         arguments = (m, n, k, alpha, a.data, a.row_step, a.col_step, b.data, b.row_step, b.col_step, beta)

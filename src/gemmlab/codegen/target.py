@@ -46,7 +46,9 @@ def host_target(lanes: int | None = None) -> Target:
 
     features = dict(binding.get_host_cpu_features())
     arm = platform.machine().lower() in ("arm64", "aarch64")
-    widest = 4 if arm else 16 if features.get("avx512f") and features.get("avx512vl") else 8 if features.get("avx2") else 4
+    widest = (
+        4 if arm else 16 if features.get("avx512f") and features.get("avx512vl") else 8 if features.get("avx2") else 4
+    )
     chosen = widest if lanes is None else lanes
     if chosen not in WIDTHS:
         raise DeviceError(f"no vector width of {chosen} float32 lanes; widths are {WIDTHS}")

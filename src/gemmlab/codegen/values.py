@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import TYPE_CHECKING, Self, TypeAlias, Union
 
 from gemmlab.codegen.types import F64, I1, I64, Type, vector
 
@@ -17,13 +17,17 @@ _FLOAT_COMPARE = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq",
 
 
 def literal(value: float, type_: Type) -> str:
-    """An LLVM constant; floats by their bits, so that none is rounded twice."""
+    """An LLVM constant; floats by their bits, so that none is rounded twice. `TypeError` for what the type lacks."""
     if type_.is_float:
         rounded = value if type_.scalar == F64 else struct.unpack("f", struct.pack("f", value))[0]
         bits = struct.unpack("<Q", struct.pack("<d", rounded))[0]
         return f"0x{bits:016X}"
     if type_.is_pointer:
+        if value != 0:
+            raise TypeError(f"the only constant pointer is 0, not {value!r}")
         return "null"
+    if value != int(value):
+        raise TypeError(f"{value!r} is not a constant of type {type_}")
     return str(int(value))
 
 
@@ -155,7 +159,7 @@ class Var(Arithmetic):
         value = self.fn.constant(item, self.type)
         self.fn.line(f"store {self.type} {value.name}, ptr {self.slot}")
 
-    def __iadd__(self, other: Operand) -> Var:  # type: ignore[misc]
+    def __iadd__(self, other: Operand) -> Self:  # type: ignore[misc]
         self.set(self + other)
         return self
 

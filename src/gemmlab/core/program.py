@@ -19,7 +19,7 @@ class Program:
     """Source that is yet to be compiled.
 
     `fingerprint` covers everything that `emit` depends on (source files, configuration, compiler
-    version), so that a cached artifact is found without calling `emit`.
+    version), so that a cached artifact is found without calling `emit`. Empty: build it anew and cache nothing.
     """
 
     kernel: str

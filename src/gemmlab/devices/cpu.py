@@ -175,6 +175,7 @@ def _load(_digest: str, code: _Code) -> CpuLoaded:
     artifact = code.artifact
     symbols = (artifact.entry, *artifact.exports)
     linked = load_object(artifact.code, symbols, {shared.SYMBOL: shared.runtime().address})
+    linked.keep()
     return CpuLoaded(artifact, linked.addresses, linked)
 
 
@@ -215,10 +216,6 @@ def _peak_probe() -> tuple[Any, int]:
 
     program = Program("peak", "llvm", target.name, "peak", generator_fingerprint(), emit)
     linked = load_object(build(program, target).code, ["peak"])
-    _keep.append(linked)
+    linked.keep()
     flops = 2 * chains(Module(target)) * target.lanes
     return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(linked.addresses["peak"]), flops
-
-
-_keep: list[Any] = []
-"""Linked code must outlive every pointer into it."""

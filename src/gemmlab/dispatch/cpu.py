@@ -56,15 +56,13 @@ class CpuProduct:
             np.copyto(c, plain)
             return
         left, right = _whole_strides(a), _whole_strides(b)
-        count = shared.runtime().default_threads if threads is None else threads
+        count = shared.runtime().default_threads if threads is None else min(threads, shared.MOST_THREADS)
         start_workers(self.loaded, count)
         while self._call(left, right, c, alpha, beta, count) == NO_WORKSPACE:
             if not shared.runtime().add_slot():
                 time.sleep(0.001)
 
-    def _call(
-        self, a: Float32Array, b: Float32Array, c: Float32Array, alpha: float, beta: float, threads: int
-    ) -> int:
+    def _call(self, a: Float32Array, b: Float32Array, c: Float32Array, alpha: float, beta: float, threads: int) -> int:
         return self.c_entry(
             c.shape[0],
             c.shape[1],

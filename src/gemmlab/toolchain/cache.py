@@ -15,6 +15,7 @@ import stat
 import sys
 import tempfile
 import warnings
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -76,31 +77,28 @@ def load(key: str) -> Artifact | None:
         return None
     except (OSError, ValueError, KeyError, TypeError):
         # Damaged or from another version: make it again rather than fail.
-        try:
+        with suppress(OSError):
             path.unlink()
-        except OSError:
-            pass
         return None
 
 
 def store(key: str, artifact: Artifact) -> bool:
     """Keep an artifact; whether that was possible."""
     directory = cache_dir()
-    temporary: str | None = None
+    temporary: Path | None = None
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _trusted(directory):
             return False
-        handle, temporary = tempfile.mkstemp(prefix=".new-", dir=directory)
+        handle, name = tempfile.mkstemp(prefix=".new-", dir=directory)
+        temporary = Path(name)
         with os.fdopen(handle, "wb") as file:
             file.write(encode(artifact))
-        os.replace(temporary, directory / f"{key}.bin")
+        temporary.replace(directory / f"{key}.bin")
     except OSError as error:
         if temporary is not None:
-            try:
-                os.unlink(temporary)
-            except OSError:
-                pass
+            with suppress(OSError):
+                temporary.unlink()
         _warn(f"compiled kernels cannot be kept in {directory} ({error.strerror or error}); going on without")
         return False
     return True

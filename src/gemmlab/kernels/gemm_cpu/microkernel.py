@@ -49,8 +49,7 @@ KERNEL = cpu_kernel(
     __file__,
     step=6,
     summary="a register tile in generated vector code, inside cache blocks",
-    idea="The tile of C stays in vector registers for a whole k-block, so nearly every instruction is a "
-    "multiply-add.",
+    idea="The tile of C stays in vector registers for a whole k-block, so nearly every instruction is a multiply-add.",
     source="004, CPU part: 16x6 AVX2 micro-kernel; BLIS's loops around it; AVX-512 and NEON shapes beyond",
     emit=emit,
     args=(*TRANSPOSABLE, "workspace"),

@@ -23,6 +23,7 @@ from gemmlab.codegen.types import F32, I64, Type, pointer
 from gemmlab.codegen.values import Operand, Value
 from gemmlab.core.hardware import cpu_info
 from gemmlab.core.program import Config, Program
+from gemmlab.core.sources import Sources
 from gemmlab.kernels.kernel import Kernel
 
 FLOATS = pointer(F32)
@@ -135,11 +136,13 @@ def cpu_kernel(
 ) -> Kernel:
     """The descriptor of the kernel in `file`, whose name is its id; `emit` writes the function's body.
 
-    `resources(lanes)` states what the code needs from its device. `params` gets `LANES` (float32 vector width; 0 is the widest the processor has) when it is not named.
+    `resources(lanes)` states what the code needs from its device. `params` gets `LANES` (float32 vector width; 0 is
+    the widest the processor has) when it is not named.
     """
     path = Path(file)
     name = path.stem
     config = {"LANES": 0, **(params or {})}
+    sources = Sources([path, Path(__file__)])
 
     def make_program(chosen: Config, target: str) -> Program:
         lanes = int(target.split(":")[1])
@@ -157,7 +160,7 @@ def cpu_kernel(
             language="llvm",
             target=target,
             entry=name,
-            fingerprint=_fingerprint(path, chosen),
+            fingerprint=_fingerprint(sources, chosen),
             emit=text,
             exports=exports,
             vectorize=vectorize,
@@ -184,11 +187,11 @@ def cpu_kernel(
     )
 
 
-def _fingerprint(path: Path, config: Config) -> str:
-    """Changes with the kernel's file, this one, the generator and the configuration."""
-    digest = sha256(generator_fingerprint().encode())
-    for file in (path, Path(__file__)):
-        digest.update(file.read_bytes())
+def _fingerprint(sources: Sources, config: Config) -> str:
+    """Changes with the kernel's file, this one, the generator and the configuration; empty if a file did by now."""
+    own, generator = sources.fingerprint(), generator_fingerprint()
+    if not (own and generator):
+        return ""
     info = cpu_info()
-    digest.update(repr((sorted(config.items()), info.l1d_bytes, info.l2_bytes)).encode())
-    return digest.hexdigest()
+    facts = repr((own, generator, sorted(config.items()), info.l1d_bytes, info.l2_bytes))
+    return sha256(facts.encode()).hexdigest()

@@ -57,7 +57,8 @@ class Function:
         self._count += 1
         return f"{hint}{self._count}"
 
-    def _open(self, label: str) -> None:
+    def open_block(self, label: str) -> None:
+        """What follows is reached by branching to `label`."""
         self._body.append(f"{label}:")
 
     def text(self) -> str:
@@ -71,7 +72,7 @@ class Function:
         if isinstance(item, Var):
             item = item.read()
         if isinstance(item, Value):
-            if type_.lanes > 1 and item.type.lanes == 1:
+            if type_.lanes > 1 and item.type.name == type_.scalar.name:
                 return self.splat(item, type_.lanes)
             if item.type.name != type_.name:
                 raise TypeError(f"{self.name}: {item.type} where {type_} is needed")
@@ -254,9 +255,7 @@ class Function:
         if lanes == 1:
             return value
         first = self.emit(type_, f"insertelement {type_} poison, {value.type} {value.name}, i64 0")
-        return self.emit(
-            type_, f"shufflevector {type_} {first.name}, {type_} poison, <{lanes} x i32> zeroinitializer"
-        )
+        return self.emit(type_, f"shufflevector {type_} {first.name}, {type_} poison, <{lanes} x i32> zeroinitializer")
 
     def shuffle(self, left: Value, right: Value, pattern: Sequence[int]) -> Value:
         """Lanes picked from `left` (0 .. lanes-1) and `right` (lanes .. 2*lanes-1)."""
@@ -345,43 +344,43 @@ class Function:
         counter = self.var(I64, first)
         head, body, tail, done = (self._label(hint) for hint in ("head", "body", "next", "done"))
         self._branch(counter < limit, body, done)
-        self._open(body)
+        self.open_block(body)
         here = counter.read()
         yield here
         self.line(f"br label %{tail}")
-        self._open(tail)
+        self.open_block(tail)
         following = here + stride
         counter.set(following)
         self.line(f"br label %{head}")
-        self._open(head)
+        self.open_block(head)
         self._branch(following < limit, body, done)
-        self._open(done)
+        self.open_block(done)
 
     @contextmanager
     def loop(self) -> Iterator[str]:
         """An endless loop; leave it with `leave_if(label, condition)` on the label it yields."""
         body, done = self._label("body"), self._label("done")
         self.line(f"br label %{body}")
-        self._open(body)
+        self.open_block(body)
         yield done
         self.line(f"br label %{body}")
-        self._open(done)
+        self.open_block(done)
 
     def leave_if(self, label: str, condition: Value) -> None:
         """Leave the loop whose label this is when the condition holds."""
         stay = self._label("stay")
         self._branch(condition, label, stay)
-        self._open(stay)
+        self.open_block(stay)
 
     @contextmanager
     def when(self, condition: Value) -> Iterator[None]:
         """Run the block when the condition holds."""
         body, done = self._label("then"), self._label("done")
         self._branch(condition, body, done)
-        self._open(body)
+        self.open_block(body)
         yield
         self.line(f"br label %{done}")
-        self._open(done)
+        self.open_block(done)
 
     @contextmanager
     def choose(self, condition: Value) -> Iterator[Choice]:
@@ -389,7 +388,7 @@ class Function:
         choice = Choice(self, self._label("yes"), self._label("no"), self._label("done"))
         self._branch(condition, choice.yes_label, choice.no_label)
         yield choice
-        self._open(choice.done_label)
+        self.open_block(choice.done_label)
 
     def ret(self, item: Operand | None = None) -> None:
         """Return; code after it in the same block is unreachable."""
@@ -397,7 +396,7 @@ class Function:
             self.line("ret void")
         else:
             self.line(f"ret {self.returns} {self.constant(item, self.returns).name}")
-        self._open(self._label("dead"))
+        self.open_block(self._label("dead"))
 
     def finish(self, item: Operand | None = None) -> None:
         """The last return of a function."""
@@ -462,6 +461,6 @@ class Choice:
         yield from self._arm(self.no_label)
 
     def _arm(self, label: str) -> Iterator[None]:
-        self._fn._open(label)
+        self._fn.open_block(label)
         yield
         self._fn.line(f"br label %{self.done_label}")

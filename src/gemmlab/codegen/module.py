@@ -39,9 +39,7 @@ class Module:
 
         `noalias` names pointers through which alone their memory is reached while the function runs.
         """
-        listing = ", ".join(
-            f"{type_}{' noalias' if label in noalias else ''} %{label}" for label, type_ in params
-        )
+        listing = ", ".join(f"{type_}{' noalias' if label in noalias else ''} %{label}" for label, type_ in params)
         linkage = "" if exported else "internal "
         attributes = "alwaysinline nounwind" if inline else ("nounwind" if exported else "noinline nounwind")
         header = f"define {linkage}{returns} @{name}({listing}) {attributes}"

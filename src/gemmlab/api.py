@@ -217,7 +217,8 @@ def _same(left: Float32Array, right: Float32Array) -> bool:
 def _overlap(left: Float32Array, right: Float32Array) -> bool:
     if not np.may_share_memory(left, right):
         return False
+    effort: Any = 100_000
     try:
-        return np.shares_memory(left, right, max_work=100_000)
+        return np.shares_memory(left, right, max_work=effort)
     except (np.exceptions.TooHardError, OverflowError):
         return True

@@ -159,7 +159,7 @@ class Var(Arithmetic):
         value = self.fn.constant(item, self.type)
         self.fn.line(f"store {self.type} {value.name}, ptr {self.slot}")
 
-    def __iadd__(self, other: Operand) -> Self:  # type: ignore[misc]
+    def __iadd__(self, other: Operand) -> Self:  # type: ignore[override]
         self.set(self + other)
         return self
 

@@ -110,7 +110,7 @@ class CpuDevice:
         """Run `repeats` times, each timed apart, in microseconds."""
         call, args = self._prepare(loaded, launch)
         clock = time.perf_counter_ns
-        samples = []
+        samples: list[float] = []
         for _ in range(repeats):
             start = clock()
             status = call(*args)
@@ -141,7 +141,7 @@ class CpuDevice:
             probe(_PROBE_STEPS, values.ctypes.data)
             barrier.wait()
             deadline = time.perf_counter() + seconds
-            samples = []
+            samples: list[float] = []
             while not samples or time.perf_counter() < deadline:
                 start = time.perf_counter_ns()
                 probe(_PROBE_STEPS, values.ctypes.data)

@@ -24,7 +24,7 @@ from gemmlab.kernels.gemm_cpu.threaded import C_ENTRY, PYTHON_ENTRY
 Float32Array = npt.NDArray[np.float32]
 
 _METH_FASTCALL = 0x80
-_C_TYPES = {"i64": ctypes.c_int64, "float": ctypes.c_float, "ptr": ctypes.c_void_p}
+_C_TYPES: dict[str, Any] = {"i64": ctypes.c_int64, "float": ctypes.c_float, "ptr": ctypes.c_void_p}
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def key_of(*parts: str) -> str:
 def encode(artifact: Artifact) -> bytes:
     """An artifact as the bytes of its file."""
     facts = asdict(artifact)
-    code = facts.pop("code")
+    code: bytes = facts.pop("code")
     header = json.dumps(facts, sort_keys=True).encode()
     body = len(header).to_bytes(_LENGTH_BYTES, "little") + header + code
     return MAGIC + hashlib.sha256(body).digest() + body

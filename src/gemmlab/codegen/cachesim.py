@@ -18,6 +18,7 @@ from gemmlab.codegen.module import Module
 from gemmlab.codegen.probe import STATE, packs
 from gemmlab.codegen.types import I64, Type, pointer
 from gemmlab.codegen.values import Operand, Value
+from gemmlab.core.cpu_facts import parse_size
 from gemmlab.core.errors import UsageError
 
 LINE = 64
@@ -45,6 +46,15 @@ class Level:
                 f"a cache of {self.size} bytes cannot have {self.ways} ways of {self.line}-byte lines: "
                 "the size must be a multiple of ways x line"
             )
+
+    @classmethod
+    def parse(cls, text: str, line: int = LINE) -> Level:
+        """`48K/12`: size and ways. `UsageError` for anything else."""
+        size, _, ways = text.partition("/")
+        found = parse_size(size)
+        if found is None or not re.fullmatch(r"[1-9][0-9]{0,3}", ways):
+            raise UsageError(f"cache {text!r}: write size and ways, as in 48K/12")
+        return cls(found, int(ways), line)
 
     @property
     def sets(self) -> int:

@@ -2,8 +2,8 @@
 
     for each block of NC columns (jc)
       for each k-block (pc)                    C is read and written once per k-block
-        for each block of MC rows (ic)         A block MC x KC: copied to L2
-          for each strip of NR columns (jr)    B strip KC x NR: packed on the fly by the first row panel
+        for each block of MC rows (ic)         A block MC x KC: stays in L2
+          for each strip of NR columns (jr)    B strip KC x NR: packed, slice by slice, by the strip before it
             for each panel of MR rows (ir)     A panel MR x KC: comes through L1
               register tile
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.function import Function
-from gemmlab.codegen.microkernel import FLOATS, SIGNATURE, THROUGH, Tile, emit_microkernel
+from gemmlab.codegen.microkernel import FLOATS, SIGNATURE, COPYING, Tile, emit_microkernel
 from gemmlab.codegen.module import Module
 from gemmlab.codegen.packing import emit_pack_panel, emit_pack_rows, emit_pack_strip, panel_stride
 from gemmlab.codegen.types import F32, I64, VOID
@@ -42,6 +42,8 @@ JOB = (
 )
 """Strides in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha != 0, k > 0."""
 
+_PAGE = 1024
+"""Floats in 4 KiB: rows of A at a multiple of that distance fall into few cache sets and push each other out."""
 _FEW_STRIPS = 4
 """Up to so many strips, A is read in place panel by panel instead of by blocks of MC rows."""
 
@@ -64,9 +66,15 @@ def _b_floats(tile: Tile, blocks: Blocks) -> int:
     return blocks.kc_max * (blocks.nc * 4 // 3 + 2 * tile.cols)
 
 
+def _single_floats(blocks: Blocks) -> int:
+    """Up to this size, rows padded to cache lines, all of A is one block: 2/5 of L2."""
+    return blocks.mc * blocks.kc * 8 // 5
+
+
 def _a_floats(tile: Tile, blocks: Blocks) -> int:
     rows = blocks.mc * 4 // 3 + 2 * tile.rows
-    return max(rows * (blocks.kc_max + 32), rows // tile.rows * panel_stride(tile) * blocks.kc_max)
+    padded = max(rows * (blocks.kc_max + 32), _single_floats(blocks))
+    return -(-padded * panel_stride(tile) // tile.rows) + 2 * panel_stride(tile) * blocks.kc_max
 
 
 class _Tiles:
@@ -74,22 +82,22 @@ class _Tiles:
 
     def __init__(self, module: Module, tile: Tile) -> None:
         self.tile = tile
-        self.least_through = tile.rows // 2 + 1
+        self.least_copying = tile.rows // 2
         self._plain: dict[bool, str] = {}
-        self._through: dict[bool, str] = {}
+        self._copying: dict[bool, str] = {}
         for panel in (False, True):
             kind = "panel" if panel else "rows"
             plain = [
-                emit_microkernel(module, rows, vectors, panel=panel)
+                emit_microkernel(module, rows, vectors, panel=panel, unroll=tile.unroll)
                 for vectors in range(1, tile.vectors + 1)
                 for rows in range(1, tile.rows + 1)
             ]
-            through = [
-                emit_microkernel(module, rows, tile.vectors, panel=panel, through=True)
-                for rows in range(self.least_through, tile.rows + 1)
+            copying = [
+                emit_microkernel(module, rows, tile.vectors, panel=panel, unroll=tile.unroll, copying=True)
+                for rows in range(self.least_copying, tile.rows + 1)
             ]
             self._plain[panel] = module.table(f"tiles_{kind}", plain)
-            self._through[panel] = module.table(f"tiles_{kind}_through", through)
+            self._copying[panel] = module.table(f"tiles_{kind}_copying", copying)
 
     def height(self, fn: Function, left: Value) -> Value:
         """Rows of the next panel when `left` remain: MR, but a thin last panel shares with the one before."""
@@ -107,14 +115,14 @@ class _Tiles:
                     target = fn.table_entry(self._plain[key], index)
                     fn.call_pointer(target, VOID, [type_ for _name, type_ in SIGNATURE], *args)
 
-    def call_through(self, fn: Function, panel: Value, rows: Value, *args: Value) -> None:
-        """The full-width tile that also packs its strip of B."""
-        index = rows - self.least_through
+    def call_copying(self, fn: Function, panel: Value, rows: Value, *args: Value) -> None:
+        """The full-width tile that also packs a slice of the next strip of B."""
+        index = rows - self.least_copying
         with fn.choose(panel) as which:
             for arm, key in ((which.yes, True), (which.no, False)):
                 with arm():
-                    target = fn.table_entry(self._through[key], index)
-                    fn.call_pointer(target, VOID, [type_ for _name, type_ in THROUGH], *args)
+                    target = fn.table_entry(self._copying[key], index)
+                    fn.call_pointer(target, VOID, [type_ for _name, type_ in COPYING], *args)
 
 
 def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
@@ -133,90 +141,76 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
         m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace = fn.args
         b_pack = workspace
         a_pack = workspace + (_b_floats(tile, blocks) + 32)
-        narrow = (n <= _FEW_STRIPS * nr) & (m > blocks.mc)
-        mc = fn.select(narrow, mr, even_block(fn, m, blocks.mc, mr))
         kc = even_block(fn, k, blocks.kc, 4)
         nc = even_block(fn, n, blocks.nc, nr)
+        narrow = (n <= min(_FEW_STRIPS * nr, blocks.nc)) & (m > blocks.mc)
+        # One block of A that nearly fits L2 saves keeping all strips of B; else blocks are small.
+        single = narrow.equals(0) & (m * (kc + 32) <= _single_floats(blocks))
+        mc = fn.select(narrow, mr, fn.select(single, m, even_block(fn, m, blocks.mc, mr)))
         rows_of_b = b_col.equals(1)
         direct = rows_of_b & (m <= mr)
-        # Rows of A whose distance is a multiple of 1 KiB fall into few cache sets and push each other out.
-        crowded = (a_row & 255).equals(0)
         panel = a_col.differs(1)
-        copy_rows = a_col.equals(1) & (n > _FEW_STRIPS * nr) & (crowded | (n > 16 * nr))
-        copy_panels = panel & (a_row.differs(1) | (n > nr))
+        copied = panel & (a_row.differs(1) | (n > nr))
+        crowded = panel.equals(0) & (a_row & (_PAGE - 1)).equals(0) & (n > _FEW_STRIPS * nr)
+        packs_a = copied | crowded
         with fn.range(0, n, nc) as jc, fn.range(0, k, kc) as pc:
             nb, kb = fn.minimum(n - jc, nc), fn.minimum(k - pc, kc)
             keep_c = fn.select(pc.equals(0), beta, 1.0, F32)
-            copied_step = fn.select(panel, panel_stride(tile), _odd_lines(kb))
-            copied = copy_rows | copy_panels
-            a_step = fn.select(copied, copied_step, fn.select(panel, a_col, a_row))
-            strips = fn.ceil_div(nb, nr)
+            packed_step = fn.select(panel, panel_stride(tile), _odd_lines(kb))
+            a_step = fn.select(packs_a, packed_step, fn.select(panel, a_col, a_row))
             with fn.range(0, m, mc) as ic:
                 mb = fn.minimum(m - ic, mc)
                 panels = fn.ceil_div(mb, mr)
                 a_block = a + a_row * ic + a_col * pc
 
                 def packed_a(ir: Value) -> Value:
-                    return a_pack + fn.select(panel, fn.ceil_div(ir, mr) * kb * panel_stride(tile), copied_step * ir)
+                    return a_pack + fn.select(panel, fn.ceil_div(ir, mr) * kb * panel_stride(tile), packed_step * ir)
 
-                with fn.when(copy_rows):
-                    fn.call(pack_rows, mb, kb, a_block, a_row, a_pack, copied_step)
-                with fn.when(copy_panels):
-                    _each_panel(
-                        fn,
-                        tiles,
-                        mb,
-                        lambda ir, rows: fn.call(
-                            pack_panel, rows, kb, a_block + a_row * ir, a_row, a_col, packed_a(ir)
-                        ),
-                    )
+                def pack_one(ir: Value, rows: Value) -> None:
+                    fn.call(pack_panel, rows, kb, a_block + a_row * ir, a_row, a_col, packed_a(ir))
+
+                with fn.when(crowded):
+                    fn.call(pack_rows, mb, kb, a_block, a_row, a_pack, packed_step)
+                with fn.when(copied):
+                    _each_panel(fn, tiles, mb, pack_one)
                 first = ic.equals(0)
-                through = rows_of_b & first & (mb > mr)
-                more_rows = (ic + mc) < m
-                next_block = fn.select(more_rows, a_block + a_row * mc, a + a_col * (pc + kc), FLOATS)
-                has_next = copied & (more_rows | (pc + kc < k))
+                # Each panel's tiles pack a slice of the next strip, at a rate that fits into their rounds.
+                rounds = kb // tile.unroll
+                rate = fn.ceil_div(fn.ceil_div(kb, panels), fn.maximum(rounds, 1))
+                slice_rows = fn.ceil_div(fn.ceil_div(kb, panels), rate) * rate
+                slices = rows_of_b & first & (mb > mr) & (slice_rows <= fn.minimum(kb, rounds * rate))
                 with fn.range(0, nb, nr) as jr:
                     cols = fn.minimum(nb - jr, nr)
                     vectors = fn.ceil_div(cols, tile.lanes)
-                    whole = cols.equals(nr)
                     source = b + b_row * pc + b_col * (jc + jr)
-                    strip = b_pack + jr * kb
-                    in_place = direct & whole
-                    pass_through = through & whole
-                    with fn.when(first & ((in_place | pass_through).equals(0))):
+                    # With one block of A no strip is needed twice: two places taken in turns stay in L2.
+                    strip = b_pack + fn.select(single, (jr // nr & 1) * (kb * nr), jr * kb)
+                    following = b_pack + fn.select(single, (jr // nr + 1 & 1) * (kb * nr), (jr + nr) * kb)
+                    in_place = direct & cols.equals(nr)
+                    packed_before = slices & (jr > 0) & cols.equals(nr)
+                    with fn.when(first & (in_place | packed_before).equals(0)):
                         fn.call(pack_strip, kb, cols, source, b_row, b_col, strip)
-                    # What the tiles of this strip prefetch: of the next strip, and of the next block of A.
-                    from_source = first & rows_of_b
-                    ahead = (jr + nr < nb) & (from_source | first.equals(0))
-                    ahead_step = fn.select(from_source, b_row, nr)
-                    next_strip = fn.select(from_source, source + nr, strip + kb * nr, FLOATS)
-                    slice_rows = fn.ceil_div(kb, panels)
-                    slice_k = fn.ceil_div(kb, strips)
-                    next_at = next_block + fn.select(panel, a_col, 1) * (jr // nr * slice_k)
+                    copying = slices & (jr + 2 * nr <= nb)
+                    ahead = (jr + nr < nb) & (direct | first.equals(0))
+                    ahead_at = fn.select(direct | copying, source + nr, strip + kb * nr, FLOATS)
+                    ahead_step = fn.select(direct | copying, b_row, nr)
 
                     def multiply(ir: Value, rows: Value) -> None:
                         where = c + ldc * (ic + ir) + (jc + jr)
-                        a_at = fn.select(copied, packed_a(ir), a_block + a_row * ir, FLOATS)
-                        begin = slice_rows * fn.ceil_div(ir, mr)
-                        hints = (
-                            fn.select(ahead, next_strip + ahead_step * begin, strip, FLOATS),
-                            ahead_step,
-                            fn.select(ahead, slice_rows, 0),
-                            fn.select(has_next, next_at + a_row * ir, strip, FLOATS),
-                            fn.select(panel, a_col, a_row),
-                            fn.select(has_next, fn.select(panel, slice_k, rows), 0),
-                        )
-                        with fn.choose(pass_through & ir.equals(0)) as packing:
-                            with packing.yes():
-                                tiles.call_through(
-                                    fn, panel, rows, kb, a_at, a_step, source, b_row, where, ldc, alpha, keep_c, cols, *hints, strip
-                                )
-                            with packing.no():
-                                b_at = fn.select(in_place, source, strip, FLOATS)
-                                b_step = fn.select(in_place, b_row, vectors * tile.lanes)
-                                tiles.call(
-                                    fn, panel, rows, vectors, kb, a_at, a_step, b_at, b_step, where, ldc, alpha, keep_c, cols, *hints
-                                )
+                        a_at = fn.select(packs_a, packed_a(ir), a_block + a_row * ir, FLOATS)
+                        begin = fn.minimum(slice_rows * fn.ceil_div(ir, mr), fn.maximum(kb - slice_rows, 0))
+                        b_at = fn.select(in_place, source, strip, FLOATS)
+                        b_step = fn.select(in_place, b_row, vectors * tile.lanes)
+                        common = (kb, a_at, a_step, b_at, b_step, where, ldc, alpha, keep_c, cols)
+                        row_ahead = ahead_at + ahead_step * begin
+                        with fn.choose(copying) as which:
+                            with which.yes():
+                                hints = (row_ahead, ahead_step, slice_rows, following + begin * nr, rate)
+                                tiles.call_copying(fn, panel, rows, *common, *hints)
+                            with which.no():
+                                count = fn.select(ahead, slice_rows, 0)
+                                hint = fn.select(ahead, row_ahead, strip, FLOATS)
+                                tiles.call(fn, panel, rows, vectors, *common, hint, ahead_step, count)
 
                     _each_panel(fn, tiles, mb, multiply)
         fn.finish()

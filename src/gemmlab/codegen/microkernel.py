@@ -27,6 +27,10 @@ _LINE = 16
 """Floats in a cache line."""
 _GROUP = 3
 """Rows reached from one base pointer: x86 addresses base, base + stride and base + 2 * stride."""
+_C_LEAD = 8
+"""Rounds before the end by which the tile of C is on its way: late, or the operands would push it out of L1 again."""
+_COPY_LEAD = 8
+"""Rounds between the prefetch of a row of B and its copy: some 400 cycles, the way from L3."""
 
 SIGNATURE = (
     ("k", I64),
@@ -42,17 +46,14 @@ SIGNATURE = (
     ("ahead", FLOATS),
     ("ahead_step", I64),
     ("ahead_rows", I64),
-    ("next_a", FLOATS),
-    ("next_a_step", I64),
-    ("next_a_lines", I64),
 )
 """`cols` is how many columns of C the tile covers; those beyond it are computed and dropped.
 
-While the tile runs it prefetches into L2 what comes later: `ahead_rows` rows of B, `ahead_step` apart (a slice of
-the next strip), and `next_a_lines` cache lines of A, `next_a_step` apart (a slice of the next block).
+While the tile runs it looks after `ahead_rows` rows of B, `ahead_step` apart, a slice of the next strip.
 """
 
-THROUGH = (*SIGNATURE, ("packed", FLOATS))
+COPYING = (*SIGNATURE, ("packed", FLOATS), ("copy_rate", I64))
+"""`copy_rate` rows are copied a round; `ahead_rows` is a multiple of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,11 @@ class Tile:
     def cols(self) -> int:
         return self.vectors * self.lanes
 
+    @property
+    def unroll(self) -> int:
+        """Steps of k in one round of the loop: enough multiply-adds to carry the round's prefetches."""
+        return 4 if self.rows * self.vectors > 12 else 8
+
 
 def best_tile(target: Target) -> Tile:
     """The tile that fills the registers: 24 accumulators of 32, or 12 of 16 as in the source."""
@@ -78,46 +84,28 @@ def best_tile(target: Target) -> Tile:
 
 
 def emit_microkernel(
-    module: Module, rows: int, vectors: int, *, panel: bool, through: bool = False
+    module: Module, rows: int, vectors: int, *, panel: bool, unroll: int = 4, copying: bool = False
 ) -> Function:
     """Emit `C[rows, cols] = alpha * A B + beta * C` for one register tile and any k >= 0.
 
     `panel`: A is k-major, element (r, k) at `a[k * a_stride + r]`; otherwise row-major, at
-    `a[r * a_stride + k]`. B's row k starts at `b[k * b_stride]`. With `through`, the rows of B are read
-    where they lie and also written to `packed` (rows of `vectors * lanes`): packing costs two stores a step
-    instead of a pass of its own. `beta == 0` does not read C.
+    `a[r * a_stride + k]`. B's row k starts at `b[k * b_stride]`. The rows `ahead` are prefetched into L2, or, with
+    `copying`, packed one after the other to `packed`: a few loads and stores among many multiply-adds, where a
+    packing pass of its own would wait for memory. `beta == 0` does not read C.
     """
     lanes = module.lanes
-    name = f"micro_{rows}x{vectors}_{'panel' if panel else 'rows'}{'_through' if through else ''}"
-    with module.function(name, THROUGH if through else SIGNATURE, noalias=("c", "packed")) as fn:
-        k, a, a_stride, b, b_stride, c, ldc, alpha, beta, cols, ahead, ahead_step, ahead_rows, next_a, next_a_step, next_a_lines, *rest = fn.args
+    width = vectors * lanes
+    name = f"micro_{rows}x{vectors}_{'panel' if panel else 'rows'}{'_copying' if copying else ''}"
+    with module.function(name, COPYING if copying else SIGNATURE, noalias=("c", "packed")) as fn:
+        k, a, a_stride, b, b_stride, c, ldc, alpha, beta, cols, ahead, ahead_step, ahead_rows, *rest = fn.args
         acc = [[fn.var(vector(F32, lanes), 0.0) for _ in range(vectors)] for _ in range(rows)]
         starts = [a] if panel else [a + a_stride * row for row in range(0, rows, _GROUP)]
         a_at = [fn.var(FLOATS, start) for start in starts]
         b_at = fn.var(FLOATS, b)
-        packed_at = fn.var(FLOATS, rest[0]) if through else None
-
+        main = k - k % unroll
         c_at, c_last = fn.var(FLOATS, c), fn.opaque(c + ldc * (rows - 1))
+        c_start = main - (rows + _C_LEAD) * unroll
         ahead_at, ahead_left = fn.var(FLOATS, ahead), fn.var(I64, ahead_rows)
-
-        next_at, next_left = fn.var(FLOATS, next_a), fn.var(I64, next_a_lines)
-
-        def prefetch() -> None:
-            """A row of the C tile and a little of what comes later: few at a time, for line buffers are few."""
-            row_of_c, row_of_b, left = c_at.read(), ahead_at.read(), ahead_left.read()
-            for v in range(0, vectors * lanes, _LINE):
-                fn.prefetch(row_of_c + v, write=True)
-            c_at.set(fn.select(row_of_c < c_last, row_of_c + ldc, row_of_c, FLOATS))
-            for row in range(2):
-                for v in range(0, vectors * lanes, _LINE):
-                    fn.prefetch(row_of_b + ahead_step * row + v, locality=2)
-            more = left > 2
-            ahead_at.set(fn.select(more, row_of_b + ahead_step * 2, row_of_b, FLOATS))
-            ahead_left.set(left - 2)
-            line, lines = next_at.read(), next_left.read()
-            fn.prefetch(line, locality=2)
-            next_at.set(fn.select(lines > 1, line + next_a_step, line, FLOATS))
-            next_left.set(lines - 1)
 
         def element(bases: list[Value], row: int, step: int) -> Value:
             if panel:
@@ -129,13 +117,9 @@ def emit_microkernel(
         def steps(count: int) -> None:
             bases = [fn.opaque(at.read()) for at in a_at]
             row_of_b = fn.opaque(b_at.read())
-            packed = packed_at.read() if packed_at is not None else None
             for step in range(count):
                 here = row_of_b + b_stride * step
                 b_row = [fn.load(here + v * lanes, lanes) for v in range(vectors)]
-                if packed is not None:
-                    for v in range(vectors):
-                        fn.store(packed + (step * vectors + v) * lanes, b_row[v])
                 for row in range(rows):
                     broadcast = fn.splat(element(bases, row, step), lanes)
                     for v in range(vectors):
@@ -144,13 +128,42 @@ def emit_microkernel(
             for at, base in zip(a_at, bases, strict=True):
                 at.set(base + (a_stride * count if panel else count))
             b_at.set(row_of_b + b_stride * count)
-            if packed is not None and packed_at is not None:
-                packed_at.set(packed + count * vectors * lanes)
 
-        unroll = 4 if rows * vectors > 12 else 8
-        main = k - (k & (unroll - 1))
-        with fn.range(0, main, unroll):
-            prefetch()
+        def fetch_c(at: Value) -> None:
+            row = c_at.read()
+            for v in range(0, width, _LINE):
+                fn.prefetch(row + v, write=True)
+            c_at.set(fn.select((row < c_last) & (at > c_start), row + ldc, row, FLOATS))
+
+        def fetch_ahead() -> None:
+            row, left = ahead_at.read(), ahead_left.read()
+            for step in range(2):
+                for v in range(0, width, _LINE):
+                    fn.prefetch(row + ahead_step * step + v, locality=2)
+            ahead_at.set(fn.select(left > 2, row + ahead_step * 2, row, FLOATS))
+            ahead_left.set(left - 2)
+
+        copied = fn.var(I64, 0)
+        if copying:
+            packed, rate = rest
+            sink = fn.var(FLOATS, packed)
+            lead = ahead_step * (rate * _COPY_LEAD)
+            with fn.range(0, fn.minimum(main, ahead_rows // rate * unroll), unroll) as at:
+                fetch_c(at)
+                with fn.range(rate):
+                    row = ahead_at.read()
+                    for v in range(0, width, _LINE):
+                        fn.prefetch(row + lead + v)
+                    for v in range(vectors):
+                        fn.store(sink + v * lanes, fn.load(row + v * lanes, lanes))
+                    ahead_at.set(row + ahead_step)
+                    sink += width
+                steps(unroll)
+                copied.set(at + unroll)
+        with fn.range(copied.read(), main, unroll) as at:
+            fetch_c(at)
+            if not copying:
+                fetch_ahead()
             steps(unroll)
         with fn.range(main, k):
             steps(1)

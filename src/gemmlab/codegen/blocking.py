@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from gemmlab.codegen.microkernel import Tile
 
-
 B_BLOCK_BYTES = 4 << 20
 
 

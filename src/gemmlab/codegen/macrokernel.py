@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.function import Function
-from gemmlab.codegen.microkernel import FLOATS, SIGNATURE, COPYING, Tile, emit_microkernel
+from gemmlab.codegen.microkernel import COPYING, FLOATS, SIGNATURE, Tile, emit_microkernel
 from gemmlab.codegen.module import Module
 from gemmlab.codegen.packing import emit_pack_panel, emit_pack_rows, emit_pack_strip, panel_stride
 from gemmlab.codegen.types import F32, I64, VOID
@@ -45,7 +45,9 @@ JOB = (
 _PAGE = 1024
 """Floats in 4 KiB: rows of A at a multiple of that distance fall into few cache sets and push each other out."""
 _FEW_STRIPS = 4
-"""Up to so many strips, A is read in place panel by panel instead of by blocks of MC rows."""
+"""Up to so many strips, a tall A is read in place panel by panel instead of by blocks of MC rows."""
+_BARE_STRIPS = 10
+"""Up to so many strips, a product is small enough for its first strip of B to be read unpacked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,8 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
         mc = fn.select(narrow, mr, fn.select(single, m, even_block(fn, m, blocks.mc, mr)))
         rows_of_b = b_col.equals(1)
         direct = rows_of_b & (m <= mr)
+        # The first strip has no strip before it to pack it; in a small product it is read where it lies.
+        bare = single & (n <= _BARE_STRIPS * nr) & (b_row & (_PAGE - 1)).differs(0)
         panel = a_col.differs(1)
         copied = panel & (a_row.differs(1) | (n > nr))
         crowded = panel.equals(0) & (a_row & (_PAGE - 1)).equals(0) & (n > _FEW_STRIPS * nr)
@@ -186,7 +190,7 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
                     # With one block of A no strip is needed twice: two places taken in turns stay in L2.
                     strip = b_pack + fn.select(single, (jr // nr & 1) * (kb * nr), jr * kb)
                     following = b_pack + fn.select(single, (jr // nr + 1 & 1) * (kb * nr), (jr + nr) * kb)
-                    in_place = direct & cols.equals(nr)
+                    in_place = (direct | (bare & slices & jr.equals(0))) & cols.equals(nr)
                     packed_before = slices & (jr > 0) & cols.equals(nr)
                     with fn.when(first & (in_place | packed_before).equals(0)):
                         fn.call(pack_strip, kb, cols, source, b_row, b_col, strip)

@@ -26,7 +26,6 @@ VECTOR_SERIAL = 1 << 18
 """Matrix elements below which a product with a vector stays on one thread."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Product:
     """The emitted product and what it needs."""
@@ -183,9 +182,7 @@ def _emit_vector_products(module: Module, pool: Pool) -> Function:
         b, x, y = (task.cast(context[index], F32) for index in (7, 8, 9))
         j0 = job * share
         count = task.minimum(n - j0, share)
-        task.call(
-            axpy, count, k, floats[0], x, x_step, b + j0, b_row, floats[1], y + y_step * j0, y_step, workspace
-        )
+        task.call(axpy, count, k, floats[0], x, x_step, b + j0, b_row, floats[1], y + y_step * j0, y_step, workspace)
         task.finish()
     axpy_task = task
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -12,20 +13,26 @@ class Sources:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._seen = {path: _state(path) for path in sorted(paths)}
+        self._digest: str | None = None
 
     def fingerprint(self) -> str:
         """SHA-256 over names and contents; empty when a file is no longer the one that was noted.
 
         What a process makes with the old source must never be filed under the new one's fingerprint.
         """
+        digest = self._digest or self._read()
+        # In this order: what was read is what was noted only if nothing has changed until now.
+        if any(state is None or _state(path) != state for path, state in self._seen.items()):
+            return ""
+        self._digest = digest
+        return digest
+
+    def _read(self) -> str:
         digest = hashlib.sha256()
         for path in self._seen:
-            digest.update(path.name.encode() + b"\0")
-            try:
-                digest.update(hashlib.sha256(path.read_bytes()).digest())
-            except OSError:
-                return ""
-        return digest.hexdigest() if all(_state(path) == state for path, state in self._seen.items()) else ""
+            with suppress(OSError):
+                digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+        return digest.hexdigest()
 
 
 def _state(path: Path) -> tuple[int, int, int, int] | None:

@@ -13,7 +13,7 @@ import gemmlab
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 
-VERBS = ("bench", "check", "climb", "doctor", "list")
+VERBS = ("bench", "cache", "check", "climb", "doctor", "list")
 
 
 def run(*arguments: str) -> Result:
@@ -51,6 +51,7 @@ def test_there_are_no_other_verbs() -> None:
         (["check", "--sizes", "1x2"], 2, "1x2"),
         (["check", "--device", "cuda"], 3, "cuda"),
         (["bench", "pakced"], 2, "packed"),
+        (["cache", "pakced"], 2, "packed"),
         (["bench", "--device", "tpu"], 3, "tpu"),
         (["nosuchverb"], 2, "nosuchverb"),
         (["list", "--nosuchoption"], 2, "nosuchoption"),

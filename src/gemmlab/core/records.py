@@ -84,7 +84,7 @@ class Method:
 class Record:
     """One run of a measuring command."""
 
-    kind: Literal["bench", "climb", "check"]
+    kind: Literal["bench", "climb", "check", "cache"]
     op: str
     environment: Facts
     device: Facts

@@ -1,0 +1,110 @@
+"""`gemmlab cache`: the cache misses of every rung, from the addresses it uses, and its packing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gemmlab.cli.console import progress_console, table_console
+from gemmlab.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gemmlab.codegen.cachesim import Caches
+    from gemmlab.core.records import Record
+
+
+def cache(
+    kernels: Annotated[
+        list[str] | None, typer.Argument(metavar="[KERNEL]...", help="Kernels by id; without any, the ladder.")
+    ] = None,
+    op: Annotated[str, typer.Option(help="Operation.")] = "gemm",
+    sizes: Annotated[str, typer.Option(help="256, 256,512, 256:4096:128, MxNxK.")] = "128",
+    l1: Annotated[str | None, typer.Option(help="Size and ways of L1, as 48K/12. Default: this machine's.")] = None,
+    l2: Annotated[str | None, typer.Option(help="Size and ways of L2, as 2M/16. Default: this machine's.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print record and rows as JSON, nothing else.")] = False,
+    save: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
+) -> None:
+    """Simulate the cache misses of kernels, and time their packing."""
+    from gemmlab.core.records import save_record, to_json
+    from gemmlab.kernels.catalog import find_kernel, ladder
+    from gemmlab.measure.cache_record import cache_rows, run_cache
+    from gemmlab.ops.catalog import find_op
+
+    operation = find_op(op)
+    problems = operation.parse_sizes(sizes)
+    if save is not None and not save.resolve().parent.is_dir():
+        raise UsageError(f"--save {save}: no folder {save.parent}")
+    chosen = [find_kernel(name) for name in kernels] if kernels else ladder(op, "cpu")
+    caches = _caches(l1, l2)
+    with _progress() as progress:
+        record = run_cache(chosen, operation, problems, caches, progress)
+    if save is not None:
+        save_record(record, save)
+    if as_json:
+        rows = [asdict(row) for row in cache_rows(record)]
+        typer.echo(json.dumps({"record": to_json(record), "rows": rows}, allow_nan=False))
+    else:
+        _print_table(record, caches)
+
+
+def _caches(l1: str | None, l2: str | None) -> Caches:
+    from gemmlab.codegen.cachesim import Caches, Level
+    from gemmlab.core.hardware import cpu_info
+    from gemmlab.measure.cache_misses import host_caches
+
+    if l1 is not None and l2 is not None:
+        return Caches(Level.parse(l1), Level.parse(l2))
+    here = host_caches(cpu_info())
+    return Caches(Level.parse(l1) if l1 else here.l1, Level.parse(l2) if l2 else here.l2)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    from rich.progress import Progress
+
+    with Progress(console=progress_console(), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda label, done, total: bar.update(task, description=label, completed=done, total=total)
+
+
+def _print_table(record: Record, caches: Caches) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from gemmlab.measure.cache_record import cache_rows
+    from gemmlab.measure.climb_rows import short_size
+
+    headings = ("kernel", "size", "bytes\nused", "L1\nmisses", "L2\nmisses", "TLB\nmisses", "bytes\nL2-mem",
+                "packs,\nbytes", "L2\nmisses", "time")  # fmt: skip
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for heading in headings:
+        table.add_column(Text(heading), justify="left" if heading in ("kernel", "size") else "right")
+    for row in cache_rows(record):
+        figures = (row.touched, row.l1_misses, row.l2_misses, row.tlb_misses, row.from_memory)
+        shares = (row.packing_bytes, row.packing_l2_misses, row.packing_time)
+        cells = (f"{figure:.2f}" for figure in figures)
+        table.add_row(
+            row.kernel, short_size(row.size), *cells, *("" if share is None else f"{share:.1%}" for share in shares)
+        )
+    console = table_console()
+    console.print(table)
+    named = ", ".join(
+        f"{name} {level.size >> 10} KiB in {level.ways} ways"
+        for name, level in (("L1", caches.l1), ("L2", caches.l2), ("TLB reach", caches.tlb))
+    )
+    console.print(
+        f"\n{named}. Misses for 1000 multiply-adds, bytes for one: loaded and stored, "
+        "moved between L1 and L2, and between L2 and memory. Packing: its share of bytes used, L2 misses and time."
+    )
+    for note in record.notes:
+        console.print(f"{note}.")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("cache")(cache)

@@ -1,0 +1,31 @@
+"""Join a kernel to a device whose code carries a probe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gemmlab.core.errors import UsageError
+from gemmlab.devices.probed_cpu import ProbedCpu
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.run import BoundKernel, bind
+from gemmlab.ops.op import Op, Problem
+
+
+def bind_probed(
+    kernel: Kernel, op: Op, problem: Problem, device: ProbedCpu, config: Mapping[str, int] | None
+) -> BoundKernel:
+    """`bind` on one thread, with operands of random data that each start where the device puts them.
+
+    Raises as `bind` does, and `UsageError` for a kernel of another device or operation.
+    """
+    if (kernel.op, kernel.device) != (op.name, "cpu"):
+        raise UsageError(f"{kernel.id} is a kernel for {kernel.op} on {kernel.device}, not for {op.name} on cpu")
+    contents = op.fill(problem, np.random.default_rng(0))
+    arrays = {}
+    for operand in op.operands(problem):
+        flat = device.allocate(4 * operand.rows * operand.ld).array.view(np.float32)
+        flat.reshape(operand.rows, operand.ld)[:, : operand.cols] = contents[operand.name]
+        arrays[operand.name] = flat
+    return bind(kernel, device, op, problem, arrays, config=config)

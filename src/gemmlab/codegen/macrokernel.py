@@ -20,7 +20,7 @@ from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.microkernel import COPYING, FLOATS, SIGNATURE, Tile, emit_microkernel
 from gemmlab.codegen.module import Module
-from gemmlab.codegen.packing import emit_pack_panel, emit_pack_rows, emit_pack_strip, panel_stride
+from gemmlab.codegen.packing import emit_pack_panel, emit_pack_strip, panel_stride
 from gemmlab.codegen.types import F32, I64, VOID
 from gemmlab.codegen.values import Value
 
@@ -43,7 +43,7 @@ JOB = (
 """Strides in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha != 0, k > 0."""
 
 _PAGE = 1024
-"""Floats in 4 KiB: rows of A at a multiple of that distance fall into few cache sets and push each other out."""
+"""Floats in 4 KiB: rows of B at a multiple of that distance fall into few cache sets and push each other out."""
 _FEW_STRIPS = 4
 """Up to so many strips, a tall A is read in place panel by panel instead of by blocks of MC rows."""
 _BARE_STRIPS = 10
@@ -69,14 +69,14 @@ def _b_floats(tile: Tile, blocks: Blocks) -> int:
 
 
 def _single_floats(blocks: Blocks) -> int:
-    """Up to this size, rows padded to cache lines, all of A is one block: 2/5 of L2."""
+    """Up to this size all of A is one block: 2/5 of L2."""
     return blocks.mc * blocks.kc * 8 // 5
 
 
 def _a_floats(tile: Tile, blocks: Blocks) -> int:
     rows = blocks.mc * 4 // 3 + 2 * tile.rows
-    padded = max(rows * (blocks.kc_max + 32), _single_floats(blocks))
-    return -(-padded * panel_stride(tile) // tile.rows) + 2 * panel_stride(tile) * blocks.kc_max
+    elements = max(rows * blocks.kc_max, _single_floats(blocks))
+    return -(-elements * panel_stride(tile) // tile.rows) + 2 * panel_stride(tile) * blocks.kc_max
 
 
 class _Tiles:
@@ -136,8 +136,7 @@ def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
 def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
     """Emit the tiles, the packing and `job`, which multiplies one rectangle of C on one thread."""
     tiles = _Tiles(module, tile)
-    pack_strip, pack_rows = emit_pack_strip(module, tile), emit_pack_rows(module)
-    pack_panel = emit_pack_panel(module, tile)
+    pack_strip, pack_panel = emit_pack_strip(module, tile), emit_pack_panel(module, tile)
     mr, nr = tile.rows, tile.cols
     with module.function("job", JOB) as fn:
         m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace = fn.args
@@ -147,7 +146,7 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
         nc = even_block(fn, n, blocks.nc, nr)
         narrow = (n <= min(_FEW_STRIPS * nr, blocks.nc)) & (m > blocks.mc)
         # One block of A that nearly fits L2 saves keeping all strips of B; else blocks are small.
-        single = narrow.equals(0) & (m * (kc + 32) <= _single_floats(blocks))
+        single = narrow.equals(0) & (m * kc <= _single_floats(blocks))
         mc = fn.select(narrow, mr, fn.select(single, m, even_block(fn, m, blocks.mc, mr)))
         rows_of_b = b_col.equals(1)
         direct = rows_of_b & (m <= mr)
@@ -155,26 +154,21 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
         bare = single & (n <= _BARE_STRIPS * nr) & (b_row & (_PAGE - 1)).differs(0)
         panel = a_col.differs(1)
         copied = panel & (a_row.differs(1) | (n > nr))
-        crowded = panel.equals(0) & (a_row & (_PAGE - 1)).equals(0) & (n > _FEW_STRIPS * nr)
-        packs_a = copied | crowded
         with fn.range(0, n, nc) as jc, fn.range(0, k, kc) as pc:
             nb, kb = fn.minimum(n - jc, nc), fn.minimum(k - pc, kc)
             keep_c = fn.select(pc.equals(0), beta, 1.0, F32)
-            packed_step = fn.select(panel, panel_stride(tile), _odd_lines(kb))
-            a_step = fn.select(packs_a, packed_step, fn.select(panel, a_col, a_row))
+            a_step = fn.select(copied, panel_stride(tile), fn.select(panel, a_col, a_row))
             with fn.range(0, m, mc) as ic:
                 mb = fn.minimum(m - ic, mc)
                 panels = fn.ceil_div(mb, mr)
                 a_block = a + a_row * ic + a_col * pc
 
                 def packed_a(ir: Value) -> Value:
-                    return a_pack + fn.select(panel, fn.ceil_div(ir, mr) * kb * panel_stride(tile), packed_step * ir)
+                    return a_pack + fn.ceil_div(ir, mr) * kb * panel_stride(tile)
 
                 def pack_one(ir: Value, rows: Value) -> None:
                     fn.call(pack_panel, rows, kb, a_block + a_row * ir, a_row, a_col, packed_a(ir))
 
-                with fn.when(crowded):
-                    fn.call(pack_rows, mb, kb, a_block, a_row, a_pack, packed_step)
                 with fn.when(copied):
                     _each_panel(fn, tiles, mb, pack_one)
                 first = ic.equals(0)
@@ -201,7 +195,7 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
 
                     def multiply(ir: Value, rows: Value) -> None:
                         where = c + ldc * (ic + ir) + (jc + jr)
-                        a_at = fn.select(packs_a, packed_a(ir), a_block + a_row * ir, FLOATS)
+                        a_at = fn.select(copied, packed_a(ir), a_block + a_row * ir, FLOATS)
                         begin = fn.minimum(slice_rows * fn.ceil_div(ir, mr), fn.maximum(kb - slice_rows, 0))
                         b_at = fn.select(in_place, source, strip, FLOATS)
                         b_step = fn.select(in_place, b_row, vectors * tile.lanes)
@@ -219,11 +213,6 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
                     _each_panel(fn, tiles, mb, multiply)
         fn.finish()
     return Engine(tile, blocks, fn)
-
-
-def _odd_lines(length: Value) -> Value:
-    """A row distance of an odd number of cache lines, so that rows spread over the cache sets."""
-    return (((length + 15) // 16) | 1) * 16
 
 
 def _each_panel(fn: Function, tiles: _Tiles, m: Value, body: Callable[[Value, Value], object]) -> None:

@@ -105,24 +105,6 @@ def _gather(
             fn.store(out + p * width + col, 0.0)
 
 
-def emit_pack_rows(module: Module) -> Function:
-    """Emit `pack_rows(m, k, a, row_stride, out, out_stride)`: rows of A side by side at `out_stride`."""
-    lanes = module.lanes
-    params = [("m", I64), ("k", I64), ("a", FLOATS), ("row_stride", I64), ("out", FLOATS), ("out_stride", I64)]
-    with module.function("pack_rows", params, noalias=("a", "out")) as fn:
-        m, k, a, row_stride, out, out_stride = fn.args
-        whole = k - k % lanes
-        mask = fn.first_lanes(k - whole, lanes)
-        with fn.range(m) as row:
-            source, sink = a + row_stride * row, out + out_stride * row
-            with fn.range(0, whole, lanes) as p:
-                fn.store(sink + p, fn.load(source + p, lanes))
-            with fn.when(whole < k):
-                fn.store(sink + whole, fn.load(source + whole, lanes, mask), mask)
-        fn.finish()
-    return fn
-
-
 def panel_stride(tile: Tile) -> int:
     """Distance between the k-steps of a packed panel of A: MR rounded up to whole vectors."""
     return -(-tile.rows // tile.lanes) * tile.lanes

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gemmlab.core.records import Record, load_record
 from gemmlab.core.stats import Ratio
+from gemmlab.measure.cache_record import cache_rows
 from gemmlab.measure.climb_rows import ClimbRow, about, climb_rows, digits, peer_names, short_size, times
 from gemmlab.measure.summary import FASTEST, summarise
 from gemmlab.plots.chart import save
@@ -108,6 +109,52 @@ def library_table(record: Record) -> str:
     return "\n\n".join([pictures, table, "  \n".join(notes)])
 
 
+def cache_table(record: Record) -> str:
+    """Misses of each rung at each size: L1, L2 and TLB in one cell."""
+    rows = cache_rows(record)
+    sizes = list(dict.fromkeys(row.size for row in rows))
+    heading = ["rung", "bytes used", *(f"{short_size(size)}: L1, L2, TLB" for size in sizes)]
+    lines = []
+    for name in dict.fromkeys(row.kernel for row in rows):
+        mine = {row.size: row for row in rows if row.kernel == name}
+        misses = ((row.l1_misses, row.l2_misses, row.tlb_misses) for row in (mine[size] for size in sizes))
+        lines.append(
+            [
+                f"[`{name}`](#{name})", f"{mine[sizes[-1]].touched:.2f}",
+                *(", ".join(f"{count:.2f}" for count in counts) for counts in misses),
+            ]
+        )  # fmt: skip
+    note = f"Misses for 1000 multiply-adds, bytes for one. {described(record)}"
+    return "\n\n".join([markdown_table(heading, lines), note])
+
+
+def packing_table(record: Record) -> str:
+    """The share of packing: of bytes loaded and stored, of L2 misses, of time."""
+    rows = cache_rows(record)
+    names = [row.kernel for row in rows]
+    lines = [
+        [
+            f"[`{row.kernel}`](#{row.kernel})", short_size(row.size),
+            *("" if share is None else f"{share:.1%}" for share in (row.packing_bytes, row.packing_l2_misses)),
+            "none called" if row.packing_time is None else f"{row.packing_time:.1%}",
+        ]
+        for row in sorted(rows, key=lambda row: names.index(row.kernel))
+    ]  # fmt: skip
+    heading = ["rung", "size", "of bytes used", "of L2 misses", "of time, in packing functions"]
+    note = f"{described(record)} The times were measured on {provenance(record)}, one thread, caches warm."
+    return "\n\n".join([markdown_table(heading, lines, ["size"]), note])
+
+
+def described(record: Record) -> str:
+    """The simulated caches."""
+    caches = record.device["caches"]
+    l1, l2, tlb = (caches[name] for name in ("l1", "l2", "tlb"))
+    return (
+        f"L1 {l1['size'] >> 10} KiB with {l1['ways']} ways, L2 {l2['size'] >> 10} KiB with {l2['ways']}, "
+        f"TLB {tlb['size'] // tlb['line']} pages of {tlb['line'] >> 10} KiB with {tlb['ways']}."
+    )
+
+
 def curve_name(threads: int) -> str:
     return f"gemm-threads-{threads}.svg"
 
@@ -136,6 +183,8 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "climb": from_record("climb.json", climb_table),
     "gains": from_record("climb.json", gains_table),
     "library": from_record("gemm.json", library_table),
+    "cache": from_record("cache.json", cache_table),
+    "packing": from_record("packing.json", packing_table),
 }
 
 

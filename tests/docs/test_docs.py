@@ -6,7 +6,8 @@ import importlib.util
 import re
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,16 +16,20 @@ import pytest
 import typer
 
 from gemmlab.cli.app import build_app
+from gemmlab.codegen.cachesim import REFERENCE
 from gemmlab.core.records import load_record
 from gemmlab.devices.cpu import CpuDevice
-from gemmlab.kernels.catalog import all_kernels, ladder
+from gemmlab.kernels.catalog import all_kernels, find_kernel, ladder
+from gemmlab.measure.cache_misses import simulate
+from gemmlab.measure.cache_record import CacheRow, cache_rows
 from gemmlab.measure.check import check_kernel
 from gemmlab.measure.climb_rows import climb_rows, peaks
 from gemmlab.ops.gemm import GemmOp
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-CLIMB = ROOT / "benchmarks" / "results" / "cpu" / "climb.json"
+RESULTS = ROOT / "benchmarks" / "results" / "cpu"
+CLIMB = RESULTS / "climb.json"
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -138,3 +143,55 @@ def test_another_record_makes_other_tables() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert builder.climb_table(record) in text
     assert builder.climb_table(other) not in text
+
+
+@cache
+def misses() -> dict[tuple[str, int], CacheRow]:
+    """Rows of the recorded simulation by rung and inner dimension."""
+    return {(row.kernel, int(row.size.split("x")[2])): row for row in cache_rows(load_record(RESULTS / "cache.json"))}
+
+
+@pytest.mark.parametrize("kernel", ["naive_ijk", "loop_reorder_ikj", "blas_naive", "cache_block"])
+def test_the_recorded_misses_are_those_of_the_code(kernel: str) -> None:
+    """Of the rungs whose loops depend on no machine."""
+    record = load_record(RESULTS / "cache.json")
+    assert record.device["caches"] == asdict(REFERENCE)
+    result = next(result for result in record.results if result.contestant == kernel)
+    op = GemmOp()
+    found = simulate(find_kernel(kernel), op, op.problem_from_json(result.problem), REFERENCE)
+    assert result.facts == {"total": asdict(found.total)}
+
+
+def test_what_the_page_says_of_the_misses_is_in_the_record() -> None:
+    row = misses()
+    assert {kernel for kernel, _size in row} == {kernel.id for kernel in ladder("gemm", "cpu")}
+    naive, exchanged, block = ({n: row[name, n] for n in (250, 256, 1000, 1024)}
+                               for name in ("naive_ijk", "loop_reorder_ikj", "cache_block"))  # fmt: skip
+    packed, tile = ([row[name, n] for n in (250, 256, 1000, 1024)] for name in ("packed", "microkernel"))
+    assert naive[256].l1_misses > 1000
+    assert naive[250].l1_misses == pytest.approx(exchanged[250].l1_misses, rel=0.01)
+    assert naive[250].l1_misses == pytest.approx(1000 / 16, rel=0.02)
+    assert min(naive[1000].tlb_misses, naive[1024].tlb_misses) > 950
+    assert naive[1000].l2_misses < 70
+    assert naive[1024].l2_misses > 1000
+    assert naive[1024].from_memory == pytest.approx(64, rel=0.01)
+    assert all(exchanged[n].l1_misses == pytest.approx(1000 / 16, rel=0.02) for n in exchanged)
+    assert exchanged[1000].l2_misses == pytest.approx(1000 / 16, rel=0.02)
+    assert max(block[n].l2_misses / exchanged[n].l2_misses for n in (1000, 1024)) < 0.02
+    assert max(block[n].l1_misses for n in (250, 1000)) < 10
+    assert min(block[n].l1_misses for n in (256, 1024)) > 60
+    assert max(r.l1_misses for r in packed) < 1.1 * min(r.l1_misses for r in packed)
+    assert min(r.l1_misses for r in packed) > 1000 / 64
+    assert max(r.l1_misses for r in tile) < 0.6 * min(r.l1_misses for r in packed)
+    assert max(r.touched for r in tile) < 1
+    assert (round(naive[1024].touched), round(exchanged[1024].touched)) == (8, 12)
+
+
+def test_the_share_of_packing_is_as_the_page_says() -> None:
+    rows = cache_rows(load_record(RESULTS / "packing.json"))
+    packed = [row for row in rows if row.kernel == "packed"]
+    shares = [row.packing_bytes for row in packed if row.packing_bytes is not None]
+    assert shares == sorted(shares, reverse=True)
+    assert min(row.packing_l2_misses or 0.0 for row in packed) > 10 * min(shares)
+    assert all(row.packing_time is not None and row.packing_time < 0.5 for row in packed)
+    assert {row.kernel for row in rows} == {"packed", "microkernel"}

@@ -26,7 +26,7 @@ Progress = Callable[[str, int, int], None]
 
 def run_cache(kernels: Sequence[Kernel], op: Op, problems: Sequence[Any], caches: Caches, progress: Progress) -> Record:
     """Simulate every kernel on every problem, and time the packing of those that pack."""
-    results = []
+    results: list[Result] = []
     for problem in problems:
         for kernel in kernels:
             progress(f"{kernel.id} {problem.label}", len(results), len(kernels) * len(problems))

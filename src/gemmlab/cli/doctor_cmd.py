@@ -69,6 +69,7 @@ def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield name, f"{size}, {shared} ({cache['source']})"
     yield "computed peak", _computed(cpu)
     yield "measured peak", _measured(cpu)
+    yield "register tile", _tile(cpu)
     for blas in facts["blas"]:
         details = (
             f"core type {blas.get('core_type') or 'unknown'}, threads by {blas.get('thread_runtime') or 'unknown'}"
@@ -106,6 +107,15 @@ def _measured(cpu: Mapping[str, Any]) -> str:
     # Where the system's clock is not the core's, this one is closer to the truth.
     clock = peaks["1"] / (2 * cpu["fma_units"] * cpu["lanes"])
     return f"{text}; one core's implies {clock:.2f} GHz if it has {cpu['fma_units']} units"
+
+
+def _tile(cpu: Mapping[str, Any]) -> str:
+    tile = cpu.get("register_tile")
+    if not tile:
+        return "not measured"
+    return (
+        f"{tile['gflops']:.1f} GFLOP/s on one core, {tile['share_of_peak']:.1%} of the peak measured in turns with it"
+    )
 
 
 def _gpu(gpu: Mapping[str, Any]) -> str:

@@ -1,10 +1,32 @@
-"""The yardstick: how many fused multiply-adds a core does when nothing else is asked of it."""
+"""The yardsticks: multiply-adds in registers alone, and the register tile alone, in short interleaved bursts."""
 
 from __future__ import annotations
 
+import ctypes
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.codegen.build import build, generator_fingerprint
+from gemmlab.codegen.compile import LoadedObject, load_object
 from gemmlab.codegen.function import Function
+from gemmlab.codegen.microkernel import FLOATS, best_tile, emit_microkernel
 from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import F32, I64, pointer, vector
+from gemmlab.codegen.target import host_target
+from gemmlab.codegen.types import F32, I64, vector
+from gemmlab.core.program import Program
+
+_STEPS = 100_000
+"""Rounds of the peak loop in a burst: some 400 us."""
+_TILE_DEPTH = 512
+_TILE_CALLS = 200
+
+Burst = Callable[[], float]
+"""Runs for some 400 us and returns the rate in GFLOP/s."""
 
 
 def chains(module: Module) -> int:
@@ -18,7 +40,7 @@ def emit_peak(module: Module) -> Function:
     A round is `chains` multiply-adds of `lanes` float32 each. The sum lands in values[2 .. 2 + lanes).
     """
     lanes = module.lanes
-    with module.function("peak", [("steps", I64), ("values", pointer(F32))], exported=True) as fn:
+    with module.function("peak", [("steps", I64), ("values", FLOATS)], exported=True) as fn:
         steps, values = fn.args
         factor, addend = (fn.splat(fn.load(values + index), lanes) for index in (0, 1))
         acc = [fn.var(vector(F32, lanes), factor * (index + 1.0)) for index in range(chains(module))]
@@ -31,3 +53,66 @@ def emit_peak(module: Module) -> Function:
         fn.store(values + 2, result)
         fn.finish()
     return fn
+
+
+def emit_tile_probe(module: Module) -> Function:
+    """Emit the exported `tile(calls, k, a, b, c)`: the full register tile again and again on packed operands."""
+    tile = best_tile(module.target)
+    micro = emit_microkernel(module, tile.rows, tile.vectors, panel=False, unroll=tile.unroll)
+    params = [("calls", I64), ("k", I64), ("a", FLOATS), ("b", FLOATS), ("c", FLOATS)]
+    with module.function("tile", params, exported=True) as fn:
+        calls, k, a, b, c = fn.args
+        with fn.range(calls):
+            fn.call(micro, k, a, k + 16, b, tile.cols, c, tile.cols, 1.0, 0.0, tile.cols, b, 0, 0)
+        fn.finish()
+    return fn
+
+
+@cache
+def _linked() -> LoadedObject:
+    target = host_target()
+
+    def emit() -> str:
+        module = Module(target)
+        emit_peak(module)
+        emit_tile_probe(module)
+        return module.text()
+
+    program = Program("probes", "llvm", target.name, "peak", generator_fingerprint(), emit, exports=("tile",))
+    return load_object(build(program, target).code, ["peak", "tile"])
+
+
+def peak_burst() -> Burst:
+    """A burst of multiply-adds in registers alone."""
+    target = host_target()
+    probe = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(_linked().addresses["peak"])
+    values = np.full(64, 0.5, np.float32)
+    flops = 2 * chains(Module(target)) * target.lanes * _STEPS
+    return _timed(probe, (_STEPS, values.ctypes.data_as(ctypes.c_void_p)), flops)
+
+
+def tile_burst() -> Burst:
+    """A burst of the register tile, k = 512, on operands that stay in the first two caches."""
+    tile = best_tile(host_target())
+    word = ctypes.c_void_p
+    probe: Any = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, word, word, word)(_linked().addresses["tile"])
+    operands = [
+        _aligned(size) for size in (tile.rows * (_TILE_DEPTH + 16), tile.cols * _TILE_DEPTH, tile.rows * tile.cols)
+    ]
+    flops = 2 * tile.rows * tile.cols * _TILE_DEPTH * _TILE_CALLS
+    return _timed(probe, (_TILE_CALLS, _TILE_DEPTH, *(operand.ctypes.data_as(word) for operand in operands)), flops)
+
+
+def _aligned(floats: int) -> npt.NDArray[np.float32]:
+    raw = np.random.default_rng(0).standard_normal(floats + 16, dtype=np.float32)
+    start = -raw.ctypes.data % 64 // 4
+    return raw[start : start + floats]
+
+
+def _timed(call: Any, args: tuple[Any, ...], flops: int) -> Burst:
+    def burst() -> float:
+        start = time.perf_counter_ns()
+        call(*args)
+        return flops / (time.perf_counter_ns() - start)
+
+    return burst

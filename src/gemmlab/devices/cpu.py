@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
-from gemmlab.codegen.build import build, generator_fingerprint
+from gemmlab.codegen.build import build
 from gemmlab.codegen.compile import load_object
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.peak import chains, emit_peak
+from gemmlab.codegen.peak import peak_burst, tile_burst
 from gemmlab.codegen.target import host_target
 from gemmlab.core.errors import CompileError, DeviceError, UsageError
 from gemmlab.core.hardware import cpu_info, physical_cores
@@ -26,7 +25,6 @@ from gemmlab.devices.device import DeviceInfo
 
 NO_WORKSPACE = 1
 WORKER_SYMBOLS = ("gemmlab_pool_init", "gemmlab_worker")
-_PROBE_STEPS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +130,17 @@ class CpuDevice:
         The median rate of `seconds` worth of short bursts on every thread at once. Threads are Python's,
         released into compiled code; pin the process for a figure of particular cores.
         """
-        probe, flops = _peak_probe()
         barrier = threading.Barrier(threads)
         rates: list[float] = [0.0] * threads
 
         def run(index: int) -> None:
-            values = np.full(64, 0.5, np.float32)
-            probe(_PROBE_STEPS, values.ctypes.data)
+            burst = peak_burst()
+            burst()
             barrier.wait()
             deadline = time.perf_counter() + seconds
-            samples: list[float] = []
+            samples = []
             while not samples or time.perf_counter() < deadline:
-                start = time.perf_counter_ns()
-                probe(_PROBE_STEPS, values.ctypes.data)
-                samples.append(flops * _PROBE_STEPS / (time.perf_counter_ns() - start))
+                samples.append(burst())
             rates[index] = float(np.median(samples))
 
         workers = [threading.Thread(target=run, args=(index,)) for index in range(1, threads)]
@@ -155,6 +150,21 @@ class CpuDevice:
         for worker in workers:
             worker.join()
         return sum(rates)
+
+    def measure_tile(self, seconds: float = 0.2) -> tuple[float, float]:
+        """Float32 GFLOP/s of the register tile alone on one thread, and its share of the FMA peak.
+
+        Bursts of both take turns; the share is the median of the ratios of neighbours.
+        """
+        peak, tile = peak_burst(), tile_burst()
+        peak(), tile()
+        deadline = time.perf_counter() + seconds
+        rates, shares = [], []
+        while not rates or time.perf_counter() < deadline:
+            before, rate, after = peak(), tile(), peak()
+            rates.append(rate)
+            shares.append(2 * rate / (before + after))
+        return float(np.median(rates)), float(np.median(shares))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,19 +213,3 @@ def _c_value(argument: Any) -> Any:
     if isinstance(argument, np.integer):
         return ctypes.c_int64(int(argument))
     return ctypes.c_void_p(argument.address)
-
-
-@cache
-def _peak_probe() -> tuple[Any, int]:
-    target = host_target()
-
-    def emit() -> str:
-        module = Module(target)
-        emit_peak(module)
-        return module.text()
-
-    program = Program("peak", "llvm", target.name, "peak", generator_fingerprint(), emit)
-    linked = load_object(build(program, target).code, ["peak"])
-    linked.keep()
-    flops = 2 * chains(Module(target)) * target.lanes
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(linked.addresses["peak"]), flops

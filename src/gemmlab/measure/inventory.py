@@ -29,6 +29,7 @@ def processor(*, measure: bool = True, seconds: float = 0.3) -> dict[str, Any]:
     facts = info.to_json() | {"physical_cores": cores, "clock_ghz": info.clock_ghz}
     facts["computed_peak_gflops"] = info.peak_gflops
     facts["measured_peak_gflops"] = {}
+    facts["register_tile"] = None
     if measure:
         try:
             from gemmlab.devices.cpu import CpuDevice
@@ -36,6 +37,8 @@ def processor(*, measure: bool = True, seconds: float = 0.3) -> dict[str, Any]:
             device = CpuDevice()
             for threads in sorted({1, cores}):
                 facts["measured_peak_gflops"][str(threads)] = device.measure_peak(threads, seconds)
+            gflops, share = device.measure_tile(seconds)
+            facts["register_tile"] = {"gflops": gflops, "share_of_peak": share}
         except (ImportError, GemmlabError) as error:
             facts["measured_peak_error"] = str(error)
     return facts

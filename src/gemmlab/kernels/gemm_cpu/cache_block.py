@@ -40,5 +40,6 @@ KERNEL = cpu_kernel(
     emit=emit,
     params={"MC": 64, "KC": 64, "NC": 128},
     tune={"MC": (32, 64, 256), "KC": (32, 64, 128), "NC": (128, 512)},
+    legal=lambda config: min(config["MC"], config["KC"], config["NC"]) > 0,
     vectorize=True,
 )

@@ -56,5 +56,6 @@ KERNEL = cpu_kernel(
     layouts=ALL_LAYOUTS,
     params={"MC": 0, "KC": 0, "NC": 0},
     tune={"KC": (0, 256, 384, 512), "MC": (0, 120)},
+    legal=lambda config: min(config["MC"], config["KC"], config["NC"]) >= 0,
     workspace_bytes=workspace_bytes,
 )

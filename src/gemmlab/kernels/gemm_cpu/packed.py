@@ -81,7 +81,7 @@ KERNEL = cpu_kernel(
     layouts=ALL_LAYOUTS,
     params={"KC": 256, "NC": 512},
     tune={"KC": (128, 256, 512), "NC": (256, 512, 1024)},
-    legal=lambda config: config["NC"] % _WIDEST == 0,
+    legal=lambda config: config["KC"] > 0 and config["NC"] > 0 and config["NC"] % _WIDEST == 0,
     workspace_bytes=workspace_bytes,
     vectorize=True,
 )

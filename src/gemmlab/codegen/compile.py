@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -72,18 +73,12 @@ def _jit() -> Any:
     return binding.create_lljit_compiler()
 
 
+@dataclass(frozen=True, slots=True)
 class LoadedObject:
-    """Object code linked into this process. Its code lives as long as this does."""
+    """Object code linked into this process. It stays: threads may be in it whenever its last user is dropped."""
 
-    def __init__(self, name: str, tracker: Any, addresses: Mapping[str, int]) -> None:
-        self.name = name
-        self.addresses = addresses
-        self._tracker = tracker
-
-    def keep(self) -> None:
-        """Never unload the code, whoever drops this: workers may be in it at any time."""
-        if not self._tracker.closed:
-            self._tracker.detach()
+    name: str
+    addresses: Mapping[str, int]
 
 
 _numbers = itertools.count(1)
@@ -106,6 +101,8 @@ def load_object(code: bytes, symbols: Sequence[str], imports: Mapping[str, int] 
     with _linking:
         try:
             tracker = builder.link(_jit(), name)
+            addresses = {symbol: int(tracker[symbol]) for symbol in symbols}
         except RuntimeError as error:
             raise CompileError(f"object code could not be linked: {error}") from error
-    return LoadedObject(name, tracker, {symbol: int(tracker[symbol]) for symbol in symbols})
+        tracker.detach()
+    return LoadedObject(name, addresses)

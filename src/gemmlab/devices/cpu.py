@@ -6,7 +6,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -48,7 +48,6 @@ class CpuLoaded:
 
     artifact: Artifact
     addresses: Mapping[str, int]
-    code: Any = field(repr=False)
 
 
 class CpuDevice:
@@ -185,8 +184,7 @@ def _load(_digest: str, code: _Code) -> CpuLoaded:
     artifact = code.artifact
     symbols = (artifact.entry, *artifact.exports)
     linked = load_object(artifact.code, symbols, {shared.SYMBOL: shared.runtime().address})
-    linked.keep()
-    return CpuLoaded(artifact, linked.addresses, linked)
+    return CpuLoaded(artifact, linked.addresses)
 
 
 def start_workers(loaded: CpuLoaded, threads: int) -> None:

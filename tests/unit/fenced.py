@@ -35,6 +35,12 @@ def fenced(count: int, *, at_end: bool) -> Array:
     return np.frombuffer(memory, np.float32, count, start)
 
 
+def say(text: str) -> None:
+    """At once: the next thing may be the end of the process."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def run_all(kernel: Kernel, lanes: int, op: GemmOp, rng: np.random.Generator) -> None:
     device = CpuDevice()
     for shape in SHAPES:
@@ -47,7 +53,7 @@ def run_all(kernel: Kernel, lanes: int, op: GemmOp, rng: np.random.Generator) ->
                     arrays = {name: fenced(array.size, at_end=at_end) for name, array in contents.items()}
                     for name, array in contents.items():
                         arrays[name][...] = array.ravel()
-                    print(kernel.id, lanes, problem.label, "end" if at_end else "start", flush=True)
+                    say(f"{kernel.id} {lanes} {problem.label} {'end' if at_end else 'start'}")
                     threads = 2 if kernel.threaded else 1
                     bind(kernel, device, op, problem, arrays, config={"LANES": lanes}, threads=threads).run()
                     got = arrays["c"].reshape(shape[0], shape[1])
@@ -63,8 +69,8 @@ def main() -> None:
             continue
         for kernel in ladder("gemm", "cpu"):
             run_all(kernel, lanes, op, rng)
-    print("all right")
+    say("all right")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -91,7 +91,11 @@ def test_tiny_cache_blocks_make_every_edge_occur(kernel: Kernel, lanes: int) -> 
 @pytest.mark.parametrize("kernel", names([kernel for kernel in CPU_KERNELS if kernel.threaded]))
 def test_the_number_of_threads_does_not_change_a_bit(kernel: Kernel) -> None:
     op, rng = GemmOp(), np.random.default_rng(5)
-    for problem in (GemmProblem(301, 277, 203), GemmProblem(13, 1025, 900, 0.7), GemmProblem(2100, 1, 500, trans_b=True)):
+    for problem in (
+        GemmProblem(301, 277, 203),
+        GemmProblem(13, 1025, 900, 0.7),
+        GemmProblem(2100, 1, 500, trans_b=True),
+    ):
         contents = op.fill(problem, rng)
         results = set()
         for threads in (1, 2, 3, 7, 64):
@@ -116,7 +120,7 @@ def test_the_ladder_is_the_catalog_in_order() -> None:
 def test_an_unknown_kernel_is_named_with_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean microkernel"):
         find_kernel("micro_kernel")
-    with pytest.raises(UsageError, match="kernels: .*naive_ijk"):
+    with pytest.raises(UsageError, match=r"kernels: .*naive_ijk"):
         find_kernel("xyzzy")
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gemmlab.codegen.clock import emit_clock
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.module import Module
 from gemmlab.codegen.types import F32, I8, I32, I64, VOID, pointer
@@ -36,7 +37,10 @@ MUTEX = 6 * _LINE
 CONDITION = 8 * _LINE
 POOL_BYTES = 10 * _LINE
 
-_SPINS = 4000
+_SPIN_NS = 1_000_000
+"""How long a worker spins before it sleeps. Waking takes 50 us, and the scheduler may put a woken thread behind its
+caller on one core for milliseconds; OpenMP runtimes spin for 1 to 200 ms."""
+_SPINS_A_LOOK = 64
 _SPINS_BEFORE_YIELD = 20000
 
 TASK_SIGNATURE = (pointer(I64), I64, pointer(F32))
@@ -80,18 +84,19 @@ def emit_pool(module: Module) -> Pool:
 
 
 def _emit_worker(module: Module, draw: Function) -> None:
-    memory = pointer(I8)
+    memory, clock = pointer(I8), emit_clock(module)
     params = [("pool", memory), ("workspace", pointer(F32)), ("seen", I64)]
     with module.function("gemmlab_worker", params, exported=True) as fn:
         pool, workspace, first_seen = fn.args
         sequence, gate = _word(fn, pool, SEQUENCE), _word(fn, pool, GATE)
         seen = fn.var(I64, first_seen)
         with fn.loop():
-            spins = fn.var(I64, 0)
+            deadline = fn.call(clock) + _SPIN_NS
             with fn.loop() as news:
-                fn.leave_if(news, fn.atomic_load(sequence).differs(seen) | (spins > _SPINS))
-                fn.pause()
-                spins += 1
+                with fn.range(_SPINS_A_LOOK):
+                    fn.leave_if(news, fn.atomic_load(sequence).differs(seen))
+                    fn.pause()
+                fn.leave_if(news, fn.call(clock) > deadline)
             with fn.when(fn.atomic_load(sequence).equals(seen)):
                 fn.call_external("pthread_mutex_lock", I32, (memory,), pool + MUTEX)
                 fn.atomic_add(_word(fn, pool, SLEEPERS), 1)

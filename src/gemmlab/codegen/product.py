@@ -19,9 +19,6 @@ PRODUCT = (*JOB, ("pool", pointer(I8)), ("threads", I64))
 
 _SERIAL_WORK = 1 << 20
 """Multiply-adds below which a second thread costs more than it brings (about 10 us of one core)."""
-_CHUNK_WORK = 1 << 26
-"""Multiply-adds a job should have at least before a thread's share is cut further, for balance."""
-_MOST_CHUNKS = 4
 VECTOR_SERIAL = 1 << 18
 """Matrix elements below which a product with a vector stays on one thread."""
 
@@ -62,7 +59,7 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Product:
             with serial.yes():
                 fn.call(engine.job, *fn.args[: len(JOB)])
             with serial.no():
-                rows, cols = _cut(fn, tile, m, n, work, helpers)
+                rows, cols = _cut(fn, tile, m, n, helpers)
                 across = fn.ceil_div(n, cols)
                 words: list[Operand] = [m, n, k, a_row, a_col, b_row, b_col, ldc, fn.address(a), fn.address(b)]
                 context = pack_words(fn, [*words, fn.address(c), 0, 0, rows, cols])
@@ -111,12 +108,11 @@ def _emit_matrix_task(module: Module, engine: Engine) -> Function:
     return fn
 
 
-def _cut(fn: Function, tile: Tile, m: Value, n: Value, work: Value, threads: Value) -> tuple[Value, Value]:
+def _cut(fn: Function, tile: Tile, m: Value, n: Value, threads: Value) -> tuple[Value, Value]:
     """Rows and columns of a job.
 
-    Of all grids of `threads` rectangles the one whose largest rectangle is smallest, columns first on a tie
-    (strips of B are then packed by one thread only); large shares are cut again along their longer side, so
-    that a thread that was held up does not hold up the others.
+    Of all grids of `threads` rectangles the one whose largest rectangle is smallest, columns first on a tie:
+    strips of B are then packed by one thread only.
     """
     tiles_m, tiles_n = fn.ceil_div(m, tile.rows), fn.ceil_div(n, tile.cols)
     best, down, over = fn.var(I64, 1 << 62), fn.var(I64, 1), fn.var(I64, 1)
@@ -127,12 +123,7 @@ def _cut(fn: Function, tile: Tile, m: Value, n: Value, work: Value, threads: Val
             best.set(largest)
             down.set(grid_rows)
             over.set(grid_cols)
-    chunks = fn.minimum(fn.maximum(work // threads // _CHUNK_WORK, 1), _MOST_CHUNKS)
-    tall = fn.ceil_div(m, down) > fn.ceil_div(n, over)
-    down_all, over_all = fn.select(tall, down * chunks, down), fn.select(tall, over, over * chunks)
-    rows = fn.ceil_div(tiles_m, down_all) * tile.rows
-    cols = fn.ceil_div(tiles_n, over_all) * tile.cols
-    return rows, cols
+    return fn.ceil_div(tiles_m, down) * tile.rows, fn.ceil_div(tiles_n, over) * tile.cols
 
 
 def emit_scale(module: Module) -> Function:

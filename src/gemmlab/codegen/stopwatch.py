@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gemmlab.codegen.clock import emit_clock
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.module import Module
 from gemmlab.codegen.probe import STATE, packs
-from gemmlab.codegen.types import I32, I64, Type, pointer
+from gemmlab.codegen.types import I64, Type
 from gemmlab.codegen.values import Value
 
 
@@ -22,11 +22,7 @@ class PackingClock:
     def prepare(self, module: Module) -> None:
         """Emit the reading of the clock."""
         module.imported(STATE)
-        with module.function("read_clock", [], I64) as fn:
-            now = fn.scratch(I64, 2)
-            fn.call_external("clock_gettime", I32, (I32, pointer(I64)), time.CLOCK_MONOTONIC, now)
-            fn.finish(now[0] * 1_000_000_000 + now[1])
-        self._read = fn
+        self._read = emit_clock(module)
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
         """Accesses do not matter here."""

@@ -1,9 +1,8 @@
 """C cut into rectangles, one job each, drawn by threads that wait inside compiled code.
 
 K is never cut, so no two threads add to the same element and the result is the same to the bit whatever the
-number of threads. The grid is the one whose largest rectangle is smallest; large shares are cut into a few jobs
-each, so that a thread that was held up leaves its jobs to the others (`codegen/product.py`). The workers are in
-`codegen/pool.py`.
+number of threads. The grid is the one whose largest rectangle is smallest (`codegen/product.py`); the workers are
+in `codegen/pool.py`.
 
 This is also the code behind `gemmlab.gemm`: single rows and columns have loops of their own, and C entry and
 Python entry lie in the same object.

@@ -10,7 +10,7 @@ import operator
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, SupportsFloat, cast
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,13 +35,13 @@ def gemm(
     a: Float32Array,
     b: Float32Array,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    alpha: SupportsFloat = 1.0,
+    beta: SupportsFloat = 0.0,
     c: Float32Array | None = None,
     out: Float32Array | None = None,
     trans_a: bool = False,
     trans_b: bool = False,
-    threads: int | None = None,
+    threads: SupportsIndex | None = None,
 ) -> Float32Array:
     """`alpha * op(a) @ op(b) + beta * c` in float32, where op transposes the last two axes if asked to.
 

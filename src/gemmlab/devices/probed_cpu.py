@@ -48,8 +48,8 @@ class ProbedCpu(CpuDevice):
         linked = load_object(artifact.code, (artifact.entry, *artifact.exports), imports)
         if WORKER_SYMBOLS[0] in linked.addresses:
             # The process's pool may take its workers from this code and run it ever after.
-            _kept.append((linked, self.state))
-        return CpuLoaded(artifact, linked.addresses, (linked, self.state))
+            _kept.append(self.state)
+        return CpuLoaded(artifact, linked.addresses)
 
     def allocate(self, nbytes: int) -> CpuBuffer:
         """Zeroed memory from a 2 MiB boundary on; `MemoryError` when there is none."""

@@ -137,7 +137,7 @@ class CpuDevice:
             burst()
             barrier.wait()
             deadline = time.perf_counter() + seconds
-            samples = []
+            samples: list[float] = []
             while not samples or time.perf_counter() < deadline:
                 samples.append(burst())
             rates[index] = float(np.median(samples))
@@ -158,7 +158,8 @@ class CpuDevice:
         peak, tile = peak_burst(), tile_burst()
         peak(), tile()
         deadline = time.perf_counter() + seconds
-        rates, shares = [], []
+        rates: list[float] = []
+        shares: list[float] = []
         while not rates or time.perf_counter() < deadline:
             before, rate, after = peak(), tile(), peak()
             rates.append(rate)

@@ -15,7 +15,7 @@ from gemmlab.codegen.probe import STATE, Probe
 from gemmlab.codegen.target import host_target
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Artifact, Program
-from gemmlab.devices.cpu import WORKER_SYMBOLS, CpuBuffer, CpuDevice, CpuLoaded
+from gemmlab.devices.cpu import CpuBuffer, CpuDevice, CpuLoaded
 
 _BOUNDARY = 2 << 20
 
@@ -46,9 +46,8 @@ class ProbedCpu(CpuDevice):
         """Link an artifact to this device's state."""
         imports = {shared.SYMBOL: shared.runtime().address, STATE: self.state.ctypes.data}
         linked = load_object(artifact.code, (artifact.entry, *artifact.exports), imports)
-        if WORKER_SYMBOLS[0] in linked.addresses:
-            # The process's pool may take its workers from this code and run it ever after.
-            _kept.append(self.state)
+        # Linked code stays, and the process's pool may run it ever after; so must the memory it counts in.
+        _kept.append(self.state)
         return CpuLoaded(artifact, linked.addresses)
 
     def allocate(self, nbytes: int) -> CpuBuffer:

@@ -96,11 +96,12 @@ def store(key: str, artifact: Artifact) -> bool:
             file.write(encode(artifact))
         temporary.replace(directory / f"{key}.bin")
     except OSError as error:
-        if temporary is not None:
-            with suppress(OSError):
-                temporary.unlink()
         _warn(f"compiled kernels cannot be kept in {directory} ({error.strerror or error}); going on without")
         return False
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
     return True
 
 

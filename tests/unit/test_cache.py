@@ -1,0 +1,275 @@
+"""The store of compiled code: whole files or none, never in the way, never under a name that is not theirs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gemmlab
+from gemmlab.codegen.compile import compile_object
+from gemmlab.core.program import Artifact, Program
+from gemmlab.core.sources import Sources
+from gemmlab.devices.cpu import CpuDevice
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.toolchain import cache
+
+ARTIFACT = Artifact(
+    "k", "object", "x86_64:8:cpu", "entry", b"\x00code\xff" * 50, "d" * 64, "llvm 1", {"workspace_bytes": 3}, ("p", "q")
+)
+SOURCE = Path(gemmlab.__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the test's own."""
+    place = tmp_path / "deep" / "cache"
+    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(place))
+    cache._warn.cache_clear()
+    return place
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What has been compiled, noted each time."""
+    notes: list[str] = []
+
+    def noted(text: str, *args: Any, **options: Any) -> bytes:
+        notes.append(text)
+        return compile_object(text, *args, **options)
+
+    monkeypatch.setattr("gemmlab.codegen.build.compile_object", noted)
+    return notes
+
+
+def program() -> Program:
+    kernel = find_kernel("naive_ijk")
+    return kernel.program(kernel.configure(), CpuDevice().target({}))
+
+
+def build() -> Artifact:
+    return CpuDevice().build(program())
+
+
+@given(st.binary(max_size=200), st.text(max_size=20), st.lists(st.text(max_size=9), max_size=3))
+def test_what_is_decoded_is_what_was_encoded(code: bytes, name: str, exports: list[str]) -> None:
+    artifact = Artifact(name, "object", "t", "e", code, "d", "c", {"n": 2**40}, tuple(exports))
+    assert cache.decode(cache.encode(artifact)) == artifact
+
+
+@given(st.data())
+def test_no_damage_goes_unseen(data: st.DataObject) -> None:
+    whole = cache.encode(ARTIFACT)
+    at = data.draw(st.integers(0, len(whole) - 1))
+    flipped = bytearray(whole)
+    flipped[at] ^= 1 << data.draw(st.integers(0, 7))
+    for damaged in (bytes(flipped), whole[:at], whole + b"x"):
+        with pytest.raises(ValueError, match="damaged"):
+            cache.decode(damaged)
+
+
+def test_keys_depend_on_every_part_and_on_where_parts_end() -> None:
+    keys = [cache.key_of(*parts) for parts in (("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ("ab", "d"))]
+    assert len(set(keys)) == len(keys)
+
+
+def test_an_artifact_comes_back_from_a_private_folder(folder: Path) -> None:
+    assert cache.load("key") is None
+    assert cache.store("key", ARTIFACT)
+    assert cache.load("key") == ARTIFACT
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in folder.iterdir()] == ["key.bin"]
+    assert (folder / "key.bin").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"gemmlab artifact 1\n",
+        b"something else entirely",
+        cache.encode(ARTIFACT)[:-1],
+        cache.encode(ARTIFACT).replace(b"artifact 1", b"artifact 0"),
+        cache.encode(ARTIFACT)[:80] + b"\x00" + cache.encode(ARTIFACT)[81:],
+    ],
+    ids=["empty", "header only", "foreign", "truncated", "other version", "damaged"],
+)
+def test_a_file_that_is_not_whole_is_made_again(folder: Path, compiled: list[str], content: bytes) -> None:
+    first = build()
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(content)
+    assert build() == first
+    assert len(compiled) == 2
+    assert path.read_bytes() == whole
+    assert build() == first
+    assert len(compiled) == 2
+
+
+def test_a_warm_start_does_not_compile(compiled: list[str]) -> None:
+    assert build() == build() == build()
+    assert len(compiled) == 1
+
+
+def test_the_folder_can_be_moved(folder: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build()
+    folder.rename(folder.with_name("elsewhere"))
+    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(folder.with_name("elsewhere")))
+    assert build() == first
+    assert len(compiled) == 1
+
+
+def test_without_a_name_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("GEMMLAB_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.cache_dir().name == "gemmlab"
+    monkeypatch.setenv("GEMMLAB_CACHE_DIR", "~/here")
+    assert cache.cache_dir() == Path.home() / "here"
+
+
+def test_a_folder_that_cannot_be_made_costs_one_warning_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.warns(RuntimeWarning, match=r"cannot be kept in .*file/cache.*going on without") as said:
+        first = build()
+    assert len(said) == 1
+    assert build() == first, "warned again, or another result"
+
+
+@pytest.mark.parametrize("step", ["write", "rename"])
+def test_a_full_disk_costs_one_warning_and_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def full(*_args: Any, **_options: Any) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    class Full:
+        def __init__(self, handle: int, _mode: str) -> None:
+            os.close(handle)
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_error: object) -> None:
+            pass
+
+        write = full
+
+    with monkeypatch.context() as patch:
+        if step == "write":
+            patch.setattr(os, "fdopen", Full)
+        else:
+            patch.setattr(Path, "replace", full)
+        with pytest.warns(RuntimeWarning, match="No space left on device") as said:
+            first = build()
+        assert build() == first, "warned again, or another result"
+        assert len(said) == 1
+    assert list(folder.iterdir()) == []
+    assert build() == first
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_an_interrupted_store_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_args: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cache.store("key", ARTIFACT)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_can_write_to_is_not_used(folder: Path, compiled: list[str], mode: int) -> None:
+    build()
+    folder.chmod(mode)
+    with pytest.warns(RuntimeWarning, match="writable by others and is not used; chmod go-w") as said:
+        assert build().kernel == "naive_ijk"
+    assert len(said) == 1
+    assert len(compiled) == 2
+    folder.chmod(0o755)
+    build()
+    assert len(compiled) == 2
+
+
+def test_a_folder_of_another_owner_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache.store("key", ARTIFACT)
+    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+    with pytest.warns(RuntimeWarning, match="not used"):
+        assert cache.load("key") is None
+
+
+def test_nothing_is_kept_without_a_fingerprint(folder: Path, compiled: list[str]) -> None:
+    unknown = replace(program(), fingerprint="")
+    assert CpuDevice().build(unknown) == CpuDevice().build(unknown)
+    assert len(compiled) == 2
+    assert not folder.exists()
+
+
+def test_a_source_that_changed_since_it_was_noted_has_no_fingerprint(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a.py", "b.py")]
+    for path in paths:
+        path.write_text("x = 1\n")
+    first = Sources(paths).fingerprint()
+    assert Sources(reversed(paths)).fingerprint() == first != ""
+    sources = Sources(paths)
+    assert sources.fingerprint() == first
+    paths[1].write_text("x = 2\n")
+    assert sources.fingerprint() == ""
+    assert Sources(paths).fingerprint() not in ("", first)
+    paths[1].unlink()
+    assert Sources(paths[:1]).fingerprint() not in ("", first)
+    assert sources.fingerprint() == ""
+
+
+def start(code: str, tree: Path = SOURCE.parent) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(tree)}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("edited", ["codegen/packing.py", "kernels/cpu_kernel.py", "kernels/gemm_cpu/naive_ijk.py"])
+def test_code_from_a_source_that_changed_under_the_process_is_not_kept(
+    folder: Path, tmp_path: Path, edited: str
+) -> None:
+    tree = tmp_path / "tree"
+    shutil.copytree(SOURCE, tree / "gemmlab", ignore=shutil.ignore_patterns("__pycache__"))
+    process = start(
+        "from pathlib import Path\n"
+        "from gemmlab.kernels.catalog import find_kernel\nfrom gemmlab.devices.cpu import CpuDevice\n"
+        "kernel, device = find_kernel('naive_ijk'), CpuDevice()\n"
+        f"path = Path({str(tree / 'gemmlab' / edited)!r})\n"
+        "path.write_text(path.read_text() + '# edited')\n"
+        "assert device.build(kernel.program(kernel.configure(), device.target({}))).code\n",
+        tree,
+    )
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 0
+    assert not folder.exists()
+
+
+def test_two_processes_that_compile_at_once_and_a_third_that_need_not(folder: Path) -> None:
+    code = "import numpy as np, gemmlab\na = np.ones((40, 50), np.float32)\nprint(gemmlab.gemm(a, a.T).sum())\n"
+    both = [start(code), start(code)]
+    assert [process.communicate(timeout=60) for process in both] == [("80000.0\n", "")] * 2
+    names = sorted(path.name for path in folder.iterdir())
+    assert len(names) == 1
+    assert names[0].endswith(".bin")
+    third = start(
+        "from gemmlab.codegen import build\n"
+        "def fail(*_args, **_options): raise SystemExit('compiled')\n"
+        "build.compile_object = fail\n" + code
+    )
+    assert third.communicate(timeout=60) == ("80000.0\n", "")

@@ -17,7 +17,7 @@ from gemmlab.codegen import runtime as shared
 from gemmlab.codegen.build import build
 from gemmlab.codegen.compile import load_object
 from gemmlab.codegen.peak import peak_burst, tile_burst
-from gemmlab.codegen.target import host_target
+from gemmlab.codegen.target import Target, host_target
 from gemmlab.core.errors import CompileError, DeviceError, UsageError
 from gemmlab.core.hardware import cpu_info, physical_cores
 from gemmlab.core.program import Artifact, Launch, Program
@@ -68,16 +68,13 @@ class CpuDevice:
         """Compile, or fetch from the cache. Raises `CompileError`, `DeviceError` for a foreign target."""
         if program.language != "llvm":
             raise UsageError(f"{program.kernel} is written in {program.language}; the cpu device runs llvm code")
-        lanes = int(program.target.split(":")[1])
-        target = host_target(lanes)
-        if target.name != program.target:
-            raise DeviceError(f"{program.kernel} is for {program.target}; this processor is {target.name}")
-        return build(program, target)
+        return build(program, _native(program.kernel, program.target))
 
     def load(self, artifact: Artifact) -> CpuLoaded:
-        """Link an artifact into this process, once for each distinct code."""
+        """Link an artifact into this process, once for each distinct code. `DeviceError` for a foreign target."""
         if artifact.kind != "object":
             raise UsageError(f"{artifact.kernel}: the cpu device loads object code, not a {artifact.kind}")
+        _native(artifact.kernel, artifact.target)
         return _load(artifact.digest, _Code(artifact))
 
     def allocate(self, nbytes: int) -> CpuBuffer:
@@ -186,6 +183,15 @@ def _load(_digest: str, code: _Code) -> CpuLoaded:
     symbols = (artifact.entry, *artifact.exports)
     linked = load_object(artifact.code, symbols, {shared.SYMBOL: shared.runtime().address})
     return CpuLoaded(artifact, linked.addresses)
+
+
+def _native(kernel: str, target: str) -> Target:
+    """The target of that name, if this processor is it."""
+    _arch, lanes, *_rest = target.split(":")
+    here = host_target(int(lanes))
+    if here.name != target:
+        raise DeviceError(f"{kernel} is for {target}; this processor is {here.name}")
+    return here
 
 
 def start_workers(loaded: CpuLoaded, threads: int) -> None:

@@ -70,7 +70,7 @@ def _fresh(a: Float32Array, b: Float32Array, trans_a: bool, trans_b: bool) -> Fl
     """Memory for the product of two matrices; None for anything that has to be looked at first."""
     try:
         if a.ndim == 2 and b.ndim == 2:
-            return np.empty((a.shape[trans_a], b.shape[not trans_b]), np.float32)
+            return np.empty((a.shape[1 if trans_a else 0], b.shape[0 if trans_b else 1]), np.float32)
     except (AttributeError, IndexError, TypeError, ValueError, MemoryError):
         pass
     return None

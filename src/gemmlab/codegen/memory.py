@@ -34,11 +34,10 @@ class Memory(Emitter):
         if mask is None or lanes == 1:
             return self.emit(type_, f"load {type_}, ptr {address.name}, align {align}")
         name = f"llvm.masked.load.v{lanes}f32.p0"
-        self.declare(name, f"declare {type_} @{name}(ptr, <{lanes} x i1>, {type_})")
-        return self.emit(
-            type_,
-            f"call {type_} @{name}(ptr align {align} {address.name}, {mask.type} {mask.name}, {type_} zeroinitializer)",
-        )
+        # With the alignment as an operand, as LLVM had it up to 21; newer ones read that too and move it themselves.
+        self.declare(name, f"declare {type_} @{name}(ptr, i32, {mask.type}, {type_})")
+        operands = f"ptr {address.name}, i32 {align}, {mask.type} {mask.name}, {type_} zeroinitializer"
+        return self.emit(type_, f"call {type_} @{name}({operands})")
 
     def store(self, address: Value, item: Operand, mask: Value | None = None) -> None:
         """Write an element or a vector (`item`'s own type); masked-off lanes are left alone."""
@@ -53,8 +52,9 @@ class Memory(Emitter):
             self.line(f"store {type_} {value.name}, ptr {address.name}, align {align}")
             return
         name = f"llvm.masked.store.v{type_.lanes}f32.p0"
-        self.declare(name, f"declare void @{name}({type_}, ptr, {mask.type})")
-        self.line(f"call void @{name}({type_} {value.name}, ptr align {align} {address.name}, {mask.type} {mask.name})")
+        self.declare(name, f"declare void @{name}({type_}, ptr, i32, {mask.type})")
+        operands = f"{type_} {value.name}, ptr {address.name}, i32 {align}, {mask.type} {mask.name}"
+        self.line(f"call void @{name}({operands})")
 
     def prefetch(self, address: Value, locality: int = 3, *, write: bool = False) -> None:
         """Ask for a cache line: locality 3 all levels, 2 from L2 on, 1 from L3 on. Never faults."""

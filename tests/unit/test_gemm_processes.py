@@ -1,8 +1,7 @@
-"""The library call among threads and processes: many callers, forks, exits, sleeping workers, a full pool."""
+"""The library call among threads and processes: many callers, forks, exits, sleeping workers."""
 
 from __future__ import annotations
 
-import mmap
 import os
 import resource
 import subprocess
@@ -11,40 +10,21 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from exact import pair, slots, wrong_after
 
 from gemmlab import api, gemm
 from gemmlab.codegen import runtime as shared
-from gemmlab.codegen.runtime import SLOTS, SLOTS_AT, Runtime
+from gemmlab.codegen.runtime import SLOTS_AT
 
-Array = npt.NDArray[np.float32]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-
-
-def pair(seed: int, n: int = 150) -> tuple[Array, Array, Array]:
-    """Two matrices of small integers and their exact product."""
-    rng = np.random.default_rng(seed)
-    a, b = (rng.integers(-4, 5, (n, n)) for _ in range(2))
-    # In integers, because NumPy's own BLAS has threads that forks would upset.
-    return a.astype(np.float32), b.astype(np.float32), (a @ b).astype(np.float32)
 
 
 def run_python(code: str, *, timeout: float = 30) -> subprocess.CompletedProcess[str]:
     text = "import numpy as np, os, threading, time\nimport gemmlab\nA = np.ones((300, 300), np.float32)\n" + code
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=timeout, check=False)
-
-
-def wrong_after(seconds: float, seed: int, threads: int) -> int:
-    """How many of the products computed for so long are wrong."""
-    a, b, expected = pair(seed)
-    wrong, deadline = 0, time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        wrong += not np.array_equal(gemm(a, b, threads=threads), expected)
-    return wrong
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -110,6 +90,25 @@ def test_a_child_of_a_child_computes_right() -> None:
         finally:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@needs_fork
+def test_a_child_starts_with_free_workspaces_and_workers_of_its_own() -> None:
+    wrong_after(0.01, 0, 2)
+    runtime = shared.runtime()
+    (taken, *_) = [slot for slot, flag in enumerate(slots(runtime)) if flag == 0]
+    # As another thread of the parent would hold it, which the child has not got.
+    runtime.word(SLOTS_AT + 16 * taken).value = 1
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            fresh = slots(runtime)[taken] == 0 and runtime.workers == 0
+            code = 0 if fresh and wrong_after(0.05, 1, 2) == 0 and runtime.workers == 1 else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    runtime.word(SLOTS_AT + 16 * taken).value = 0
 
 
 @needs_fork
@@ -204,91 +203,6 @@ def test_nothing_grows_over_many_small_calls() -> None:
     calls(20_000)
     assert sys.getrefcount(out) == references
     assert peak() - before < 2048
-
-
-def slots(runtime: Runtime) -> list[int]:
-    return [runtime.word(SLOTS_AT + 16 * slot).value for slot in range(SLOTS)]
-
-
-def test_more_callers_than_workspaces_all_finish(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With every workspace taken, a caller waits for one instead of failing."""
-    wrong_after(0.01, 0, 1)
-    runtime = shared.runtime()
-    taken = [slot for slot, flag in enumerate(slots(runtime)) if flag == 0]
-    monkeypatch.setattr(Runtime, "add_slot", lambda _self: False)
-    for slot in taken:
-        runtime.word(SLOTS_AT + 16 * slot).value = 1
-    a, b, expected = pair(4)
-    with ThreadPoolExecutor(6) as pool:
-        waiting = [pool.submit(gemm, a, b) for _ in range(6)]
-        time.sleep(0.05)
-        assert not any(one.done() for one in waiting)
-        runtime.word(SLOTS_AT + 16 * taken[0]).value = 0
-        assert all(np.array_equal(one.result(timeout=20), expected) for one in waiting)
-    for slot in taken:
-        runtime.word(SLOTS_AT + 16 * slot).value = 0
-
-
-def test_workspaces_are_added_up_to_their_number_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "huge_pages", lambda _nbytes: 4096)
-    runtime = Runtime()
-    assert [runtime.add_slot() for _ in range(SLOTS)] == [True] * SLOTS
-    assert not runtime.add_slot()
-    assert slots(runtime) == [0] * SLOTS
-
-
-def test_a_workspace_that_memory_lacks_is_a_memory_error_and_the_library_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    wrong_after(0.01, 0, 2)
-    runtime = shared.runtime()
-    taken = [slot for slot, flag in enumerate(slots(runtime)) if flag == 0]
-    for slot in taken:
-        runtime.word(SLOTS_AT + 16 * slot).value = 1
-    a, b, expected = pair(5)
-    try:
-        with monkeypatch.context() as patch:
-
-            def full(*_args: object, **_options: object) -> Any:
-                raise OSError(12, "Cannot allocate memory")
-
-            patch.setattr(mmap, "mmap", full)
-            with pytest.raises(MemoryError, match=r"for a workspace.*Cannot allocate memory"):
-                gemm(a, b)
-    finally:
-        for slot in taken:
-            runtime.word(SLOTS_AT + 16 * slot).value = 0
-    assert np.array_equal(gemm(a, b), expected)
-
-
-def test_threads_that_the_system_refuses_are_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b, expected = pair(6)
-    gemm(a, b)
-    runtime = shared.runtime()
-    pages: list[int] = []
-    really = shared.huge_pages
-
-    def counted(nbytes: int) -> int:
-        pages.append(nbytes)
-        return really(nbytes)
-
-    monkeypatch.setattr("_thread.start_new_thread", _refuse)
-    monkeypatch.setattr(shared, "huge_pages", counted)
-    before = runtime.workers
-    for _ in range(5):
-        assert np.array_equal(gemm(a, b, threads=before + 3), expected)
-    assert runtime.workers == before
-    assert len(pages) <= 1, "a workspace was thrown away each time"
-
-
-def _refuse(*_args: object) -> int:
-    raise RuntimeError("can't start new thread")
-
-
-def test_workers_are_bounded() -> None:
-    a, b, expected = pair(7)
-    assert np.array_equal(gemm(a, b, threads=1000), expected)
-    assert shared.runtime().workers <= 4 * (os.cpu_count() or 1)
 
 
 def test_the_general_path_alone_is_right(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 # What the published figures are measured at; half an hour on a machine that does nothing else.
 SIZES := 64,96,128,192,256,384,512,768,1000,1023,1024,1536,2048,3072
 SKINNY := 4096x64x4096,64x4096x4096,4096x4096x64,16x4096x4096,1x4096x4096
-PEERS := openblas:best,mkl,onednn,numpy:best
+PEERS := openblas:best,mkl,onednn
+SMALL := 32,64,96,128
 # Caches are simulated beside and on powers of two; 128 rows are enough where B is larger than L2.
 CACHED := 250,256,128x1000x1000,128x1024x1024
 CACHES := --l1 48K/12 --l2 2M/16
@@ -36,6 +37,7 @@ lint: $(STAMP)
 results: $(STAMP)
 	$(BIN)/gemmlab climb --out $(RESULTS)
 	$(BIN)/gemmlab bench --sizes $(SIZES),$(SKINNY) --peers $(PEERS) --threads 1,2 --save $(RESULTS)/gemm.json
+	$(BIN)/gemmlab bench --sizes $(SMALL) --peers numpy:best --threads 1,2 --save $(RESULTS)/small.json
 	$(BIN)/gemmlab cache --sizes $(CACHED) $(CACHES) --save $(RESULTS)/cache.json
 	$(BIN)/gemmlab cache packed microkernel --sizes 128,256,512,1024 $(CACHES) --save $(RESULTS)/packing.json
 	$(BIN)/python docs/build_tables.py

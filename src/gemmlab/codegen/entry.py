@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gemmlab.codegen.function import Function
-from gemmlab.codegen.microkernel import FLOATS
+from gemmlab.codegen.macrokernel import JOB
 from gemmlab.codegen.module import Module
 from gemmlab.codegen.product import VECTOR_SERIAL, Product
 from gemmlab.codegen.runtime import DEFAULT_THREADS_AT, PYTHON_AT, SLOTS, SLOTS_AT, SYMBOL, WORKERS_AT
@@ -21,22 +21,7 @@ from gemmlab.codegen.values import Operand, Value, Var
 
 DONE, NO_WORKSPACE = 0, 1
 
-C_ENTRY = (
-    ("m", I64),
-    ("n", I64),
-    ("k", I64),
-    ("alpha", F32),
-    ("a", FLOATS),
-    ("a_row", I64),
-    ("a_col", I64),
-    ("b", FLOATS),
-    ("b_row", I64),
-    ("b_col", I64),
-    ("beta", F32),
-    ("c", FLOATS),
-    ("ldc", I64),
-    ("threads", I64),
-)
+C_ENTRY = (*(argument for argument in JOB if argument[0] != "workspace"), ("threads", I64))
 
 PYTHON_WORDS = ("ndarray", "float32", "float", "int", "none", "true", "false")
 """Objects whose addresses stand in the runtime's memory from `PYTHON_AT` on."""

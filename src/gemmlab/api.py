@@ -96,14 +96,17 @@ def _general(
     beta: SupportsFloat,
     c: object,
     out: object,
-    trans_a: bool,
-    trans_b: bool,
+    trans_a: object,
+    trans_b: object,
     threads: object,
 ) -> Float32Array:
     scale, keep = _scalar("alpha", alpha), _scalar("beta", beta)
     left, right = _operand("a", a), _operand("b", b)
     count = _thread_count(threads)
     row, column = left.ndim == 1, right.ndim == 1
+    for name, flag in (("trans_a", trans_a), ("trans_b", trans_b)):
+        if not isinstance(flag, int | np.integer | np.bool_) or flag not in (0, 1):
+            raise ArgumentTypeError(f"gemm: {name} is {flag!r}; it must be True or False")
     left = left[np.newaxis, :] if row else left.swapaxes(-1, -2) if trans_a else left
     right = right[:, np.newaxis] if column else right.swapaxes(-1, -2) if trans_b else right
     if left.shape[-1] != right.shape[-2]:
@@ -200,6 +203,8 @@ def _target(out: object, shape: tuple[int, ...], operands: dict[str, Float32Arra
         raise UsageError(f"gemm: out has shape {target.shape}; the result has {shape}")
     if not target.flags.writeable:
         raise UsageError("gemm: out is read-only")
+    if _folds(target):
+        raise UsageError(f"gemm: elements of out share memory with each other (strides {target.strides})")
     for name, operand in operands.items():
         if operand is not None and not (name == "c" and _same(operand, target)) and _overlap(operand, target):
             raise UsageError(f"gemm: out shares memory with {name}; give it memory of its own")
@@ -212,6 +217,16 @@ def _same(left: Float32Array, right: Float32Array) -> bool:
         return True
     axes = zip(left.shape, left.strides, right.strides, strict=True)
     return left.ctypes.data == right.ctypes.data and all(extent == 1 or one == two for extent, one, two in axes)
+
+
+def _folds(array: Float32Array) -> bool:
+    """Whether the strides let two elements of an array meet (none of the usual views do)."""
+    reach = array.itemsize
+    for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride < reach:
+            return array.size > 0
+        reach = stride * (extent - 1) + reach
+    return False
 
 
 def _overlap(left: Float32Array, right: Float32Array) -> bool:

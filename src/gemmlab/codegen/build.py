@@ -8,6 +8,7 @@ from functools import cache
 from gemmlab.codegen import GENERATOR
 from gemmlab.codegen.compile import compile_object
 from gemmlab.codegen.target import Target
+from gemmlab.core.errors import CompileError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain import cache as store
 
@@ -41,7 +42,11 @@ def build(program: Program, target: Target) -> Artifact:
 
 
 def _compile(program: Program, target: Target) -> Artifact:
-    code = compile_object(program.emit(), target, vectorize=program.vectorize)
+    try:
+        text = program.emit()
+    except Exception as error:
+        raise CompileError(f"{program.kernel} for {program.target}: {type(error).__name__}: {error}") from error
+    code = compile_object(text, target, vectorize=program.vectorize)
     return Artifact(
         kernel=program.kernel,
         kind="object",

@@ -18,8 +18,7 @@ from gemmlab.codegen.entry import C_ENTRY as C_SIGNATURE
 from gemmlab.codegen.entry import NO_WORKSPACE, PYTHON_WORDS
 from gemmlab.codegen.runtime import PYTHON_AT
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
-from gemmlab.kernels.catalog import find_kernel
-from gemmlab.kernels.gemm_cpu.threaded import C_ENTRY, PYTHON_ENTRY
+from gemmlab.kernels.gemm_cpu.threaded import C_ENTRY, KERNEL, PYTHON_ENTRY
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -83,7 +82,7 @@ class CpuProduct:
 
 def load_product() -> CpuProduct:
     """Compile (or fetch) and link the product. Raises `CompileError`, `MemoryError`."""
-    device, kernel = CpuDevice(), find_kernel("threaded")
+    device, kernel = CpuDevice(), KERNEL
     config = kernel.configure()
     loaded = device.load(device.build(kernel.program(config, device.target(config))))
     start_workers(loaded, 1)

@@ -18,9 +18,20 @@ def all_kernels() -> tuple[Kernel, ...]:
     found = []
     for path in sorted(_HERE.glob("*_cpu/*.py")):
         if path.stem != "__init__":
-            found.append(import_module(f"{__package__}.{path.parent.name}.{path.stem}").KERNEL)
+            found.append(_kernel_in(path))
     last = max((kernel.step for kernel in found if kernel.step is not None), default=0) + 1
     return tuple(sorted(found, key=lambda k: (k.op, k.device, last if k.step is None else k.step, k.id)))
+
+
+def _kernel_in(path: Path) -> Kernel:
+    """The kernel a file defines; `UsageError` names the file when it cannot be imported or defines none."""
+    try:
+        kernel = import_module(f"{__package__}.{path.parent.name}.{path.stem}").KERNEL
+    except Exception as error:
+        raise UsageError(f"kernel file {path} cannot be used: {type(error).__name__}: {error}") from error
+    if not isinstance(kernel, Kernel):
+        raise UsageError(f"kernel file {path}: KERNEL is a {type(kernel).__name__}, not a Kernel")
+    return kernel
 
 
 def ladder(op: str, device: str) -> tuple[Kernel, ...]:

@@ -60,6 +60,8 @@ def list_kernels(
     if op is not None and op not in ops:
         raise UsageError(f"no operation named {op!r}; operations: {', '.join(ops) or 'none'}")
     chosen = [_describe(k) for k in all_kernels() if op in (None, k.op) and device in (None, k.device)]
+    if device is not None and not chosen:
+        raise DeviceError(f"no kernels for the device {device!r} in this version")
     if as_json:
         typer.echo(json.dumps(chosen, indent=2))
     else:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.macrokernel import JOB
 from gemmlab.codegen.module import Module
-from gemmlab.codegen.product import VECTOR_SERIAL, Product
+from gemmlab.codegen.product import VECTOR_SERIAL
 from gemmlab.codegen.runtime import DEFAULT_THREADS_AT, PYTHON_AT, SLOTS, SLOTS_AT, SYMBOL, WORKERS_AT
 from gemmlab.codegen.types import F32, F64, I8, I32, I64, VOID, pointer
 from gemmlab.codegen.values import Operand, Value, Var
@@ -36,7 +36,7 @@ _KEEP_GIL_WORK = 1 << 15
 """Multiply-adds below which giving up the interpreter's lock would cost more than the product."""
 
 
-def emit_c_entry(module: Module, product: Product, name: str) -> Function:
+def emit_c_entry(module: Module, product: Function, name: str) -> Function:
     """Emit the exported `name`: the product with a workspace from the runtime. 0 done, 1 no workspace free."""
     module.imported(SYMBOL)
     _emit_workspace(module)
@@ -46,7 +46,7 @@ def emit_c_entry(module: Module, product: Product, name: str) -> Function:
         slot = fn.call(module["take_workspace"])
         with fn.when(slot < 0):
             fn.ret(NO_WORKSPACE)
-        fn.call(product.run, *problem, _workspace_at(fn, slot), base, threads)
+        fn.call(product, *problem, _workspace_at(fn, slot), base, threads)
         fn.atomic_store(_slot(fn, slot), 0)
         fn.finish(DONE)
     return fn
@@ -99,7 +99,7 @@ class _Matrix:
         return low, high
 
 
-def emit_python_entry(module: Module, product: Product, name: str) -> Function:
+def emit_python_entry(module: Module, product: Function, name: str) -> Function:
     """Emit `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`: out, or None when Python must help.
 
     a, b, out: 2-D float32 `numpy.ndarray`s; out C-contiguous along rows, writeable, apart from a and b;
@@ -148,10 +148,10 @@ def emit_python_entry(module: Module, product: Product, name: str) -> Function:
         call = (*arguments, out.data, out.row_step, _workspace_at(fn, slot), base, threads)
         with fn.choose(m * n * k < _KEEP_GIL_WORK) as small:
             with small.yes():
-                fn.call(product.run, *call)
+                fn.call(product, *call)
             with small.no():
                 state = fn.call_external("PyEval_SaveThread", pointer(I8), ())
-                fn.call(product.run, *call)
+                fn.call(product, *call)
                 fn.call_external("PyEval_RestoreThread", VOID, (pointer(I8),), state)
         fn.atomic_store(_slot(fn, slot), 0)
         fn.call_external("Py_IncRef", VOID, (pointer(I8),), objects[2])

@@ -14,7 +14,6 @@ inside one every tile adds the same products in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.function import Function
@@ -48,15 +47,6 @@ _FEW_STRIPS = 4
 """Up to so many strips, a tall A is read in place panel by panel instead of by blocks of MC rows."""
 _BARE_STRIPS = 10
 """Up to so many strips, a product is small enough for its first strip of B to be read unpacked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """The emitted pieces of one module: tile, blocks and the job function."""
-
-    tile: Tile
-    blocks: Blocks
-    job: Function
 
 
 def workspace_floats(tile: Tile, blocks: Blocks) -> int:
@@ -133,7 +123,7 @@ def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
     return fn.ceil_div(fn.ceil_div(total, count), multiple) * multiple
 
 
-def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
+def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Function:
     """Emit the tiles, the packing and `job`, which multiplies one rectangle of C on one thread."""
     tiles = _Tiles(module, tile)
     pack_strip, pack_panel = emit_pack_strip(module, tile), emit_pack_panel(module, tile)
@@ -212,7 +202,7 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Engine:
 
                     _each_panel(fn, tiles, mb, multiply)
         fn.finish()
-    return Engine(tile, blocks, fn)
+    return fn
 
 
 def _each_panel(fn: Function, tiles: _Tiles, m: Value, body: Callable[[Value, Value], object]) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.gemv import AXPY_COLS, emit_axpy, emit_dot
-from gemmlab.codegen.macrokernel import JOB, Engine, emit_engine, workspace_floats
+from gemmlab.codegen.macrokernel import JOB, emit_engine, workspace_floats
 from gemmlab.codegen.microkernel import FLOATS, Tile
 from gemmlab.codegen.module import Module
 from gemmlab.codegen.pool import TASK_SIGNATURE, Pool, emit_pool, pack_words
@@ -23,26 +21,18 @@ VECTOR_SERIAL = 1 << 18
 """Matrix elements below which a product with a vector stays on one thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
-    """The emitted product and what it needs."""
-
-    engine: Engine
-    run: Function
-
-
 def product_workspace_bytes(tile: Tile, blocks: Blocks) -> int:
     """Bytes of workspace each thread needs."""
     return 4 * max(workspace_floats(tile, blocks), AXPY_COLS)
 
 
-def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Product:
+def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Function:
     """Emit `product`, which computes `C = alpha * A B + beta * C` for any sizes and strides."""
-    engine = emit_engine(module, tile, blocks)
+    multiply = emit_engine(module, tile, blocks)
     pool = emit_pool(module)
     scale = emit_scale(module)
     vector_products = _emit_vector_products(module, pool)
-    matrix_task = _emit_matrix_task(module, engine)
+    matrix_task = _emit_matrix_task(module, multiply)
     with module.function("product", PRODUCT) as fn:
         m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace, pool_at, threads = fn.args
         with fn.when((m < 1) | (n < 1)):
@@ -57,7 +47,7 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Product:
         helpers = fn.select(work < _SERIAL_WORK, 1, threads)
         with fn.choose(helpers < 2) as serial:
             with serial.yes():
-                fn.call(engine.job, *fn.args[: len(JOB)])
+                fn.call(multiply, *fn.args[: len(JOB)])
             with serial.no():
                 rows, cols = _cut(fn, tile, m, n, helpers)
                 across = fn.ceil_div(n, cols)
@@ -70,13 +60,13 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Product:
                 task = fn.function_address(matrix_task)
                 fn.call(pool.run, pool_at, task, context, jobs, helpers, workspace)
         fn.finish()
-    return Product(engine, fn)
+    return fn
 
 
 _ALPHA, _BETA, _ROWS, _COLS = 11, 12, 13, 14
 
 
-def _emit_matrix_task(module: Module, engine: Engine) -> Function:
+def _emit_matrix_task(module: Module, multiply: Function) -> Function:
     params = list(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
     with module.function("matrix_task", params) as fn:
         context, job, workspace = fn.args
@@ -88,7 +78,7 @@ def _emit_matrix_task(module: Module, engine: Engine) -> Function:
         across = fn.ceil_div(n, cols)
         i0, j0 = job // across * rows, job % across * cols
         fn.call(
-            engine.job,
+            multiply,
             fn.minimum(m - i0, rows),
             fn.minimum(n - j0, cols),
             k,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Self, TypeAlias, Union
 
-from gemmlab.codegen.types import F64, I1, I64, Type, vector
+from gemmlab.codegen.types import F64, I1, Type, vector
 
 if TYPE_CHECKING:
     from gemmlab.codegen.function import Function
@@ -162,7 +162,3 @@ class Var(Arithmetic):
     def __iadd__(self, other: Operand) -> Self:  # type: ignore[override]
         self.set(self + other)
         return self
-
-
-INDEX = I64
-"""The type of every extent, stride and loop counter."""

@@ -75,7 +75,7 @@ class CpuDevice:
         if artifact.kind != "object":
             raise UsageError(f"{artifact.kernel}: the cpu device loads object code, not a {artifact.kind}")
         _native(artifact.kernel, artifact.target)
-        return _load(artifact.digest, _Code(artifact))
+        return _load(_Code(artifact))
 
     def allocate(self, nbytes: int) -> CpuBuffer:
         """Uninitialised memory aligned to a cache line; `MemoryError` when there is none."""
@@ -178,7 +178,7 @@ class _Code:
 
 
 @cache
-def _load(_digest: str, code: _Code) -> CpuLoaded:
+def _load(code: _Code) -> CpuLoaded:
     artifact = code.artifact
     symbols = (artifact.entry, *artifact.exports)
     linked = load_object(artifact.code, symbols, {shared.SYMBOL: shared.runtime().address})

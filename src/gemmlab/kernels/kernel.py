@@ -11,8 +11,6 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Config, Launch, Program
 
-MAX_CONFIGURATIONS = 96
-
 
 @dataclass(frozen=True, slots=True)
 class Kernel:

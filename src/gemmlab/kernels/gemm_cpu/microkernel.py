@@ -34,7 +34,7 @@ def workspace_bytes(_problem: object, config: Config) -> int:
 
 def emit(fn: Function, g: Gemm) -> None:
     tile = best_tile(g.module.target)
-    engine = emit_engine(g.module, tile, _blocks(g.config, g.module.lanes))
+    job = emit_engine(g.module, tile, _blocks(g.config, g.module.lanes))
     scale = emit_scale(g.module)
     with fn.choose(g.alpha.equals(0.0) | (g.k < 1)) as empty:
         with empty.yes():
@@ -42,7 +42,7 @@ def emit(fn: Function, g: Gemm) -> None:
         with empty.no():
             a_row, a_col, b_row, b_col = strides(fn, g)
             args = (g.m, g.n, g.k, g.alpha, g.a, a_row, a_col, g.b, b_row, b_col, g.beta, g.c, g.ldc)
-            fn.call(engine.job, *args, g.workspace)
+            fn.call(job, *args, g.workspace)
 
 
 KERNEL = cpu_kernel(

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from gemmlab.core.records import Record, load_record
 from gemmlab.core.stats import Ratio
+from gemmlab.kernels.catalog import ladder
 from gemmlab.measure.cache_record import cache_rows
-from gemmlab.measure.climb_rows import ClimbRow, about, climb_rows, digits, peer_names, short_size, times
+from gemmlab.measure.climb_rows import ClimbRow, about, climb_rows, digits, peer_names, percent, short_size, times
 from gemmlab.measure.summary import FASTEST, summarise
 from gemmlab.plots.chart import save
 from gemmlab.plots.curves import bench_chart
@@ -54,7 +55,7 @@ def climb_table(record: Record) -> str:
         [
             f"`{row.name}`" if row.role != "peer" else row.name, short_size(row.size), str(row.threads),
             digits(row.time_us / 1e3), digits(row.gflops),
-            "" if row.peak_share is None else f"{row.peak_share:.1%}",
+            percent(row.peak_share),
             "" if row.to_first is None else times(row.to_first),
             *(times(row.to_peers[peer]) if peer in row.to_peers else "" for peer in peers),
         ]
@@ -72,7 +73,7 @@ def gains_table(record: Record) -> str:
     lines = [
         [
             f"[`{row.name}`](#{row.name})", short_size(row.size), str(row.threads), digits(row.gflops),
-            "" if row.peak_share is None else f"{row.peak_share:.1%}",
+            percent(row.peak_share),
             "" if last is None else times(row.gflops / last.gflops), row.idea,
         ]
         for row, last in zip(rungs, before, strict=True)
@@ -90,7 +91,7 @@ def library_table(record: Record) -> str:
     lines = [
         [
             row.label, str(row.threads), digits(row.gflops),
-            "" if row.peak_share is None else f"{row.peak_share:.1%}",
+            percent(row.peak_share),
             interval(row.ratios.get(FASTEST)), plain(row.fastest or ""),
             *(f"{row.ratios[peer].value:.3f}" if peer in row.ratios else "" for peer in peers),
         ]
@@ -155,6 +156,12 @@ def described(record: Record) -> str:
     )
 
 
+def sources_table() -> str:
+    """Where the technique of each rung comes from."""
+    lines = [[f"[`{kernel.id}`](#{kernel.id})", kernel.source] for kernel in ladder("gemm", "cpu")]
+    return markdown_table(["rung", "from"], lines, ["from"])
+
+
 def curve_name(threads: int) -> str:
     return f"gemm-threads-{threads}.svg"
 
@@ -181,6 +188,7 @@ def from_record(name: str, table: Callable[[Record], str]) -> Callable[[], str]:
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "climb": from_record("climb.json", climb_table),
+    "sources": sources_table,
     "gains": from_record("climb.json", gains_table),
     "library": from_record("gemm.json", library_table),
     "cache": from_record("cache.json", cache_table),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from gemmlab.api import gemm
 from gemmlab.core.errors import (
     ArgumentTypeError,
@@ -13,6 +15,9 @@ from gemmlab.core.errors import (
     UsageError,
     WrongResultError,
 )
+
+if TYPE_CHECKING:
+    from gemmlab.launching import launch
 
 __version__ = "0.1.0"
 
@@ -27,4 +32,14 @@ __all__ = [
     "WrongResultError",
     "__version__",
     "gemm",
+    "launch",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # What runs CUDA kernels is loaded by who launches one.
+    if name == "launch":
+        from gemmlab.launching import launch
+
+        return launch
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

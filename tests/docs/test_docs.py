@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +24,7 @@ from gemmlab.kernels.catalog import all_kernels, find_kernel, ladder
 from gemmlab.measure.cache_misses import simulate
 from gemmlab.measure.cache_record import CacheRow, cache_rows
 from gemmlab.measure.check import check_kernel
-from gemmlab.measure.climb_rows import climb_rows, peaks
+from gemmlab.measure.climb_rows import climb_rows, digits, peaks, percent
 from gemmlab.ops.gemm import GemmOp
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +61,8 @@ def test_the_example_kernel_is_right(tmp_path: Path) -> None:
     (tmp_path / "my_kernel.py").write_text(block, encoding="utf-8")
     kernel = load(tmp_path / "my_kernel.py").KERNEL
     assert kernel.id == "my_kernel"
-    check_kernel(kernel, CpuDevice(), GemmOp()).raise_if_failed()
+    report = check_kernel(kernel, CpuDevice(), GemmOp())
+    assert report.passed, report.explain()
 
 
 def test_readme_has_code_to_run() -> None:
@@ -79,9 +81,14 @@ def test_commands_shown_exist_with_their_options(page: Path) -> None:
         if words[:1] != ["gemmlab"]:
             continue
         assert words[1] in commands(), line
-        named = [word for word in words[2:] if re.fullmatch(r"[a-z][a-z0-9_]+", word)]
+        parameters = commands()[words[1]].params
+        valued = {
+            name for parameter in parameters if not getattr(parameter, "is_flag", True) for name in parameter.opts
+        }
+        plain = [word for before, word in pairwise(words[1:]) if before not in valued]
+        named = [word for word in plain if re.fullmatch(r"[a-z][a-z0-9_]+", word)]
         assert set(named) <= {kernel.id for kernel in all_kernels()} | {"my_kernel"}, line
-        options = {name for parameter in commands()[words[1]].params for name in parameter.opts}
+        options = {name for parameter in parameters for name in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options | {"--help"}, line
 
 
@@ -131,6 +138,7 @@ def test_the_picture_shows_the_record() -> None:
     shown = CLIMB.with_suffix(".svg").read_text(encoding="utf-8")
     for row in climb_rows(record):
         assert row.name in shown
+        assert f">{digits(row.gflops)} ({percent(row.peak_share)})<" in shown
     for peak in peaks(record).values():
         assert f"FMA peak {peak:.0f}<" in shown
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.program import Artifact, Launch, Program
-from gemmlab.devices.device import Buffer, DeviceInfo, Loaded
+from gemmlab.devices.device import Buffer, DeviceInfo, Loaded, Window
 from gemmlab.kernels.kernel import Kernel
 
 GEMM_ARGS = ("m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc", "trans_a", "trans_b")
@@ -62,6 +62,9 @@ class FakeDevice:
     def upload(self, array: npt.NDArray[Any]) -> Buffer:
         return FakeBuffer(array)
 
+    def free(self, buffer: Buffer) -> None:
+        assert isinstance(buffer, FakeBuffer)
+
     def download(self, buffer: Buffer, out: npt.NDArray[Any]) -> None:
         assert isinstance(buffer, FakeBuffer)
         assert out.size == buffer.array.size
@@ -69,8 +72,8 @@ class FakeDevice:
     def launch(self, loaded: Loaded, launch: Launch) -> None:
         self.bodies[loaded.artifact.kernel](launch.args)
 
-    def time(self, loaded: Loaded, launch: Launch, repeats: int) -> list[float]:
-        for _ in range(repeats):
+    def time(self, loaded: Loaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
+        for _ in range(repeats * inner):
             self.launch(loaded, launch)
         return [1.0] * repeats
 
@@ -99,11 +102,11 @@ class Gemm:
 
 
 def _gemm(args: tuple[Any, ...]) -> Gemm:
-    given = dict(zip(GEMM_ARGS, args, strict=True))
+    given = {name: _array(value) for name, value in zip(GEMM_ARGS, args, strict=True)}
     m, n, k = (int(given[name]) for name in "mnk")
 
     def matrix(name: str, rows: int, cols: int) -> npt.NDArray[np.float32]:
-        flat, ld = given[name].array, int(given[f"ld{name}"])
+        flat, ld = given[name], int(given[f"ld{name}"])
         if not flat.size:
             return np.empty((rows, cols), np.float32)
         return np.lib.stride_tricks.as_strided(flat, (rows, cols), (4 * ld, 4))
@@ -111,7 +114,15 @@ def _gemm(args: tuple[Any, ...]) -> Gemm:
     a = matrix("a", k, m).T if given["trans_a"] else matrix("a", m, k)
     b = matrix("b", n, k).T if given["trans_b"] else matrix("b", k, n)
     return Gemm(m, n, k, given["alpha"], given["beta"], int(given["ldc"]), a, b, matrix("c", m, n),
-                {name: given[name].array for name in "abc"})  # fmt: skip
+                {name: given[name] for name in "abc"})  # fmt: skip
+
+
+def _array(value: Any) -> Any:
+    """A buffer's float32 words, a scalar itself."""
+    if isinstance(value, Window):
+        raw = _array(value.whole).view(np.uint8)
+        return raw[value.offset : value.offset + value.nbytes].view(np.float32)
+    return value.array if isinstance(value, FakeBuffer) else value
 
 
 def right(call: Gemm) -> None:

@@ -16,10 +16,11 @@ from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.records import Record, Result, Sample, from_json, to_json
 from gemmlab.measure.arena import Arena
 from gemmlab.measure.bench import Plan, Progress, run_bench
+from gemmlab.measure.families import Timing
 from gemmlab.measure.peers import Spec, parse_contestant
 from gemmlab.measure.process import WorkerProcess
 from gemmlab.measure.summary import FASTEST, judge, summarise
-from gemmlab.measure.turns import Timing, start_worker
+from gemmlab.measure.turns import start_worker
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
 OP = GemmOp()

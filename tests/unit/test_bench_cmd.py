@@ -16,6 +16,7 @@ from gemmlab.core.records import Result as Timed
 from gemmlab.devices.device import DeviceInfo
 from gemmlab.measure import bench as bench_module
 from gemmlab.measure.bench import Plan, Progress
+from gemmlab.measure.peers import Spec
 
 
 class FakeDevice:
@@ -49,7 +50,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
             return Record("bench", "gemm", {}, device, None, results, ("a note",))
 
         monkeypatch.setattr(bench_module, "run_bench", fake)
-        monkeypatch.setattr(bench_cmd, "open_device", lambda _: FakeDevice())
+        monkeypatch.setattr(bench_cmd, "open_device", lambda *_: FakeDevice())
         return CliRunner(env={"COLUMNS": "200"}).invoke(build_app(), ["bench", *arguments])
 
     call.plans = plans  # type: ignore[attr-defined]
@@ -59,7 +60,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_table_with_versions_core_types_and_ratios(bench: Any) -> None:
     result = bench("--peers", "numpy")
     assert result.exit_code == 0, result.output
-    for part in ("NumPy on openblas", "Zen", "pthreads", "10x10x10", "PASS", "50.0%", "1.500* (1.500-1.500)", "a note"):
+    for part in ("NumPy on openblas", "Zen", "pthreads", "10³", "PASS", "50.0%", "1.500* 1.500-1.500", "a note"):
         assert part in result.stdout
     assert "gemmlab / fastest peer, 1 threads, 1 sizes: 1.500" in result.stdout
 
@@ -81,6 +82,10 @@ def test_options_reach_the_plan(bench: Any) -> None:
     assert [spec.name for spec in plan.contestants] == ["gemmlab", "numpy", "numpy:Haswell"]
     assert [problem.label for problem in plan.problems] == ["32x32x32", "8x4x2"]
     assert (list(plan.threads), plan.rounds, plan.processes, plan.seed, plan.verify) == ([1], 4, 2, 9, False)
+    assert (plan.mode, plan.baseline) == ("warm", Spec("baseline:naive_ijk", "kernel", kernel="naive_ijk"))
+    bench("--peers", "numpy", "--mode", "cold", "--no-naive")
+    assert (bench.plans[1].mode, bench.plans[1].baseline) == ("cold", None)
+    assert {spec.mode for spec in bench.plans[1].contestants} == {"cold"}
 
 
 def test_the_record_is_saved(bench: Any, tmp_path: Path) -> None:
@@ -102,8 +107,13 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--device", "cuda"], 3, "cuda"),
+        (["--device", "cuda:999"], 3, "cuda"),
+        (["--device", "emulated", "--target", "1"], 2, "nothing is timed"),
+        (["--device", "emulated", "packed"], 2, "packed is a kernel for cpu, not for emulated"),
+        (["--device", "cpu", "--mode", "frozen"], 2, "does not time with frozen caches"),
         (["--sizes", "12y"], 2, "12y"),
+        (["--sizes", "0"], 2, "size 0x0x0: there is nothing to compute"),
+        (["--sizes", "32,8x4x0"], 2, "size 8x4x0: there is nothing to compute"),
         (["--threads", "0"], 2, "--threads"),
         (["--threads", "two"], 2, "two"),
         (["--threads", "1000000"], 2, "CPUs"),
@@ -117,7 +127,7 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
 )
 def test_bad_requests(arguments: list[str], code: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if "--device" not in arguments:
-        monkeypatch.setattr(bench_cmd, "open_device", lambda _: FakeDevice())
+        monkeypatch.setattr(bench_cmd, "open_device", lambda *_: FakeDevice())
     result = CliRunner().invoke(build_app(), ["bench", *arguments])
     assert result.exit_code == code, result.output
     assert said in result.stderr

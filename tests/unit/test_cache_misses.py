@@ -118,7 +118,8 @@ def test_probed_kernels_still_compute_what_they_should(kernel: str, probe: Cache
         )
         for layout in rung.layouts
     ]
-    check_kernel(rung, ProbedCpu(probe), OP, cases=cases).raise_if_failed()
+    report = check_kernel(rung, ProbedCpu(probe), OP, cases=cases)
+    assert report.passed, report.explain()
 
 
 def test_a_probed_worker_pool_does_no_harm() -> None:

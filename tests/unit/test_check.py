@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from fake_device import FakeDevice, Gemm, GemmBody, make_kernel, product, right
 
-from gemmlab.core.errors import UsageError, WrongResultError
+from gemmlab.core.errors import UsageError
 from gemmlab.measure.check import MOST_FAILURES, CheckReport, check_kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
@@ -29,7 +29,6 @@ def test_a_right_kernel_passes_every_case_in_every_layout(scale: str) -> None:
     assert 0 < report.worst_ratio < 1
     assert report.cases == report.planned == len(seen)
     assert seen[-1] == (report.cases, report.cases)
-    report.raise_if_failed()
 
 
 def fast(call: Gemm) -> None:
@@ -152,8 +151,7 @@ def test_every_kind_of_broken_kernel_is_caught_by_the_default_cases(body: GemmBo
     report = judge(body)
     assert not report.passed
     assert said in report.explain()
-    with pytest.raises(WrongResultError, match="fake"):
-        report.raise_if_failed()
+    assert "fake" in report.explain()
 
 
 def test_a_failure_names_kernel_configuration_problem_and_the_first_wrong_element() -> None:

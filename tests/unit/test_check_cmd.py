@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
     monkeypatch.setattr(check_cmd, "open_device", lambda _name: device)
     monkeypatch.setattr(gemmlab, "gemm", gemm, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
     return lambda *arguments: CliRunner().invoke(build_app(), ["check", *arguments])
 
 
@@ -107,6 +109,8 @@ def test_a_broken_library_call_is_found(run: Run, monkeypatch: pytest.MonkeyPatc
         (["god"], "did you mean good"),
         (["good", "--sizes", "1x2"], "expected 3"),
         (["good", "--op", "sort"], "operations: gemm"),
+        (["good", "--threads", "0"], "threads = 0: at least 1"),
+        (["good", "--threads", "5"], "threads = 5: this process may use 4 CPUs"),
         (["good", "--config", "tile=4"], "NAME=VALUE"),
         (["good", "--config", "TILE=four"], "NAME=VALUE"),
         (["--config", "TILE=4"], "name the kernel"),
@@ -126,9 +130,12 @@ def test_an_unknown_parameter_is_reported(run: Run) -> None:
 
 
 def test_another_device_ends_with_3() -> None:
-    result = CliRunner().invoke(build_app(), ["check", "--device", "cuda"])
+    result = CliRunner().invoke(build_app(), ["check", "--device", "cuda:999"])
     assert result.exit_code == 3
-    assert "no device named 'cuda'" in result.output
+    assert "cuda" in result.output
+    result = CliRunner().invoke(build_app(), ["check", "--device", "tpu"])
+    assert result.exit_code == 3
+    assert "no device named 'tpu'" in result.output
 
 
 def test_products_in_the_fake_skip_nothing() -> None:

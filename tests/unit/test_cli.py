@@ -10,10 +10,11 @@ import typer
 from typer.testing import CliRunner, Result
 
 import gemmlab
+from gemmlab.cli.answer import print_json
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 
-VERBS = ("bench", "cache", "check", "climb", "doctor", "list")
+VERBS = ("bench", "cache", "check", "climb", "compile", "doctor", "list", "new")
 
 
 def run(*arguments: str) -> Result:
@@ -43,13 +44,13 @@ def test_there_are_no_other_verbs() -> None:
         (["climb", "--threads", "0"], 2, "threads"),
         (["climb", "--op", "sort"], 2, "sort"),
         (["climb", "--peers", "nosuchlib"], 2, "nosuchlib"),
-        (["climb", "--device", "cuda"], 3, "cuda"),
-        (["climb", "--device", "emulated"], 3, "emulated"),
+        (["climb", "--device", "cuda:999"], 3, "cuda"),
+        (["climb", "--device", "emulated:sm_20"], 3, "sm_20"),
         (["list", "--op", "sort"], 2, "sort"),
         (["list", "--device", "tpu"], 3, "tpu"),
         (["check", "pakced"], 2, "packed"),
         (["check", "--sizes", "1x2"], 2, "1x2"),
-        (["check", "--device", "cuda"], 3, "cuda"),
+        (["check", "--device", "cuda:999"], 3, "cuda"),
         (["bench", "pakced"], 2, "packed"),
         (["cache", "pakced"], 2, "packed"),
         (["bench", "--device", "tpu"], 3, "tpu"),
@@ -73,7 +74,8 @@ def app_that(raises: BaseException) -> typer.Typer:
     app = build_app()
 
     @app.command("fail")
-    def fail() -> None:
+    def fail(as_json: bool = typer.Option(False, "--json")) -> None:
+        del as_json
         raise raises
 
     return app
@@ -98,6 +100,55 @@ def test_errors_become_exit_codes(error: BaseException, code: int, said: str) ->
     assert ("Traceback" in shown.stderr) == bool(said)
 
 
+def test_no_verb_prints_json_past_the_one_place() -> None:
+    files = sorted(Path(gemmlab.__file__).parent.joinpath("cli").glob("*_cmd.py"))
+    assert [file.name for file in files if "json.dumps" in file.read_text(encoding="utf-8")] == []
+    assert len(files) >= len(VERBS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "code", "said"),
+    [
+        (["bench", "pakced", "--json"], "UsageError", 2, "did you mean packed"),
+        (["cache", "--json", "--sizes", "1x2"], "UsageError", 2, "expected 3"),
+        (["check", "--json", "--device", "tpu"], "DeviceError", 3, "no device named 'tpu'"),
+        (["climb", "--op", "sort", "--json"], "UsageError", 2, "sort"),
+        (["doctor", "--json", "--nosuchoption"], "NoSuchOption", 2, "--nosuchoption"),
+        (["list", "--json", "--device", "tpu"], "DeviceError", 3, "tpu"),
+        (["check", "--json", "--seed", "x"], "BadParameter", 2, "--seed"),
+        (["nosuchverb", "--json"], "UsageError", 2, "nosuchverb"),
+    ],
+)
+def test_with_json_an_error_is_a_document_too(arguments: list[str], kind: str, code: int, said: str) -> None:
+    result = run(*arguments)
+    error = json.loads(result.stdout)["error"]
+    assert (error["type"], error["exit_code"], result.exit_code) == (kind, code, code)
+    assert said in error["message"]
+    assert said in result.stderr
+
+
+def test_a_lack_of_memory_is_a_document_and_a_fault_of_ours_is_not() -> None:
+    result = CliRunner().invoke(app_that(MemoryError("3 TiB")), ["fail", "--json"])
+    assert json.loads(result.stdout) == {
+        "error": {"type": "MemoryError", "message": "not enough memory: 3 TiB", "exit_code": 2}
+    }
+    assert CliRunner().invoke(app_that(KeyError("x")), ["fail", "--json"]).stdout == ""
+
+
+def test_an_error_after_the_answer_prints_no_second_document() -> None:
+    app = build_app()
+
+    @app.command("late")
+    def late(as_json: bool = typer.Option(False, "--json")) -> None:
+        if as_json:
+            print_json({"answer": 42})
+        raise WrongResultError("missed")
+
+    result = CliRunner().invoke(app, ["late", "--json"])
+    assert json.loads(result.stdout) == {"answer": 42}
+    assert (result.exit_code, result.stderr) == (1, "gemmlab: missed\n")
+
+
 def test_version() -> None:
     assert run("--version").stdout == f"gemmlab {gemmlab.__version__}\n"
 
@@ -112,7 +163,8 @@ def test_list_is_the_catalog_in_ladder_order() -> None:
     for kernel in kernels:
         assert kernel["summary"]
         assert kernel["idea"]
-        assert kernel["source"]
+        assert len(kernel["source"].split()) > 3
+        assert not kernel["source"][0].isdigit()
         assert kernel["file"] == f"gemm_cpu/{kernel['id']}.py"
         assert "nn" in kernel["layouts"]
     table = run("list").stdout
@@ -139,7 +191,8 @@ def test_climb_on_this_machine_writes_record_and_charts(tmp_path: Path) -> None:
         assert row["verified"] is True
         assert row["gflops"] > 0
         assert row["to_peers"]["numpy"] > 0
-    assert sorted(path.name for path in out.iterdir()) == ["climb.json", "climb.png", "climb.svg"]
+    assert {"climb.json", "climb.png", "climb.svg"} < {path.name for path in out.iterdir()}
+    assert {row["name"] for row in answer["counts"]} >= {"naive", "block_tile", "vector_load"}
     assert "naive_ijk" in (out / "climb.svg").read_text(encoding="utf-8")
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +15,7 @@ from gemmlab.devices.device import Loaded
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.bench import Plan
 from gemmlab.measure.climb import FEWEST_ROUNDS, MOST_ROUNDS, Climb, Step, run_climb
-from gemmlab.measure.climb_rows import climb_rows, digits, peaks, peer_names, times
+from gemmlab.measure.climb_rows import climb_rows, digits, peaks, peer_names, percent, times
 from gemmlab.measure.peers import PROBE, Spec
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.plots.chart import render, specification
@@ -25,13 +26,20 @@ SPEEDS = {"slow": 0.01, "quick": 40.0, "both": 80.0, "gemmlab": 42.0, "probe": 5
 """GFLOP/s of each contestant on one thread."""
 
 
+@pytest.fixture(autouse=True)
+def _two_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here runs on them."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+
+
 @dataclass
 class TimedDevice(FakeDevice):
     """Takes as long as `SPEEDS` says, on paper."""
 
     timed: list[tuple[str, int]] = field(default_factory=list)
 
-    def time(self, loaded: Loaded, launch: Launch, repeats: int) -> list[float]:
+    def time(self, loaded: Loaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
+        del inner
         m, n, k = (int(value) for value in launch.args[:3])
         self.timed.append((loaded.artifact.kernel, m))
         return [2 * m * n * k / (SPEEDS[loaded.artifact.kernel] * 1e3)] * repeats
@@ -158,6 +166,8 @@ def test_record_survives_json_and_draws_a_chart() -> None:
     again = from_json(to_json(record))
     assert climb_rows(again) == climb_rows(record)
     svg = render(specification(climb_chart(again)), ".svg").decode()
+    for row in climb_rows(again):
+        assert f"{digits(row.gflops)} ({percent(row.peak_share)})" in svg
     for wanted in ("slow", "quick", "both", "gemmlab.gemm", "rival", "FMA peak 100", "A CPU"):
         assert wanted in svg
 

@@ -11,14 +11,16 @@ from typer.testing import CliRunner
 
 from gemmlab.cli import doctor_cmd
 from gemmlab.cli.app import build_app
+from gemmlab.core.errors import NoCompilerError
 from gemmlab.measure import inventory
+from gemmlab.toolchain import nvrtc
 
 
 def test_the_quick_examination_is_json_with_every_section() -> None:
     result = CliRunner().invoke(build_app(), ["doctor", "--quick", "--json"])
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
-    assert set(facts) == {"cpu", "blas", "gpu", "compilers", "cache", "versions", "warnings"}
+    assert set(facts) == {"cpu", "blas", "gpu", "compilers", "cuda_compiler", "cache", "versions", "warnings"}
     assert facts["cpu"]["caches"][0]["level"] == 1
     assert facts["cpu"]["measured_peak_gflops"] == {}
     assert facts["versions"]["numpy"]
@@ -99,6 +101,24 @@ def test_the_cache_folder_says_whether_it_can_be_written(tmp_path: Path, monkeyp
 def test_a_package_that_is_not_installed_has_no_version() -> None:
     assert inventory.package_version("numpy")
     assert inventory.package_version("no-such-distribution-here") is None
+
+
+def test_the_cuda_compiler_is_named_or_the_reason_why_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise NoCompilerError("no CUDA compiler: install one")
+
+    monkeypatch.setattr(nvrtc, "compiler", missing)
+    cuda = inventory.cuda_compiler()
+    assert cuda == {
+        "compiler": None,
+        "architectures": [],
+        "disassembler": None,
+        "reason": "no CUDA compiler: install one",
+    }
+    assert dict(doctor_cmd.rows(_facts(cuda_compiler=cuda)))["CUDA compiler"] == "no CUDA compiler: install one"
+    found = {"compiler": "NVRTC 13.5.37", "architectures": ["sm_75", "sm_80"], "disassembler": "/x", "reason": ""}
+    told = dict(doctor_cmd.rows(_facts(cuda_compiler=found)))["CUDA compiler"]
+    assert told == "NVRTC 13.5.37 for sm_75 to sm_80; disassembler /x"
 
 
 def _facts(**changes: Any) -> dict[str, Any]:

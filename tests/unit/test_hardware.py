@@ -94,9 +94,10 @@ def test_an_intel_server_in_a_virtual_machine() -> None:
     info = read(EMERALD_RAPIDS, "x86_64", 0, 1)
     assert (info.vendor, info.family, info.model, info.stepping) == ("GenuineIntel", 6, 207, 2)
     assert (info.lanes, info.fma_units) == (16, 2)
-    assert (info.l1d_bytes, info.l2_bytes, info.l3_bytes) == (48 << 10, 2 << 20, 300 << 20)
+    assert (info.l1d_bytes, info.l2_bytes) == (48 << 10, 2 << 20)
     last = info.cache(3)
     assert last
+    assert last.size_bytes == 300 << 20
     assert (last.ways, last.line_bytes, last.shared_by, last.source) == (20, 64, 2, "sysfs")
     assert (info.physical_cores, info.logical_cpus, info.cpu_quota) == (2, 2, None)
     assert (info.nominal_ghz, info.current_ghz, info.max_ghz) == (None, 2.1, None)
@@ -138,7 +139,7 @@ def test_a_system_that_says_nothing_gets_the_stated_defaults() -> None:
 
 def test_no_third_level_is_invented_beside_a_known_second() -> None:
     files = cache_files(0, (1, "Data", "32K", 8, "0"), (2, "Unified", "1024K", 16, "0"))
-    assert read(files, "x86_64", 0).l3_bytes == 0
+    assert read(files, "x86_64", 0).cache(3) is None
 
 
 def test_a_cache_without_a_size_falls_back_alone() -> None:
@@ -260,7 +261,7 @@ def test_a_mac() -> None:
     }  # fmt: skip
     info = read_macos(table.get)
     assert (info.arch, info.vendor, info.name, info.lanes, info.fma_units) == ("aarch64", "Apple", "Apple M2", 4, 4)
-    assert (info.l1d_bytes, info.l2_bytes, info.l3_bytes) == (131072, 16 << 20, 0)
+    assert (info.l1d_bytes, info.l2_bytes, info.cache(3)) == (131072, 16 << 20, None)
     assert (info.physical_cores, info.logical_cpus) == (4, 8)
     assert read_macos(lambda _name: None).l2_bytes == DEFAULT_CACHES[2][0]
 

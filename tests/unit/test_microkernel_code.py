@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from gemmlab.codegen.compile import compile_assembly
+from gemmlab.codegen import compile as compiler
 from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.target import WIDTHS, host_target
 from gemmlab.core.errors import DeviceError
@@ -28,7 +28,8 @@ def tiles(lanes: int) -> dict[tuple[str, int, int], list[str]]:
     kernel, device = find_kernel("microkernel"), CpuDevice()
     config = kernel.configure({"LANES": lanes})
     program = kernel.program(config, device.target(config))
-    text = compile_assembly(program.emit(), host_target(lanes), vectorize=program.vectorize)
+    machine, module = compiler._optimised(program.emit(), host_target(lanes), vectorize=program.vectorize, level=2)
+    text = str(machine.emit_assembly(module))
     found: dict[tuple[str, int, int], list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():

@@ -15,7 +15,8 @@ from gemmlab.measure import peers
 from gemmlab.measure.arena import Arena
 from gemmlab.measure.bench import Plan, run_bench
 from gemmlab.measure.cblas import BlasLibrary
-from gemmlab.measure.coretype import best_core_type, with_best_core_type
+from gemmlab.measure.coretype import best_core_type, require_core_types, with_best_core_type
+from gemmlab.measure.families import Timing
 from gemmlab.measure.peers import (
     Spec,
     core_types,
@@ -26,7 +27,7 @@ from gemmlab.measure.peers import (
     worker_cpus,
     worker_environment,
 )
-from gemmlab.measure.turns import Crew, Timing
+from gemmlab.measure.turns import Crew
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
 LIBRARIES = ("openblas", "mkl", "onednn")
@@ -177,6 +178,20 @@ def test_the_core_type_asked_for_is_the_one_used() -> None:
     plan = Plan(op, op.parse_sizes("16"), parse_peers("openblas:Haswell"), rounds=1, processes=1, timing=QUICK,
                 probe=False)  # fmt: skip
     assert run_bench(plan).results[0].facts["core_type"] == "Haswell"
+
+
+def test_a_core_type_that_openblas_replaces_is_refused_with_those_that_work() -> None:
+    _library("openblas")
+    op = GemmOp()
+    plan = Plan(op, op.parse_sizes("16"), parse_peers("openblas:NOSUCH"), rounds=1, processes=1, timing=QUICK)
+    with pytest.raises(UsageError, match="openblas does not take the core type 'NOSUCH', it runs as") as caught:
+        run_bench(plan)
+    offered = str(caught.value).rpartition("core types that work here: ")[2]
+    working = [name for name in offered.split(", ") if name in core_types()]
+    assert working or not core_types()
+    require_core_types(
+        parse_peers(",".join(["openblas", "openblas:best", *(f"openblas:{n.upper()}" for n in working)]))
+    )
 
 
 def test_the_best_core_type_runs_here_and_keeps_the_name() -> None:

@@ -15,21 +15,25 @@ from typer.core import TyperGroup
 
 import gemmlab
 import gemmlab.cli
+from gemmlab.cli.answer import error_message, exit_code, json_errors
 from gemmlab.core.errors import GemmlabError
 
 
 class _Verbs(TyperGroup):
-    """Ends with the error's own exit code and one line on standard error; `--debug` adds the traceback."""
+    """Ends with the error's own exit code and one line on standard error; `--debug` adds the traceback.
+
+    With a verb's `--json` the error is also the document on standard output, unless the verb has printed its own.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with json_errors(wanted="--json" in ctx.args):
+                return super().invoke(ctx)
         except (GemmlabError, MemoryError) as error:
             if ctx.params.get("debug"):
                 typer.echo(traceback.format_exc(), err=True)
-            message = str(error) or type(error).__name__
-            typer.echo(f"gemmlab: {'not enough memory: ' if isinstance(error, MemoryError) else ''}{message}", err=True)
-            raise typer.Exit(getattr(error, "exit_code", 2)) from None
+            typer.echo(f"gemmlab: {error_message(error)}", err=True)
+            raise typer.Exit(exit_code(error)) from None
 
 
 def _print_version(asked: bool) -> None:

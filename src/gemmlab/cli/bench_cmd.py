@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gemmlab.cli.check_cmd import open_device
-from gemmlab.cli.console import progress_console, table_console
+from gemmlab.cli.answer import print_json
+from gemmlab.cli.console import DEVICE_HELP, progress_console
+from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import UsageError, WrongResultError
+from gemmlab.devices.select import open_device, parse_device
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -22,22 +24,33 @@ if TYPE_CHECKING:
     from gemmlab.core.records import Record
     from gemmlab.devices.device import Device
     from gemmlab.measure.bench import Plan, Progress
-    from gemmlab.measure.summary import Row, Summary, Verdict
+    from gemmlab.measure.summary import Summary, Verdict
 
-DEFAULT_SIZES = "256,512,1024"
 REDRAW_S = 0.3
 
 
 def bench(
     kernels: Annotated[
-        list[str] | None, typer.Argument(metavar="[KERNEL]...", help="Kernels by id; without any, gemmlab.gemm itself.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[KERNEL]...",
+            help="Kernels by id, or .cu files. Default: gemmlab.gemm; on a GPU its ladder.",
+        ),
     ] = None,
     op: Annotated[str, typer.Option(help="Operation.")] = "gemm",
-    sizes: Annotated[str, typer.Option(help="256, 256,512, 256:4096:128, MxNxK.")] = DEFAULT_SIZES,
+    sizes: Annotated[
+        str | None, typer.Option(help="256, 256,512, 256:4096:128, MxNxK. Default: a few that suit the device.")
+    ] = None,
     peers: Annotated[
-        str, typer.Option(help="openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; none.")
+        str,
+        typer.Option(
+            help="On a CPU openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; "
+            "on a GPU cublas, torch, cupy; none."
+        ),
     ] = "installed",
-    threads: Annotated[str, typer.Option(help="Thread counts, as 1,2.")] = "1",
+    threads: Annotated[
+        str | None, typer.Option(help="Thread counts, as 1,2 (default: 1). Of a .cu file: its block.")
+    ] = None,
     rounds: Annotated[int, typer.Option(help="Interleaved rounds in each process.")] = 15,
     processes: Annotated[int, typer.Option(help="Fresh processes of every contestant.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the data and of the order of turns.")] = 0,
@@ -45,7 +58,18 @@ def bench(
         float, typer.Option(min=1.0, help="Seconds until a contestant that hangs is left behind.")
     ] = 300.0,
     verify: Annotated[bool, typer.Option(help="Compare every result with the float64 reference first.")] = True,
-    device: Annotated[str, typer.Option(help="Where to run.")] = "cpu",
+    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "cpu",
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            help="Operands before each call: cold, in no cache, or warm. Default: warm on a CPU, cold on a GPU."
+        ),
+    ] = None,
+    naive: Annotated[bool, typer.Option(help="Compare with the naive kernel too.")] = True,
+    function: KernelFlag = None,
+    grid: GridFlag = None,
+    args: ArgsFlag = None,
+    smem_bytes: SmemFlag = None,
     target: Annotated[
         float | None, typer.Option(help="Exit 1 unless the geometric mean against the fastest peer reaches this.")
     ] = None,
@@ -55,46 +79,100 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print record and summary as JSON, nothing else.")] = False,
     save: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
 ) -> None:
-    """Time the library call or kernels against peers, in turns, every sample kept."""
+    """Time the library call or kernels against peers, in turns, every sample kept.
+
+    On an emulated device nothing is timed: kernels are counted.
+    """
+    from gemmlab.cli.bench_tables import print_tables
     from gemmlab.core.records import save_record, to_json
     from gemmlab.measure.bench import run_bench
+    from gemmlab.measure.families import family_of
     from gemmlab.measure.summary import judge, summarise
 
-    target_device = open_device(device)
+    where = open_device(device, mode)
+    judged = target is not None or floor is not None
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
-    plan = _plan(kernels or [], op, sizes, peers, threads, rounds, processes, seed, timeout, verify)
+    names = kernels or []
+    flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes)
+    workers, flags = split_threads(names, threads, flags)
+    if not family_of(where.id).timed:
+        if judged:
+            raise UsageError(f"--target, --floor: on {where.id} nothing is timed")
+        _count(where, names, op, sizes, seed, save, flags, as_json=as_json)
+        return
+    plan = _plan(
+        where, mode, names, op, sizes, peers, workers or "1", rounds, processes, seed, timeout, verify, naive, flags
+    )
     with _display() as bar:
-        record = run_bench(plan, device=_describe(target_device), progress=_reporter(bar))
+        record = run_bench(plan, device=_describe(where), progress=_reporter(bar))
     if save is not None:
         save_record(record, save)
     summary = summarise(record)
-    judged = target is not None or floor is not None
     verdict = judge(summary, target or 0.0, floor or 0.0) if judged else None
     if as_json:
         extra = {} if verdict is None else {"verdict": {"passed": verdict.passed, "failures": list(verdict.failures)}}
-        typer.echo(json.dumps({"record": to_json(record), "summary": summary.to_json(), **extra}, allow_nan=False))
+        print_json({"record": to_json(record), "summary": summary.to_json(), **extra})
     else:
-        _print_tables(record, summary, verdict)
+        print_tables(record, summary, verdict)
     _fail_if_wrong(record, summary, verdict)
 
 
 def _plan(
-    kernels: list[str], op: str, sizes: str, peers: str, threads: str,
-    rounds: int, processes: int, seed: int, timeout_s: float, verify: bool,
+    device: Device, mode: str | None, kernels: list[str], op: str, sizes: str | None, peers: str, threads: str,
+    rounds: int, processes: int, seed: int, timeout_s: float, verify: bool, naive: bool, flags: Mapping[str, Any],
 ) -> Plan:  # fmt: skip
+    from gemmlab.measure.baseline import baseline_spec
     from gemmlab.measure.bench import Plan
-    from gemmlab.measure.peers import parse_contestant, parse_peers
-    from gemmlab.measure.turns import Timing
+    from gemmlab.measure.families import default_mode, family_of
+    from gemmlab.measure.peers import kernel_spec, parse_contestant, parse_peers
+    from gemmlab.ops.catalog import find_op
+
+    operation, family, caches = find_op(op), family_of(device.id), mode or default_mode(device.id)
+    if kernels or not family.library_call:
+        ours = [kernel_spec(name, device.id, caches, flags) for name in kernels or _ladder(op, device)]
+    else:
+        ours = [parse_contestant("gemmlab", device.id, caches)]
+    return Plan(
+        op=operation, problems=operation.parse_sizes(sizes or family.bench_sizes),
+        contestants=[*ours, *parse_peers(peers, device.id, caches)],
+        threads=_parse_threads(threads), rounds=rounds, processes=processes, seed=seed, verify=verify,
+        timing=replace(family.timing[caches], timeout_s=timeout_s), device=device.id, mode=caches,
+        baseline=baseline_spec(operation, device.id, caches) if naive else None,
+    )  # fmt: skip
+
+
+def _ladder(op: str, device: Device) -> list[str]:
+    from gemmlab.kernels.catalog import ladder
+
+    return [kernel.id for kernel in ladder(op, parse_device(device.id).kernels)]
+
+
+def _count(
+    device: Device, names: list[str], op: str, sizes: str | None, seed: int, save: Path | None,
+    flags: Mapping[str, Any], *, as_json: bool,
+) -> None:  # fmt: skip
+    from gemmlab.cli.counts import count, print_counts, wrong_counts
+    from gemmlab.core.records import save_record, to_json
+    from gemmlab.measure.count_rows import count_rows
+    from gemmlab.measure.counting import Count
+    from gemmlab.measure.families import family_of
+    from gemmlab.measure.own_kernel import kernel_named, require_device
     from gemmlab.ops.catalog import find_op
 
     operation = find_op(op)
-    ours = [parse_contestant(f"kernel:{kernel}") for kernel in kernels] or [parse_contestant("gemmlab")]
-    return Plan(
-        op=operation, problems=operation.parse_sizes(sizes), contestants=[*ours, *parse_peers(peers)],
-        threads=_parse_threads(threads), rounds=rounds, processes=processes, seed=seed, verify=verify,
-        timing=Timing(timeout_s=timeout_s),
-    )  # fmt: skip
+    chosen = [require_device(kernel_named(name, flags), device.id) for name in names or _ladder(op, device)]
+    problems = operation.parse_sizes(sizes or family_of(device.id).bench_sizes)
+    record = count(Count(operation, device, chosen, problems, seed))
+    if save is not None:
+        save_record(record, save)
+    rows = count_rows(record)
+    if as_json:
+        print_json({"record": to_json(record), "rows": [asdict(row) for row in rows]})
+    else:
+        print_counts(record, rows)
+    if wrong := wrong_counts(rows):
+        raise WrongResultError("\n".join(wrong))
 
 
 def _parse_threads(text: str) -> list[int]:
@@ -141,81 +219,15 @@ def _reporter(bar: Bar | None) -> Callable[[Progress], None]:
     return report
 
 
-def _print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    console = table_console()
-    console.print(_contestants_table(record))
-    console.print()
-    peers = list(dict.fromkeys(row.contestant for row in summary.rows if row.role == "peer"))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("size", "threads", "contestant", "time us", "IQR", "GFLOP/s", "of peak", "result"):
-        table.add_column(heading, justify="left" if heading in ("contestant", "result") else "right")
-    for peer in peers:
-        table.add_column(f"/ {peer}", justify="right")
-    for row in summary.rows:
-        table.add_row(*(Text(cell) for cell in _cells(row, peers)))
-    console.print(table)
-    if summary.means:
-        console.print("\nGeometric mean of speed ratios (95 % interval):")
-    for mean in summary.means:
-        ratio = mean.ratio
-        console.print(
-            f"  {mean.contestant} / {mean.peer}, {mean.threads} threads, {mean.problems} sizes: "
-            f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})",
-        )  # fmt: skip
-    for note in _notes(record):
-        console.print(f"note: {note}")
-    if verdict is not None:
-        console.print("targets met" if verdict.passed else "targets missed:")
-        for failure in verdict.failures:
-            console.print(f"  {failure}")
-
-
-def _contestants_table(record: Record) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("contestant", "library", "version", "core type", "thread runtime"):
-        table.add_column(heading, overflow="fold")
-    facts = {result.contestant: result.facts for result in record.results if result.facts.get("role") != "peak"}
-    for name, known in facts.items():
-        cells = [str(known.get(key) or "") for key in ("library", "version", "core_type", "thread_runtime")]
-        table.add_row(*(Text(cell) for cell in (name, *cells)))
-    return table
-
-
-def _cells(row: Row, peers: list[str]) -> list[str]:
-    share = "" if row.peak_share is None else f"{row.peak_share:.1%}"
-    result = {True: "PASS", False: "FAIL", None: "unchecked"}[row.verified]
-    cells = [
-        row.label, str(row.threads), row.contestant, f"{row.median_us:.4g}", f"{row.iqr_us / row.median_us:.1%}",
-        f"{row.gflops:.4g}", share, result,
-    ]  # fmt: skip
-    for peer in peers:
-        ratio = row.ratios.get(peer)
-        mark = "*" if peer == row.fastest else ""
-        cells.append("" if ratio is None else f"{ratio.value:.3f}{mark} ({ratio.low:.3f}-{ratio.high:.3f})")
-    return cells
-
-
-def _notes(record: Record) -> list[str]:
-    notes = list(record.notes)
-    for result in record.results:
-        notes += [f"{result.contestant} at {result.label}: {note}" for note in result.notes]
-    return list(dict.fromkeys(notes))
-
-
 def _fail_if_wrong(record: Record, summary: Summary, verdict: Verdict | None) -> None:
+    from gemmlab.cli.bench_tables import all_notes
     from gemmlab.measure.summary import OURS
 
     wrong = [f"{row.contestant} at {row.label}" for row in summary.rows if row.role in OURS and row.verified is False]
     if wrong:
         raise WrongResultError(f"wrong result: {', '.join(wrong)}")
     if not any(row.role in OURS for row in summary.rows):
-        raise WrongResultError(f"only peers could be timed: {'; '.join(_notes(record))}")
+        raise WrongResultError(f"only peers could be timed: {'; '.join(all_notes(record))}")
     if verdict is not None and not verdict.passed:
         raise WrongResultError(f"{len(verdict.failures)} targets missed: {verdict.failures[0]}")
 

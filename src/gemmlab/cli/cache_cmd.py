@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import progress_console, table_console
 from gemmlab.core.errors import UsageError
 
@@ -48,7 +48,7 @@ def cache(
         save_record(record, save)
     if as_json:
         rows = [asdict(row) for row in cache_rows(record)]
-        typer.echo(json.dumps({"record": to_json(record), "rows": rows}, allow_nan=False))
+        print_json({"record": to_json(record), "rows": rows})
     else:
         _print_table(record, caches)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
+from gemmlab.cli.answer import print_json
+from gemmlab.cli.console import DEVICE_HELP
+from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags, split_threads
+from gemmlab.core.errors import GemmlabError, UsageError
+from gemmlab.devices.select import open_device, parse_device
 
 if TYPE_CHECKING:
     from gemmlab.devices.device import Device
@@ -21,15 +24,6 @@ if TYPE_CHECKING:
 
 LIBRARY = "gemmlab.gemm"
 """What the library call is named among the kernels."""
-
-
-def open_device(name: str) -> Device:
-    """The device of that name; `DeviceError` when there is none."""
-    if name == "cpu":
-        from gemmlab.devices.cpu import CpuDevice
-
-        return CpuDevice()
-    raise DeviceError(f"no device named {name!r} here; devices: cpu")
 
 
 def parse_config(texts: list[str]) -> dict[str, int]:
@@ -43,10 +37,20 @@ def parse_config(texts: list[str]) -> dict[str, int]:
     return config
 
 
+def parse_thread_count(text: str | None) -> int | None:
+    """A thread count; `UsageError` for what is no whole number."""
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        raise UsageError(f"--threads {text!r}: not a whole number") from None
+
+
 def check(
     kernels: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KERNEL]...", help=f"Kernels, or {LIBRARY}. Default: the ladder and {LIBRARY}."),
+        typer.Argument(
+            metavar="[KERNEL]...", help=f"Kernels, .cu files or {LIBRARY}. Default: the ladder and {LIBRARY}."
+        ),
     ] = None,
     op: Annotated[str, typer.Option(help="The operation.")] = "gemm",
     sizes: Annotated[
@@ -54,15 +58,19 @@ def check(
         typer.Option(help="Only these: 256 or 256,512 or 256:4096:128 or MxNxK. Default: the whole contract."),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads, for what can use them. Default: all cores.")
+        str | None, typer.Option(help="Threads, for what can use them (default: all cores). Of a .cu file: its block.")
     ] = None,
-    device: Annotated[str, typer.Option(help="Where to run.")] = "cpu",
+    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "cpu",
     full: Annotated[
         bool, typer.Option("--full/--quick", help="All cases, or a second's worth of a naive loop.")
     ] = False,
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
     ] = None,
+    function: KernelFlag = None,
+    grid: GridFlag = None,
+    args: ArgsFlag = None,
+    smem_bytes: SmemFlag = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the data and of the random cases.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -72,16 +80,18 @@ def check(
     """
     from gemmlab.ops.catalog import find_op
 
-    operation = find_op(op)
+    operation, names = find_op(op), kernels or []
     problems = operation.parse_sizes(sizes) if sizes is not None else None
+    flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes)
+    workers, flags = split_threads(names, threads, flags)
     target = open_device(device)
-    plan = _plan(kernels or [], operation, target, problems, threads, "full" if full else "quick",
-                 parse_config(config or []), seed)  # fmt: skip
+    plan = _plan(names, operation, target, problems, parse_thread_count(workers), "full" if full else "quick",
+                 parse_config(config or []), seed, flags)  # fmt: skip
     reports, errors = _run(plan)
     if as_json:
         data = [report.to_json() for report in reports]
         passed = not errors and all(report.passed for report in reports)
-        typer.echo(json.dumps({"passed": passed, "reports": data, "errors": {n: str(e) for n, e in errors.items()}}))
+        print_json({"passed": passed, "reports": data, "errors": {n: str(e) for n, e in errors.items()}})
     else:
         _print(reports, errors)
     if any(not report.passed for report in reports):
@@ -92,17 +102,21 @@ def check(
 
 def _plan(
     names: list[str], op: Op, device: Device, problems: list[Problem] | None, threads: int | None, scale: str,
-    config: Mapping[str, int], seed: int,
+    config: Mapping[str, int], seed: int, flags: Mapping[str, Any],
 ) -> dict[str, Callable[[Progress], CheckReport]]:  # fmt: skip
-    from gemmlab.core.hardware import physical_cores
-    from gemmlab.kernels.catalog import find_kernel, ladder
+    from gemmlab.core.hardware import physical_cores, require_cpus
+    from gemmlab.kernels.catalog import ladder
     from gemmlab.measure.check import check_kernel
+    from gemmlab.measure.families import family_of
+    from gemmlab.measure.own_kernel import kernel_named, require_device
 
     if config and not names:
         raise UsageError("--config: name the kernel it is for")
-    family = device.id.partition(":")[0]
+    where = parse_device(device.id)
+    if threads is not None:
+        require_cpus(threads)
     # Two threads on a single core still show races.
-    workers = threads or max(2, physical_cores())
+    workers = max(2, physical_cores()) if threads is None else threads
     plan: dict[str, Callable[[Progress], CheckReport]] = {}
 
     def of_kernel(kernel: Kernel) -> Callable[[Progress], CheckReport]:
@@ -112,17 +126,21 @@ def _plan(
             seed=seed, progress=progress,
         )  # fmt: skip
 
-    chosen = names or [*(kernel.id for kernel in ladder(op.name, family)), *([LIBRARY] if op.name == "gemm" else [])]
-    for name in chosen:
+    library = [LIBRARY] if op.name == "gemm" and family_of(where).library_call else []
+    for name in names or [*(kernel.id for kernel in ladder(op.name, where.kernels)), *library]:
         if name == LIBRARY:
+            if not library:
+                raise UsageError(f"{LIBRARY} does not run on {where}")
             if config:
                 raise UsageError(f"--config: {LIBRARY} has no parameters")
             plan[name] = _library_call(problems, workers, scale, seed)
             continue
-        kernel = find_kernel(name)
-        if (kernel.op, kernel.device) != (op.name, family):
-            raise UsageError(f"{name} is a kernel for {kernel.op} on {kernel.device}, not for {op.name} on {family}")
+        kernel = require_device(kernel_named(name, flags), where)
+        if kernel.op != op.name:
+            raise UsageError(f"{name} is a kernel for {kernel.op}, not for {op.name}")
         plan[name] = of_kernel(kernel)
+    if not plan:
+        raise UsageError(f"no ladder of {op.name} for {where}")
     return plan
 
 
@@ -185,6 +203,9 @@ def _print(reports: list[CheckReport], errors: Mapping[str, GemmlabError]) -> No
     for name in errors:
         table.add_row(name, "ERROR", "", "", "", "", "")
     table_console().print(table)
+    for report in reports:
+        for reason, count in report.refused.items():
+            typer.echo(f"{report.subject}: {count} cases left out, which it does not take: {reason}")
     for report in reports:
         if not report.passed:
             typer.echo("\n" + report.explain())

@@ -2,97 +2,196 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gemmlab.cli.check_cmd import open_device
-from gemmlab.cli.console import progress_console, table_console
-from gemmlab.core.errors import UsageError, WrongResultError
+from gemmlab.cli.answer import print_json
+from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
+from gemmlab.devices.select import open_device, parse_device
 
 if TYPE_CHECKING:
     from gemmlab.core.records import Record
-    from gemmlab.measure.climb import Step
+    from gemmlab.devices.device import Device
+    from gemmlab.kernels.kernel import Kernel
+    from gemmlab.measure.climb import Climb
     from gemmlab.measure.climb_rows import ClimbRow
+    from gemmlab.measure.count_rows import CountRow
+    from gemmlab.measure.counting import Count
+
+INSTALLED = "installed"
+"""Stands for every peer that there is."""
+COUNT_BUDGET_S = 20.0
+"""What counting the GPU's rungs may take behind a CPU's climb."""
 
 
-@contextmanager
-def _live() -> Iterator[Callable[[Step], None]]:
-    """Shows steps as they come: finished rungs as lines that stay, the rest as one bar that goes."""
-    from rich.progress import BarColumn, Progress, TextColumn
+@dataclass
+class Climbed:
+    """What one device's ladder came to."""
 
-    bar = Progress(
-        TextColumn("{task.description}", markup=False), BarColumn(24), console=progress_console(), transient=True
-    )
-    with bar:
-        task = bar.add_task("", total=None)
-
-        def show(step: Step) -> None:
-            label = f"{step.rung:<18} {step.text}" if step.rung else step.text
-            if step.final:
-                bar.console.print(label)
-            bar.update(task, description=label, completed=step.done, total=step.total or None)
-
-        yield show
+    record: Record
+    times: list[ClimbRow] = field(default_factory=list)
+    counts: list[CountRow] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
 
 
-def _print_table(rows: list[ClimbRow]) -> None:
-    from rich.table import Table
-    from rich.text import Text
+def climb(
+    op: Annotated[str, typer.Option(help="Operation whose ladder to climb.")] = "gemm",
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="cpu, cuda[:N] or emulated[:sm_XX]. Default: the CPU, then the GPU's ladder on the GPU, or counted "
+            "on an emulated one."
+        ),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of the threaded rung; default: physical cores.")] = None,
+    peers: Annotated[
+        str,
+        typer.Option(
+            help="On a CPU openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; "
+            "on a GPU cublas, torch, cupy; '' for none."
+        ),
+    ] = INSTALLED,
+    sizes: Annotated[str | None, typer.Option(help="Sizes to choose from; each rung takes the largest it can.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the record, the SVG and the PNG.")] = Path("climb"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: rows, counts, notes, files.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller sizes, fewer rounds: a look, not a measurement.")
+    ] = False,
+) -> None:
+    """Climb the ladder: verify and time every rung beside the peers."""
+    first, *others = _devices(device, op)
+    parts = [_plan(first, op, threads, peers, sizes, quick)]
+    # What is asked for by name is the first device's.
+    parts += [_plan(other, op, None, INSTALLED, None, quick, COUNT_BUDGET_S) for other in others]
+    _make_folder(out)
+    done = [_run(part, out, installed=peers == INSTALLED or part is not parts[0]) for part in parts]
+    if as_json:
+        print_json({
+            "rows": [{**asdict(row), "device": part.record.device.get("id")} for part in done for row in part.times],
+            "counts": [{**asdict(row), "device": part.record.device.get("id")} for part in done for row in part.counts],
+            "notes": [note for part in done for note in (*part.record.notes, *part.notes)],
+            "files": [str(path) for part in done for path in part.files],
+        })  # fmt: skip
+    else:
+        for part in done:
+            _print(part)
+        typer.echo("\nWritten: " + ", ".join(str(path) for part in done for path in part.files))
+    if wrong := [line for part in done for line in part.wrong]:
+        raise WrongResultError("\n".join(wrong))
 
-    from gemmlab.measure.climb_rows import digits, peer_names, short_size, times
 
-    peers = peer_names(rows)
-    headings = ["", "size", "thr", "ms", "GFLOP\n/s", "of\npeak", "x\nfirst", *(f"x\n{peer}" for peer in peers)]
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for heading in headings:
-        table.add_column(Text(heading), justify="right" if heading else "left", overflow="fold", no_wrap=not heading)
-    for row in rows:
-        share = "" if row.peak_share is None else f"{row.peak_share:.1%}"
-        ratios = [row.to_first, *(row.to_peers.get(peer) for peer in peers)]
-        cells = [row.name, short_size(row.size), str(row.threads), digits(row.time_us / 1e3), digits(row.gflops), share]
-        table.add_row(*(Text(cell) for cell in (*cells, *("" if r is None else times(r) for r in ratios))))
-    table_console().print(table)
+def _devices(named: str | None, op: str) -> list[Device]:
+    """The device named; without a name the CPU, and the GPU's ladder where it can run."""
+    from gemmlab.kernels.catalog import ladder
 
-
-def _print_notes(record: Record, rows: list[ClimbRow], notes: list[str]) -> None:
-    console = table_console()
-    console.print(
-        "\nof peak: of the fused multiply-add peak measured in the same rounds; x: GFLOP/s to those of the first rung, "
-        "and of each peer at the same size and thread count."
-    )
-    if len({row.size for row in rows if row.role == "rung"}) > 1:
-        console.print(
-            "Each rung is timed at the largest size it finishes quickly; sizes differ, so x first is no ratio of times."
-        )
-    console.print("\nWhy each rung is faster:")
-    for row in rows:
-        if row.role == "rung":
-            console.print(f"  {row.name}: {row.idea}")
-    console.print("\nCompared with:" if any(row.role == "peer" for row in rows) else "\nCompared with nothing.")
-    for line in dict.fromkeys(f"  {row.name}: {row.about}" for row in rows if row.role in ("peer", "library call")):
-        console.print(line)
-    for note in (*record.notes, *notes):
-        console.print(f"  note: {note}")
+    if named is not None:
+        return [open_device(named)]
+    devices = [open_device("cpu")]
+    for name in ("cuda", "emulated") if ladder(op, "cuda") else ():
+        try:
+            return [*devices, open_device(name)]
+        except DeviceError:
+            continue
+    return devices
 
 
-def _write(record: Record, folder: Path) -> list[Path]:
+def _plan(
+    device: Device, op: str, threads: int | None, peers: str, sizes: str | None, quick: bool,
+    budget_s: float = float("inf"),
+) -> Climb | Count:  # fmt: skip
+    """What to do on one device: time its ladder, or count it where time says nothing."""
+    from gemmlab.core.hardware import physical_cores, require_cpus
+    from gemmlab.measure.climb import Climb
+    from gemmlab.measure.counting import Count
+    from gemmlab.measure.families import default_mode, family_of
+    from gemmlab.measure.peers import parse_peers
+    from gemmlab.ops.catalog import find_op
+
+    what, family, mode = find_op(op), family_of(device.id), default_mode(device.id)
+    problems = what.parse_sizes(sizes or family.climb_sizes)
+    kernels = _ladder(device, op)
+    if not family.timed:
+        return Count(what, device, kernels, problems, budget_s=budget_s)
+    named = [] if peers == INSTALLED else parse_peers(peers, device.id, mode)
+    count = physical_cores() if threads is None else threads
+    require_cpus(count)
+    return Climb(what, device, kernels, named, count if family.host_threads else 1, sizes or "", quick, mode=mode)
+
+
+def _ladder(device: Device, op: str) -> tuple[Kernel, ...]:
+    from gemmlab.kernels.catalog import ladder
+
+    return ladder(op, parse_device(device.id).kernels)
+
+
+def _run(part: Climb | Count, out: Path, *, installed: bool) -> Climbed:
+    from gemmlab.measure.counting import Count
+
+    family = parse_device(part.device.id).family
+    stem = out / ("climb" if family == "cpu" else f"climb-{family}")
+    return _counted(part, stem) if isinstance(part, Count) else _timed(part, stem, installed=installed)
+
+
+def _timed(part: Climb, stem: Path, *, installed: bool) -> Climbed:
+    from gemmlab.cli.climb_table import live_steps
+    from gemmlab.measure.climb import default_peers, missing_peers, run_climb
+    from gemmlab.measure.climb_rows import climb_rows
+
+    with live_steps() as show:
+        peers = default_peers(part.device.id, part.mode) if installed else part.peers
+        record, reports = run_climb(replace(part, peers=peers, progress=show))
+    rows = climb_rows(record)
+    wrong = [report.explain() for report in reports if not report.passed]
+    wrong += [f"{r.name} at {r.size}: outside its bound" for r in rows if r.role != "peer" and r.verified is False]
+    notes = missing_peers(part.device.id) if installed else []
+    return Climbed(record, times=rows, notes=notes, wrong=wrong, files=_write(record, stem, chart=True))
+
+
+def _counted(part: Count, stem: Path) -> Climbed:
+    from gemmlab.cli.counts import count, wrong_counts
+    from gemmlab.measure.count_rows import count_rows
+
+    record = count(part)
+    rows = count_rows(record)
+    return Climbed(record, counts=rows, wrong=wrong_counts(rows), files=_write(record, stem, chart=False))
+
+
+def _print(part: Climbed) -> None:
+    from gemmlab.cli.climb_table import print_ideas, print_notes, print_times
+    from gemmlab.cli.counts import print_counts
+
+    typer.echo(f"\n{part.record.device.get('name')}")
+    if part.times:
+        print_times(part.times)
+        print_notes(part.record, part.times, part.notes)
+    else:
+        print_counts(part.record, part.counts)
+        print_ideas(part.counts)
+
+
+def _write(record: Record, stem: Path, *, chart: bool) -> list[Path]:
     from gemmlab.core.records import save_record
-    from gemmlab.plots.chart import save
-    from gemmlab.plots.ladder import climb_chart
 
-    paths = [folder / f"climb.{suffix}" for suffix in ("json", "svg", "png")]
+    paths: list[Path] = [stem.with_suffix(f".{suffix}") for suffix in (("json", "svg", "png") if chart else ("json",))]
     try:
         save_record(record, paths[0])
-        save(climb_chart(record), *paths[1:])
+        if chart:
+            try:
+                from gemmlab.plots.chart import save
+                from gemmlab.plots.ladder import climb_chart
+
+                save(climb_chart(record), *paths[1:])
+            except ModuleNotFoundError as error:
+                typer.echo(f"No chart: {error.name} is not installed; the record is written.", err=True)
+                return paths[:1]
     except OSError as error:
-        raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from error
+        raise UsageError(f"cannot write to {stem.parent}: {error.strerror or error}") from error
     return paths
 
 
@@ -103,58 +202,6 @@ def _make_folder(folder: Path) -> None:
         raise UsageError(f"cannot make the folder {folder}: {error.strerror or error}") from error
     if not os.access(folder, os.W_OK):
         raise UsageError(f"cannot write to the folder {folder}")
-
-
-def climb(
-    op: Annotated[str, typer.Option(help="Operation whose ladder to climb.")] = "gemm",
-    device: Annotated[str, typer.Option(help="Device to climb on: cpu.")] = "cpu",
-    threads: Annotated[int | None, typer.Option(help="Threads of the threaded rung; default: physical cores.")] = None,
-    peers: Annotated[
-        str, typer.Option(help="openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; '' for none.")
-    ] = "installed",
-    sizes: Annotated[str | None, typer.Option(help="Sizes to choose from; each rung takes the largest it can.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the record, the SVG and the PNG.")] = Path("climb"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: rows, notes, files.")] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller sizes, fewer rounds: a look, not a measurement.")
-    ] = False,
-) -> None:
-    """Climb the ladder: verify and time every rung beside the peers."""
-    from gemmlab.core.hardware import physical_cores
-    from gemmlab.kernels.catalog import ladder
-    from gemmlab.measure.climb import SIZES, Climb, default_peers, missing_peers, run_climb
-    from gemmlab.measure.climb_rows import climb_rows
-    from gemmlab.measure.peers import parse_peers, worker_cpus
-    from gemmlab.ops.catalog import find_op
-
-    where, what = open_device(device), find_op(op)
-    what.parse_sizes(sizes or SIZES)
-    named = None if peers == "installed" else parse_peers(peers)
-    count = physical_cores() if threads is None else threads
-    worker_cpus(count)
-    _make_folder(out)
-    with _live() as show:
-        record, reports = run_climb(
-            Climb(
-                what, where, ladder(op, device), default_peers() if named is None else named,
-                count, sizes or SIZES, quick, show,
-            )
-        )  # fmt: skip
-    paths = _write(record, out)
-    rows = climb_rows(record)
-    notes = missing_peers() if named is None else []
-    if as_json:
-        answer = {"rows": [asdict(row) for row in rows],
-                  "notes": [*record.notes, *notes], "files": [str(path) for path in paths]}  # fmt: skip
-        typer.echo(json.dumps(answer, indent=2))
-    else:
-        _print_table(rows)
-        _print_notes(record, rows, notes)
-        typer.echo("\nWritten: " + ", ".join(str(path) for path in paths))
-    wrong = [report.explain() for report in reports if not report.passed]
-    wrong += [f"{r.name} at {r.size}: outside its bound" for r in rows if r.role != "peer" and r.verified is False]
-    if wrong:
-        raise WrongResultError("\n".join(wrong))
 
 
 def register(app: typer.Typer) -> None:

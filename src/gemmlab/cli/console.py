@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
+DEVICE_HELP = "Where to run: cpu, cuda[:N] (an NVIDIA GPU) or emulated[:sm_XX] (its machine code, without one)."
 PIPE_WIDTH = 140
 """Columns where the output is not a terminal."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
+
+from gemmlab.cli.answer import print_json
 
 _TELLING_FEATURES = (
     "sse2", "sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_bf16",
@@ -21,7 +22,7 @@ def doctor(
     """Show the processor, its peaks, every BLAS found, GPU, compilers, cache folder and versions."""
     facts = examine(quick=quick)
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
         return
     from rich.table import Table
     from rich.text import Text
@@ -39,13 +40,17 @@ def doctor(
 def examine(*, quick: bool = False) -> dict[str, Any]:
     """Everything `doctor` tells, as JSON values."""
     from gemmlab.measure import inventory
+    from gemmlab.measure.gpu_inventory import gpu_details
 
+    gpu = inventory.gpus()
+    gpu["details"] = gpu_details(len(gpu["devices"]), measure=not quick)
     blas, warnings = ([], []) if quick else inventory.blas_libraries()
     return {
         "cpu": inventory.processor(measure=not quick),
         "blas": blas,
-        "gpu": inventory.gpus(),
+        "gpu": gpu,
         "compilers": inventory.compilers(),
+        "cuda_compiler": inventory.cuda_compiler(),
         "cache": inventory.cache_folder(),
         "versions": inventory.versions(),
         "warnings": warnings,
@@ -54,6 +59,8 @@ def examine(*, quick: bool = False) -> dict[str, Any]:
 
 def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(heading, text) for people."""
+    from gemmlab.measure.gpu_inventory import gpu_text
+
     cpu = facts["cpu"]
     identity = f"family {cpu['family']} model {cpu['model']} stepping {cpu['stepping']}"
     yield "processor", f"{cpu['name']} ({cpu['vendor']} {cpu['arch']}, {identity})"
@@ -76,6 +83,9 @@ def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
         yield blas["name"], f"{blas.get('library')} {blas.get('version')}, {details}"
     yield "GPU", _gpu(facts["gpu"])
+    for detail in facts["gpu"].get("details", ()):
+        yield detail["id"], gpu_text(detail)
+    yield "CUDA compiler", _cuda_compiler(facts["cuda_compiler"])
     yield "compilers", ", ".join(f"{name} {version or 'none'}" for name, version in facts["compilers"].items())
     store = facts["cache"]
     yield "cache", f"{store['path']} ({'writable' if store['writable'] else 'NOT WRITABLE'}, {store['bytes']} bytes)"
@@ -124,6 +134,12 @@ def _gpu(gpu: Mapping[str, Any]) -> str:
     devices = [f"{d['name']} (sm_{d['compute_capability'].replace('.', '')}, {d['memory_bytes'] >> 20} MiB)"
                for d in gpu["devices"]]  # fmt: skip
     return f"{', '.join(devices)}; driver for CUDA {gpu['driver_cuda']}"
+
+
+def _cuda_compiler(cuda: Mapping[str, Any]) -> str:
+    archs = cuda["architectures"]
+    found = f"{cuda['compiler']} for {archs[0]} to {archs[-1]}" if archs else cuda["compiler"]
+    return "; ".join(filter(None, (found, cuda["reason"] or f"disassembler {cuda['disassembler']}")))
 
 
 def register(app: typer.Typer) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
+from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import table_console
 from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.devices.select import parse_device
 from gemmlab.kernels.kernel import Kernel
-
-KNOWN_DEVICES = ("cpu", "cuda", "emulated")
 
 
 def _describe(kernel: Kernel) -> dict[str, Any]:
@@ -48,22 +47,21 @@ def _print_table(kernels: list[dict[str, Any]]) -> None:
 
 def list_kernels(
     op: Annotated[str | None, typer.Option(help="Only kernels of this operation, as `gemm`.")] = None,
-    device: Annotated[str | None, typer.Option(help="Only kernels for this family of devices, as `cpu`.")] = None,
+    device: Annotated[str | None, typer.Option(help="Only kernels that run there: cpu, cuda, emulated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the kernels in ladder order, with what each is and where it comes from."""
     from gemmlab.kernels.catalog import all_kernels
 
-    if device is not None and device not in KNOWN_DEVICES:
-        raise DeviceError(f"no device named {device!r}; devices: {', '.join(KNOWN_DEVICES)}")
+    family = None if device is None else parse_device(device).kernels
     ops = sorted({kernel.op for kernel in all_kernels()})
     if op is not None and op not in ops:
         raise UsageError(f"no operation named {op!r}; operations: {', '.join(ops) or 'none'}")
-    chosen = [_describe(k) for k in all_kernels() if op in (None, k.op) and device in (None, k.device)]
+    chosen = [_describe(k) for k in all_kernels() if op in (None, k.op) and family in (None, k.device)]
     if device is not None and not chosen:
         raise DeviceError(f"no kernels for the device {device!r} in this version")
     if as_json:
-        typer.echo(json.dumps(chosen, indent=2))
+        print_json(chosen)
     else:
         _print_table(chosen)
 

@@ -1,9 +1,14 @@
 """Cache blocks from the machine's caches, by a formula that is stated here and nowhere else.
 
-KC: an A panel of MR rows takes 3/4 of the L1 data cache. 48 KiB and MR 12 give 768. A dimension is cut into
-    equal blocks of at most 4/3 of the nominal one, so that no thin rest is left.
+KC: an A panel of MR rows takes 3/4 of the L1 data cache: 48 KiB and MR 12 give 768. But at least 640: what a tile
+    costs besides its multiply-adds, some 100 cycles, stays under 1 %. A dimension is cut into equal blocks of at
+    most 4/3 of the nominal one, so that no thin rest is left.
 MC: a block of A, MC x KC, takes a quarter of L2, beside the next one and two strips of B that are on their way.
 NC: a block of B, KC x NC, is packed once and streams through L2 once for each block of A; it takes 4 MiB (of L3).
+
+Crowded rows: addresses that differ by a multiple of L1's size / ways fall into one set. Rows of A at such a distance
+    push each other out when the tile has more rows than L1 has ways (12 against 8 of 32 KiB, not against 12 of
+    48 KiB), and so do rows so little off it that as many as there are ways lie within one line's width.
 """
 
 from __future__ import annotations
@@ -13,6 +18,9 @@ from dataclasses import dataclass
 from gemmlab.codegen.microkernel import Tile
 
 B_BLOCK_BYTES = 4 << 20
+_LEAST_KC = 640
+_LINE = 16
+"""Floats in a cache line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +30,10 @@ class Blocks:
     mc: int
     kc: int
     nc: int
+    crowd_period: int = 0
+    """Rows of A about a multiple of so many floats apart are crowded; a power of two, or 0 where no distance crowds."""
+    crowd_slack: int = 0
+    """How many floats off the multiple still crowd."""
 
     @property
     def kc_max(self) -> int:
@@ -29,9 +41,12 @@ class Blocks:
         return self.kc * 4 // 3 + 16
 
 
-def cache_blocks(tile: Tile, l1d_bytes: int, l2_bytes: int) -> Blocks:
+def cache_blocks(tile: Tile, l1d_bytes: int, l1d_ways: int, l2_bytes: int) -> Blocks:
     """The blocks for a register tile and a core's private caches."""
-    kc = max(64, l1d_bytes * 3 // 4 // (4 * tile.rows) // 16 * 16)
+    kc = max(_LEAST_KC, l1d_bytes * 3 // 4 // (4 * tile.rows) // 16 * 16)
     mc = max(1, l2_bytes // 4 // (4 * kc) // tile.rows) * tile.rows
     nc = max(1, B_BLOCK_BYTES // (4 * kc) // tile.cols) * tile.cols
-    return Blocks(mc, kc, nc)
+    period = l1d_bytes // (4 * l1d_ways)
+    if tile.rows <= l1d_ways or period & (period - 1):
+        return Blocks(mc, kc, nc)
+    return Blocks(mc, kc, nc, period, _LINE // l1d_ways)

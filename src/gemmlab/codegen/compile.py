@@ -59,12 +59,6 @@ def compile_object(text: str, target: Target, *, vectorize: bool = False, level:
     return bytes(machine.emit_object(module))
 
 
-def compile_assembly(text: str, target: Target, *, vectorize: bool = False, level: int = 2) -> str:
-    """The same code as assembly text, to read and to test."""
-    machine, module = _optimised(text, target, vectorize=vectorize, level=level)
-    return str(machine.emit_assembly(module))
-
-
 @cache
 def _jit() -> Any:
     from llvmlite import binding

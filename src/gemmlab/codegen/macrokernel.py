@@ -2,7 +2,7 @@
 
     for each block of NC columns (jc)
       for each k-block (pc)                    C is read and written once per k-block
-        for each block of MC rows (ic)         A block MC x KC: stays in L2
+        for each block of MC rows (ic)         A block MC x KC: stays in L2, copied if its rows crowd L1
           for each strip of NR columns (jr)    B strip KC x NR: packed, slice by slice, by the strip before it
             for each panel of MR rows (ir)     A panel MR x KC: comes through L1
               register tile
@@ -14,13 +14,14 @@ inside one every tile adds the same products in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.function import Function
-from gemmlab.codegen.microkernel import COPYING, FLOATS, SIGNATURE, Tile, emit_microkernel
+from gemmlab.codegen.microkernel import COPY_LEAD, COPYING, FLOATS, LINE, SIGNATURE, Tile, emit_microkernel
 from gemmlab.codegen.module import Module
-from gemmlab.codegen.packing import emit_pack_panel, emit_pack_strip, panel_stride
-from gemmlab.codegen.types import F32, I64, VOID
+from gemmlab.codegen.packing import emit_pack_panel, emit_pack_strip, loose_stride, panel_stride
+from gemmlab.codegen.types import F32, I1, I64, VOID
 from gemmlab.codegen.values import Value
 
 JOB = (
@@ -45,6 +46,8 @@ _PAGE = 1024
 """Floats in 4 KiB: rows of B at a multiple of that distance fall into few cache sets and push each other out."""
 _FEW_STRIPS = 4
 """Up to so many strips, a tall A is read in place panel by panel instead of by blocks of MC rows."""
+_SHORT = 64
+"""Shorter k-blocks of crowded rows are read in place."""
 _BARE_STRIPS = 10
 """Up to so many strips, a product is small enough for its first strip of B to be read unpacked."""
 
@@ -55,7 +58,7 @@ def workspace_floats(tile: Tile, blocks: Blocks) -> int:
 
 
 def _b_floats(tile: Tile, blocks: Blocks) -> int:
-    return blocks.kc_max * (blocks.nc * 4 // 3 + 2 * tile.cols)
+    return -(-blocks.kc_max * (blocks.nc * 4 // 3 + 2 * tile.cols) // LINE) * LINE
 
 
 def _single_floats(blocks: Blocks) -> int:
@@ -66,13 +69,30 @@ def _single_floats(blocks: Blocks) -> int:
 def _a_floats(tile: Tile, blocks: Blocks) -> int:
     rows = blocks.mc * 4 // 3 + 2 * tile.rows
     elements = max(rows * blocks.kc_max, _single_floats(blocks))
-    return -(-elements * panel_stride(tile) // tile.rows) + 2 * panel_stride(tile) * blocks.kc_max
+    panels = -(-elements * panel_stride(tile) // tile.rows) + 2 * panel_stride(tile) * blocks.kc_max
+    # `loose_stride` adds less than two lines to a row of at least _SHORT.
+    return max(panels, elements * (_SHORT + 2 * LINE) // _SHORT) if blocks.crowd_period else panels
+
+
+Args = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a tile does beside multiplying, as truth values of the code under construction."""
+
+    panel: Value
+    """A is k-major."""
+    copying: Value
+    """It packs a slice of the next strip of B."""
+    loosening: Value
+    """It copies its panel of A, whose rows are crowded."""
 
 
 class _Tiles:
     """Tables of micro-kernels by height and width, and calls through them."""
 
-    def __init__(self, module: Module, tile: Tile) -> None:
+    def __init__(self, module: Module, tile: Tile, *, loosening: bool) -> None:
         self.tile = tile
         self.least_copying = tile.rows // 2
         self._plain: dict[bool, str] = {}
@@ -90,6 +110,12 @@ class _Tiles:
             ]
             self._plain[panel] = module.table(f"tiles_{kind}", plain)
             self._copying[panel] = module.table(f"tiles_{kind}_copying", copying)
+        self._loosening = {
+            copying: emit_microkernel(
+                module, tile.rows, tile.vectors, panel=False, unroll=tile.unroll, copying=copying, loosening=True
+            )
+            for copying in ((False, True) if loosening else ())
+        }
 
     def height(self, fn: Function, left: Value) -> Value:
         """Rows of the next panel when `left` remain: MR, but a thin last panel shares with the one before."""
@@ -98,23 +124,37 @@ class _Tiles:
         shared = (left > mr) & (left < mr + thin)
         return fn.select(shared, (left + 1) // 2, fn.minimum(left, mr))
 
-    def call(self, fn: Function, panel: Value, rows: Value, vectors: Value, *args: Value) -> None:
-        """The plain tile of that height and width."""
-        index = (vectors - 1) * self.tile.rows + rows - 1
-        with fn.choose(panel) as which:
-            for arm, key in ((which.yes, True), (which.no, False)):
-                with arm():
-                    target = fn.table_entry(self._plain[key], index)
-                    fn.call_pointer(target, VOID, [type_ for _name, type_ in SIGNATURE], *args)
+    def call(
+        self, fn: Function, kind: _Kind, rows: Value, vectors: Value, shared: Args, of_b: Args, of_a: Args
+    ) -> None:
+        """The tile of that kind, height and width; a copying or loosening one is full in width, a loosening one whole.
 
-    def call_copying(self, fn: Function, panel: Value, rows: Value, *args: Value) -> None:
-        """The full-width tile that also packs a slice of the next strip of B."""
-        index = rows - self.least_copying
-        with fn.choose(panel) as which:
+        `of_b` and `of_a` are the further arguments of copying and loosening tiles.
+        """
+        if not self._loosening:
+            self._call_in_place(fn, kind, rows, vectors, shared, of_b)
+            return
+        with fn.choose(kind.loosening) as which:
+            with which.yes(), fn.choose(kind.copying) as both:
+                with both.yes():
+                    fn.call(self._loosening[True], *shared, *of_b, *of_a)
+                with both.no():
+                    fn.call(self._loosening[False], *shared, *of_a)
+            with which.no():
+                self._call_in_place(fn, kind, rows, vectors, shared, of_b)
+
+    def _call_in_place(self, fn: Function, kind: _Kind, rows: Value, vectors: Value, shared: Args, of_b: Args) -> None:
+        for_copying = [type_ for _name, type_ in (*SIGNATURE, *COPYING)]
+        with fn.choose(kind.panel) as which:
             for arm, key in ((which.yes, True), (which.no, False)):
-                with arm():
-                    target = fn.table_entry(self._copying[key], index)
-                    fn.call_pointer(target, VOID, [type_ for _name, type_ in COPYING], *args)
+                with arm(), fn.choose(kind.copying) as either:
+                    with either.yes():
+                        target = fn.table_entry(self._copying[key], rows - self.least_copying)
+                        fn.call_pointer(target, VOID, for_copying, *shared, *of_b)
+                    with either.no():
+                        index = (vectors - 1) * self.tile.rows + rows - 1
+                        target = fn.table_entry(self._plain[key], index)
+                        fn.call_pointer(target, VOID, for_copying[: len(SIGNATURE)], *shared)
 
 
 def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
@@ -123,9 +163,15 @@ def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
     return fn.ceil_div(fn.ceil_div(total, count), multiple) * multiple
 
 
+def _crowded(blocks: Blocks, distance: Value) -> Value:
+    """Whether rows so far apart push each other out of L1."""
+    off = (distance + blocks.crowd_slack) & (blocks.crowd_period - 1)
+    return off <= 2 * blocks.crowd_slack
+
+
 def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Function:
     """Emit the tiles, the packing and `job`, which multiplies one rectangle of C on one thread."""
-    tiles = _Tiles(module, tile)
+    tiles = _Tiles(module, tile, loosening=blocks.crowd_period > 0)
     pack_strip, pack_panel = emit_pack_strip(module, tile), emit_pack_panel(module, tile)
     mr, nr = tile.rows, tile.cols
     with module.function("job", JOB) as fn:
@@ -144,10 +190,13 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Function:
         bare = single & (n <= _BARE_STRIPS * nr) & (b_row & (_PAGE - 1)).differs(0)
         panel = a_col.differs(1)
         copied = panel & (a_row.differs(1) | (n > nr))
+        crowded = panel.equals(0) & _crowded(blocks, a_row) if blocks.crowd_period else fn.constant(0, I1)
         with fn.range(0, n, nc) as jc, fn.range(0, k, kc) as pc:
             nb, kb = fn.minimum(n - jc, nc), fn.minimum(k - pc, kc)
             keep_c = fn.select(pc.equals(0), beta, 1.0, F32)
             a_step = fn.select(copied, panel_stride(tile), fn.select(panel, a_col, a_row))
+            # Full panels of crowded rows are copied apart by the first strip's tiles.
+            loosened, loose = crowded & (nb >= nr) & (kb >= _SHORT), loose_stride(fn, kb)
             with fn.range(0, m, mc) as ic:
                 mb = fn.minimum(m - ic, mc)
                 panels = fn.ceil_div(mb, mr)
@@ -185,20 +234,22 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Function:
 
                     def multiply(ir: Value, rows: Value) -> None:
                         where = c + ldc * (ic + ir) + (jc + jr)
-                        a_at = fn.select(copied, packed_a(ir), a_block + a_row * ir, FLOATS)
+                        apart, origin = loosened & rows.equals(mr), a_block + a_row * ir
+                        in_rows = fn.select(apart, a_pack + loose * ir, origin, FLOATS)
+                        a_at, step = fn.select(copied, packed_a(ir), in_rows, FLOATS), fn.select(apart, loose, a_step)
                         begin = fn.minimum(slice_rows * fn.ceil_div(ir, mr), fn.maximum(kb - slice_rows, 0))
                         b_at = fn.select(in_place, source, strip, FLOATS)
                         b_step = fn.select(in_place, b_row, vectors * tile.lanes)
-                        common = (kb, a_at, a_step, b_at, b_step, where, ldc, alpha, keep_c, cols)
-                        row_ahead = ahead_at + ahead_step * begin
-                        with fn.choose(copying) as which:
-                            with which.yes():
-                                hints = (row_ahead, ahead_step, slice_rows, following + begin * nr, rate)
-                                tiles.call_copying(fn, panel, rows, *common, *hints)
-                            with which.no():
-                                count = fn.select(ahead, slice_rows, 0)
-                                hint = fn.select(ahead, row_ahead, strip, FLOATS)
-                                tiles.call(fn, panel, rows, vectors, *common, hint, ahead_step, count)
+                        common = (kb, a_at, step, b_at, b_step, where, ldc, alpha, keep_c, cols)
+                        hint = fn.select(copying | ahead, ahead_at + ahead_step * begin, strip, FLOATS)
+                        hints = (hint, ahead_step, fn.select(copying | ahead, slice_rows, 0), rate)
+                        kind = _Kind(panel, copying, apart & jr.equals(0))
+                        # Where the last slice ends, the strip that is copied after this one begins.
+                        lead = b_row * (rate * COPY_LEAD)
+                        last = (ir + rows >= mb) & (jr + 3 * nr <= nb)
+                        beyond = fn.select(last, lead - b_row * kb + nr, lead)
+                        of_b, of_a = (following + begin * nr, beyond), (origin, a_row)
+                        tiles.call(fn, kind, rows, vectors, (*common, *hints), of_b, of_a)
 
                     _each_panel(fn, tiles, mb, multiply)
         fn.finish()

@@ -14,6 +14,7 @@ loads and 6 broadcasts a step, 15 of 16 registers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gemmlab.codegen.function import Function
@@ -23,14 +24,17 @@ from gemmlab.codegen.types import F32, I64, pointer, vector
 from gemmlab.codegen.values import Value, Var
 
 FLOATS = pointer(F32)
-_LINE = 16
+LINE = 16
 """Floats in a cache line."""
 _GROUP = 3
 """Rows reached from one base pointer: x86 addresses base, base + stride and base + 2 * stride."""
 _C_LEAD = 8
 """Rounds before the end by which the tile of C is on its way: late, or the operands would push it out of L1 again."""
-_COPY_LEAD = 8
-"""Rounds between the prefetch of a row of B and its copy: some 400 cycles, the way from L3."""
+COPY_LEAD = 16
+"""Rounds between the prefetch of a row of B into L2 and its copy: some 1000 cycles, the way from memory. Into L1 would
+be too far: rows of B at a multiple of 4 KiB share so few sets there that they would push each other out."""
+_LOOSEN_LEAD = 8 * LINE
+"""Steps between the prefetch of A's rows into L2 and their copy: some 3000 cycles, the way from memory."""
 
 SIGNATURE = (
     ("k", I64),
@@ -46,14 +50,20 @@ SIGNATURE = (
     ("ahead", FLOATS),
     ("ahead_step", I64),
     ("ahead_rows", I64),
+    ("ahead_rate", I64),
 )
 """`cols` is how many columns of C the tile covers; those beyond it are computed and dropped.
 
-While the tile runs it looks after `ahead_rows` rows of B, `ahead_step` apart, a slice of the next strip.
+While the tile runs it looks after `ahead_rows` rows of B, `ahead_step` apart, a slice of the next strip: after
+`ahead_rate` rows in each round.
 """
 
-COPYING = (*SIGNATURE, ("packed", FLOATS), ("copy_rate", I64))
-"""`copy_rate` rows are copied a round; `ahead_rows` is a multiple of it."""
+COPYING = (("packed", FLOATS), ("beyond", I64))
+"""Further arguments: where those rows of B are packed, `ahead_rows` being a multiple of `ahead_rate`, and how far from
+a row in the last `COPY_LEAD` rounds lies what is prefetched beside it."""
+
+LOOSENING = (("source", FLOATS), ("source_row", I64))
+"""Further arguments: the rows of A lie at `source`, `source_row` apart, and `a` is the place they are copied to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +94,29 @@ def best_tile(target: Target) -> Tile:
 
 
 def emit_microkernel(
-    module: Module, rows: int, vectors: int, *, panel: bool, unroll: int = 4, copying: bool = False
+    module: Module,
+    rows: int,
+    vectors: int,
+    *,
+    panel: bool,
+    unroll: int = 4,
+    copying: bool = False,
+    loosening: bool = False,
 ) -> Function:
     """Emit `C[rows, cols] = alpha * A B + beta * C` for one register tile and any k >= 0.
 
     `panel`: A is k-major, element (r, k) at `a[k * a_stride + r]`; otherwise row-major, at
     `a[r * a_stride + k]`. B's row k starts at `b[k * b_stride]`. The rows `ahead` are prefetched into L2, or, with
     `copying`, packed one after the other to `packed`: a few loads and stores among many multiply-adds, where a
-    packing pass of its own would wait for memory. `beta == 0` does not read C.
+    packing pass of its own would wait for memory. `loosening` does the same for A in rows, k >= LINE: it copies a
+    line's width of each row before it multiplies the one before. `beta == 0` does not read C.
     """
     lanes = module.lanes
     width = vectors * lanes
-    name = f"micro_{rows}x{vectors}_{'panel' if panel else 'rows'}{'_copying' if copying else ''}"
-    with module.function(name, COPYING if copying else SIGNATURE, noalias=("c", "packed")) as fn:
-        k, a, a_stride, b, b_stride, c, ldc, alpha, beta, cols, ahead, ahead_step, ahead_rows, *rest = fn.args
+    kind = f"{'panel' if panel else 'rows'}{'_copying' if copying else ''}{'_loosening' if loosening else ''}"
+    signature = (*SIGNATURE, *(COPYING if copying else ()), *(LOOSENING if loosening else ()))
+    with module.function(f"micro_{rows}x{vectors}_{kind}", signature, noalias=("c", "packed", "source")) as fn:
+        k, a, a_stride, b, b_stride, c, ldc, alpha, beta, cols, ahead, ahead_step, ahead_rows, rate, *rest = fn.args
         acc = [[fn.var(vector(F32, lanes), 0.0) for _ in range(vectors)] for _ in range(rows)]
         starts = [a] if panel else [a + a_stride * row for row in range(0, rows, _GROUP)]
         a_at = [fn.var(FLOATS, start) for start in starts]
@@ -129,42 +148,60 @@ def emit_microkernel(
                 at.set(base + (a_stride * count if panel else count))
             b_at.set(row_of_b + b_stride * count)
 
+        # A row that does not begin a line reaches one line further.
+        in_row = (*range(0, width, LINE), width - 1)
+
         def fetch_c(at: Value) -> None:
             row = c_at.read()
-            for v in range(0, width, _LINE):
+            for v in in_row:
                 fn.prefetch(row + v, write=True)
             c_at.set(fn.select((row < c_last) & (at > c_start), row + ldc, row, FLOATS))
 
         def fetch_ahead() -> None:
-            row, left = ahead_at.read(), ahead_left.read()
-            for step in range(2):
-                for v in range(0, width, _LINE):
-                    fn.prefetch(row + ahead_step * step + v, locality=2)
-            ahead_at.set(fn.select(left > 2, row + ahead_step * 2, row, FLOATS))
-            ahead_left.set(left - 2)
+            left = ahead_left.read()
+            with fn.range(fn.minimum(rate, left)):
+                row = ahead_at.read()
+                for v in in_row:
+                    fn.prefetch(row + v, locality=2)
+                ahead_at.set(row + ahead_step)
+            ahead_left.set(left - rate)
 
-        copied = fn.var(I64, 0)
-        if copying:
-            packed, rate = rest
-            sink = fn.var(FLOATS, packed)
-            lead = ahead_step * (rate * _COPY_LEAD)
-            with fn.range(0, fn.minimum(main, ahead_rows // rate * unroll), unroll) as at:
-                fetch_c(at)
-                with fn.range(rate):
-                    row = ahead_at.read()
-                    for v in range(0, width, _LINE):
-                        fn.prefetch(row + lead + v)
-                    for v in range(vectors):
-                        fn.store(sink + v * lanes, fn.load(row + v * lanes, lanes))
-                    ahead_at.set(row + ahead_step)
-                    sink += width
-                steps(unroll)
-                copied.set(at + unroll)
-        with fn.range(copied.read(), main, unroll) as at:
+        def copy_rows(at: Value) -> None:
+            inside = at + COPY_LEAD * unroll < copy_until
+            further = fn.select(inside, ahead_step * (rate * COPY_LEAD), rest[1])
+            with fn.range(rate):
+                row = ahead_at.read()
+                for v in in_row:
+                    fn.prefetch(row + further + v, locality=2)
+                for v in range(vectors):
+                    fn.store(sink + v * lanes, fn.load(row + v * lanes, lanes))
+                ahead_at.set(row + ahead_step)
+                sink.set(sink + width)
+
+        def one_round(at: Value) -> None:
             fetch_c(at)
             if not copying:
                 fetch_ahead()
+            elif loosening:
+                with fn.when(at < copy_until):
+                    copy_rows(at)
             steps(unroll)
+
+        done = fn.var(I64, 0)
+        if copying:
+            sink = fn.var(FLOATS, rest[0])
+            copy_until = fn.minimum(main, ahead_rows // rate * unroll)
+        if loosening:
+            _emit_loosening(fn, rows, unroll, lanes, k, a, a_stride, rest[-2], rest[-1], one_round)
+            done.set(main - main % LINE)
+        elif copying:
+            with fn.range(0, copy_until, unroll) as at:
+                fetch_c(at)
+                copy_rows(at)
+                steps(unroll)
+                done.set(at + unroll)
+        with fn.range(done.read(), main, unroll) as at:
+            one_round(at)
         with fn.range(main, k):
             steps(1)
         _emit_epilogue(fn, acc, fn.opaque(c), ldc, alpha, beta, cols)
@@ -172,33 +209,84 @@ def emit_microkernel(
     return fn
 
 
+def _emit_loosening(
+    fn: Function,
+    rows: int,
+    unroll: int,
+    lanes: int,
+    k: Value,
+    a: Value,
+    a_stride: Value,
+    source: Value,
+    source_row: Value,
+    one_round: Callable[[Value], None],
+) -> None:
+    """The rounds of all whole lines of k, each beside the copy of some rows' next line of A.
+
+    The last copy begins earlier where k ends inside a line, and so covers the rest; all of A lies at `a` then.
+    """
+    share = rows * unroll // LINE
+
+    def move(origin: Value, target: Value, count: int) -> None:
+        for row in range(count):
+            for v in range(0, LINE, lanes):
+                fn.store(target + a_stride * row + v, fn.load(origin + source_row * row + v, lanes))
+
+    move(source, a, rows)
+    with fn.range(0, k - k % LINE, LINE) as start:
+        following = fn.minimum(start + LINE, k - LINE)
+        far = following + _LOOSEN_LEAD
+        # At the end of these rows the next panel's are fetched.
+        hint = fn.var(FLOATS, source + fn.select(far < k, far, far - k + source_row * rows))
+        origin, target = fn.var(FLOATS, source + following), fn.var(FLOATS, a + following)
+        with fn.range(start, start + LINE, unroll) as at:
+            for row in range(share):
+                fn.prefetch(hint.read() + source_row * row, locality=2)
+            move(origin.read(), target.read(), share)
+            hint += source_row * share
+            origin += source_row * share
+            target += a_stride * share
+            one_round(at)
+
+
 def _emit_epilogue(
     fn: Function, acc: list[list[Var]], c: Value, ldc: Value, alpha: Value, beta: Value, cols: Value
 ) -> None:
-    """C = alpha * acc + beta * C, in four forms: C read or not, all columns or a mask on the last vector."""
+    """C = alpha * acc + beta * C: C read or not, all columns or a mask on the last vector.
+
+    With whole columns and alpha 1, beta 0 or 1 need no multiplication, which would take turns with multiply-adds.
+    The result is the same to the bit.
+    """
     vectors, lanes = len(acc[0]), acc[0][0].type.lanes
 
-    def write(*, read: bool, mask: Value | None) -> None:
-        scale, keep = fn.splat(alpha, lanes), fn.splat(beta, lanes)
+    def write(combine: Callable[[Value, Value, Value | None], Value], mask: Value | None = None) -> None:
         for row, results in enumerate(acc):
             for v, result in enumerate(results):
                 where = c + ldc * row + v * lanes
                 use = mask if v == vectors - 1 else None
-                value = result.read() * scale
-                if read:
-                    value = fn.fma(keep, fn.load(where, lanes, use), value)
-                fn.store(where, value, use)
+                fn.store(where, combine(result.read(), where, use), use)
+
+    def scaled(result: Value, _where: Value, _use: Value | None) -> Value:
+        return result * fn.splat(alpha, lanes)
+
+    def scaled_sum(result: Value, where: Value, use: Value | None) -> Value:
+        return fn.fma(fn.splat(beta, lanes), fn.load(where, lanes, use), result * fn.splat(alpha, lanes))
+
+    def write_general(mask: Value | None = None) -> None:
+        with fn.choose(beta.equals(0.0)) as fresh:
+            with fresh.yes():
+                write(scaled, mask)
+            with fresh.no():
+                write(scaled_sum, mask)
 
     with fn.choose(cols >= vectors * lanes) as whole:
-        with whole.yes(), fn.choose(beta.equals(0.0)) as fresh:
-            with fresh.yes():
-                write(read=False, mask=None)
-            with fresh.no():
-                write(read=True, mask=None)
+        with whole.yes(), fn.choose(alpha.equals(1.0) & beta.equals(0.0)) as plain:
+            with plain.yes():
+                write(lambda result, _where, _use: result)
+            with plain.no(), fn.choose(alpha.equals(1.0) & beta.equals(1.0)) as adding:
+                with adding.yes():
+                    write(lambda result, where, _use: result + fn.load(where, lanes))
+                with adding.no():
+                    write_general()
         with whole.no():
-            mask = fn.first_lanes(cols - (vectors - 1) * lanes, lanes)
-            with fn.choose(beta.equals(0.0)) as fresh:
-                with fresh.yes():
-                    write(read=False, mask=mask)
-                with fresh.no():
-                    write(read=True, mask=mask)
+            write_general(fn.first_lanes(cols - (vectors - 1) * lanes, lanes))

@@ -1,6 +1,7 @@
 """Copies of A and B in the order the register tile reads them.
 
-B goes into strips of NR columns, k-major; A into row blocks. What is already in a good order is copied with
+B goes into strips of NR columns, k-major; A into k-major panels, or, where only the distance of its rows is bad, into
+rows at a better one, which a tile copies while it multiplies. What is already in a good order is copied with
 wide loads and stores, what is transposed goes through in-register transpositions, anything else (views with
 two strides) element by element.
 """
@@ -8,7 +9,7 @@ two strides) element by element.
 from __future__ import annotations
 
 from gemmlab.codegen.function import Function
-from gemmlab.codegen.microkernel import FLOATS, Tile
+from gemmlab.codegen.microkernel import FLOATS, LINE, Tile
 from gemmlab.codegen.module import Module
 from gemmlab.codegen.types import I64
 from gemmlab.codegen.values import Operand, Value
@@ -127,3 +128,8 @@ def emit_pack_panel(module: Module, tile: Tile) -> Function:
                 fn.store(out + p * stride + row, fn.load(a + row_stride * row + k_stride * p))
         fn.finish()
     return fn
+
+
+def loose_stride(fn: Function, k: Value) -> Value:
+    """Distance between rows of `k` floats copied apart: an odd number of lines, so that they use all cache sets."""
+    return (fn.ceil_div(k, LINE) | 1) * LINE

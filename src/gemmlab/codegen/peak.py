@@ -63,7 +63,7 @@ def emit_tile_probe(module: Module) -> Function:
     with module.function("tile", params, exported=True) as fn:
         calls, k, a, b, c = fn.args
         with fn.range(calls):
-            fn.call(micro, k, a, k + 16, b, tile.cols, c, tile.cols, 1.0, 0.0, tile.cols, b, 0, 0)
+            fn.call(micro, k, a, k + 16, b, tile.cols, c, tile.cols, 1.0, 0.0, tile.cols, b, 0, 0, 0)
         fn.finish()
     return fn
 

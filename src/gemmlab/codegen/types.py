@@ -19,7 +19,7 @@ class Type:
 
     @property
     def is_float(self) -> bool:
-        return self.scalar.name in ("float", "double")
+        return self.scalar.name in ("half", "float", "double")
 
     @property
     def scalar(self) -> Type:
@@ -29,7 +29,7 @@ class Type:
     @property
     def bits(self) -> int:
         """Width of the scalar type in bits."""
-        return {"float": 32, "double": 64, "ptr": 64}.get(self.scalar.name) or int(self.scalar.name[1:])
+        return {"half": 16, "float": 32, "double": 64, "ptr": 64}.get(self.scalar.name) or int(self.scalar.name[1:])
 
     def __str__(self) -> str:
         return self.name
@@ -38,8 +38,10 @@ class Type:
 VOID = Type("void")
 I1 = Type("i1")
 I8 = Type("i8")
+I16 = Type("i16")
 I32 = Type("i32")
 I64 = Type("i64")
+F16 = Type("half")
 F32 = Type("float")
 F64 = Type("double")
 

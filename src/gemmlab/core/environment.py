@@ -21,7 +21,7 @@ def describe_environment(
     import numpy as np
 
     import gemmlab
-    from gemmlab.core.hardware import cpu_info
+    from gemmlab.core.hardware import cpu_info, usable_cpus
 
     seen = os.environ if variables is None else variables
     command = sys.argv if arguments is None else arguments
@@ -32,7 +32,7 @@ def describe_environment(
         "numpy": np.__version__,
         "os": f"{platform.system()} {platform.release()}",
         "cpu": cpu_info().name,
-        "cpus": _usable_cpus(),
+        "cpus": len(usable_cpus()),
         "load_average": [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else [],
         "variables": {
             name: _without_folders(value)
@@ -41,11 +41,6 @@ def describe_environment(
         },
         "command": [_without_folders(argument) for argument in command],
     }
-
-
-def _usable_cpus() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _without_folders(text: str) -> str:

@@ -36,6 +36,10 @@ class CompileError(GemmlabError):
     """A kernel did not compile; the message names the kernel and its configuration."""
 
 
+class NoCompilerError(CompileError):
+    """The compiler that a kernel needs is not installed, or does not fit what is; the message says what to install."""
+
+
 class PeerError(GemmlabError):
     """A library to compare with could not be loaded or died; the message names it."""
 

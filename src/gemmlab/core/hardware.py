@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from gemmlab.core import cpu_facts as facts
+from gemmlab.core.errors import UsageError
 
 Reader = Callable[[str], str | None]
 """Path -> the file's text, `None` when it cannot be read."""
@@ -82,11 +83,6 @@ class CpuInfo:
         return self._bytes(2)
 
     @property
-    def l3_bytes(self) -> int:
-        """Level-3 cache that one core sees, shared with others; 0 when there is none."""
-        return self._bytes(3)
-
-    @property
     def clock_ghz(self) -> float | None:
         """The clock that the computed peak uses: the maximum, else the nominal, else the current one."""
         return self.max_ghz or self.nominal_ghz or self.current_ghz
@@ -114,14 +110,23 @@ def cpu_info() -> CpuInfo:
         from gemmlab.core.hardware_macos import read_macos
 
         return read_macos()
-    return read_linux(_read, _machine(), _affinity())
+    return read_linux(_read, _machine(), usable_cpus())
 
 
 def physical_cores() -> int:
     """Cores this process may run on now: hardware threads of one core count once, the CPU quota limits."""
     if sys.platform == "darwin":
         return cpu_info().physical_cores
-    return _cores_now(_affinity())
+    return _cores_now(usable_cpus())
+
+
+def require_cpus(threads: int) -> None:
+    """`UsageError` for fewer threads than one, or more than this process has logical CPUs to run on."""
+    if threads < 1:
+        raise UsageError(f"threads = {threads}: at least 1")
+    available = len(usable_cpus())
+    if threads > available:
+        raise UsageError(f"threads = {threads}: this process may use {available} CPUs")
 
 
 @cache
@@ -237,7 +242,8 @@ def _limit(cpus: int, quota: float | None) -> int:
     return max(1, cpus if quota is None else min(cpus, int(quota)))
 
 
-def _affinity() -> frozenset[int]:
+def usable_cpus() -> frozenset[int]:
+    """Logical CPUs that this process may run on."""
     current: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     return frozenset(current(0) if current else range(os.cpu_count() or 1))
 

@@ -20,6 +20,7 @@ class Program:
 
     `fingerprint` covers everything that `emit` depends on (source files, configuration, compiler
     version), so that a cached artifact is found without calling `emit`. Empty: build it anew and cache nothing.
+    CUDA C++ is at hand as text: the cache's keys are made of the text, and nobody asks for a fingerprint.
     """
 
     kernel: str
@@ -37,6 +38,12 @@ class Program:
     """Whether the compiler may widen and unroll scalar loops by itself."""
     resources: Mapping[str, int] = field(default_factory=dict)
     """What the code needs that only its author knows, such as `workspace_bytes` a thread."""
+    path: str = ""
+    """The source's file, as compile errors and line information name it."""
+    options: tuple[str, ...] = ()
+    """Compiler options beside the toolchain's own; one of the same name replaces it."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Text of each header by the name that `#include` calls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +55,17 @@ class Artifact:
     """`"object"` (relocatable object code) or `"cubin"`."""
     target: str
     entry: str
+    """The symbol to call: for a cubin the lowered (mangled) name."""
     code: bytes = field(repr=False)
     digest: str
-    """SHA-256 of `code` in hexadecimal; what records keep to name the exact code that ran."""
+    """SHA-256 in hexadecimal; what records keep to name the exact code that ran. Of a cubin without what is not run."""
     compiler: str
     resources: Mapping[str, int] = field(default_factory=dict)
+    """For a cubin `registers`, `barriers`, `static_smem_bytes`, `code_bytes`; bytes a thread `local_bytes` (its own
+    stack frame), `stack_bytes` (with all calls), `spill_stores`, `spill_loads`; `max_threads` if it has a limit."""
     exports: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What people read of it. A cubin has `ptx`, `sass` (`nvdisasm -g -hex -c`) and `log` (of the compiler)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,11 @@ class Sample:
     inner: int
     """Calls timed together (their time divided) where one call is too short for the clock."""
     raw_us: tuple[float, ...]
+    clock_mhz: float | None = None
+    """The device's own clock right after the turn; `None` where it does not tell."""
+    memory_mhz: float | None = None
+    throttle: tuple[str, ...] = ()
+    """What held the clock back at that moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +58,16 @@ class Result:
     flops: int
     threads: int
     facts: Facts = field(default_factory=dict)
-    """Library, version, core type, thread runtime, threads used, file name."""
+    """Library, version, core type, thread runtime, threads used, file name; of our own code target, compiler, digest;
+    where a device counted, `counters` by name and `hazards`."""
     samples: tuple[Sample, ...] = ()
     verified: bool | None = None
     """`None`: not compared with the reference."""
     max_error_ratio: float | None = None
     """Largest error over its tolerance; above 1 is wrong, infinite where the classes of numbers differ."""
     notes: tuple[str, ...] = ()
+    reference_us: float | None = None
+    """What the float64 reference took on the CPU, its error bound included; `None`: not computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +86,15 @@ class Method:
     interleaved: bool
     seed: int
     notes: tuple[str, ...] = ()
+    mode: str = "warm"
+    """State of the caches before a call: `"warm"`, as the last one left them, or `"cold"`, written over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One run of a measuring command."""
 
-    kind: Literal["bench", "climb", "check", "cache"]
+    kind: Literal["bench", "climb", "check", "cache", "count"]
     op: str
     environment: Facts
     device: Facts

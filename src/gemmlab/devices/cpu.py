@@ -89,6 +89,9 @@ class CpuDevice:
             raise UsageError("only contiguous arrays can be lent to a device")
         return CpuBuffer(array)
 
+    def free(self, buffer: CpuBuffer) -> None:
+        """Nothing to do: memory goes with the array that owns it."""
+
     def download(self, buffer: CpuBuffer, out: npt.NDArray[Any]) -> None:
         """Copy a buffer into `out`; nothing to do when it is the same memory."""
         if buffer.address != out.ctypes.data:
@@ -100,18 +103,18 @@ class CpuDevice:
         while call(*args) == NO_WORKSPACE:
             _more_room()
 
-    def time(self, loaded: CpuLoaded, launch: Launch, repeats: int) -> list[float]:
-        """Run `repeats` times, each timed apart, in microseconds."""
+    def time(self, loaded: CpuLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
+        """`repeats` times of one run in microseconds, each the mean over `inner` runs timed apart."""
         call, args = self._prepare(loaded, launch)
         clock = time.perf_counter_ns
         samples: list[float] = []
-        for _ in range(repeats):
+        for _ in range(repeats * inner):
             start = clock()
             status = call(*args)
             samples.append((clock() - start) / 1e3)
             if status == NO_WORKSPACE:
                 raise MemoryError("every workspace is in use by other threads")
-        return samples
+        return [sum(samples[first : first + inner]) / inner for first in range(0, len(samples), inner)]
 
     def _prepare(self, loaded: CpuLoaded, launch: Launch) -> tuple[Any, tuple[Any, ...]]:
         if launch.threads[0] > 1 or WORKER_SYMBOLS[0] in loaded.addresses:

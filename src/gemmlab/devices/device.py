@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.counters import Observation
 from gemmlab.core.program import Artifact, Launch, Program
 
 Float32Array = npt.NDArray[np.float32]
@@ -32,6 +33,20 @@ class Buffer(Protocol):
 
     @property
     def nbytes(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Part of a buffer, from `offset` bytes on; itself a buffer that a launch takes."""
+
+    whole: Buffer
+    offset: int
+    nbytes: int
+
+    @property
+    def address(self) -> int:
+        """What a kernel receives."""
+        return self.whole.address + self.offset
 
 
 class Loaded(Protocol):
@@ -68,11 +83,48 @@ class Device(Protocol):
     def upload(self, array: npt.NDArray[Any]) -> Buffer:
         """A buffer holding a copy of (on a CPU: a view of) a C-contiguous array."""
 
+    def free(self, buffer: Any) -> None:
+        """Give a buffer back that nothing will use again. Without it, memory goes when a device says it does."""
+
     def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
         """Copy a buffer into a C-contiguous array of the same size."""
 
     def launch(self, loaded: Any, launch: Launch) -> None:
         """Run once and wait for the end."""
 
-    def time(self, loaded: Any, launch: Launch, repeats: int) -> list[float]:
-        """Run `repeats` times, each timed apart, in microseconds."""
+    def time(self, loaded: Any, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
+        """`repeats` times of one run in microseconds, each the mean over `inner` runs in a row."""
+
+
+@runtime_checkable
+class PeakDevice(Protocol):
+    """A device whose FMA peak can be measured."""
+
+    def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:
+        """Float32 GFLOP/s of pure fused multiply-adds; `threads` matters where this machine's threads compute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The clocks of a moment."""
+
+    sm_mhz: float
+    memory_mhz: float
+    throttle: tuple[str, ...]
+    """Why the clock is lower than it could be; empty when nothing holds it."""
+
+
+@runtime_checkable
+class ClockedDevice(Protocol):
+    """A device that tells its clocks."""
+
+    def clocks(self) -> Clocks | None:
+        """The clocks at this moment; `None` where they cannot be read."""
+
+
+@runtime_checkable
+class CountingDevice(Protocol):
+    """A device that notices what a kernel does while it runs it, accesses outside of its buffers among it."""
+
+    def observe(self, loaded: Any, launch: Launch) -> Observation:
+        """Run once, as `launch` does, and say what was counted and what went wrong."""

@@ -10,15 +10,16 @@ from gemmlab.core.errors import UsageError
 from gemmlab.kernels.kernel import Kernel
 
 _HERE = Path(__file__).parent
+SOURCE_SUFFIX = ".cu"
 
 
 @cache
 def all_kernels() -> tuple[Kernel, ...]:
     """Every kernel shipped, in ladder order (operation, device, step, id)."""
-    found = []
-    for path in sorted(_HERE.glob("*_cpu/*.py")):
-        if path.stem != "__init__":
-            found.append(_kernel_in(path))
+    from gemmlab.kernels.cuda_kernel import shipped_kernel
+
+    found = [_kernel_in(path) for path in sorted(_HERE.glob("*_cpu/*.py")) if path.stem != "__init__"]
+    found += [shipped_kernel(path) for path in sorted(_HERE.glob(f"*_cuda/*{SOURCE_SUFFIX}"))]
     last = max((kernel.step for kernel in found if kernel.step is not None), default=0) + 1
     return tuple(sorted(found, key=lambda k: (k.op, k.device, last if k.step is None else k.step, k.id)))
 
@@ -40,7 +41,11 @@ def ladder(op: str, device: str) -> tuple[Kernel, ...]:
 
 
 def find_kernel(kernel_id: str) -> Kernel:
-    """The kernel of that id; `UsageError` with the nearest names otherwise."""
+    """The kernel of that id, or that of a file if it ends in `.cu`; `UsageError` with the nearest names otherwise."""
+    if kernel_id.endswith(SOURCE_SUFFIX):
+        from gemmlab.kernels.user_kernel import user_kernel
+
+        return user_kernel(Path(kernel_id))
     for kernel in all_kernels():
         if kernel.id == kernel_id:
             return kernel

@@ -111,8 +111,14 @@ def strides(fn: Function, g: Gemm) -> tuple[Value, Value, Value, Value]:
 
 def blocks_for(lanes: int) -> Blocks:
     """This machine's cache blocks for the register tile at a vector width."""
+    return cache_blocks(best_tile(host_target(lanes)), *_caches())
+
+
+def _caches() -> tuple[int, int, int]:
+    """What the blocks follow from: bytes and ways of the L1 data cache, bytes of L2."""
     info = cpu_info()
-    return cache_blocks(best_tile(host_target(lanes)), info.l1d_bytes, info.l2_bytes)
+    level1 = info.cache(1)
+    return info.l1d_bytes, level1.ways if level1 else 1, info.l2_bytes
 
 
 def cpu_kernel(
@@ -192,6 +198,5 @@ def _fingerprint(sources: Sources, config: Config) -> str:
     own, generator = sources.fingerprint(), generator_fingerprint()
     if not (own and generator):
         return ""
-    info = cpu_info()
-    facts = repr((own, generator, sorted(config.items()), info.l1d_bytes, info.l2_bytes))
+    facts = repr((own, generator, sorted(config.items()), _caches()))
     return sha256(facts.encode()).hexdigest()

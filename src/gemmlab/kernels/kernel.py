@@ -6,18 +6,25 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Config, Launch, Program
+
+if TYPE_CHECKING:
+    # The library call needs this file, and not what expressions are made of.
+    from gemmlab.kernels.claims import Expectation, Restriction
+
+Bound = Mapping[str, Any]
+"""Each name of the operation's to a NumPy scalar or a device buffer, and `threads` and `workspace`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """Everything known of one kernel; made by the one file that defines it.
 
-    `make_program(config, target)` and `make_launches(problem, config, bound)` are pure; `bound` maps
-    each name in `args` to a NumPy scalar or a device buffer.
+    `make_program(instance, target)` and `make_launches(instance, bound)` are pure. An instance is a configuration
+    with what the problem decides at compile time added (`instantiate`).
     """
 
     id: str
@@ -42,9 +49,23 @@ class Kernel:
     """Operand layouts the kernel reads in place; the front end copies for the others."""
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     legal: Callable[[Config], bool] = field(default=lambda _config: True, repr=False)
+    objection: Callable[[Config], str] = field(default=lambda _config: "", repr=False)
+    """Which constraint an illegal configuration breaks, where the kernel can tell."""
     workspace_bytes: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
     threaded: bool = False
     """Whether it uses more than one CPU thread when given them."""
+    make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
+    """The calls one execution takes; without it one call of `threads` workers."""
+    from_problem: tuple[str, ...] = ()
+    """Compile-time parameters that are no choice but the problem's: `TRANS_A`, `TRANS_B`."""
+    arch: str = ""
+    """The least CUDA architecture it is for, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one."""
+    align: int = 4
+    """Bytes that operands and their rows must be aligned to; `restrictions` has it for the rows."""
+    restrictions: tuple[Restriction, ...] = ()
+    """What a problem must be like for this kernel; empty for a kernel that takes any."""
+    expect: tuple[Expectation, ...] = ()
+    """What its counters must show."""
 
     def configure(self, overrides: Mapping[str, int] | None = None) -> dict[str, int]:
         """Default configuration with `overrides`; `UsageError` for an unknown or illegal parameter."""
@@ -55,7 +76,8 @@ class Kernel:
                 raise UsageError(f"{self.id}: unknown parameter {name!r} (parameters: {known})")
             config[name] = value
         if not self.legal(config):
-            raise UsageError(f"{self.id}: configuration {config} breaks the kernel's constraints")
+            why = self.objection(config)
+            raise UsageError(f"{self.id}: configuration {config} breaks the kernel's constraints{why and f': {why}'}")
         return config
 
     def configurations(self) -> Iterator[dict[str, int]]:
@@ -67,10 +89,35 @@ class Kernel:
             if config != dict(self.params) and self.legal(config):
                 yield config
 
-    def program(self, config: Config, target: str) -> Program:
-        """What a device has to build to run this kernel in `config`."""
-        return self.make_program(config, target)
+    def refusals(self, config: Config, scalars: Mapping[str, Any]) -> list[str]:
+        """Everything for which the kernel cannot compute a problem, given by `Op.scalars`; empty when it can."""
+        instance = self.instantiate(config, scalars)
+        return [r.explain() for r in self.restrictions if not r.admits(instance, scalars)]
 
-    def launches(self, bound: Mapping[str, Any], threads: int = 1) -> list[Launch]:
-        """The calls one execution takes, given every argument by name."""
+    def refusal(self, config: Config, scalars: Mapping[str, Any]) -> str:
+        """The first of `refusals`, or nothing."""
+        return next(iter(self.refusals(config, scalars)), "")
+
+    def instantiate(self, config: Config, scalars: Mapping[str, Any]) -> dict[str, int]:
+        """The configuration with the compile-time parameters that the problem decides."""
+        return {**config, **{name: int(scalars[name.lower()]) for name in self.from_problem}}
+
+    def instances(self, config: Config) -> list[dict[str, int]]:
+        """One instance a layout: what has to be compiled so that any problem can run in `config`."""
+        found = []
+        for layout in self.layouts:
+            flags = {"TRANS_A": int(layout[0] == "t"), "TRANS_B": int(layout[1] == "t")}
+            instance = {**config, **{name: flags[name] for name in self.from_problem if name in flags}}
+            if instance not in found:
+                found.append(instance)
+        return found
+
+    def program(self, instance: Config, target: str) -> Program:
+        """What a device has to build to run this kernel. `UsageError` for a target that it cannot be built for."""
+        return self.make_program(instance, target)
+
+    def launches(self, instance: Config, bound: Bound, threads: int = 1) -> list[Launch]:
+        """The calls one execution takes, given every argument by name; none where there is nothing to compute."""
+        if self.make_launches is not None:
+            return self.make_launches(instance, bound)
         return [Launch(args=tuple(bound[name] for name in self.args), threads=(threads, 1, 1))]

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import mmap
 import os
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.measure.memory import operand_bytes, require_memory
 from gemmlab.ops.op import Op, Operand
 
 Float32Array = npt.NDArray[np.float32]
@@ -74,11 +73,9 @@ class Arena:
         self._problems = list(problems)
         self._seed = seed
         self.nbytes = self._lay_out()
-        # Pages come when they are first written; by then the only answer to a lack of them would be a kill.
-        if self.nbytes > (available := _available_bytes()):
-            raise MemoryError(
-                f"no room for {self.nbytes / 2**20:.0f} MiB of operands: {available / 2**20:.0f} MiB available"
-            )
+        largest = max(self._problems, key=lambda problem: operand_bytes(op, problem))
+        others = len(self._problems) - 1
+        require_memory(self.nbytes, f"size {largest.label}" + (f" with {others} smaller ones" if others else ""))
         self.fd = _nameless_file()
         os.ftruncate(self.fd, self.nbytes)
         self.memory = mmap.mmap(self.fd, self.nbytes)
@@ -124,12 +121,3 @@ def _nameless_file() -> int:
         return os.memfd_create("gemmlab")
     with tempfile.TemporaryFile() as stream:
         return os.dup(stream.fileno())
-
-
-def _available_bytes() -> int:
-    try:
-        text = Path("/proc/meminfo").read_text(encoding="ascii")
-    except OSError:
-        text = ""
-    found = re.search(r"^MemAvailable:\s*(\d+) kB$", text, re.MULTILINE)
-    return int(found[1]) * 1024 if found else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gemmlab.core.clocks import read_clocks, throttled_between
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import PeerError, UsageError
+from gemmlab.core.hardware import require_cpus
 from gemmlab.core.records import Method, Record, Result, Sample
 from gemmlab.measure.arena import Arena
-from gemmlab.measure.coretype import with_best_core_type
-from gemmlab.measure.elementwise import compare
-from gemmlab.measure.peers import PROBE, Spec, worker_cpus
-from gemmlab.measure.turns import Crew, Launcher, Timing, start_worker
+from gemmlab.measure.baseline import sizes_for_baseline, time_baseline
+from gemmlab.measure.coretype import require_core_types, with_best_core_type
+from gemmlab.measure.families import Timing, family_of
+from gemmlab.measure.memory import reference_bytes, require_memory
+from gemmlab.measure.peers import PROBE, Spec
+from gemmlab.measure.turns import Crew, Launcher, start_worker
+from gemmlab.measure.verify import judge_outputs
 from gemmlab.ops.op import Op
 
 
@@ -44,6 +50,11 @@ class Plan:
     probe: bool = True
     only: Callable[[str, Any], bool] = field(default=lambda _name, _problem: True)
     kind: str = "bench"
+    device: str = "cpu"
+    """Where the probe runs and what the method is; a contestant says itself where it runs."""
+    mode: str = "warm"
+    baseline: Spec | None = None
+    """The naive kernel, timed first at the sizes that it can finish."""
 
     def __post_init__(self) -> None:
         for name in ("rounds", "processes"):
@@ -52,12 +63,15 @@ class Plan:
         for name in ("problems", "contestants", "threads"):
             if not getattr(self, name):
                 raise UsageError(f"nothing to measure: no {name}")
+        for problem in self.problems:
+            if not self.op.flops(problem):
+                raise UsageError(f"size {problem.label}: there is nothing to compute, so nothing to time")
         names = [spec.name for spec in self.contestants]
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(f"{name} is named twice")
         for count in self.threads:
-            worker_cpus(count)
+            require_cpus(count)
 
 
 @dataclass
@@ -76,37 +90,53 @@ class _Bench:
         self, plan: Plan, device: Mapping[str, Any], progress: Callable[[Progress], None], launcher: Launcher
     ) -> None:
         self.plan, self.device, self.progress, self.launcher = plan, device, progress, launcher
-        self.specs = [*plan.contestants, *([PROBE] if plan.probe else [])]
+        probe = replace(PROBE, device=plan.device, mode=plan.mode)
+        self.specs = [*plan.contestants, *([probe] if plan.probe else [])]
         self.cells: dict[tuple[int, int, str], _Cell] = {}
         self.notes: list[str] = []
         self.gone: set[tuple[str, int]] = set()
+        self.reference_us: dict[int, float] = {}
         self.done = 0
         pairs = sum(plan.only(spec.name, problem) for spec in plan.contestants for problem in plan.problems)
         self.total = pairs * plan.rounds * plan.processes * len(plan.threads)
 
     def run(self) -> Record:
         plan = self.plan
-        environment = describe_environment()
-        with Arena(plan.op, plan.problems, seed=plan.seed) as arena:
+        require_core_types(plan.contestants)
+        environment, before = describe_environment(), read_clocks()
+        smaller = sizes_for_baseline(plan.op, plan.problems, plan.device) if plan.baseline else []
+        with Arena(plan.op, [*plan.problems, *smaller], seed=plan.seed) as arena:
+            for problem in plan.problems if plan.verify else ():
+                require_memory(reference_bytes(plan.op, problem), f"verifying size {problem.label}")
+            naive = self._baseline(arena, [*plan.problems, *smaller], plan.baseline) if plan.baseline else []
             for process in range(plan.processes):
                 for threads in plan.threads:
                     self._process(arena, process, threads)
+        after = read_clocks()
         if not any(cell.samples for cell in self.cells.values()):
             raise PeerError("nothing could be timed: " + "; ".join(self.notes))
         timing = plan.timing
         return Record(
             kind="climb" if plan.kind == "climb" else "bench",
             op=plan.op.name,
-            environment=environment,
+            environment={**environment, "clocks": {"before": before, "after": after}},
             device=self.device,
             method=Method(
                 rounds=plan.rounds, processes=plan.processes, min_time_us=timing.min_us, warm_up_us=timing.warm_us,
                 inner_us=timing.inner_us, raw_limit=timing.raw_limit, interleaved=True, seed=plan.seed,
-                notes=("operands shared by all contestants, warm caches", "workers stopped between their turns"),
+                mode=plan.mode, notes=family_of(plan.device).method[plan.mode],
             ),
-            results=tuple(self._results()),
-            notes=tuple(self.notes),
+            results=(*self._results(), *naive),
+            notes=(*self.notes, *filter(None, [throttled_between(before, after)])),
         )  # fmt: skip
+
+    def _baseline(self, arena: Arena, problems: Sequence[Any], spec: Spec) -> list[Result]:
+        self._say(f"{spec.name}: timing")
+        with Crew(self.plan.op, problems, arena, 1, self.plan.timing, self.launcher) as crew:
+            results, failures = time_baseline(crew, spec, verify=self.plan.verify)
+        for failure in failures:
+            self._note(f"{failure} (no ratio to it)")
+        return results
 
     def _process(self, arena: Arena, process: int, threads: int) -> None:
         plan = self.plan
@@ -148,25 +178,23 @@ class _Bench:
                 self._cell(crew.threads, index, spec.name).facts = crew.facts[spec.name]
 
     def _wanted(self, spec: Spec, problem: Any) -> bool:
-        return spec is PROBE or self.plan.only(spec.name, problem)
+        return spec.kind == PROBE.kind or self.plan.only(spec.name, problem)
 
     def _verify(self, crew: Crew, arena: Arena, index: int) -> None:
         plan, problem = self.plan, self.plan.problems[index]
         self._say(f"{problem.label}: verifying")
         contents = arena.fill(index)
+        started = time.perf_counter()
         expected = plan.op.reference(problem, contents)
+        self.reference_us.setdefault(index, (time.perf_counter() - started) * 1e6)
         for spec in plan.contestants:
             if crew.can(spec.name, index):
                 arena.restore(index, contents)
                 if crew.run(spec.name, index):
-                    found = [
-                        compare(name, arena.placed[index][name].matrix(arena.memory), wanted, 1)
-                        for name, wanted in expected.items()
-                    ]
+                    found = judge_outputs(arena, index, expected)
                     cell = self._cell(crew.threads, index, spec.name)
-                    cell.verified = all(comparison.mismatch is None for comparison in found)
-                    cell.error = max(comparison.worst_ratio for comparison in found)
-                    cell.notes += [item.mismatch.explain() for item in found if item.mismatch is not None]
+                    cell.verified, cell.error = found.right, found.error_ratio
+                    cell.notes += found.explanations
         arena.restore(index, contents)
 
     def _turn(self, crew: Crew, spec: Spec, index: int, process: int, round_: int) -> None:
@@ -175,10 +203,11 @@ class _Bench:
             turn = crew.turn(spec.name, index)
             if turn is not None:
                 sample = Sample(
-                    process, round_, float(turn["time_us"]), turn["calls"], turn["inner"], tuple(turn["raw_us"])
-                )
+                    process, round_, float(turn["time_us"]), turn["calls"], turn["inner"], tuple(turn["raw_us"]),
+                    turn.get("clock_mhz"), turn.get("memory_mhz"), tuple(turn.get("throttle", ())),
+                )  # fmt: skip
                 self._cell(crew.threads, index, spec.name).samples.append(sample)
-        if spec is not PROBE and self._wanted(spec, problem):
+        if spec.kind != PROBE.kind and self._wanted(spec, problem):
             self.done += 1
             self._say(f"{spec.name} {problem.label}, {crew.threads} threads, process {process + 1}, round {round_ + 1}")
 
@@ -202,6 +231,7 @@ class _Bench:
                             flops=self.plan.op.flops(problem), threads=threads,
                             facts={"role": spec.role, **cell.facts}, samples=tuple(cell.samples),
                             verified=cell.verified, max_error_ratio=cell.error, notes=tuple(cell.notes),
+                            reference_us=self.reference_us.get(index),
                         )
                     )  # fmt: skip
         return results
@@ -224,6 +254,7 @@ def run_bench(
     """Measure everything in `plan`; `device` is what the record says of where it ran.
 
     A contestant that dies, hangs or does not load is left behind with a note in the record. Raises `PeerError`
-    when nothing could be timed. However it ends, no process and no shared memory is left.
+    when nothing could be timed, `UsageError` for a core type that a library does not take. However it ends, no
+    process and no shared memory is left.
     """
     return _Bench(plan, device or {}, progress, launcher).run()

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gemmlab.core.errors import WrongResultError
+from gemmlab.core.errors import UsageError
 from gemmlab.devices.device import Device
+from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.claims import judge_claims
 from gemmlab.measure.elementwise import SOURCE_LIMIT, Mismatch, compare, plain
-from gemmlab.measure.guarded import GuardedBuffer, Violation
-from gemmlab.measure.run import bind
+from gemmlab.measure.guarded import Violation
+from gemmlab.measure.guarded_run import GuardedRun
+from gemmlab.measure.memory import check_bytes, require_memory
+from gemmlab.measure.run import place
 from gemmlab.ops.op import Op, Problem
 
 MOST_FAILURES = 8
@@ -65,6 +71,8 @@ class CheckReport:
     """The sources' own test: largest relative error / dot length; they ask for less than 1e-6."""
     source_problem: str
     seconds: float
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Why a kernel does not take some cases -> how many were left out for it."""
 
     @property
     def passed(self) -> bool:
@@ -78,17 +86,14 @@ class CheckReport:
 
     def explain(self) -> str:
         """The outcome in words, every failure told."""
+        left_out = "".join(f"; {count} left out: {reason}" for reason, count in self.refused.items())
         if self.passed:
-            return f"{self.subject}: {self.cases} cases right, largest error {self.worst_ratio:.3f} of its bound"
-        head = f"{self.subject}: {len(self.failures)} of {self.cases} cases wrong"
+            error = f"largest error {self.worst_ratio:.3f} of its bound"
+            return f"{self.subject}: {self.cases} cases right, {error}{left_out}"
+        head = f"{self.subject}: {len(self.failures)} of {self.cases} cases wrong{left_out}"
         if self.cases < self.planned:
             head += f" (stopped there; {self.planned} planned)"
         return "\n".join([head, *(failure.explain() for failure in self.failures)])
-
-    def raise_if_failed(self) -> None:
-        """`WrongResultError` with the explanation."""
-        if not self.passed:
-            raise WrongResultError(self.explain())
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values."""
@@ -99,8 +104,12 @@ class CheckReport:
 class Tally:
     """Collects outcomes of cases into a report."""
 
-    def __init__(self, subject: str, device: str, config: Mapping[str, int], threads: int, seed: int) -> None:
+    def __init__(
+        self, subject: str, device: str, config: Mapping[str, int], threads: int, seed: int,
+        refused: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
         self._about = (subject, device, dict(config), threads, seed)
+        self._refused = dict(refused or {})
         self._started = time.perf_counter()
         self._failures: list[Failure] = []
         self._cases = 0
@@ -133,8 +142,15 @@ class Tally:
         """The report so far."""
         seconds = time.perf_counter() - self._started
         return CheckReport(
-            *self._about, self._cases, planned, tuple(self._failures), *self._worst, *self._source, seconds
-        )
+            *self._about,
+            self._cases,
+            planned,
+            tuple(self._failures),
+            *self._worst,
+            *self._source,
+            seconds,
+            self._refused,
+        )  # fmt: skip
 
 
 def check_kernel(
@@ -153,31 +169,54 @@ def check_kernel(
 
     Results must lie within the elementwise bound, inputs keep their bits, guard bands and the gaps between
     rows theirs; what must not be read holds NaN. Operands start at varying distances from an aligned address.
-    The same `seed` gives the same data. Raises what building and launching raise.
+    The same `seed` gives the same data. A device that notices more (`CountingDevice`) makes a failure of each hazard,
+    and of each statement of the kernel's file that the counters do not bear out (without `config` and `cases`).
+    Cases that the kernel does not take are left out, those of the operation with ones like them in their place;
+    `UsageError` when that leaves none. Raises `MemoryError` for a case that needs more than there is, before the first
+    one is run, and what building and launching raise.
     """
-    chosen = kernel.configure(config)
-    planned = list(cases) if cases is not None else [*op.cases(kernel.layouts, np.random.default_rng(seed), scale)]
-    tally = Tally(kernel.id, device.id, chosen, threads, seed)
+    placed = place(kernel, device, config)
+    wanted = list(cases) if cases is not None else [*op.cases(kernel.layouts, np.random.default_rng(seed), scale)]
+    reasons = [kernel.refusal(placed.config, op.scalars(problem)) for problem in wanted]
+    planned = [problem for problem, reason in zip(wanted, reasons, strict=True) if not reason]
+    refused = Counter(filter(None, reasons))
+    if refused and cases is None:
+        planned = list(dict.fromkeys([*planned, *fitted(kernel, op, placed.config, wanted)]))
+    if wanted and not planned:
+        raise UsageError(f"{kernel.id} takes none of the sizes: {'; '.join(refused)}")
+    for problem in planned:
+        require_memory(check_bytes(op, problem), f"checking size {problem.label}")
+    tally = Tally(kernel.id, device.id, placed.config, threads, seed, refused)
     for index, problem in enumerate(planned):
-        rng = np.random.default_rng([seed, index])
-        contents = op.fill(problem, rng)
-        operands = op.operands(problem)
-        shift = index % 16
-        buffers = {o.name: GuardedBuffer(o, contents[o.name], shift * (1 + i)) for i, o in enumerate(operands)}
-        bound = bind(
-            kernel, device, op, problem, {name: b.flat for name, b in buffers.items()}, config=chosen, threads=threads
-        )
-        bound.run()
+        contents = op.fill(problem, np.random.default_rng([seed, index]))
+        case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)
+        seen = case.run()
         mismatches = []
         expected = op.reference(problem, contents)
         for name, values in expected.items():
-            bound.download(name, buffers[name].flat)
-            compared = compare(name, buffers[name].contents(), values, op.dot_length(problem))
+            compared = compare(name, case.guarded[name].contents(), values, op.dot_length(problem))
             mismatches.append(compared.mismatch)
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
-        tally.case(problem, mismatches, [v for b in buffers.values() for v in b.violations()])
+        violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
+        notes = [hazard.explain() for hazard in seen.hazards] if seen else []
+        tally.case(problem, mismatches, violations, [*notes, *_read_outputs(op, problem, mismatches)])
         if progress:
             progress(index + 1, len(planned))
         if tally.enough:
             break
-    return tally.report(len(planned))
+    claims = 0
+    if cases is None and not config:
+        for problem, broken in judge_claims(kernel, device, op, seed=seed):
+            claims += 1
+            tally.case(problem, (), (), [broken] if broken else [], suffix=" (what its file expects)")
+    return tally.report(len(planned) + claims)
+
+
+def _read_outputs(op: Op, problem: Problem, mismatches: Iterable[Mismatch | None]) -> list[str]:
+    """A hint for the commonest mistake: what is written alone was read, and held NaN."""
+    fresh = {operand.name for operand in op.operands(problem) if operand.role == "out"}
+    return [
+        f"{wrong.output} held NaN before the call, because this problem does not add to it: it must not be read"
+        for wrong in mismatches
+        if wrong is not None and wrong.output in fresh and math.isnan(wrong.value) and not math.isnan(wrong.reference)
+    ]

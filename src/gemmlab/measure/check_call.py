@@ -11,6 +11,7 @@ import numpy as np
 
 from gemmlab.measure.check import CheckReport, Progress, Tally
 from gemmlab.measure.elementwise import compare
+from gemmlab.measure.memory import check_bytes, require_memory
 from gemmlab.measure.views import VIEWS, WRITABLE_VIEWS, View, make_view
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.ops.op import Expected, Float32Array
@@ -51,9 +52,12 @@ def check_callable(
 ) -> CheckReport:
     """Judge `gemm` like a kernel: bounds, NaN where nothing is read, memory around every array, inputs unchanged.
 
-    With `threads` above 1 the result must have the same bits as with one thread.
+    With `threads` above 1 the result must have the same bits as with one thread. Raises `MemoryError` for a call that
+    needs more than there is, before the first one is made.
     """
     planned = list(calls) if calls is not None else list(default_calls(np.random.default_rng(seed), scale))
+    for call in planned:
+        require_memory(check_bytes(GemmOp(), call.problem), f"checking size {call.problem.label}")
     tally = Tally(name, "cpu", {}, threads, seed)
     for index, call in enumerate(planned):
         _try(gemm, call, np.random.default_rng([seed, index]), threads, tally)

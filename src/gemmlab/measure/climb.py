@@ -16,11 +16,14 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.bench import Plan, run_bench
 from gemmlab.measure.check import CheckReport, check_kernel
 from gemmlab.measure.climb_rows import short_size
-from gemmlab.measure.peers import Spec
+from gemmlab.measure.coretype import require_core_types, with_best_core_type
+from gemmlab.measure.disturbed import disturbances
+from gemmlab.measure.families import Family, family_of
+from gemmlab.measure.memory import operand_bytes, require_memory
+from gemmlab.measure.peers import Spec, installed_peers, parse_contestant
 from gemmlab.measure.run import bind
 from gemmlab.ops.op import Op, Problem
 
-SIZES = "256,512,1024,2048"
 CALL_LIMIT_S = 0.25
 """A rung is timed at the largest size at which one call stays under this."""
 TIMING_BUDGET_S = 15.0
@@ -62,9 +65,22 @@ class Climb:
     kernels: Sequence[Kernel]
     peers: Sequence[Spec]
     threads: int
-    sizes: str = SIZES
+    sizes: str = ""
+    """Empty for those of the device's family."""
     quick: bool = False
     progress: Callable[[Step], None] = field(default=lambda _step: None, repr=False)
+    mode: str = "warm"
+    """How the device times: with warm or cold caches."""
+
+    @property
+    def family(self) -> Family:
+        """What measuring is like there."""
+        return family_of(self.device.id)
+
+    @property
+    def library(self) -> list[Spec]:
+        """The library call, where it runs."""
+        return [replace(LIBRARY, mode=self.mode)] if self.family.library_call else []
 
     @property
     def call_limit_s(self) -> float:
@@ -78,9 +94,11 @@ def run_climb(climb: Climb, *, bench: Callable[..., Record] = run_bench) -> tupl
     """
     if not climb.kernels:
         raise UsageError(f"no ladder of {climb.op.name} for {climb.device.id}")
-    problems = sorted(climb.op.parse_sizes(climb.sizes), key=climb.op.flops)
+    sizes = climb.sizes or climb.family.climb_sizes
+    problems = sorted(climb.op.parse_sizes(sizes), key=climb.op.flops)
     if not problems or climb.op.flops(problems[0]) == 0:
-        raise UsageError(f"sizes {climb.sizes!r}: a climb needs products that are not empty")
+        raise UsageError(f"sizes {sizes!r}: a climb needs products that are not empty")
+    require_core_types(climb.peers)
     reports: list[CheckReport] = []
     rungs: list[Rung] = []
     for kernel in climb.kernels:
@@ -138,6 +156,7 @@ def largest_quick_problem(
 
 
 def _call_seconds(climb: Climb, kernel: Kernel, threads: int, problem: Problem) -> float:
+    require_memory(operand_bytes(climb.op, problem), f"size {problem.label}")
     contents = climb.op.fill(problem, np.random.default_rng(0))
     flat = {name: np.ascontiguousarray(values).reshape(-1) for name, values in contents.items()}
     bound = bind(kernel, climb.device, climb.op, problem, flat, threads=threads)
@@ -163,16 +182,19 @@ def _time(
     mine = [rung for rung in rungs if rung.threads == threads]
     where: dict[str, Problem] = {f"kernel:{rung.kernel.id}": rung.problem for rung in mine}
     where[LIBRARY.name] = top
-    specs = [Spec(f"kernel:{rung.kernel.id}", "kernel", kernel=rung.kernel.id) for rung in mine]
+    device, mode = climb.device.id, climb.mode
+    specs = [
+        Spec(f"kernel:{rung.kernel.id}", "kernel", kernel=rung.kernel.id, device=device, mode=mode) for rung in mine
+    ]
     problems = sorted(set(where.values()), key=climb.op.flops)
     plan = Plan(
-        op=climb.op, problems=problems, contestants=[*specs, LIBRARY, *climb.peers], threads=(threads,), rounds=rounds,
-        processes=1, only=lambda name, problem: where.get(name, problem) == problem, kind="climb",
+        op=climb.op, problems=problems, contestants=[*specs, *climb.library, *climb.peers], threads=(threads,),
+        rounds=rounds, processes=1, only=lambda name, problem: where.get(name, problem) == problem, kind="climb",
+        timing=climb.family.timing[mode], device=device, mode=mode,
     )  # fmt: skip
-    device = asdict(climb.device.describe())
     started = time.perf_counter()
     return bench(
-        plan, device=device, progress=lambda p: climb.progress(
+        plan, device=asdict(climb.device.describe()), progress=lambda p: climb.progress(
             Step("", f"{p.text} ({time.perf_counter() - started:.0f} s)", p.done, p.total)
         ),
     )  # fmt: skip
@@ -188,7 +210,8 @@ def _merge(climb: Climb, rungs: Sequence[Rung], reports: Sequence[CheckReport], 
     ]
     notes = dict.fromkeys(note for record in records for note in record.notes)
     notes |= {f"{report.subject} is wrong and was not timed": None for report in reports if not report.passed}
-    return replace(records[0], results=tuple(results), notes=tuple(notes))
+    merged = replace(records[0], results=tuple(results), notes=tuple(notes))
+    return replace(merged, notes=(*notes, *disturbances(merged)))
 
 
 def _facts(result: Result, rungs: Mapping[str, Rung], op: Op) -> dict[str, Any]:
@@ -204,23 +227,18 @@ def _facts(result: Result, rungs: Mapping[str, Rung], op: Op) -> dict[str, Any]:
     return {"name": result.contestant.removesuffix(":best")}
 
 
-def missing_peers() -> list[str]:
-    """One sentence for each peer that could be compared with and is not installed."""
-    from gemmlab.measure.peers import find_library
-
+def missing_peers(device: str = "cpu") -> list[str]:
+    """One sentence for each peer that could be compared with on a device and is not installed."""
     missing = []
-    for name in ("openblas", "onednn", "mkl"):
+    for name in sorted(family_of(device).peers):
         try:
-            find_library(name)
+            parse_contestant(name, device)
         except PeerError as error:
             missing.append(str(error))
     return missing
 
 
-def default_peers() -> list[Spec]:
-    """NumPy as it is, and every installed library; OpenBLAS with the core type that is fastest on one thread."""
-    from gemmlab.measure.coretype import with_best_core_type
-    from gemmlab.measure.peers import installed_peers, parse_contestant
-
-    names = ["numpy" if name.startswith("numpy") else name for name in installed_peers()]
-    return [with_best_core_type(parse_contestant(name), 1) for name in sorted(names)]
+def default_peers(device: str = "cpu", mode: str = "warm") -> list[Spec]:
+    """Every installed library, on a CPU NumPy as it is, and OpenBLAS with the core type fastest on one thread."""
+    names = ["numpy" if name.startswith("numpy") else name for name in installed_peers(device)]
+    return [with_best_core_type(parse_contestant(name, device, mode), 1) for name in sorted(names)]

@@ -21,6 +21,8 @@ class ClimbRow:
     size: str
     threads: int
     time_us: float
+    spread: float
+    """Middle half of the times, as a share of their median."""
     gflops: float
     peak_share: float | None
     """Of the FMA peak probed in the same rounds on as many threads."""
@@ -40,7 +42,9 @@ def climb_rows(record: Record) -> list[ClimbRow]:
     rows = summarise(record).rows
     rungs = sorted((row for row in rows if row.role == "rung"), key=lambda row: facts[_key(row)].get("step", 0))
     calls = [row for row in rows if row.role == "library call"]
-    beside = {(row.label, row.threads) for row in calls}
+    # Where there is no library call, peers are shown where the highest rungs were timed.
+    top = max(rungs, key=lambda row: row.gflops * row.median_us, default=None)
+    beside = {(row.label, row.threads) for row in (calls or [row for row in (top,) if row])}
     others = [row for row in rows if row.role == "peer" and (row.label, row.threads) in beside]
     names = {row.contestant: str(facts[_key(row)].get("name", row.contestant)) for row in rows}
     first = rungs[0].gflops if rungs else None
@@ -81,6 +85,11 @@ def digits(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:#.3g}" if value >= 0.01 else f"{value:.4f}"
 
 
+def percent(share: float | None) -> str:
+    """A share to a tenth of a percent, nothing for one that is not known."""
+    return "" if share is None else f"{share:.1%}"
+
+
 def times(ratio: float) -> str:
     """A ratio, to two decimals where it is near 1."""
     return f"{ratio:.3f}" if ratio < 0.1 else f"{ratio:.2f}" if ratio < 10 else digits(ratio)
@@ -93,7 +102,7 @@ def _key(row: Row) -> tuple[str, int, str]:
 def _row(row: Row, facts: Mapping[str, Any], names: Mapping[str, str], first: float | None) -> ClimbRow:
     return ClimbRow(
         name=names[row.contestant], role=row.role, size=row.label, threads=row.threads,
-        time_us=row.median_us, gflops=row.gflops, peak_share=row.peak_share,
+        time_us=row.median_us, spread=row.iqr_us / row.median_us, gflops=row.gflops, peak_share=row.peak_share,
         to_first=row.gflops / first if first else None,
         to_peers={names[peer]: ratio.value for peer, ratio in row.ratios.items() if peer != FASTEST},
         verified=row.verified, idea=str(facts.get("idea", "")), about=about(facts),

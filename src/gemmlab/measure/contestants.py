@@ -35,6 +35,19 @@ class Work:
     flat: Mapping[str, Float32Array]
     matrices: Mapping[str, Float32Array]
     threads: int
+    cold: bool = False
+    """Whether a timed call is to find its operands in none of this machine's caches."""
+
+    @property
+    def before(self) -> Callable[[], None] | None:
+        """What comes before each timed call, untimed."""
+        return self._flush if self.cold else None
+
+    def _flush(self) -> None:
+        from gemmlab.codegen.flush import flush
+
+        for array in self.flat.values():
+            flush(_address(array), array.nbytes)
 
     @property
     def plain(self) -> bool:
@@ -55,6 +68,9 @@ class Turn:
     calls: int
     inner: int
     raw_us: list[float]
+    clock_mhz: float | None = None
+    memory_mhz: float | None = None
+    throttle: tuple[str, ...] = ()
 
 
 class Prepared(Protocol):
@@ -101,11 +117,13 @@ class Calls:
 
     call: Callable[[], object]
     timer: Callable[[int, int], list[float]]
+    before: Callable[[], None] | None = None
+    """Untimed, before each timed call; such calls are timed one by one."""
 
     @classmethod
-    def of(cls, call: Callable[[], object]) -> Calls:
+    def of(cls, call: Callable[[], object], before: Callable[[], None] | None = None) -> Calls:
         """Times `call` with `time_calls`."""
-        return cls(call, partial(time_calls, call))
+        return cls(call, partial(time_calls, call), before)
 
     def run(self) -> None:
         self.call()
@@ -115,11 +133,18 @@ class Calls:
         while sum(warm) < warm_us and len(warm) < MAX_CALLS:
             warm += self.timer(len(warm), 1)
         estimate = max(1e-3, min(warm[-len(warm) // 2 :]))
-        inner = 1 if estimate >= inner_us else min(MAX_CALLS, math.ceil(inner_us / estimate))
+        inner = 1 if estimate >= inner_us or self.before is not None else min(MAX_CALLS, math.ceil(inner_us / estimate))
         calls = max(1, min(MAX_CALLS, math.ceil(min_us / (estimate * inner))))
-        times = self.timer(calls, inner)
+        times = self.timer(calls, inner) if self.before is None else self._one_by_one(calls, self.before)
         kept = times[:: math.ceil(len(times) / raw_limit)]
         return Turn(statistics.median(times), calls, inner, kept)
+
+    def _one_by_one(self, calls: int, before: Callable[[], None]) -> list[float]:
+        times: list[float] = []
+        for _ in repeat(None, calls):
+            before()
+            times += self.timer(1, 1)
+        return times
 
 
 class LibraryCall:
@@ -138,54 +163,12 @@ class LibraryCall:
             options |= {"alpha": work.scalars["alpha"], "beta": work.scalars["beta"]}
         if work.scalars["beta"] != 0:
             options["c"] = c
-        return Calls.of(partial(gemm, a, b, **options))
+        return Calls.of(partial(gemm, a, b, **options), work.before)
 
     def facts(self) -> dict[str, Any]:
         import gemmlab
 
         return {"library": "gemmlab", "version": gemmlab.__version__, "thread_runtime": "own workers"}
-
-
-class KernelCall:
-    """One kernel of the catalog, timed by its device."""
-
-    def __init__(self, kernel: str, config: Mapping[str, int]) -> None:
-        from gemmlab.devices.cpu import CpuDevice
-        from gemmlab.kernels.catalog import find_kernel
-
-        self._kernel, self._config, self._device = find_kernel(kernel), dict(config), CpuDevice()
-        self._facts: dict[str, Any] = {}
-
-    def prepare(self, work: Work) -> Prepared:
-        from gemmlab.measure.run import bind
-        from gemmlab.ops.catalog import find_op
-
-        layout = "".join("t" if work.scalars.get(f"trans_{name}", 0) else "n" for name in "ab")
-        if layout not in self._kernel.layouts:
-            raise UnsupportedError(f"{self._kernel.id} reads layouts {', '.join(self._kernel.layouts)}, not {layout}")
-        if work.threads > 1 and not self._kernel.threaded:
-            raise UnsupportedError(f"{self._kernel.id} runs on one thread")
-        op = find_op(work.op)
-        problem = op.problem_from_json(work.problem)
-        bound = bind(
-            self._kernel, self._device, op, problem, work.flat, config=self._config or None, threads=work.threads
-        )
-        artifact = bound.loaded.artifact
-        self._facts = {"target": artifact.target, "compiler": artifact.compiler, "code_sha256": artifact.digest}
-
-        def timer(calls: int, inner: int) -> list[float]:
-            times = bound.time(calls * inner)
-            return [sum(times[first : first + inner]) / inner for first in range(0, calls * inner, inner)]
-
-        return Calls(bound.run, timer)
-
-    def facts(self) -> dict[str, Any]:
-        import gemmlab
-
-        return {
-            "library": "gemmlab", "version": gemmlab.__version__, "thread_runtime": "own workers",
-            "config": self._kernel.configure(self._config), **self._facts,
-        }  # fmt: skip
 
 
 class NumpyCall:
@@ -194,7 +177,8 @@ class NumpyCall:
     def prepare(self, work: Work) -> Prepared:
         if not work.plain:
             raise UnsupportedError("numpy.matmul has no alpha and beta")
-        return Calls.of(partial(np.matmul, work.operand("a"), work.operand("b"), out=work.matrices["c"]))
+        product = partial(np.matmul, work.operand("a"), work.operand("b"), out=work.matrices["c"])
+        return Calls.of(product, work.before)
 
     def facts(self) -> dict[str, Any]:
         from threadpoolctl import threadpool_info
@@ -223,53 +207,30 @@ class BlasCall:
         if any(work.scalars[name] > limit for name in ("m", "n", "k", "lda", "ldb", "ldc")):
             raise UnsupportedError(f"an extent is above {limit}")
         addresses = {name: _address(array) for name, array in work.flat.items()}
-        return Calls.of(self._library.prepare(work.scalars, addresses))
+        return Calls.of(self._library.prepare(work.scalars, addresses), work.before)
 
     def facts(self) -> dict[str, Any]:
         return self._library.facts()
 
 
-@dataclass(frozen=True, slots=True)
-class PeakTurn:
-    """The FMA probe dressed as a contestant: its time is what the problem would take at the probed rate."""
-
-    measure: Callable[[int, float], float]
-    threads: int
-    flops: int
-
-    def run(self) -> None:
-        self.measure(self.threads, 1e-3)
-
-    def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:  # noqa: ARG002
-        time_us = self.flops / (self.measure(self.threads, min_us / 1e6) * 1e3)
-        return Turn(time_us, 1, 1, [time_us])
-
-
-class PeakProbe:
-    """Measures the FMA peak of the threads in use."""
-
-    def __init__(self) -> None:
-        from gemmlab.devices.cpu import CpuDevice
-
-        self._device = CpuDevice()
-
-    def prepare(self, work: Work) -> Prepared:
-        return PeakTurn(self._device.measure_peak, work.threads, work.flops)
-
-    def facts(self) -> dict[str, Any]:
-        return {"library": "gemmlab", "core_type": "FMA peak of the widest vector"}
-
-
 def make_contestant(spec: Mapping[str, Any]) -> Contestant:
     """The contestant that `gemmlab.measure.peers.Spec.to_json` describes."""
-    kind = spec["kind"]
+    kind, where = spec["kind"], (spec.get("device", "cpu"), spec.get("mode", "warm"))
     if kind == "gemmlab":
         return LibraryCall()
-    if kind == "kernel":
-        return KernelCall(spec["kernel"], spec["config"])
     if kind == "numpy":
         return NumpyCall()
-    return PeakProbe() if kind == "probe" else BlasCall(spec["path"])
+    if kind in ("kernel", "probe"):
+        from gemmlab.measure.device_contestants import KernelCall, PeakProbe
+
+        if kind == "probe":
+            return PeakProbe(*where)
+        return KernelCall(spec["kernel"], spec["config"], *where, spec.get("flags"))
+    if kind in ("cublas", "torch", "cupy"):
+        from gemmlab.measure.gpu_contestants import make_gpu_contestant
+
+        return make_gpu_contestant(kind, spec["path"], *where)
+    return BlasCall(spec["path"])
 
 
 def _address(array: npt.NDArray[Any]) -> int:

@@ -1,22 +1,54 @@
-"""Which core type OpenBLAS is fastest with on this machine: its own choice is not always the best one."""
+"""Which core types OpenBLAS really runs with here, and which is the fastest: its own choice is not always the best."""
 
 from __future__ import annotations
 
 import random
 import statistics
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
-from gemmlab.core.errors import PeerError
+from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.stats import geometric_mean
 from gemmlab.measure.arena import Arena
+from gemmlab.measure.families import Timing
 from gemmlab.measure.peers import Spec, core_types, find_library
-from gemmlab.measure.turns import Crew, Timing
+from gemmlab.measure.turns import Crew
 from gemmlab.ops.gemm import GemmOp
 
 PROBE_SIZES = "192,512,1024"
 PROBE_ROUNDS = 5
 _TIMING = Timing(min_us=2000.0, timeout_s=60.0)
+
+
+def require_core_types(specs: Iterable[Spec]) -> None:
+    """`UsageError` for a core type that the library replaces by another: OpenBLAS does so without a word.
+
+    A library that does not come up at all is left to the bench, which says why.
+    """
+    for spec in specs:
+        asked = spec.core_type
+        if asked is None or asked.lower() == "best":
+            continue
+        taken = reported_core_type(spec.kind, asked)
+        if taken is not None and not _same(asked, taken):
+            working = [name for name in core_types() if reported_core_type(spec.kind, name) == name]
+            raise UsageError(
+                f"{spec.name}: {spec.kind} does not take the core type {asked!r}, it runs as {taken}; "
+                f"core types that work here: {', '.join(working) or 'none that gemmlab knows of'}"
+            )
+
+
+@cache
+def reported_core_type(kind: str, core_type: str) -> str | None:
+    """What `"openblas"` or `"numpy"` says it runs as when asked for a core type; `None` when it does not come up."""
+    spec = Spec(kind, kind, core_type=core_type, path=find_library("openblas") if kind == "openblas" else None)
+    op = GemmOp()
+    problems = op.parse_sizes("16")
+    with Arena(op, problems, seed=0) as arena, Crew(op, problems, arena, 1, _TIMING) as crew:
+        if crew.join(spec) and crew.prepare(spec.name, 0):
+            return str(crew.facts[spec.name].get("core_type"))
+    return None
 
 
 def with_best_core_type(spec: Spec, threads: int) -> Spec:
@@ -40,10 +72,12 @@ def best_core_type(kind: str, threads: int) -> str | None:
     with Arena(op, problems, seed=0) as arena, Crew(op, problems, arena, threads, _TIMING) as crew:
         indices = range(len(problems))
         alive = [spec for spec in specs if crew.join(spec) and all(crew.prepare(spec.name, i) for i in indices)]
-        # A type that the library refuses, or one it picks by itself anyway, needs no second timing.
+        # A type that the library replaces by another, or one it picks by itself anyway, needs no second timing.
         seen: dict[str, Spec] = {}
         for spec in alive:
-            seen.setdefault(str(crew.facts[spec.name].get("core_type")), spec)
+            taken = str(crew.facts[spec.name].get("core_type"))
+            if _same(spec.core_type, taken):
+                seen.setdefault(taken, spec)
         order, shuffle = list(seen.values()), random.Random(0)  # noqa: S311 - an order, not a secret
         for _ in range(PROBE_ROUNDS):
             for index in indices:
@@ -61,3 +95,7 @@ def best_core_type(kind: str, threads: int) -> str | None:
             raise PeerError(f"{kind} runs with no core type: " + "; ".join(sorted(crew.lost.values())))
     best = min(scores, key=lambda name: scores[name])
     return next(spec.core_type for spec in order if spec.name == best)
+
+
+def _same(asked: str | None, taken: str) -> bool:
+    return asked is None or asked.lower() == taken.lower()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.devices.device import Buffer, Window
 from gemmlab.ops.op import Float32Array, Operand
 
 SENTINEL = 0x7FE1DEAD
@@ -15,6 +16,8 @@ SENTINEL = 0x7FE1DEAD
 GUARD_ROWS = 72
 LEAST_GUARD_WORDS = 1024
 MOST_GUARD_WORDS = 1 << 18
+ALIGNED_WORDS = 64
+"""Guards keep the alignment of the allocation: 256 bytes on a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +50,16 @@ class Violation:
 class GuardedBuffer:
     """One operand's contents, laid out with its leading dimension inside guard bands.
 
-    `shift` moves the first element by that many words off the allocation's alignment.
+    `shift` moves the first element by that many words off the allocation's alignment. Without `guards` nothing
+    else stands before it and nothing behind the last one: for a device that sees every access out of bounds itself.
     """
 
-    def __init__(self, operand: Operand, contents: Float32Array, shift: int = 0) -> None:
+    def __init__(self, operand: Operand, contents: Float32Array, shift: int = 0, *, guards: bool = True) -> None:
         self.operand = operand
         rows, cols, ld = operand.rows, operand.cols, operand.ld
         self._span = (rows - 1) * ld + cols if rows and cols else 0
-        guard = min(max(LEAST_GUARD_WORDS, GUARD_ROWS * ld), MOST_GUARD_WORDS)
+        guard = min(max(LEAST_GUARD_WORDS, GUARD_ROWS * ld), MOST_GUARD_WORDS) if guards else 0
+        guard = -(-guard // ALIGNED_WORDS) * ALIGNED_WORDS
         self._start = guard + shift
         self._words = np.full(self._start + self._span + guard, SENTINEL, dtype=np.uint32)
         if self._span:
@@ -70,6 +75,15 @@ class GuardedBuffer:
     def flat(self) -> Float32Array:
         """From the first element to the last: what `measure.run.bind` wants."""
         return self._words[self._start : self._start + self._span].view(np.float32)
+
+    @property
+    def words(self) -> npt.NDArray[np.uint32]:
+        """Everything, guards included."""
+        return self._words
+
+    def inside(self, whole: Buffer) -> Window:
+        """The operand's part of a device's copy of `words`."""
+        return Window(whole, 4 * self._start, 4 * self._span)
 
     def contents(self) -> Float32Array:
         """A copy of the elements, of shape (rows, cols)."""

@@ -13,7 +13,9 @@ from gemmlab.core.errors import GemmlabError
 from gemmlab.core.hardware import cpu_info, physical_cores
 from gemmlab.toolchain.cache import cache_dir
 
-COMPILERS = ("llvmlite", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "cuda-bindings", "cuda-core")
+COMPILERS = (
+    "llvmlite", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvdisasm", "cuda-bindings", "cuda-core",
+)  # fmt: skip
 PACKAGES = (
     "numpy", "llvmlite", "typer", "rich", "altair", "vl-convert-python", "platformdirs", "threadpoolctl",
     "scipy-openblas32", "onednn-cpu-gomp", "mkl",
@@ -58,8 +60,9 @@ def blas_libraries() -> tuple[list[dict[str, Any]], list[str]]:
     found = [{"name": "numpy (this process)", **_numpy_here()}]
     try:
         from gemmlab.measure.arena import Arena
+        from gemmlab.measure.families import Timing
         from gemmlab.measure.peers import installed_peers, parse_contestant
-        from gemmlab.measure.turns import Crew, Timing
+        from gemmlab.measure.turns import Crew
         from gemmlab.ops.gemm import GemmOp
 
         op = GemmOp()
@@ -131,6 +134,20 @@ def compilers() -> dict[str, str | None]:
 
         found["llvm"] = ".".join(map(str, binding.llvm_version_info))
     return found
+
+
+def cuda_compiler() -> dict[str, Any]:
+    """What compiles CUDA kernels here: its name, architectures and disassembler; `reason` where one is lacking."""
+    from gemmlab.toolchain import nvdisasm, nvrtc
+
+    facts: dict[str, Any] = {"compiler": None, "architectures": [], "disassembler": None, "reason": ""}
+    try:
+        facts["compiler"] = nvrtc.compiler()
+        facts["architectures"] = [f"sm_{number}" for number in nvrtc.architectures()]
+        facts["disassembler"] = str(nvdisasm.tool())
+    except GemmlabError as error:
+        facts["reason"] = str(error)
+    return facts
 
 
 def package_version(name: str) -> str | None:

@@ -8,18 +8,26 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.cpu_facts import parse_cpu_list
 from gemmlab.core.environment import THREAD_VARIABLES
 from gemmlab.core.errors import PeerError, UsageError
-from gemmlab.core.hardware import cpu_info
+from gemmlab.core.hardware import cpu_info, require_cpus
+from gemmlab.measure.families import family_of
+from gemmlab.measure.own_kernel import is_own, kernel_named, require_device
 
-GRAMMAR = "openblas[:CORETYPE|:best], numpy[:CORETYPE|:best], mkl, onednn or NAME=/path/to/library"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,31}\Z")
 _CORE_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9]{0,31}\Z")
-_WHEELS = {"mkl": ("mkl", "libmkl_rt"), "onednn": ("onednn-cpu-gomp", "libdnnl")}
+_WHEELS = {
+    "mkl": (("mkl",), "libmkl_rt"),
+    "onednn": (("onednn-cpu-gomp",), "libdnnl"),
+    "cublas": (("nvidia-cublas", "nvidia-cublas-cu12"), "libcublas"),
+}
+_PACKAGES = ("torch", "cupy")
+"""Peers that are Python packages of their own."""
 _OUR_ROLES = {"gemmlab": "library call", "kernel": "rung", "probe": "peak"}
 
 _CORE_TYPES = (
@@ -38,12 +46,19 @@ class Spec:
     name: str
     """As it was asked for; what tables and records call it."""
     kind: str
-    """`"gemmlab"`, `"kernel"`, `"numpy"`, `"openblas"`, `"mkl"`, `"onednn"`, `"library"` or `"probe"`."""
+    """`"gemmlab"`, `"kernel"`, `"numpy"`, `"openblas"`, `"mkl"`, `"onednn"`, `"cublas"`, `"torch"`, `"cupy"`,
+    `"library"` or `"probe"`."""
     core_type: str | None = None
     """OpenBLAS core type; `"best"` stands for the fastest one here and `None` for the library's own choice."""
     path: str | None = None
     kernel: str | None = None
     config: Mapping[str, int] = field(default_factory=dict)
+    device: str = "cpu"
+    """Where it runs, as `devices.select` names it."""
+    mode: str = "warm"
+    """How that device times: with `"warm"` or `"cold"` caches."""
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """What was said about a kernel that is a person's own file."""
 
     @property
     def role(self) -> str:
@@ -52,48 +67,57 @@ class Spec:
 
     def to_json(self) -> dict[str, Any]:
         """What a worker is told."""
-        return {**asdict(self), "config": dict(self.config)}
+        return {**asdict(self), "config": dict(self.config), "flags": dict(self.flags)}
 
 
 PROBE = Spec("probe", "probe")
 
 
-def parse_contestant(text: str) -> Spec:
-    """A contestant from `gemmlab`, `kernel:ID` or a peer. Raises `UsageError`, `PeerError` (not installed)."""
+def parse_contestant(text: str, device: str = "cpu", mode: str = "warm") -> Spec:
+    """A contestant from `gemmlab`, `kernel:ID` or a peer, on a device.
+
+    Raises `UsageError` for what that device has not, `PeerError` for what is not installed.
+    """
     head, colon, tail = text.partition(":")
-    if "=" in text:
-        return _custom(text)
-    if text == "gemmlab":
-        return Spec(text, "gemmlab")
+    family = family_of(device)
     if head == "kernel" and colon:
-        from gemmlab.kernels.catalog import find_kernel
-
-        return Spec(text, "kernel", kernel=find_kernel(tail).id)
-    if head in ("numpy", "openblas") and (not colon or _CORE_TYPE.match(tail)):
+        return kernel_spec(tail, device, mode)
+    if text == "gemmlab" and family.library_call:
+        return Spec(text, "gemmlab", mode=mode)
+    if "=" in text and family.host_threads:
+        return _custom(text, mode)
+    if head in ("numpy", "openblas") and head in family.peers and (not colon or _CORE_TYPE.match(tail)):
         path = find_library("openblas") if head == "openblas" else None
-        return Spec(text, head, core_type=tail or None, path=path)
-    if text in _WHEELS:
-        return Spec(text, text, path=find_library(text))
-    raise UsageError(f"no contestant {text!r}; peers are {GRAMMAR}")
+        return Spec(text, head, core_type=tail or None, path=path, mode=mode)
+    if text in family.peers:
+        return Spec(text, text, path=_peer_path(text), device=device, mode=mode)
+    raise UsageError(f"no contestant {text!r} on {device}; peers are {family.peer_grammar}")
 
 
-def parse_peers(text: str) -> list[Spec]:
+def kernel_spec(name: str, device: str = "cpu", mode: str = "warm", flags: Mapping[str, Any] | None = None) -> Spec:
+    """A kernel of the catalog or a person's own file as a contestant. Raises `UsageError`."""
+    kernel = require_device(kernel_named(name, flags), device)
+    where = str(Path(name).resolve()) if is_own(name) else kernel.id
+    return Spec(f"kernel:{kernel.id}", "kernel", kernel=where, device=device, mode=mode, flags=dict(flags or {}))
+
+
+def parse_peers(text: str, device: str = "cpu", mode: str = "warm") -> list[Spec]:
     """Comma-separated peers; `installed` stands for those that are, `none` or nothing at all for none."""
     if text == "installed":
-        return [parse_contestant(name) for name in installed_peers()]
+        return [parse_contestant(name, device, mode) for name in installed_peers(device)]
     if text == "none":
         return []
-    specs = [parse_contestant(part.strip()) for part in text.split(",") if part.strip()]
+    specs = [parse_contestant(part.strip(), device, mode) for part in text.split(",") if part.strip()]
     for spec in specs:
         if spec.role != "peer":
-            raise UsageError(f"{spec.name} is not a peer; peers are {GRAMMAR}")
+            raise UsageError(f"{spec.name} is not a peer; peers are {family_of(device).peer_grammar}")
     return specs
 
 
-def installed_peers() -> list[str]:
-    """The peers a bench compares with when none are named."""
-    found = [name for name in ("openblas", "mkl", "onednn") if _is_installed(name)]
-    return [*("openblas:best" if name == "openblas" else name for name in found), "numpy:best"]
+def installed_peers(device: str = "cpu") -> list[str]:
+    """The peers a bench compares with when none are named; those that have core types, with the fastest."""
+    found = [name for name in family_of(device).peers if _is_installed(name)]
+    return [f"{name}:best" if name in ("openblas", "numpy") else name for name in found]
 
 
 def core_types() -> list[str]:
@@ -113,6 +137,8 @@ def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dic
         environment |= {"MKL_INTERFACE_LAYER": "LP64", "MKL_THREADING_LAYER": "INTEL"}
     if spec.core_type:
         environment["OPENBLAS_CORETYPE"] = spec.core_type
+    # Float32 means float32: no library may round its inputs to TF32 for speed.
+    environment["NVIDIA_TF32_OVERRIDE"] = "0"
     return environment
 
 
@@ -121,43 +147,55 @@ def worker_cpus(threads: int) -> list[int]:
 
     Empty where the system has no affinity. `UsageError` for more threads than CPUs.
     """
-    if threads < 1:
-        raise UsageError(f"threads = {threads}: at least 1")
+    require_cpus(threads)
     affinity = getattr(os, "sched_getaffinity", None)
-    available = sorted(affinity(0)) if affinity else list(range(os.cpu_count() or 1))
-    if threads > len(available):
-        raise UsageError(f"threads = {threads}: this process may use {len(available)} CPUs")
+    if affinity is None:
+        return []
     first: list[int] = []
     second: list[int] = []
     seen: set[int] = set()
-    for cpu in available:
+    for cpu in sorted(affinity(0)):
         (second if cpu in seen else first).append(cpu)
         seen |= _siblings(cpu)
-    return (first + second)[:threads] if affinity else []
+    return (first + second)[:threads]
 
 
 def find_library(name: str) -> str:
-    """Path of the `openblas`, `mkl` or `onednn` library of the installed wheel; `PeerError` says what to install."""
-    path = _openblas_path() if name == "openblas" else _wheel_path(*_WHEELS[name])
+    """Path of the library of an installed wheel (`openblas`, `mkl`, `onednn`, `cublas`).
+
+    `PeerError` says what to install.
+    """
+    path = _openblas_path() if name == "openblas" else _wheels_path(*_WHEELS[name])
     if path is None:
-        wheel = "scipy-openblas32" if name == "openblas" else _WHEELS[name][0]
+        wheel = "scipy-openblas32" if name == "openblas" else _WHEELS[name][0][0]
         raise PeerError(f"{name} is not installed here: pip install {wheel} (or the extra gemmlab[peers])")
     return path
 
 
-def _custom(text: str) -> Spec:
+def _peer_path(name: str) -> str | None:
+    """A library's file; `None` for a Python package. `PeerError` when it is not installed."""
+    if name not in _PACKAGES:
+        return find_library(name)
+    if find_spec(name) is None:
+        raise PeerError(f"{name} is not installed here")
+    return None
+
+
+def _custom(text: str, mode: str) -> Spec:
     name, _, given = text.partition("=")
     if not _NAME.match(name) or name.lower() in ("installed", "none", *_OUR_ROLES):
         raise UsageError(f"{text!r}: a name of letters and digits before the =, other than {', '.join(_OUR_ROLES)}")
     path = Path(given).expanduser()
     if not path.is_file():
         raise PeerError(f"{name}: no library at {given}")
-    return Spec(name, "library", path=str(path.resolve()))
+    return Spec(name, "library", path=str(path.resolve()), mode=mode)
 
 
 def _is_installed(name: str) -> bool:
+    if name == "numpy":
+        return True
     try:
-        find_library(name)
+        _peer_path(name)
     except PeerError:
         return False
     return True
@@ -171,6 +209,10 @@ def _openblas_path() -> str | None:
         return None
     found = sorted(path for path in folder.glob("libscipy_openblas*") if path.suffix in (".so", ".dylib"))
     return str(found[0]) if found else None
+
+
+def _wheels_path(wheels: tuple[str, ...], stem: str) -> str | None:
+    return next((path for wheel in wheels if (path := _wheel_path(wheel, stem))), None)
 
 
 @cache

@@ -9,6 +9,7 @@ import numpy as np
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.probed_cpu import ProbedCpu
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.memory import operand_bytes, require_memory
 from gemmlab.measure.run import BoundKernel, bind
 from gemmlab.ops.op import Op, Problem
 
@@ -18,10 +19,13 @@ def bind_probed(
 ) -> BoundKernel:
     """`bind` on one thread, with operands of random data that each start where the device puts them.
 
-    Raises as `bind` does, and `UsageError` for a kernel of another device or operation.
+    Raises as `bind` does, `MemoryError` before anything is allocated for a size too large, and `UsageError` for a
+    kernel of another device or operation.
     """
     if (kernel.op, kernel.device) != (op.name, "cpu"):
         raise UsageError(f"{kernel.id} is a kernel for {kernel.op} on {kernel.device}, not for {op.name} on cpu")
+    # Contents, and what is handed to the device.
+    require_memory(2 * operand_bytes(op, problem), f"size {problem.label}")
     contents = op.fill(problem, np.random.default_rng(0))
     arrays = {}
     for operand in op.operands(problem):

@@ -1,15 +1,17 @@
-"""Join a kernel to a device for one problem: build, load, upload, and hold what a call needs."""
+"""Join a kernel to a device: build and load it, hand it operands, and hold what a call needs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.counters import Counters, Observation, merge
+from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Launch
-from gemmlab.devices.device import Buffer, Device, Loaded
+from gemmlab.devices.device import Buffer, CountingDevice, Device, Loaded
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.op import Op, Problem
 
@@ -22,23 +24,72 @@ class BoundKernel:
     loaded: Loaded
     launches: tuple[Launch, ...]
     buffers: Mapping[str, Buffer]
+    """Operands, as they were handed in."""
+    workspace: Buffer
 
     def run(self) -> None:
         """Execute once."""
         for launch in self.launches:
             self.device.launch(self.loaded, launch)
 
-    def time(self, repeats: int) -> list[float]:
-        """`repeats` executions, each timed apart, in microseconds."""
+    def time(self, repeats: int, inner: int = 1) -> list[float]:
+        """`repeats` times of one execution in microseconds, each the mean over `inner` in a row."""
         totals = [0.0] * repeats
         for launch in self.launches:
-            for index, time_us in enumerate(self.device.time(self.loaded, launch, repeats)):
+            for index, time_us in enumerate(self.device.time(self.loaded, launch, repeats, inner)):
                 totals[index] += time_us
         return totals
+
+    def observe(self) -> Observation:
+        """Execute once, and what was counted. `UsageError` where the device counts nothing."""
+        device = self.device
+        if not isinstance(device, CountingDevice):
+            raise UsageError(f"the device {device.id} counts nothing")
+        if not self.launches:
+            return Observation(Counters(self.loaded.artifact.entry, device.id, ()))
+        return merge([device.observe(self.loaded, launch) for launch in self.launches])
 
     def download(self, name: str, out: npt.NDArray[np.float32]) -> None:
         """Copy operand `name` back into a C-contiguous array (a no-op where memory is shared)."""
         self.device.download(self.buffers[name], out)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A kernel in one configuration on one device; code is built and loaded when a problem first needs it."""
+
+    kernel: Kernel
+    device: Device
+    config: Mapping[str, int]
+    loaded: dict[tuple[tuple[str, int], ...], Loaded] = field(default_factory=dict)
+    """By compile-time parameters: a problem may decide some of them."""
+
+    def bind(self, op: Op, problem: Problem, buffers: Mapping[str, Buffer], *, threads: int = 1) -> BoundKernel:
+        """Prepare it for `problem`; `buffers` maps each operand's name to its memory on the device.
+
+        Raises `CompileError`, `UsageError` (a problem that the kernel does not take), `MemoryError`.
+        """
+        scalars = op.scalars(problem)
+        if why := self.kernel.refusal(self.config, scalars):
+            raise UsageError(f"{self.kernel.id} does not take {problem.label}: {why}")
+        instance = self.kernel.instantiate(self.config, scalars)
+        loaded = self._load(instance)
+        workspace = self.device.allocate(max(1, self.kernel.workspace_bytes(problem, instance)))
+        bound = {**scalars, **buffers, "threads": np.int64(threads), "workspace": workspace}
+        launches = tuple(self.kernel.launches(instance, bound, threads))
+        return BoundKernel(self.device, loaded, launches, buffers, workspace)
+
+    def _load(self, instance: Mapping[str, int]) -> Loaded:
+        key = tuple(sorted(instance.items()))
+        if key not in self.loaded:
+            program = self.kernel.program(instance, self.device.target(instance))
+            self.loaded[key] = self.device.load(self.device.build(program))
+        return self.loaded[key]
+
+
+def place(kernel: Kernel, device: Device, config: Mapping[str, int] | None = None) -> Placed:
+    """A kernel on a device, nothing built yet. `UsageError` for the configuration."""
+    return Placed(kernel, device, kernel.configure(config))
 
 
 def bind(
@@ -51,19 +102,10 @@ def bind(
     config: Mapping[str, int] | None = None,
     threads: int = 1,
 ) -> BoundKernel:
-    """Prepare `kernel` for `problem`.
+    """Prepare `kernel` for `problem` on a copy of its operands; on a CPU, on the operands themselves.
 
     `arrays` maps each operand's name to a contiguous one-dimensional float32 array that starts at the
-    operand's first element and spans all its rows; a CPU kernel works on that memory itself.
-    Raises `CompileError`, `UsageError` (configuration), `MemoryError`.
+    operand's first element and spans all its rows. Raises `CompileError`, `UsageError`, `MemoryError`.
     """
-    chosen = kernel.configure(config)
-    loaded = device.load(device.build(kernel.program(chosen, device.target(chosen))))
     buffers = {operand.name: device.upload(arrays[operand.name]) for operand in op.operands(problem)}
-    bound = {
-        **op.scalars(problem),
-        **buffers,
-        "threads": np.int64(threads),
-        "workspace": device.allocate(max(1, kernel.workspace_bytes(problem, chosen))),
-    }
-    return BoundKernel(device, loaded, tuple(kernel.launches(bound, threads)), buffers)
+    return place(kernel, device, config).bind(op, problem, buffers, threads=threads)

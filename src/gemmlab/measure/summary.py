@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from gemmlab.core.records import Record, Result
@@ -11,6 +11,8 @@ from gemmlab.core.stats import Ratio, Timings, combine_ratios, ratio_of_medians,
 
 FASTEST = "fastest peer"
 OURS = ("library call", "rung")
+BASELINE = "baseline"
+"""Role of the naive kernel that everything is also compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,12 @@ class Row:
     ratios: Mapping[str, Ratio] = field(default_factory=dict)
     """To each peer, and under `FASTEST` to the one with the best median; empty for the peers themselves."""
     fastest: str | None = None
+    flops: int = 0
+    reference_us: float | None = None
+    """What the float64 reference took on the CPU."""
+    to_naive: float | None = None
+    """GFLOP/s to those of the naive kernel at the size that `naive_at` names."""
+    naive_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,7 @@ def summarise(record: Record) -> Summary:
     for result in record.results:
         if result.samples:
             groups.setdefault((result.label, result.threads), []).append(result)
-    rows = [row for members in groups.values() for row in _rows(members)]
+    rows = _beside_naive([row for members in groups.values() for row in _rows(members)])
     collected: dict[tuple[str, str, int], list[Ratio]] = {}
     for row in rows:
         for peer, ratio in row.ratios.items():
@@ -137,10 +145,23 @@ def _rows(members: Sequence[Result]) -> list[Row]:
                 label=result.label, threads=result.threads, contestant=name, role=role, median_us=middle.median,
                 iqr_us=middle.iqr, mad_us=middle.mad, gflops=result.flops / (middle.median * 1e3),
                 peak_share=share.value if share else None, verified=result.verified, ratios=ratios,
-                fastest=fastest if FASTEST in ratios else None,
+                fastest=fastest if FASTEST in ratios else None, flops=result.flops, reference_us=result.reference_us,
             )
         )  # fmt: skip
     return rows
+
+
+def _beside_naive(rows: list[Row]) -> list[Row]:
+    """Every row with its ratio to the naive kernel at the same size, else at the largest that one was timed at."""
+    naive = {row.label: row for row in rows if row.role == BASELINE}
+    if not naive:
+        return rows
+    largest = max(naive.values(), key=lambda row: row.flops)
+    return [
+        replace(row, to_naive=row.gflops / beside.gflops, naive_at=beside.label)
+        for row in rows
+        for beside in (naive.get(row.label, largest),)
+    ]
 
 
 def _timings(result: Result) -> dict[tuple[int, int], float]:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from gemmlab.core.errors import PeerError
 from gemmlab.measure.arena import Arena
+from gemmlab.measure.families import Timing, family_of
 from gemmlab.measure.peers import Spec, worker_cpus, worker_environment
 from gemmlab.measure.process import WorkerProcess, importable_here, worker_command
 from gemmlab.ops.op import Op
@@ -18,24 +19,13 @@ Launcher = Callable[[Spec, int, Arena], WorkerProcess]
 """(contestant, threads, arena) -> a running worker."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """How long a turn lasts and when a worker is given up."""
-
-    min_us: float = 3000.0
-    warm_us: float = 1000.0
-    inner_us: float = 20.0
-    raw_limit: int = 16
-    timeout_s: float = 300.0
-
-
 def start_worker(spec: Spec, threads: int, arena: Arena) -> WorkerProcess:
-    """A worker of this installation, pinned, in an environment of our making."""
+    """A worker of this installation, pinned where it is this machine that computes, in an environment of our making."""
     environment = worker_environment(spec, threads, os.environ)
     environment["PYTHONPATH"] = importable_here()
     return WorkerProcess(
-        spec.name, worker_command(arena.fd, arena.nbytes),
-        environment=environment, cpus=worker_cpus(threads), descriptors=[arena.fd],
+        spec.name, worker_command(arena.fd, arena.nbytes), environment=environment,
+        cpus=worker_cpus(threads) if family_of(spec.device).host_threads else (), descriptors=[arena.fd],
     )  # fmt: skip
 
 

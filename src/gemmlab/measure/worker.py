@@ -13,10 +13,12 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, TextIO
 
 from gemmlab.measure.arena import Placed
 from gemmlab.measure.contestants import Contestant, Prepared, UnsupportedError, Work, make_contestant
+from gemmlab.measure.families import family_of
 from gemmlab.measure.process import forget_openmp_registration
 
 _PR_SET_PDEATHSIG = 1
@@ -28,6 +30,7 @@ class Worker:
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
         self._contestant: Contestant | None = None
+        self._cold = False
         self._prepared: dict[int, Prepared] = {}
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,7 +45,10 @@ class Worker:
     def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         command = request["command"]
         if command == "open":
-            self._contestant = make_contestant(request["spec"])
+            spec = request["spec"]
+            # A device with memory of its own sees to its own caches.
+            self._cold = spec["mode"] == "cold" and family_of(spec["device"]).host_threads
+            self._contestant = make_contestant(spec)
             return {"ok": True}
         if self._contestant is None:
             raise ValueError("no contestant is open")
@@ -63,7 +69,7 @@ class Worker:
             min_us=request["min_us"], warm_us=request["warm_us"], inner_us=request["inner_us"],
             raw_limit=request["raw_limit"],
         )  # fmt: skip
-        return {"time_us": turn.time_us, "calls": turn.calls, "inner": turn.inner, "raw_us": turn.raw_us}
+        return asdict(turn)
 
     def _work(self, request: Mapping[str, Any]) -> Work:
         placed = [Placed.from_json(item) for item in request["operands"]]
@@ -75,6 +81,7 @@ class Worker:
             flat={item.operand.name: item.flat(self._memory) for item in placed},
             matrices={item.operand.name: item.matrix(self._memory) for item in placed},
             threads=request["threads"],
+            cold=self._cold,
         )
 
 

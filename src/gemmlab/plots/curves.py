@@ -10,6 +10,7 @@ import numpy as np
 
 from gemmlab.core.records import Record
 from gemmlab.measure.climb_rows import peaks
+from gemmlab.measure.summary import BASELINE
 from gemmlab.plots.chart import BLACK, SERIES_COLOURS
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def bench_chart(record: Record, threads: int) -> alt.LayerChart:
     points = []
     for result in record.results:
         sides = set(result.label.split("x"))
-        if result.threads != threads or not result.samples or len(sides) != 1 or result.facts.get("role") == "peak":
+        beside = result.facts.get("role") in ("peak", BASELINE)
+        if result.threads != threads or not result.samples or len(sides) != 1 or beside:
             continue
         speeds = [result.flops / (sample.time_us * 1e3) for sample in result.samples]
         low, middle, high = (float(value) for value in np.percentile(speeds, (25, 50, 75)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.records import Record
-from gemmlab.measure.climb_rows import climb_rows, peaks, short_size
+from gemmlab.measure.climb_rows import climb_rows, digits, peaks, percent, short_size
 from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 KINDS = {"rung": BLUE, "library call": GREEN, "peer": ORANGE}
 WIDTH = 560
 BAR_STEP = 26
+UNITS = "GFLOP/s, float32 (in brackets: share of the FMA peak measured in the same rounds)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,14 @@ class Bar:
     threads: int
     gflops: float
     size: str
+    peak_share: float | None = None
+    """Of the FMA peak probed in the same rounds: the line is the median over all sizes."""
 
 
 def climb_chart(record: Record) -> alt.VConcatChart:
     """The chart of a climb's record."""
     rows = climb_rows(record)
-    bars = [Bar(row.name, row.role, row.threads, row.gflops, row.size) for row in rows]
+    bars = [Bar(row.name, row.role, row.threads, row.gflops, row.size, row.peak_share) for row in rows]
     libraries = dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.role == "peer")
     title = f"The climb on {record.environment.get('cpu', 'this CPU')}"
     return ladder_chart(bars, peaks(record), title=title, subtitle=["Medians of turns taken side by side", *libraries])
@@ -56,9 +59,9 @@ def ladder_chart(
     return chart.properties(title=alt.TitleParams(text=title, subtitle=list(subtitle)))
 
 
-def _value_label(bar: Bar, peak: float | None) -> str:
-    number = f"{bar.gflops:.3g}" if bar.gflops < 100 else f"{bar.gflops:.0f}"
-    return number if not peak else f"{number} ({bar.gflops / peak:.1%})"
+def _value_label(bar: Bar) -> str:
+    share = percent(bar.peak_share)
+    return digits(bar.gflops) + (f" ({share})" if share else "")
 
 
 def _panel(bars: Sequence[Bar], peak: float | None, threads: int, limit: float, *, last: bool) -> alt.LayerChart:
@@ -69,7 +72,7 @@ def _panel(bars: Sequence[Bar], peak: float | None, threads: int, limit: float, 
             "entry": f"{bar.name}  {short_size(bar.size)}",
             "kind": bar.kind,
             "gflops": bar.gflops,
-            "label": _value_label(bar, peak),
+            "label": _value_label(bar),
         }
         for bar in bars
     ]
@@ -78,9 +81,7 @@ def _panel(bars: Sequence[Bar], peak: float | None, threads: int, limit: float, 
         x=alt.X(
             "gflops:Q",
             scale=alt.Scale(domain=[0, limit], nice=False),
-            axis=alt.Axis(
-                title="GFLOP/s, float32 (in brackets: share of the measured FMA peak)" if last else None, tickCount=10
-            ),
+            axis=alt.Axis(title=UNITS if last else None, tickCount=10),
         ),
     )
     colour = alt.Color(

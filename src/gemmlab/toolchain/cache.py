@@ -1,9 +1,9 @@
 """A content-addressed store of compiled code on disk.
 
-One file an artifact: a magic line, the SHA-256 of the rest, a length, JSON facts and the code. Files are written
-beside their place and renamed into it, so that a reader sees a whole file or none; one that does not match its
-checksum is removed and made again. A directory that others could write to is not trusted, and where nothing can
-be stored the caller goes on without, after one warning.
+One file an artifact: a magic line, the SHA-256 of the rest, a length, JSON facts, the code and packed texts. Files
+are written beside their place and renamed into it, so that a reader sees a whole file or none; one that does not
+match its checksum is removed and made again. A directory that others could write to is not trusted, and where
+nothing can be stored the caller goes on without, after one warning. An alias is a file that holds another's key.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 import sys
 import tempfile
 import warnings
+import zlib
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
@@ -24,6 +26,7 @@ from gemmlab.core.program import Artifact
 
 MAGIC = b"gemmlab artifact 1\n"
 _LENGTH_BYTES = 8
+_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 def cache_dir() -> Path:
@@ -49,8 +52,11 @@ def encode(artifact: Artifact) -> bytes:
     """An artifact as the bytes of its file."""
     facts = asdict(artifact)
     code: bytes = facts.pop("code")
+    texts = facts.pop("texts")
+    packed = zlib.compress(json.dumps(texts, sort_keys=True).encode()) if texts else b""
+    facts["packed_bytes"] = len(packed)
     header = json.dumps(facts, sort_keys=True).encode()
-    body = len(header).to_bytes(_LENGTH_BYTES, "little") + header + code
+    body = len(header).to_bytes(_LENGTH_BYTES, "little") + header + code + packed
     return MAGIC + hashlib.sha256(body).digest() + body
 
 
@@ -63,7 +69,10 @@ def decode(data: bytes) -> Artifact:
     length = int.from_bytes(body[:_LENGTH_BYTES], "little")
     facts = json.loads(body[_LENGTH_BYTES : _LENGTH_BYTES + length])
     facts["exports"] = tuple(facts["exports"])
-    return Artifact(**facts, code=body[_LENGTH_BYTES + length :])
+    end = len(body) - facts.pop("packed_bytes", 0)
+    if end < len(body):
+        facts["texts"] = json.loads(zlib.decompress(body[end:]))
+    return Artifact(**facts, code=body[_LENGTH_BYTES + length : end])
 
 
 def load(key: str) -> Artifact | None:
@@ -84,19 +93,55 @@ def load(key: str) -> Artifact | None:
 
 def store(key: str, artifact: Artifact) -> bool:
     """Keep an artifact; whether that was possible."""
+    return _publish(f"{key}.bin", encode(artifact))
+
+
+def point(alias: str, key: str) -> bool:
+    """Let `alias` lead to `key` from now on; whether that was possible."""
+    return _publish(f"{alias}.ref", key.encode())
+
+
+def follow(alias: str) -> Artifact | None:
+    """What is stored under the key that `alias` leads to; `None` when there is none that can be trusted."""
+    path = cache_dir() / f"{alias}.ref"
+    if not _trusted(path.parent):
+        return None
+    try:
+        key = path.read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return None
+    return load(key) if _KEY.fullmatch(key) else None
+
+
+def private_folder(name: str) -> Path | None:
+    """A folder of that name in the cache, made if need be; `None` where nothing can be kept."""
+    directory = cache_dir()
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _trusted(directory):
+            return None
+        (directory / name).mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        _warn_unkept(directory, error)
+        return None
+    return directory / name if os.access(directory / name, os.W_OK) else None
+
+
+def _publish(name: str, data: bytes) -> bool:
+    """Write a file beside its place and rename it into it; whether that was possible."""
     directory = cache_dir()
     temporary: Path | None = None
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _trusted(directory):
             return False
-        handle, name = tempfile.mkstemp(prefix=".new-", dir=directory)
-        temporary = Path(name)
+        handle, new = tempfile.mkstemp(prefix=".new-", dir=directory)
+        temporary = Path(new)
         with os.fdopen(handle, "wb") as file:
-            file.write(encode(artifact))
-        temporary.replace(directory / f"{key}.bin")
+            file.write(data)
+        temporary.replace(directory / name)
     except OSError as error:
-        _warn(f"compiled kernels cannot be kept in {directory} ({error.strerror or error}); going on without")
+        _warn_unkept(directory, error)
         return False
     finally:
         if temporary is not None:
@@ -117,6 +162,10 @@ def _trusted(directory: Path) -> bool:
         return True
     _warn(f"the cache directory {directory} is writable by others and is not used; chmod go-w {directory}")
     return False
+
+
+def _warn_unkept(directory: Path, error: OSError) -> None:
+    _warn(f"compiled kernels cannot be kept in {directory} ({error.strerror or error}); going on without")
 
 
 @cache

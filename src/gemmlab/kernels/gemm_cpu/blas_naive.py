@@ -35,7 +35,7 @@ KERNEL = cpu_kernel(
     summary="column-major BLAS sgemm: transposition, alpha, beta, leading dimensions",
     idea="Not faster: the full BLAS interface on naive loops, the baseline that everyone's library must match in "
     "meaning.",
-    source="004, CPU part: naive_col_major_sgemm",
+    source="Chinese article on AVX2 SGEMM: its naive_col_major_sgemm",
     emit=emit,
     args=TRANSPOSABLE,
     layouts=ALL_LAYOUTS,

@@ -25,7 +25,7 @@ KERNEL = cpu_kernel(
     step=2,
     summary="the two inner loops exchanged, so that memory is walked along rows",
     idea="Rows of B and C are read in order, so each cache line is used whole and the compiler can use vectors.",
-    source="004, CPU part: optimize_row_major_sgemm",
+    source="Chinese article on AVX2 SGEMM: its optimize_row_major_sgemm",
     emit=emit,
     vectorize=True,
 )

@@ -11,6 +11,8 @@ formula in `codegen/blocking.py`. MC, KC and NC override it (0: the formula). On
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.macrokernel import emit_engine, workspace_floats
@@ -23,7 +25,7 @@ from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_f
 
 def _blocks(config: Config, lanes: int) -> Blocks:
     formula = blocks_for(lanes)
-    return Blocks(config["MC"] or formula.mc, config["KC"] or formula.kc, config["NC"] or formula.nc)
+    return replace(formula, mc=config["MC"] or formula.mc, kc=config["KC"] or formula.kc, nc=config["NC"] or formula.nc)
 
 
 def workspace_bytes(_problem: object, config: Config) -> int:
@@ -50,7 +52,7 @@ KERNEL = cpu_kernel(
     step=6,
     summary="a register tile in generated vector code, inside cache blocks",
     idea="The tile of C stays in vector registers for a whole k-block, so nearly every instruction is a multiply-add.",
-    source="004, CPU part: 16x6 AVX2 micro-kernel; BLIS's loops around it; AVX-512 and NEON shapes beyond",
+    source="Chinese article on AVX2 SGEMM: its 16x6 tile; loops as in BLIS; AVX-512 and NEON tiles are our own",
     emit=emit,
     args=(*TRANSPOSABLE, "workspace"),
     layouts=ALL_LAYOUTS,

@@ -27,6 +27,6 @@ KERNEL = cpu_kernel(
     summary="three loops, one dot product an element",
     idea="The definition as it stands: a column of B costs a cache line an element, and every multiply-add waits "
     "for the last.",
-    source="004, CPU part: naive_row_major_sgemm",
+    source="Chinese article on AVX2 SGEMM: its naive_row_major_sgemm",
     emit=emit,
 )

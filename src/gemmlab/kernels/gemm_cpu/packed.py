@@ -75,7 +75,7 @@ KERNEL = cpu_kernel(
     summary="A in panels, B in strips, copied into reading order",
     idea="Packed operands are read strictly forward, whatever the leading dimension, and a tile of C is summed up "
     "before it is stored.",
-    source="004, CPU part: pack_trans and pack_no_trans",
+    source="Chinese article on AVX2 SGEMM: its pack_trans and pack_no_trans",
     emit=emit,
     args=(*TRANSPOSABLE, "workspace"),
     layouts=ALL_LAYOUTS,

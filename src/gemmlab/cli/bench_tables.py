@@ -1,0 +1,129 @@
+"""What `gemmlab bench` prints for people: contestants, sizes, and a row a contestant and size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gemmlab.cli.console import table_console
+from gemmlab.measure.climb_rows import digits, percent, short_size, times
+from gemmlab.measure.summary import BASELINE, FASTEST
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from gemmlab.core.records import Record
+    from gemmlab.measure.summary import Row, Summary, Verdict
+
+
+def print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> None:
+    """All of it on standard output."""
+    console = table_console()
+    console.print(_contestants(record))
+    console.print()
+    console.print(_sizes(summary.rows))
+    console.print()
+    console.print(_rows(summary.rows))
+    for line in _legend(record, summary):
+        console.print(line)
+    if summary.means:
+        console.print("\nGeometric mean of speed ratios (95 % interval):")
+    for mean in summary.means:
+        ratio = mean.ratio
+        console.print(
+            f"  {mean.contestant} / {mean.peer}, {mean.threads} threads, {mean.problems} sizes: "
+            f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})",
+        )  # fmt: skip
+    for note in all_notes(record):
+        console.print(f"note: {note}")
+    if verdict is not None:
+        console.print("targets met" if verdict.passed else "targets missed:")
+        for failure in verdict.failures:
+            console.print(f"  {failure}")
+
+
+def all_notes(record: Record) -> list[str]:
+    """Notes of the record and of its results, once each."""
+    notes = list(record.notes)
+    for result in record.results:
+        notes += [f"{result.contestant} at {result.label}: {note}" for note in result.notes]
+    return list(dict.fromkeys(notes))
+
+
+def _contestants(record: Record) -> Table:
+    table = _table(("contestant", "library", "version", "core type", "thread runtime"), texts=5)
+    facts = {result.contestant: result.facts for result in record.results if result.facts.get("role") != "peak"}
+    for name, known in facts.items():
+        cells = [str(known.get(key) or "") for key in ("library", "version", "core_type", "thread_runtime")]
+        _add(table, (name, *cells))
+    return table
+
+
+def _sizes(rows: Sequence[Row]) -> Table:
+    table = _table(("size", "GFLOP", "float64\nreference ms"), texts=1)
+    for row in {row.label: row for row in rows}.values():
+        reference = "" if row.reference_us is None else digits(row.reference_us / 1e3)
+        _add(table, (short_size(row.label), digits(row.flops / 1e9), reference))
+    return table
+
+
+def _rows(rows: Sequence[Row]) -> Table:
+    peers = list(dict.fromkeys(row.contestant for row in rows if row.role == "peer"))
+    naive = any(row.to_naive is not None for row in rows)
+    headings = ["contestant", "size", "thr", "ms", "IQR", "GFLOP\n/s", "of\npeak", "result"]
+    headings += ["x\nnaive"] * naive + [f"x\n{_plain(peer)}" for peer in peers] + ["95 %\nof *"] * bool(peers)
+    table = _table(headings, texts=1)
+    for row in rows:
+        cells = [
+            row.contestant.removeprefix("kernel:"), short_size(row.label), str(row.threads),
+            f"{row.median_us / 1e3:.4g}", f"{row.iqr_us / row.median_us:.1%}", digits(row.gflops),
+            percent(row.peak_share), {True: "PASS", False: "FAIL", None: "-"}[row.verified],
+        ]  # fmt: skip
+        if naive:
+            cells.append("" if row.to_naive is None else times(row.to_naive))
+        for peer in peers:
+            ratio = row.ratios.get(peer)
+            cells.append("" if ratio is None else f"{ratio.value:.3f}{'*' if peer == row.fastest else ''}")
+        if peers:
+            best = row.ratios.get(FASTEST)
+            cells.append("" if best is None else f"{best.low:.3f}-{best.high:.3f}")
+        _add(table, cells)
+    return table
+
+
+def _legend(record: Record, summary: Summary) -> list[str]:
+    lines = ["ms: median; IQR: middle half, as a share of it; of peak: of the FMA peak probed in the same rounds."]
+    if summary.means:
+        lines.append("x: our speed to theirs, * marks the fastest peer of that size.")
+    naive = [row for row in summary.rows if row.role == BASELINE]
+    if naive:
+        name = naive[0].contestant.partition(":")[2]
+        where = ", ".join(short_size(row.label) for row in naive)
+        lines.append(
+            f"x naive: GFLOP/s to those of {name} on one thread at the same size, where that is one it can finish in "
+            f"time ({where}), else at the largest of them."
+        )
+    if record.method is not None:
+        lines.append(f"caches: {record.method.mode} ({'; '.join(record.method.notes)})")
+    return lines
+
+
+def _table(headings: Sequence[str], texts: int) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for index, heading in enumerate(headings):
+        table.add_column(Text(heading), justify="left" if index < texts else "right", overflow="fold")
+    return table
+
+
+def _add(table: Table, cells: Sequence[str]) -> None:
+    from rich.text import Text
+
+    # Names come from the command line: nothing in them is markup.
+    table.add_row(*(Text(cell) for cell in cells))
+
+
+def _plain(contestant: str) -> str:
+    return contestant.removesuffix(":best")

@@ -1,0 +1,80 @@
+"""What a climb shows: progress while it runs, then a table of times with the notes to read it by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gemmlab.cli.console import progress_console, table_console
+
+if TYPE_CHECKING:
+    from gemmlab.core.records import Record
+    from gemmlab.measure.climb import Step
+    from gemmlab.measure.climb_rows import ClimbRow
+    from gemmlab.measure.count_rows import CountRow
+
+
+@contextmanager
+def live_steps() -> Iterator[Callable[[Step], None]]:
+    """Shows steps as they come: finished rungs as lines that stay, the rest as one bar that goes."""
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    bar = Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(24), console=progress_console(), transient=True
+    )
+    with bar:
+        task = bar.add_task("", total=None)
+
+        def show(step: Step) -> None:
+            label = f"{step.rung:<18} {step.text}" if step.rung else step.text
+            if step.final:
+                bar.console.print(label)
+            bar.update(task, description=label, completed=step.done, total=step.total or None)
+
+        yield show
+
+
+def print_times(rows: list[ClimbRow]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from gemmlab.measure.climb_rows import digits, peer_names, percent, short_size, times
+
+    peers = peer_names(rows)
+    headings = ["", "size", "thr", "ms", "GFLOP\n/s", "of\npeak", "x\nfirst", *(f"x\n{peer}" for peer in peers)]
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for heading in headings:
+        table.add_column(Text(heading), justify="right" if heading else "left", overflow="fold", no_wrap=not heading)
+    for row in rows:
+        ratios = [row.to_first, *(row.to_peers.get(peer) for peer in peers)]
+        cells = [row.name, short_size(row.size), str(row.threads), digits(row.time_us / 1e3), digits(row.gflops)]
+        cells.append(percent(row.peak_share))
+        table.add_row(*(Text(cell) for cell in (*cells, *("" if r is None else times(r) for r in ratios))))
+    table_console().print(table)
+
+
+def print_notes(record: Record, rows: list[ClimbRow], notes: Sequence[str]) -> None:
+    console = table_console()
+    console.print(
+        "\nof peak: of the fused multiply-add peak measured in the same rounds; x: GFLOP/s to those of the first rung, "
+        "and of each peer at the same size and thread count."
+    )
+    if len({row.size for row in rows if row.role == "rung"}) > 1:
+        console.print(
+            "Each rung is timed at the largest size it finishes quickly; sizes differ, so x first is no ratio of times."
+        )
+    print_ideas([row for row in rows if row.role == "rung"])
+    console.print("\nCompared with:" if any(row.role == "peer" for row in rows) else "\nCompared with nothing.")
+    for line in dict.fromkeys(f"  {row.name}: {row.about}" for row in rows if row.role in ("peer", "library call")):
+        console.print(line)
+    for note in (*record.notes, *notes):
+        console.print(f"  note: {note}")
+
+
+def print_ideas(rungs: Sequence[ClimbRow | CountRow]) -> None:
+    """One sentence a rung."""
+    console = table_console()
+    console.print("\nWhy each rung is faster:")
+    for rung in rungs:
+        console.print(f"  {rung.name}: {rung.idea}")

@@ -1,0 +1,112 @@
+"""`gemmlab compile`: GPU kernels to machine code, without a GPU, kept for machines that have no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gemmlab.cli.answer import print_json
+from gemmlab.cli.check_cmd import parse_config
+from gemmlab.core.errors import GemmlabError, UsageError
+from gemmlab.devices.select import DEFAULT_ARCH
+
+if TYPE_CHECKING:
+    from gemmlab.measure.precompile import Compiled, Job
+
+
+def compile_kernels(
+    kernels: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KERNEL]...", help="Kernels by id, or .cu files. Default: every CUDA kernel."),
+    ] = None,
+    arch: Annotated[str, typer.Option(help="Architectures: sm_90a or sm_80,sm_90.")] = DEFAULT_ARCH,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
+    ] = None,
+    instance: Annotated[str, typer.Option(help="Which instance of a template in a .cu file: 'tile<32>'.")] = "",
+    every: Annotated[
+        bool, typer.Option("--all-configs", help="Every configuration of the tuning space, not the default alone.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compile kernels and keep the code, for a machine of the same cache without a compiler.
+
+    Ends with 2, and shows the compiler's message, when one does not compile.
+    """
+    from gemmlab.measure import precompile
+    from gemmlab.toolchain.cache import cache_dir
+    from gemmlab.toolchain.nvrtc import check_architecture, compiler
+
+    names = kernels or []
+    archs = list(dict.fromkeys(part.strip() for part in arch.split(",")))
+    for target in archs:
+        check_architecture(target, "--arch")
+    overrides = parse_config(config or [])
+    if overrides and not names:
+        raise UsageError("--config: name the kernel it is for")
+    if every and (overrides or instance):
+        raise UsageError("--all-configs takes every configuration; --config and --instance pick one")
+    if instance and [name.endswith(".cu") for name in names] != [True]:
+        raise UsageError("--instance: name the one .cu file that it is in")
+    planned, skipped = precompile.jobs(names, archs, overrides, instance=instance, every=every)
+    rows, errors = _run(planned)
+    if as_json:
+        print_json({
+            "compiler": compiler(), "cache": str(cache_dir()), "kernels": [row.to_json() for row in rows],
+            "skipped": skipped, "errors": {name: str(error) for name, error in errors.items()},
+        })  # fmt: skip
+    else:
+        _print(rows, skipped, errors)
+        typer.echo(f"\n{compiler()}; kept in {cache_dir()}")
+    if errors:
+        raise typer.Exit(2)
+
+
+def _run(planned: list[Job]) -> tuple[list[Compiled], dict[str, GemmlabError]]:
+    from rich.progress import Progress
+
+    from gemmlab.cli.console import progress_console
+    from gemmlab.measure.precompile import run
+
+    rows: list[Compiled] = []
+    errors: dict[str, GemmlabError] = {}
+    with Progress(console=progress_console(), transient=True) as bar:
+        task = bar.add_task("", total=len(planned))
+        for job in planned:
+            title = f"{job.program.entry} for {job.program.target}"
+            bar.update(task, description=title)
+            try:
+                rows.append(run(job))
+            except GemmlabError as error:
+                errors[title] = error
+            bar.advance(task)
+    return rows, errors
+
+
+def _print(rows: list[Compiled], skipped: list[str], errors: Mapping[str, GemmlabError]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from gemmlab.cli.console import table_console
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("kernel", "configuration", "arch", "registers", "shared", "spills", "code", "ms", "cached"):
+        table.add_column(heading, justify="left" if heading in ("kernel", "configuration", "arch") else "right")
+    for row in rows:
+        config = " ".join(f"{name}={value}" for name, value in row.config.items()) or row.instance
+        sizes = (row.registers, row.static_smem_bytes, row.spill_stores + row.spill_loads, row.code_bytes)
+        cells = (row.kernel, config, row.arch, *map(str, sizes), f"{row.time_ms:.0f}", "yes" if row.cached else "no")
+        table.add_row(*map(Text, cells))
+    if rows:
+        table_console().print(table)
+        typer.echo("\nShared memory and code in bytes; spills in bytes that a thread stores and loads.")
+    for reason in skipped:
+        typer.echo(f"left out: {reason}")
+    for error in errors.values():
+        typer.echo(f"\n{error}")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("compile")(compile_kernels)

@@ -1,0 +1,88 @@
+"""Kernels counted on a device where time says nothing: the table and what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gemmlab.cli.console import progress_console, table_console
+
+if TYPE_CHECKING:
+    from gemmlab.core.records import Record
+    from gemmlab.measure.count_rows import CountRow
+    from gemmlab.measure.counting import Count, Progress
+
+HEADINGS = (
+    "", "size", "warp\ninstr.", "FFMA", "threads\n/instr.", "global\nloads", "sectors\n/load", "sectors\n/store",
+    "shared\nwavefronts", "of them\nexcess", "barriers", "result",
+)  # fmt: skip
+
+
+def count(what: Count) -> Record:
+    """`count_kernels` with a progress bar."""
+    from gemmlab.measure.counting import count_kernels
+
+    with _live() as show:
+        return count_kernels(what, show)
+
+
+def print_counts(record: Record, rows: list[CountRow]) -> None:
+    """The table, then how far its figures can be trusted, and what went wrong."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for heading in HEADINGS:
+        table.add_column(Text(heading), justify="left" if heading in ("", "result") else "right")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in _cells(row)))
+    console = table_console()
+    console.print(table)
+    console.print(
+        f"\nCounted, not timed, on {record.device.get('id')} from the machine code itself: executions by warps, "
+        "requests and 32-byte sectors of global memory, wavefronts of shared memory (excess: what bank conflicts add)."
+    )
+    for row in rows:
+        for note in row.notes:
+            console.print(f"  {row.name} at {row.size}: {note}")
+    for text in record.notes:
+        console.print(f"  note: {text}")
+
+
+def wrong_counts(rows: list[CountRow]) -> list[str]:
+    """A line for each kernel whose result is wrong or that did what it must not."""
+    return [f"{row.name} at {row.size}: {'; '.join(row.notes)}" for row in rows if row.verified is False]
+
+
+def _cells(row: CountRow) -> list[str]:
+    verdict = {True: "PASS", False: "FAIL", None: "not run"}[row.verified]
+    return [
+        row.name, row.size, _whole(row.instructions), "" if row.fma_share is None else f"{row.fma_share:.1%}",
+        _short(row.threads_per_instruction), _whole(row.load_requests), _short(row.load_sectors),
+        _short(row.store_sectors), _whole(row.shared_wavefronts), _whole(row.shared_excess), _whole(row.barriers),
+        verdict,
+    ]  # fmt: skip
+
+
+def _whole(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+@contextmanager
+def _live() -> Iterator[Progress]:
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    bar = Bar(TextColumn("{task.description}", markup=False), BarColumn(24), console=progress_console(), transient=True)
+    with bar:
+        task = bar.add_task("", total=None)
+
+        def show(text: str, done: int, total: int) -> None:
+            bar.update(task, description=f"counting {text}", completed=done, total=total)
+
+        yield show

@@ -1,0 +1,73 @@
+"""Memory out of every cache: what a call finds when nobody has touched its operands for long."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+from gemmlab.codegen.build import build, generator_fingerprint
+from gemmlab.codegen.compile import load_object
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.target import host_target
+from gemmlab.codegen.types import I8, I64, pointer
+from gemmlab.codegen.values import Value
+from gemmlab.core.program import Program
+
+LINE = 64
+"""Step in bytes; a longer line is dropped twice."""
+
+
+def flush(address: int, nbytes: int) -> None:
+    """Write the lines of `nbytes` bytes back and drop them from every level of every core's caches.
+
+    Returns when they are gone; contents do not change. Translations of addresses stay where they are.
+    """
+    _entry()(address, nbytes)
+
+
+def emit_flush(module: Module) -> Function:
+    """Emit the exported `flush(first, nbytes)`."""
+    optimised = "+clflushopt" in module.target.features.split(",")
+    with module.function("flush", [("first", pointer(I8)), ("nbytes", I64)], exported=True) as fn:
+        first, nbytes = fn.args
+        with fn.range(0, nbytes, LINE) as offset:
+            _drop(fn, first + offset, optimised=optimised)
+        with fn.when(nbytes > 0):
+            # The last byte may lie on a line that no step meets.
+            _drop(fn, first + (nbytes - 1), optimised=optimised)
+        _wait(fn)
+        fn.finish()
+    return fn
+
+
+def _drop(fn: Function, address: Value, *, optimised: bool) -> None:
+    if fn.arm:
+        fn.line(f'call void asm sideeffect "dc civac, $0", "r,~{{memory}}"(ptr {address.name})')
+        return
+    name = "llvm.x86.clflushopt" if optimised else "llvm.x86.sse2.clflush"
+    fn.declare(name, f"declare void @{name}(ptr)")
+    fn.line(f"call void @{name}(ptr {address.name})")
+
+
+def _wait(fn: Function) -> None:
+    if fn.arm:
+        fn.line('call void asm sideeffect "dsb ish", "~{memory}"()')
+        return
+    fn.declare("llvm.x86.sse2.mfence", "declare void @llvm.x86.sse2.mfence()")
+    fn.line("call void @llvm.x86.sse2.mfence()")
+
+
+@cache
+def _entry() -> Any:
+    target = host_target()
+
+    def emit() -> str:
+        module = Module(target)
+        emit_flush(module)
+        return module.text()
+
+    program = Program("flush", "llvm", target.name, "flush", generator_fingerprint(), emit)
+    code = load_object(build(program, target).code, ["flush"])
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses["flush"])

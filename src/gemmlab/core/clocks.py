@@ -1,0 +1,65 @@
+"""Clock and throttling of the processor at one moment, as far as the system tells them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from gemmlab.core import cpu_facts as facts
+from gemmlab.core.hardware import usable_cpus
+
+Reader = Callable[[str], str | None]
+"""Path -> the file's whole text, `None` when it cannot be read."""
+
+_CPU = "/sys/devices/system/cpu"
+
+
+def read_clocks(read: Reader | None = None, cpus: Iterable[int] | None = None) -> dict[str, Any]:
+    """`mhz` by CPU, its `source`, and how often the processor was `throttled` for heat since it was started.
+
+    For the CPUs in `cpus`, by default those of this process. `mhz` is empty and `throttled` lacks what is not told.
+    Under a hypervisor /proc/cpuinfo often gives the rate of the time-stamp counter instead of the clock.
+    """
+    file = read or _whole
+    chosen = sorted(usable_cpus() if cpus is None else cpus)
+    mhz, source = _clocks(file, chosen)
+    return {"mhz": mhz, "source": source, "throttled": _throttled(file, chosen)}
+
+
+def throttled_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """A sentence when the counts of two readings differ, nothing when they do not."""
+    rises = {name: count - before["throttled"].get(name, count) for name, count in after["throttled"].items()}
+    said = [f"{rise} times ({name})" for name, rise in rises.items() if rise > 0]
+    return f"the processor throttled for heat while this was measured: {', '.join(said)}" if said else ""
+
+
+def _clocks(read: Reader, cpus: list[int]) -> tuple[dict[str, float], str]:
+    khz = {str(cpu): facts.parse_float(read(f"{_CPU}/cpu{cpu}/cpufreq/scaling_cur_freq")) for cpu in cpus}
+    told = {cpu: value / 1e3 for cpu, value in khz.items() if value}
+    if told:
+        return told, "cpufreq"
+    for part in (read("/proc/cpuinfo") or "").split("\n\n"):
+        fields = facts.parse_cpuinfo(part)
+        cpu, value = facts.parse_int(fields.get("processor")), facts.parse_float(fields.get("cpu mhz"))
+        if value and cpu in cpus:
+            told[str(cpu)] = value
+    return told, "/proc/cpuinfo" if told else "unknown"
+
+
+def _throttled(read: Reader, cpus: list[int]) -> dict[str, int]:
+    counts = {
+        name: [facts.parse_int(read(f"{_CPU}/cpu{cpu}/thermal_throttle/{name}_throttle_count")) for cpu in cpus]
+        for name in ("core", "package")
+    }
+    seen = {name: [count for count in found if count is not None] for name, found in counts.items()}
+    # Every CPU repeats the count of its package.
+    return {name: sum(found) if name == "core" else max(found) for name, found in seen.items() if found}
+
+
+def _whole(path: str) -> str | None:
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY), encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except OSError:
+        return None

@@ -1,0 +1,261 @@
+"""What was counted while a kernel ran, and what it did wrong: plain values that any device may produce.
+
+Names are Nsight Compute's where it has one. Its source metrics of shared memory and of global sectors are what an
+instruction asks for; hardware counters of the same name family also see arbitration that addresses cannot show.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+EXACT = "exact"
+APPROXIMATE = "approximate"
+
+SHARED_LOAD = "shared load"
+SHARED_STORE = "shared store"
+SHARED_ATOMIC = "shared atomic"
+GLOBAL_LOAD = "global load"
+GLOBAL_STORE = "global store"
+GLOBAL_ATOMIC = "global atomic"
+LOCAL_LOAD = "local load"
+LOCAL_STORE = "local store"
+ASYNC_COPY = "async copy"
+"""Global to shared memory without registers (LDGSTS): sectors of the read, wavefronts of the write."""
+CONSTANT_LOAD = "constant load"
+TEXTURE_LOAD = "texture load"
+BARRIER = "barrier"
+SHARED_KINDS = (SHARED_LOAD, SHARED_STORE, SHARED_ATOMIC, ASYNC_COPY)
+GLOBAL_KINDS = (GLOBAL_LOAD, GLOBAL_STORE, GLOBAL_ATOMIC, ASYNC_COPY)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCounters:
+    """One machine instruction of one kernel, over a whole launch. Warps count once an execution, threads each."""
+
+    address: int
+    """Bytes from the kernel's first instruction."""
+    opcode: str
+    """With its modifiers, `"LDG.E.128"`."""
+    text: str = ""
+    """The whole instruction as the disassembler prints it."""
+    file: str = ""
+    line: int = 0
+    """0 where the code has no line information."""
+    executed: int = 0
+    """By warps, all lanes predicated off included."""
+    active_threads: int = 0
+    predicated_on_threads: int = 0
+    kind: str = ""
+    """One of the kinds above; empty for what touches no memory and no barrier."""
+    requests: int = 0
+    """Executions with at least one lane on."""
+    sectors: int = 0
+    """Of 32 bytes, in global or local memory."""
+    sectors_distinct: int = 0
+    """Those that no other access of the same wave of blocks had touched before, added up over the waves."""
+    wavefronts: int = 0
+    wavefronts_ideal: int = 0
+    """Of shared memory."""
+    bank_conflicts: int = 0
+    """Wavefronts that the hardware's own counter of bank conflicts sees, where no other access competes."""
+
+    @property
+    def wavefronts_excessive(self) -> int:
+        """What bank conflicts cost."""
+        return self.wavefronts - self.wavefronts_ideal
+
+    @property
+    def base_opcode(self) -> str:
+        """Without modifiers, `"LDG"`."""
+        return self.opcode.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One total with how far it can be trusted."""
+
+    value: float
+    confidence: str = EXACT
+    """`EXACT` or `APPROXIMATE`."""
+    why: str = ""
+    """Why it is not exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Everything counted in one launch, or in the launches that make one execution."""
+
+    kernel: str
+    """Name of the machine function."""
+    origin: str
+    """Who counted: `"emulated:sm_90"`, `"ncu"`."""
+    sites: tuple[SiteCounters, ...]
+    """In address order."""
+    extra: Mapping[str, Metric] = field(default_factory=dict)
+    """Totals that no sum over sites gives, by Nsight Compute's name."""
+
+    def of_kind(self, *kinds: str) -> tuple[SiteCounters, ...]:
+        """The sites of these kinds."""
+        return tuple(site for site in self.sites if site.kind in kinds)
+
+    def executed(self, opcode: str) -> int:
+        """Executions of an opcode by warps: `"LDS"` counts every form of it, `"LDS.128"` those with that modifier too.
+
+        Modifiers may come in any order and others may stand between them.
+        """
+        base, *modifiers = opcode.split(".")
+        return sum(
+            site.executed
+            for site in self.sites
+            if site.base_opcode == base and set(modifiers) <= set(site.opcode.split(".")[1:])
+        )
+
+    def opcodes(self) -> dict[str, int]:
+        """Executions by warps for each base opcode, the most frequent first."""
+        counted: Counter[str] = Counter()
+        for site in self.sites:
+            counted[site.base_opcode] += site.executed
+        return dict(counted.most_common())
+
+    def totals(self) -> dict[str, Metric]:
+        """Sums over the sites by Nsight Compute's names, then what is in `extra` (which has the last word)."""
+        sums = {
+            "smsp__inst_executed.sum": _sum(self.sites, "executed"),
+            "smsp__thread_inst_executed.sum": _sum(self.sites, "active_threads"),
+            "smsp__thread_inst_executed_pred_on.sum": _sum(self.sites, "predicated_on_threads"),
+            "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": sum(
+                site.predicated_on_threads for site in self.sites if site.base_opcode == "FFMA"
+            ),
+            "memory_l1_wavefronts_shared": _sum(self.of_kind(*SHARED_KINDS), "wavefronts"),
+            "memory_l1_wavefronts_shared_ideal": _sum(self.of_kind(*SHARED_KINDS), "wavefronts_ideal"),
+            "memory_l2_theoretical_sectors_global": _sum(self.of_kind(*GLOBAL_KINDS), "sectors"),
+            "memory_l2_theoretical_sectors_local": _sum(self.of_kind(LOCAL_LOAD, LOCAL_STORE), "sectors"),
+        }
+        for name, kind in _CONFLICTS.items():
+            sums[name] = _sum(self.of_kind(kind), "bank_conflicts")
+        for name, kind in _REQUESTS.items():
+            sums[name] = _sum(self.of_kind(kind), "requests")
+        for name, kind in _SECTORS.items():
+            sums[name] = _sum(self.of_kind(kind), "sectors")
+        return {name: Metric(value) for name, value in sums.items()} | dict(self.extra)
+
+    def facts(self) -> Mapping[str, float]:
+        """Short names for statements about a kernel: `shared_load_excess == 0`.
+
+        `KIND_requests`, `KIND_sectors`, `KIND_sectors_per_request`, `KIND_wavefronts`, `KIND_wavefronts_ideal` and
+        `KIND_excess` for every kind of memory access (`shared_load`, `global_store`, ...), then `instructions`,
+        `threads_per_instruction` (predicated on, of 32) and `barriers`. 0 where there is no such access.
+        """
+        found: dict[str, float] = {}
+        for kind in _MEMORY_KINDS:
+            sites, name = self.of_kind(kind), kind.replace(" ", "_")
+            requests, sectors = _sum(sites, "requests"), _sum(sites, "sectors")
+            found[f"{name}_requests"] = requests
+            found[f"{name}_sectors"] = sectors
+            found[f"{name}_sectors_distinct"] = _sum(sites, "sectors_distinct")
+            found[f"{name}_sectors_per_request"] = sectors / requests if requests else 0.0
+            found[f"{name}_wavefronts"] = _sum(sites, "wavefronts")
+            found[f"{name}_wavefronts_ideal"] = _sum(sites, "wavefronts_ideal")
+            found[f"{name}_excess"] = _sum(sites, "wavefronts_excessive")
+        instructions = _sum(self.sites, "executed")
+        found["instructions"] = instructions
+        threads = _sum(self.sites, "predicated_on_threads")
+        found["threads_per_instruction"] = threads / instructions if instructions else 0.0
+        found["barriers"] = _sum(self.of_kind(BARRIER), "executed")
+        return MappingProxyType(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """Something a kernel must not do, at one place in its code; `count` says how often it happened there."""
+
+    kind: str
+    """`"out of bounds"`, `"misaligned"`, `"unwritten"`, `"race"`, `"barrier"`, `"async copy"`, `"deadlock"`, ..."""
+    kernel: str
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+    """The first block and thread that did it."""
+    address: int | None
+    """The first address concerned, as the kernel sees it."""
+    file: str = ""
+    line: int = 0
+    other_line: int = 0
+    """The other side of a race; 0 where there is none."""
+    count: int = 1
+    message: str = ""
+
+    def explain(self) -> str:
+        """One sentence for people."""
+        where = f"{self.file or self.kernel}:{self.line}" if self.line else self.kernel
+        other = f" and line {self.other_line}" if self.other_line else ""
+        at = "" if self.address is None else f", address 0x{self.address:x}"
+        often = "" if self.count == 1 else f", {self.count} times"
+        said = f": {self.message}" if self.message else ""
+        who = f"kernel {self.kernel}, block {self.block}, thread {self.thread}"
+        return f"{self.kind} at {where}{other} ({who}{at}{often}){said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a counting device noticed in one launch."""
+
+    counters: Counters
+    hazards: tuple[Hazard, ...] = ()
+
+
+def merge(observations: Sequence[Observation]) -> Observation:
+    """The launches of one execution as one: sites of the same kernel and address are added up.
+
+    Where the launches ran different functions, names are joined and their sites follow each other. `extra` keeps what
+    all have, added up. `ValueError` for none.
+    """
+    if not observations:
+        raise ValueError("nothing was observed")
+    sites: dict[tuple[str, int], SiteCounters] = {}
+    for seen in observations:
+        for site in seen.counters.sites:
+            key = seen.counters.kernel, site.address
+            sites[key] = _add(sites[key], site) if key in sites else site
+    all_counters = [seen.counters for seen in observations]
+    common = set.intersection(*(set(counters.extra) for counters in all_counters))
+    extra = {
+        name: replace(metric, value=sum(counters.extra[name].value for counters in all_counters))
+        for name, metric in all_counters[0].extra.items()
+        if name in common
+    }
+    names = dict.fromkeys(counters.kernel for counters in all_counters)
+    counters = Counters(" + ".join(names), all_counters[0].origin, tuple(sites.values()), extra)
+    return Observation(counters, tuple(hazard for seen in observations for hazard in seen.hazards))
+
+
+_MEMORY_KINDS = (
+    SHARED_LOAD, SHARED_STORE, SHARED_ATOMIC, GLOBAL_LOAD, GLOBAL_STORE, GLOBAL_ATOMIC, LOCAL_LOAD, LOCAL_STORE,
+    ASYNC_COPY, CONSTANT_LOAD, TEXTURE_LOAD,
+)  # fmt: skip
+_CONFLICTS = {
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": SHARED_LOAD,
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum": SHARED_STORE,
+}
+_REQUESTS = {
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": GLOBAL_LOAD,
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": GLOBAL_STORE,
+}
+_SECTORS = {
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": GLOBAL_LOAD,
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": GLOBAL_STORE,
+}
+_ADDED = (
+    "executed", "active_threads", "predicated_on_threads", "requests", "sectors", "sectors_distinct", "wavefronts",
+    "wavefronts_ideal", "bank_conflicts",
+)  # fmt: skip
+
+
+def _sum(sites: Iterable[SiteCounters], name: str) -> int:
+    return sum(getattr(site, name) for site in sites)
+
+
+def _add(one: SiteCounters, two: SiteCounters) -> SiteCounters:
+    return replace(one, **{name: getattr(one, name) + getattr(two, name) for name in _ADDED})

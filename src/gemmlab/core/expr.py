@@ -1,0 +1,260 @@
+"""Small expressions over numbers, as kernel files write them: `ceil_div(M, BM) * ceil_div(N, BN)`.
+
+Names, whole numbers, `+ - * // % ** << >> & |`, comparisons (chained too), `and or not`, `x if c else y`, `ceil_div`,
+`min` and `max`: nothing else exists, so a file from anywhere can be read. Values are Python's; sizes are limited so
+that no text can take long. The text is checked and turned into nested functions once, and evaluated many times.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from gemmlab.core.errors import UsageError
+
+Names = Mapping[str, float]
+"""Values by name. Whole numbers are exact whatever their size; measured values may be fractions."""
+_Run = Callable[[Names], float]
+
+LONGEST_TEXT = 400
+DEEPEST = 40
+LARGEST = 2**63
+"""Every result on the way must be smaller than this in magnitude."""
+ALLOWED = "names, whole numbers, + - * // % ** << >> & |, comparisons, and, or, not, if-else, ceil_div, min, max"
+
+_CHARACTERS = re.compile(r"[A-Za-z0-9_ .,()+\-*/%<>=!&|]*")
+_MALFORMED_NUMBER = re.compile(r"(?<![A-Za-z0-9_.])[0-9]+[A-Za-z_.]")
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One checked expression; calling it with values by name gives its value.
+
+    `UsageError` names the expression when a name has no value, a divisor is 0 or a result is out of range.
+    """
+
+    text: str
+    names: frozenset[str]
+    _run: _Run = field(repr=False, compare=False)
+
+    def __call__(self, names: Names) -> float:
+        try:
+            return self._run(names)
+        except _ExprError as trouble:
+            raise UsageError(f"expression {self.text!r}: {trouble}") from None
+
+    def whole(self, names: Names) -> int:
+        """The value as an `int`; `UsageError` when it is a fraction."""
+        value = self(names)
+        if not isinstance(value, int):
+            raise UsageError(f"expression {self.text!r}: gives {value!r}, not a whole number")
+        return int(value)
+
+    def check_names(self, known: Iterable[str]) -> None:
+        """`UsageError` for the first name that is not among `known`."""
+        known = list(known)
+        for name in sorted(self.names):
+            if name not in known:
+                raise UsageError(f"expression {self.text!r}: {_unknown(name, known)}")
+
+
+class _ExprError(Exception):
+    """What went wrong in one place; `Expression` and `parse` add whose."""
+
+
+def parse(text: str) -> Expression:
+    """Check an expression. `UsageError` names it, the column (from 1) and what is allowed."""
+    text = " ".join(text.split())
+    names: set[str] = set()
+    try:
+        run = _Reader(text, names).read(_tree(text), 0)
+    except _ExprError as trouble:
+        raise UsageError(f"expression {text!r}: {trouble} (allowed: {ALLOWED})") from None
+    return Expression(text, frozenset(names), run)
+
+
+def split(text: str) -> list[str]:
+    """The parts of `text` between commas that stand outside parentheses."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def _tree(text: str) -> ast.expr:
+    if not text:
+        raise _ExprError("it is empty")
+    if len(text) > LONGEST_TEXT:
+        raise _ExprError(f"{len(text)} characters are more than {LONGEST_TEXT}")
+    good = _CHARACTERS.match(text)
+    if good is not None and good.end() < len(text):
+        raise _ExprError(f"column {good.end() + 1}: {text[good.end()]!r} has no place here")
+    # Python's own reader warns of some of these and takes others as fractions or hexadecimal.
+    if number := _MALFORMED_NUMBER.search(text):
+        raise _ExprError(f"column {number.start() + 1}: {number[0]!r} is not a whole number")
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise _ExprError(f"column {error.offset or 1}: {error.msg}") from None
+    except (MemoryError, RecursionError, ValueError):
+        raise _ExprError("it is nested too deeply") from None
+
+
+class _Reader:
+    """Turns the syntax tree into a function, and notes every name in it."""
+
+    def __init__(self, text: str, names: set[str]) -> None:
+        self._text = text
+        self._names = names
+
+    def read(self, node: ast.expr, depth: int) -> _Run:
+        if depth > DEEPEST:
+            raise _at(node, f"nested more than {DEEPEST} deep")
+
+        def inner(child: ast.expr) -> _Run:
+            return self.read(child, depth + 1)
+
+        match node:
+            case ast.Constant(value=int(value)) if type(value) is int and value < LARGEST:
+                return lambda _names: value
+            case ast.Name() | ast.Attribute():
+                return self._name(self._dotted(node))
+            case ast.BinOp(left, op, right) if type(op) in _BINARY:
+                return _calculate(_BINARY[type(op)], inner(left), inner(right), node)
+            case ast.UnaryOp(ast.USub(), operand):
+                return _calculate(operator.sub, lambda _names: 0, inner(operand), node)
+            case ast.UnaryOp(ast.UAdd(), operand):
+                return _calculate(operator.add, lambda _names: 0, inner(operand), node)
+            case ast.UnaryOp(ast.Not(), operand):
+                run = inner(operand)
+                return lambda names: not run(names)
+            case ast.BoolOp(op, values):
+                return _until([inner(value) for value in values], isinstance(op, ast.Or))
+            case ast.IfExp(test, body, orelse):
+                condition, yes, no = inner(test), inner(body), inner(orelse)
+                return lambda names: yes(names) if condition(names) else no(names)
+            case ast.Compare(left, ops, comparators) if all(type(op) in _COMPARE for op in ops):
+                return _chain([inner(left), *map(inner, comparators)], [_COMPARE[type(op)] for op in ops])
+            case ast.Call(ast.Name(id="ceil_div"), [left, right], []):
+                return _calculate(_ceil_div, inner(left), inner(right), node)
+            case ast.Call(ast.Name(id=("min" | "max") as name), [_, _, *_] as args, []):
+                runs, pick = [inner(argument) for argument in args], {"min": min, "max": max}[name]
+                return lambda names: pick(run(names) for run in runs)
+        raise self._refuse(node)
+
+    def _name(self, name: str) -> _Run:
+        if name in ("ceil_div", "min", "max"):
+            raise _ExprError(f"{name} is a function: {name}(a, b)")
+        self._names.add(name)
+
+        def look_up(names: Names) -> float:
+            try:
+                return names[name]
+            except KeyError:
+                raise _ExprError(_unknown(name, names)) from None
+
+        return look_up
+
+    def _dotted(self, node: ast.expr) -> str:
+        """`smsp__inst_executed.sum` as one name: a name in a table, never an attribute of anything."""
+        match node:
+            case ast.Name(name):
+                return name
+            case ast.Attribute(value, name):
+                return f"{self._dotted(value)}.{name}"
+        raise self._refuse(node)
+
+    def _refuse(self, node: ast.expr) -> _ExprError:
+        written = self._text[node.col_offset : node.end_col_offset]
+        shown = written if len(written) <= 40 else f"{written[:37]}..."
+        return _at(node, f"{shown!r} is not allowed")
+
+
+def _calculate(apply: Callable[[float, float], float], left: _Run, right: _Run, node: ast.expr) -> _Run:
+    column = node.col_offset + 1
+
+    def run(names: Names) -> float:
+        one, two = left(names), right(names)
+        try:
+            value = apply(one, two)
+        except ZeroDivisionError:
+            raise _ExprError(f"column {column}: division by zero") from None
+        except (TypeError, OverflowError) as error:
+            raise _ExprError(f"column {column}: {error}") from None
+        if not -LARGEST < value < LARGEST:
+            raise _ExprError(f"column {column}: the result does not fit in 64 bits")
+        return value
+
+    return run
+
+
+def _until(runs: list[_Run], stop: bool) -> _Run:
+    """`or` (`stop` true) and `and`: the first value that decides, or the last one."""
+
+    def run(names: Names) -> float:
+        value: float = not stop
+        for each in runs:
+            value = each(names)
+            if bool(value) is stop:
+                break
+        return value
+
+    return run
+
+
+def _chain(runs: list[_Run], compare: list[Callable[[float, float], bool]]) -> _Run:
+    def run(names: Names) -> float:
+        left = runs[0](names)
+        for holds, each in zip(compare, runs[1:], strict=True):
+            right = each(names)
+            if not holds(left, right):
+                return False
+            left = right
+        return True
+
+    return run
+
+
+def _small(apply: Callable[[float, int], float]) -> Callable[[float, float], float]:
+    """`apply` for a right side of 0 to 63 only: no text can ask for a number that fills the memory."""
+
+    def run(value: float, by: float) -> float:
+        if not (isinstance(by, int) and 0 <= by < 64):
+            raise _ExprError(f"{by} on the right of ** << >> (whole numbers from 0 to 63 are allowed there)")
+        return apply(value, by)
+
+    return run
+
+
+def _ceil_div(dividend: float, divisor: float) -> float:
+    return -(-dividend // divisor)
+
+
+def _at(node: ast.expr, message: str) -> _ExprError:
+    return _ExprError(f"column {node.col_offset + 1}: {message}")
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    known = sorted(known)
+    near = get_close_matches(name, known, n=3)
+    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
+    return f"no value named {name!r}; {hint}"
+
+
+_BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.Pow: _small(operator.pow), ast.LShift: _small(operator.lshift), ast.RShift: _small(operator.rshift),
+}  # fmt: skip
+_COMPARE: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}  # fmt: skip

@@ -1,0 +1,228 @@
+"""What GPU architectures allow and GPU models reach, and how many blocks of a kernel fit a streaming multiprocessor.
+
+Sources. Limits: the technical specifications by compute capability in the CUDA programming guide, and its table of
+arithmetic throughput (`fma_lanes`). Allocation units and the arithmetic of `occupancy`: the occupancy calculator that
+comes with the toolkit, and from compute capability 8.0 the tuning guides, which say that the system keeps 1 KiB of
+shared memory a block. `param_base`: seen in compiled code, compute capability 7.0 excepted. Models: NVIDIA's data
+sheets and architecture white papers; the clock is the highest boost clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gemmlab.core.errors import UsageError
+
+WARP = 32
+KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLimits:
+    """Limits of one architecture. Sizes in bytes, registers of 32 bits; "SM" is a streaming multiprocessor."""
+
+    arch: str
+    """`"sm_90"`."""
+    warps_per_sm: int
+    blocks_per_sm: int
+    smem_per_sm: int
+    smem_per_block: int
+    """Most that a block may have, where more than `static_smem_per_block` must be dynamic and asked for."""
+    smem_reserved: int
+    """What the system takes of every block's allocation."""
+    smem_unit: int
+    """Allocations are rounded up to this."""
+    l1_bytes: int
+    """Level-1 cache and shared memory of an SM together."""
+    fma_lanes: int
+    """Float32 FMAs an SM begins in a clock."""
+    param_base: int
+    """Offset of the first kernel argument in constant bank 0."""
+    registers_per_sm: int = 65536
+    registers_per_block: int = 65536
+    registers_per_thread: int = 255
+    register_unit: int = 256
+    """A warp's registers are rounded up to this."""
+    partitions: int = 4
+    """Parts of an SM, each with its share of the registers; a warp lives in one."""
+    threads_per_block: int = 1024
+    block_dim: tuple[int, int, int] = (1024, 1024, 64)
+    grid_dim: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    static_smem_per_block: int = 48 * KIB
+    local_per_thread: int = 512 * KIB
+    constant_bytes: int = 64 * KIB
+    param_bytes: int = 32764
+    barriers_per_block: int = 16
+
+    @property
+    def threads_per_sm(self) -> int:
+        """Most threads resident on an SM."""
+        return self.warps_per_sm * WARP
+
+
+@dataclass(frozen=True, slots=True)
+class GpuModel:
+    """One product."""
+
+    name: str
+    limits: GpuLimits
+    sms: int
+    boost_mhz: int
+    l2_bytes: int
+    memory_gbs: float
+    """Peak bandwidth of device memory, 10^9 bytes a second."""
+    memory_bytes: int
+
+    @property
+    def peak_gflops(self) -> float:
+        """Float32 peak without tensor cores: SMs x lanes x 2 at the boost clock."""
+        return self.sms * self.limits.fma_lanes * 2 * self.boost_mhz / 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """How many blocks fit one SM, and the arithmetic that says so."""
+
+    warps_per_block: int
+    registers_per_warp: int
+    """Rounded up to the allocation unit."""
+    smem_per_block: int
+    """With what the system reserves, rounded up to the allocation unit."""
+    allowed: Mapping[str, int]
+    """Blocks that `warps`, `blocks`, `registers` and `smem` would each allow; `smem` is missing where none is taken."""
+    warps_per_sm: int
+    """Most that the architecture allows."""
+
+    @property
+    def blocks(self) -> int:
+        """Blocks resident on an SM; 0 when not even one fits."""
+        return min(self.allowed.values())
+
+    @property
+    def warps(self) -> int:
+        """Warps resident on an SM."""
+        return self.blocks * self.warps_per_block
+
+    @property
+    def fraction(self) -> float:
+        """Resident warps as a part of what the architecture allows."""
+        return self.warps / self.warps_per_sm
+
+    @property
+    def binding(self) -> tuple[str, ...]:
+        """What allows no more: the names in `allowed` that share the smallest count."""
+        return tuple(name for name, count in self.allowed.items() if count == self.blocks)
+
+
+def limits(arch: str) -> GpuLimits:
+    """The limits of `"sm_90"`; a feature suffix (`"sm_90a"`, `"sm_100f"`) does not change them.
+
+    Raises `UsageError` naming the architectures that are known.
+    """
+    match = re.fullmatch(r"(sm_\d+)[af]?", arch)
+    found = _LIMITS.get(match[1]) if match else None
+    if found is None:
+        raise UsageError(f"no limits known for architecture {arch!r}: there are those of {', '.join(_LIMITS)}")
+    return found
+
+
+def model(name: str) -> GpuModel:
+    """The product a driver or a person calls so: `"NVIDIA H200"`, `"h100"`, `"NVIDIA A100-SXM4-80GB"`.
+
+    Raises `UsageError` naming the known ones; also for a variant of one (`"RTX 3090 Ti"`), whose figures differ.
+    """
+    words = frozenset(re.findall(r"[a-z0-9]+", name.lower())) - _BY_THE_WAY
+    for known in _MODELS:
+        core = frozenset(known.name.lower().split())
+        if words and (words == core or words == core | {f"{round(known.memory_bytes / 1e9)}gb"}):
+            return known
+    raise UsageError(f"no figures known for GPU {name!r}: there are those of {', '.join(m.name for m in _MODELS)}")
+
+
+def occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int) -> Occupancy:
+    """Blocks an SM holds of a kernel with so many registers a thread and bytes of shared memory, static and dynamic.
+
+    A kernel that asks for more registers or shared memory than a block may have gets none. Raises `UsageError` for
+    counts that no kernel has.
+    """
+    if not 1 <= threads <= limits.threads_per_block:
+        raise UsageError(f"{threads} threads a block: {limits.arch} runs 1 to {limits.threads_per_block}")
+    if not 1 <= registers <= limits.registers_per_thread:
+        raise UsageError(f"{registers} registers a thread: {limits.arch} has 1 to {limits.registers_per_thread}")
+    if smem_bytes < 0:
+        raise UsageError(f"{smem_bytes} bytes of shared memory: there are none below 0")
+    warps = -(-threads // WARP)
+    registers_per_warp = _round_up(registers * WARP, limits.register_unit)
+    # Whole warps fit a partition, but a block's warps lie in any of them. Whether a block fits at all is checked
+    # as if each partition held as many of its warps as the fullest.
+    resident = limits.registers_per_sm // limits.partitions // registers_per_warp * limits.partitions
+    block_fits = _round_up(warps, limits.partitions) * registers_per_warp <= limits.registers_per_block
+    allowed = {
+        "warps": limits.warps_per_sm // warps,
+        "blocks": limits.blocks_per_sm,
+        "registers": resident // warps if block_fits else 0,
+    }
+    smem = _round_up(smem_bytes + limits.smem_reserved, limits.smem_unit)
+    if smem:
+        allowed["smem"] = limits.smem_per_sm // smem if smem_bytes <= limits.smem_per_block else 0
+    return Occupancy(warps, registers_per_warp, smem, allowed, limits.warps_per_sm)
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+def _known() -> dict[str, GpuLimits]:
+    volta = GpuLimits(
+        arch="sm_70", warps_per_sm=64, blocks_per_sm=32, smem_per_sm=96 * KIB, smem_per_block=96 * KIB,
+        smem_reserved=0, smem_unit=256, l1_bytes=128 * KIB, fma_lanes=64, param_base=0x160,
+    )  # fmt: skip
+    turing = replace(
+        volta, arch="sm_75", warps_per_sm=32, blocks_per_sm=16, smem_per_sm=64 * KIB, smem_per_block=64 * KIB,
+        l1_bytes=96 * KIB,
+    )  # fmt: skip
+    a100 = replace(
+        volta, arch="sm_80", smem_per_sm=164 * KIB, smem_per_block=163 * KIB, smem_reserved=KIB, smem_unit=128,
+        l1_bytes=192 * KIB,
+    )  # fmt: skip
+    ampere = replace(
+        a100, arch="sm_86", warps_per_sm=48, blocks_per_sm=16, smem_per_sm=100 * KIB, smem_per_block=99 * KIB,
+        l1_bytes=128 * KIB, fma_lanes=128,
+    )  # fmt: skip
+    orin = replace(ampere, arch="sm_87", smem_per_sm=164 * KIB, smem_per_block=163 * KIB, l1_bytes=192 * KIB)
+    ada = replace(ampere, arch="sm_89", blocks_per_sm=24)
+    hopper = replace(
+        a100, arch="sm_90", smem_per_sm=228 * KIB, smem_per_block=227 * KIB, l1_bytes=256 * KIB, fma_lanes=128,
+        param_base=0x210,
+    )  # fmt: skip
+    blackwell = replace(hopper, arch="sm_100", param_base=0x380)
+    consumer = replace(ada, arch="sm_120", param_base=0x380)
+    known = (volta, turing, a100, ampere, orin, ada, hopper, blackwell, replace(blackwell, arch="sm_103"), consumer,
+             replace(consumer, arch="sm_121"))  # fmt: skip
+    return {entry.arch: entry for entry in known}
+
+
+_LIMITS = _known()
+_MIB = 1 << 20
+_GB = 10**9
+# Words of a driver's name that tell nothing apart.
+_BY_THE_WAY = frozenset({
+    "nvidia", "tesla", "geforce", "gpu", "tensor", "core", "sxm", "sxm2", "sxm4", "sxm5", "hbm2", "hbm2e", "hbm3",
+    "hbm3e",
+})  # fmt: skip
+_MODELS = (
+    GpuModel("H200", _LIMITS["sm_90"], 132, 1980, 60 * _MIB, 4800, 141 * _GB),
+    GpuModel("H100", _LIMITS["sm_90"], 132, 1980, 50 * _MIB, 3350, 80 * _GB),
+    GpuModel("H100 PCIe", _LIMITS["sm_90"], 114, 1755, 50 * _MIB, 2039, 80 * _GB),
+    GpuModel("A100", _LIMITS["sm_80"], 108, 1410, 40 * _MIB, 2039, 80 * _GB),
+    GpuModel("A100 40GB", _LIMITS["sm_80"], 108, 1410, 40 * _MIB, 1555, 40 * _GB),
+    GpuModel("L4", _LIMITS["sm_89"], 58, 2040, 48 * _MIB, 300, 24 * _GB),
+    GpuModel("L40S", _LIMITS["sm_89"], 142, 2520, 96 * _MIB, 864, 48 * _GB),
+    GpuModel("RTX 3090", _LIMITS["sm_86"], 82, 1695, 6 * _MIB, 936, 24 * _GB),
+    GpuModel("RTX 4090", _LIMITS["sm_89"], 128, 2520, 72 * _MIB, 1008, 24 * _GB),
+    GpuModel("RTX A6000", _LIMITS["sm_86"], 84, 1800, 6 * _MIB, 768, 48 * _GB),
+    GpuModel("V100", _LIMITS["sm_70"], 80, 1530, 6 * _MIB, 900, 16 * _GB),
+    GpuModel("T4", _LIMITS["sm_75"], 40, 1590, 4 * _MIB, 320, 16 * _GB),
+)

@@ -1,0 +1,225 @@
+"""An NVIDIA GPU as a device: cubins, its own memory, one stream, times by events."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.devices.cuda_code import CudaLoaded, allow_smem, argument_bytes, check_launch, load_code, runs_on
+from gemmlab.devices.cuda_driver import KernelFaultError, open_driver
+from gemmlab.devices.cuda_facts import Nvml, device_facts, open_nvml
+from gemmlab.devices.cuda_memory import CudaBuffer, CudaMemory
+from gemmlab.devices.cuda_peaks import Peaks
+from gemmlab.devices.cuda_timing import EventTimer, Mode
+from gemmlab.devices.device import Clocks, DeviceInfo
+from gemmlab.devices.interop import DeviceArray, device_array
+from gemmlab.toolchain.build_cuda import build
+
+
+class CudaDevice:
+    """Load onto and run on one GPU, in the context that torch, CuPy and the CUDA runtime use too.
+
+    `mode` says what `time` does with the caches (`cuda_timing`). Work goes to a stream of its own, `stream`.
+    Raises `DeviceError` where there is no such GPU, no driver or no binding, and says what is missing.
+    """
+
+    def __init__(self, ordinal: int = 0, mode: Mode = "cold") -> None:
+        self._driver = driver = open_driver()
+        count = int(driver("cuDeviceGetCount"))
+        if not 0 <= ordinal < count:
+            names = ", ".join(f"cuda:{index}" for index in range(count)) or "none"
+            raise DeviceError(f"no device cuda:{ordinal}; GPUs here: {names}")
+        self.ordinal = ordinal
+        self.mode = mode
+        self._device = driver("cuDeviceGet", ordinal)
+        self._context = driver("cuDevicePrimaryCtxRetain", self._device)
+        self._lost = ""
+        self._enter()
+        self.stream = driver("cuStreamCreate", int(driver.module.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        self.memory = CudaMemory(driver, self._context, self.stream)
+        self._loaded: weakref.WeakValueDictionary[tuple[str, str], CudaLoaded] = weakref.WeakValueDictionary()
+        self._built: dict[tuple[str, str, str], Artifact] = {}
+
+    @property
+    def id(self) -> str:
+        """`"cuda:0"`."""
+        return f"cuda:{self.ordinal}"
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """What the driver says of the GPU (`cuda_facts.device_facts`)."""
+        self._enter()
+        return device_facts(self._driver, self._device)
+
+    @cached_property
+    def name(self) -> str:
+        """`"NVIDIA H200"`."""
+        name = self._driver("cuDeviceGetName", 256, self._device)
+        return name.split(b"\0", 1)[0].decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+
+    def describe(self) -> DeviceInfo:
+        """Name, limits, versions and clocks; `measure_peaks` for what it reaches."""
+        clocks = self.clocks()
+        moment = {"clocks": clocks and {"sm_mhz": clocks.sm_mhz, "memory_mhz": clocks.memory_mhz}}
+        return DeviceInfo(
+            self.id, self.name, {**self.facts, "driver": self._nvml and self._nvml.driver_version(), **moment}
+        )
+
+    def target(self, config: Mapping[str, int]) -> str:  # noqa: ARG002 - one target a GPU
+        """`"sm_90"`; a kernel that needs features of this architecture alone asks for `"sm_90a"` itself."""
+        return f"sm_{self.facts['compute_capability'].replace('.', '')}"
+
+    def build(self, program: Program) -> Artifact:
+        """Compile, or fetch from the cache. Raises `CompileError`, `DeviceError` for code of another GPU."""
+        if program.language != "cuda":
+            raise UsageError(f"{program.kernel} is written in {program.language}; the cuda device runs cuda code")
+        self._require_target(program.kernel, program.target)
+        if not program.fingerprint:
+            return build(program)
+        key = program.target, program.entry, program.fingerprint
+        if key not in self._built:
+            self._built[key] = build(program)
+        return self._built[key]
+
+    def load(self, artifact: Artifact) -> CudaLoaded:
+        """Put a cubin into GPU memory, once for each distinct code. Raises `DeviceError`, `UsageError`."""
+        if artifact.kind != "cubin":
+            raise UsageError(f"{artifact.kernel}: the cuda device loads cubins, not a {artifact.kind}")
+        self._require_target(artifact.kernel, artifact.target)
+        key = artifact.digest, artifact.entry
+        found = self._loaded.get(key)
+        if found is None:
+            self._enter()
+            found = self._loaded[key] = load_code(self._driver, self._context, artifact)
+        return found
+
+    def allocate(self, nbytes: int) -> CudaBuffer:
+        """Uninitialised memory on a 256-byte boundary; `MemoryError` when there is none."""
+        self._enter()
+        return self.memory.allocate(nbytes)
+
+    def upload(self, array: Any) -> CudaBuffer:
+        """A copy of a C-contiguous NumPy array, or of an array of another package on this GPU."""
+        self._enter()
+        if isinstance(array, np.ndarray):
+            return self.memory.upload(array)
+        return self.memory.duplicate(self._mine(array))
+
+    def borrow(self, array: Any) -> CudaBuffer:
+        """The memory of an array of another package on this GPU, to work on in place."""
+        self._enter()
+        return self.memory.borrow(self._mine(array))
+
+    def free(self, buffer: CudaBuffer) -> None:
+        """Give memory back now rather than with its last user; what was borrowed stays its owner's."""
+        buffer.release()
+
+    def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
+        """Copy a buffer into a C-contiguous array of the same size."""
+        self._enter()
+        self.memory.download(buffer, out)
+
+    def launch(self, loaded: CudaLoaded, launch: Launch) -> None:
+        """Run once and wait for the end. `KernelFaultError` when the kernel broke, `UsageError` for a wrong launch."""
+        enqueue = self.prepare(loaded, launch)
+        with self._blaming(loaded.artifact.kernel):
+            enqueue()
+            self._driver("cuStreamSynchronize", self.stream)
+
+    def time(self, loaded: CudaLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
+        """`repeats` times of one run in microseconds by events, each the mean over `inner` runs in a row."""
+        return self.time_enqueued(self.prepare(loaded, launch), repeats, inner, loaded.artifact.kernel)
+
+    def time_enqueued(
+        self, enqueue: Callable[[], object], repeats: int, inner: int = 1, what: str = "a call"
+    ) -> list[float]:
+        """`time` of anything that puts work on `stream`, such as another library's call."""
+        self._enter()
+        with self._blaming(what):
+            return self._timer.time(enqueue, repeats, inner)
+
+    def prepare(self, loaded: CudaLoaded, launch: Launch) -> Callable[[], None]:
+        """A launch whose arguments are laid out, to be put on the stream again and again."""
+        self._enter()
+        kernel = loaded.artifact.kernel
+        values = [argument_bytes(kernel, argument) for argument in launch.args]
+        sizes = tuple(value.nbytes for value in values)
+        check_launch(loaded, launch, sizes, self.name, int(self.facts["smem_per_block"]))
+        allow_smem(self._driver, loaded, launch.smem_bytes)
+        pointers = np.array([value.ctypes.data for value in values], np.uint64)
+        call, driver, where = self._driver.module.cuLaunchKernel, self._driver, pointers.ctypes.data
+        extents = (*launch.grid, *launch.threads, launch.smem_bytes)
+
+        def enqueue(_keep: Any = (values, launch.args, pointers)) -> None:
+            (status,) = call(loaded.function, *extents, self.stream, where, 0)
+            if status:
+                raise driver.error(status, "cuLaunchKernel", kernel)
+
+        return enqueue
+
+    def activate(self) -> None:
+        """Make the GPU's context current in this thread, for a library that works in whatever is."""
+        self._enter()
+
+    def clocks(self) -> Clocks | None:
+        """Clocks and what holds them back at this moment; `None` without nvidia-ml-py."""
+        return self._nvml.clocks() if self._nvml else None
+
+    def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:  # noqa: ARG002 - of the host, which waits
+        """Float32 GFLOP/s of pure fused multiply-adds on every SM. Raises as `build` does."""
+        self._enter()
+        return self._peaks.fma_gflops(seconds)
+
+    def measure_peaks(self) -> dict[str, float]:
+        """`fma_gflops` and `copy_gbs` (bytes read and written). Raises as `build` does."""
+        self._enter()
+        return {"fma_gflops": self._peaks.fma_gflops(0.2), "copy_gbs": self._peaks.copy_gbs()}
+
+    @cached_property
+    def _timer(self) -> EventTimer:
+        return EventTimer(self._driver, self.memory, self.stream, int(self.facts["l2_bytes"]), self.mode)
+
+    @cached_property
+    def _nvml(self) -> Nvml | None:
+        return open_nvml(self._driver, self._device)
+
+    @cached_property
+    def _peaks(self) -> Peaks:
+        return Peaks(self, self.facts)
+
+    def _enter(self) -> None:
+        if self._lost:
+            raise DeviceError(f"the GPU context was lost when {self._lost} broke; start the process again")
+        self._driver("cuCtxSetCurrent", self._context)
+
+    @contextmanager
+    def _blaming(self, what: str) -> Iterator[None]:
+        """A fault within is put down to `what`, and every later use of the device refused."""
+        try:
+            yield
+        except KernelFaultError as error:
+            self._lost = what
+            raise KernelFaultError(f"{what}: {error}") from error
+
+    def _mine(self, array: Any) -> DeviceArray:
+        """Another package's array, if it lies on this GPU; `DeviceError` otherwise."""
+        found = device_array(array)
+        where = found.device
+        if where is None and found.pointer:
+            attribute = self._driver.module.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+            where = int(self._driver("cuPointerGetAttribute", attribute, found.pointer))
+        if where not in (None, self.ordinal):
+            raise DeviceError(f"the array lies on cuda:{where}, not on {self.id}")
+        return found
+
+    def _require_target(self, kernel: str, target: str) -> None:
+        if not runs_on(target, self.facts["compute_capability"]):
+            raise DeviceError(f"{kernel} is for {target}; {self.name} runs code for {self.target({})}")

@@ -1,0 +1,124 @@
+"""A kernel in GPU memory: loaded from a cubin, and what a launch of it must be like before the driver sees it."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.core.program import Artifact, Launch
+from gemmlab.devices.cuda_driver import Driver, KernelFaultError
+
+_STATIC_LIMIT = 48 * 1024
+"""Shared memory that a launch may use without asking for more."""
+_TARGET = re.compile(r"sm_(\d+)(\d)([af]?)")
+
+
+@dataclass(frozen=True, eq=False)
+class CudaLoaded:
+    """A kernel in GPU memory. `param_bytes` are the sizes of its parameters, `None` where the driver does not tell."""
+
+    artifact: Artifact
+    function: Any
+    static_smem_bytes: int
+    threads_per_block: int
+    param_bytes: tuple[int, ...] | None
+    allowed: dict[str, int] = field(default_factory=dict)
+    """Dynamic shared memory that was asked for so far."""
+
+
+def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
+    """Load a cubin into the current context; it is unloaded with its last user. Raises `DeviceError`."""
+    kernel = artifact.kernel
+    said = f"{kernel}, compiled by {artifact.compiler} for {artifact.target}, driver for CUDA {driver.version[0]}"
+    module = driver("cuModuleLoadData", artifact.code, what=said)
+    try:
+        function = driver("cuModuleGetFunction", module, artifact.entry.encode(), what=f"{kernel}: {artifact.entry}")
+    except DeviceError:
+        driver("cuModuleUnload", module)
+        raise
+    loaded = CudaLoaded(
+        artifact=artifact,
+        function=function,
+        static_smem_bytes=driver.attribute("function", "SHARED_SIZE_BYTES", function),
+        threads_per_block=driver.attribute("function", "MAX_THREADS_PER_BLOCK", function),
+        param_bytes=_parameters(driver, function),
+    )
+    weakref.finalize(loaded, _unload, driver, context, module).atexit = False
+    return loaded
+
+
+def runs_on(target: str, compute_capability: str) -> bool:
+    """Whether code for `"sm_86"` runs on a GPU of capability `"8.9"`.
+
+    Code with features of one architecture (`"sm_90a"`) runs on that one alone, other code also on later minor versions.
+    """
+    match = _TARGET.fullmatch(target)
+    if match is None:
+        return False
+    here, wanted = tuple(map(int, compute_capability.split("."))), (int(match[1]), int(match[2]))
+    return wanted == here or (not match[3] and wanted[0] == here[0] and wanted[1] < here[1])
+
+
+def argument_bytes(kernel: str, argument: Any) -> npt.NDArray[Any]:
+    """An argument as the kernel receives it: a NumPy scalar's own bytes, a buffer's address. `UsageError` otherwise."""
+    if isinstance(argument, np.generic):
+        return np.array(argument)
+    address = getattr(argument, "address", None)
+    if address is None:
+        raise UsageError(
+            f"{kernel}: argument {argument!r} is a {type(argument).__name__}; a kernel takes buffers and NumPy scalars"
+        )
+    return np.array(address, np.uint64)
+
+
+def check_launch(loaded: CudaLoaded, launch: Launch, sizes: tuple[int, ...], gpu: str, most_smem: int) -> None:
+    """`UsageError` for a launch that cannot be, `DeviceError` for shared memory that the GPU has not."""
+    kernel, threads = loaded.artifact.kernel, int(np.prod(launch.threads))
+    if not 1 <= threads <= loaded.threads_per_block:
+        raise UsageError(
+            f"{kernel}: {threads} threads a block; with its registers at most {loaded.threads_per_block} run"
+        )
+    x, y, z = launch.grid
+    if x > 2**31 - 1 or max(y, z) > 65535 or min(launch.grid) < 1:
+        raise UsageError(f"{kernel}: a grid of {launch.grid}; extents are 1 to 2147483647, 65535 and 65535")
+    needed = loaded.static_smem_bytes + launch.smem_bytes
+    if needed > most_smem:
+        raise DeviceError(f"{kernel} needs {needed} bytes of shared memory a block; {gpu} has {most_smem}")
+    if loaded.param_bytes is not None and sizes != loaded.param_bytes:
+        raise UsageError(f"{kernel} takes arguments of {loaded.param_bytes} bytes and was given {sizes}")
+
+
+def allow_smem(driver: Driver, loaded: CudaLoaded, smem_bytes: int) -> None:
+    """Ask for dynamic shared memory beyond what every launch may have, where that was not done before."""
+    if loaded.static_smem_bytes + smem_bytes > _STATIC_LIMIT and loaded.allowed.get("smem", 0) < smem_bytes:
+        attribute = driver.module.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        driver("cuFuncSetAttribute", loaded.function, attribute, smem_bytes, what=loaded.artifact.kernel)
+        loaded.allowed["smem"] = smem_bytes
+
+
+def _parameters(driver: Driver, function: Any) -> tuple[int, ...] | None:
+    """Sizes of a kernel's parameters in bytes; drivers before CUDA 12.4 do not tell."""
+    query = getattr(driver.module, "cuFuncGetParamInfo", None)
+    if query is None or driver.version < (12, 4):
+        return None
+    sizes: list[int] = []
+    while True:
+        status, *found = query(function, len(sizes))
+        if int(status):
+            return tuple(sizes)
+        sizes.append(int(found[1]))
+
+
+def _unload(driver: Driver, context: Any, module: Any) -> None:
+    try:
+        driver("cuCtxSetCurrent", context)
+        driver("cuModuleUnload", module)
+    except (DeviceError, KernelFaultError):
+        # After a kernel's fault the context is gone, and the module with it.
+        return

@@ -1,0 +1,126 @@
+"""The CUDA driver behind cuda.bindings: found or refused with a reason, its statuses turned into errors."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from gemmlab.core.errors import CompileError, DeviceError, WrongResultError
+
+INSTALL = "pip install 'gemmlab[cuda13]'"
+_OUT_OF_MEMORY = 2
+_NO_DEVICE = 100
+_FAULTS = {
+    "CUDA_ERROR_ILLEGAL_ADDRESS": "it reads or writes memory that is not its own",
+    "CUDA_ERROR_MISALIGNED_ADDRESS": "an access is not aligned to its width",
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": "it ran into an illegal instruction",
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE": "an access is to the wrong memory space",
+    "CUDA_ERROR_INVALID_PC": "it jumped out of its code",
+    "CUDA_ERROR_HARDWARE_STACK_ERROR": "its stack overflowed",
+    "CUDA_ERROR_ASSERT": "an assertion in it failed",
+    "CUDA_ERROR_LAUNCH_TIMEOUT": "it ran into the driver's time limit",
+    "CUDA_ERROR_LAUNCH_FAILED": "it failed while it ran",
+}
+"""Statuses that a kernel causes while it runs. The process's context is lost after each of them."""
+
+
+class KernelFaultError(WrongResultError):
+    """A kernel broke while it ran, and took the process's GPU context with it."""
+
+
+class Driver:
+    """The binding's functions by name: `driver("cuMemAlloc", 100)` checks the status and returns what follows it."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def __call__(self, function: str, *arguments: Any, what: str = "") -> Any:
+        """Call a function. `what` is who did it, for the message.
+
+        Raises `KernelFaultError`, `MemoryError`, and `DeviceError` for any other status.
+        """
+        status, *values = getattr(self.module, function)(*arguments)
+        if int(status):
+            raise self.error(status, function, what)
+        return values[0] if len(values) == 1 else values or None
+
+    def error(self, status: Any, function: str, what: str = "") -> Exception:
+        """The exception for a status that is not success."""
+        name = self.name_of(status)
+        who = f"{what}: " if what else ""
+        if name in _FAULTS:
+            return KernelFaultError(
+                f"{who}{_FAULTS[name]} ({name}); the GPU context of this process is lost. "
+                "`--device emulated` names the line"
+            )
+        if int(status) == _OUT_OF_MEMORY:
+            return MemoryError(f"{who}the GPU has too little memory left ({function})")
+        return DeviceError(f"{who}{function} failed: {name}, {self.text_of(status)}")
+
+    def name_of(self, status: Any) -> str:
+        """`"CUDA_ERROR_NO_DEVICE"`."""
+        found, name = self.module.cuGetErrorName(status)
+        return f"status {int(status)}" if int(found) else _text(name)
+
+    def text_of(self, status: Any) -> str:
+        """The driver's sentence for a status."""
+        found, text = self.module.cuGetErrorString(status)
+        return "unknown to the driver" if int(found) else _text(text)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The newest CUDA version that the driver serves, (13, 0)."""
+        number = int(self("cuDriverGetVersion"))
+        return number // 1000, number % 1000 // 10
+
+    def attribute(self, kind: str, name: str, *where: Any) -> int:
+        """`attribute("device", "WARP_SIZE", device)`, `attribute("function", "NUM_REGS", function)`."""
+        function, enumeration, prefix = {
+            "device": ("cuDeviceGetAttribute", "CUdevice_attribute", "CU_DEVICE_ATTRIBUTE_"),
+            "function": ("cuFuncGetAttribute", "CUfunction_attribute", "CU_FUNC_ATTRIBUTE_"),
+        }[kind]
+        return int(self(function, getattr(getattr(self.module, enumeration), prefix + name), *where))
+
+
+@cache
+def open_driver() -> Driver:
+    """The driver, initialised. Raises `DeviceError` that says what is missing: package, driver, GPU or version."""
+    try:
+        from cuda.bindings import driver as module
+    except ImportError as error:
+        raise DeviceError(f"the cuda device needs cuda-bindings ({error}): {INSTALL}") from error
+    driver = Driver(module)
+    try:
+        (status,) = module.cuInit(0)
+    except RuntimeError as error:
+        raise DeviceError("no NVIDIA driver here for the cuda device; emulated needs no driver and no GPU") from error
+    if int(status) == _NO_DEVICE:
+        raise DeviceError("the NVIDIA driver sees no GPU for the cuda device; emulated needs none")
+    if int(status):
+        raise DeviceError(f"the NVIDIA driver does not start: {driver.name_of(status)}, {driver.text_of(status)}")
+    _check_compiler(driver)
+    return driver
+
+
+def compiler_version() -> str:
+    """The installed CUDA compiler, `"NVRTC 13.5.37"`; empty where there is none."""
+    from gemmlab.toolchain.nvrtc import compiler
+
+    try:
+        return compiler()
+    except CompileError:
+        return ""
+
+
+def _check_compiler(driver: Driver) -> None:
+    compiler = compiler_version()
+    major, minor = driver.version
+    if compiler and (wanted := int(compiler.split()[-1].split(".")[0])) > major:
+        raise DeviceError(
+            f"the NVIDIA driver serves CUDA {major}.{minor} and does not load the code of {compiler}: install a driver "
+            f"for CUDA {wanted} (580 or newer for 13), or pip install 'gemmlab[cuda{major}]'"
+        )
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

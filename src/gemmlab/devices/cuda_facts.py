@@ -1,0 +1,102 @@
+"""What a GPU says of itself: its limits by the driver, its clocks of the moment by NVML where that is installed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from gemmlab.devices.cuda_driver import Driver, compiler_version
+from gemmlab.devices.device import Clocks
+
+_ATTRIBUTES = {
+    "sms": "MULTIPROCESSOR_COUNT",
+    "l2_bytes": "L2_CACHE_SIZE",
+    "smem_per_sm": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
+    "smem_per_block": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    "smem_reserved": "RESERVED_SHARED_MEMORY_PER_BLOCK",
+    "constant_bytes": "TOTAL_CONSTANT_MEMORY",
+    "registers_per_sm": "MAX_REGISTERS_PER_MULTIPROCESSOR",
+    "registers_per_block": "MAX_REGISTERS_PER_BLOCK",
+    "threads_per_block": "MAX_THREADS_PER_BLOCK",
+    "threads_per_sm": "MAX_THREADS_PER_MULTIPROCESSOR",
+    "blocks_per_sm": "MAX_BLOCKS_PER_MULTIPROCESSOR",
+    "warp": "WARP_SIZE",
+    "clock_khz": "CLOCK_RATE",
+    "memory_clock_khz": "MEMORY_CLOCK_RATE",
+    "memory_bus_bits": "GLOBAL_MEMORY_BUS_WIDTH",
+    "texture_1d_linear": "MAXIMUM_TEXTURE1D_LINEAR_WIDTH",
+    "ecc": "ECC_ENABLED",
+}
+_THROTTLE = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x10: "synchronised boost",
+    0x20: "software thermal",
+    0x40: "hardware thermal",
+    0x80: "power brake",
+    0x100: "display clock",
+}
+"""NVML's reasons for a clock below the highest. Idleness and clocks that somebody set are none of them."""
+
+
+def device_facts(driver: Driver, device: Any) -> dict[str, Any]:
+    """Compute capability, sizes, counts and versions; sizes in bytes, clocks in kHz."""
+    facts: dict[str, Any] = {
+        "compute_capability": ".".join(
+            str(driver.attribute("device", f"COMPUTE_CAPABILITY_{part}", device)) for part in ("MAJOR", "MINOR")
+        ),
+        "memory_bytes": int(driver("cuDeviceTotalMem", device)),
+        **{name: driver.attribute("device", attribute, device) for name, attribute in _ATTRIBUTES.items()},
+    }
+    from cuda import bindings
+
+    facts["driver_cuda"] = ".".join(map(str, driver.version))
+    facts["bindings"] = str(bindings.__version__)
+    facts["compiler"] = compiler_version() or None
+    return facts
+
+
+class Nvml:
+    """Clocks of one GPU through nvidia-ml-py. `None` from `open_nvml` where that does not work."""
+
+    def __init__(self, module: Any, handle: Any) -> None:
+        self._module = module
+        self._handle = handle
+
+    def clocks(self) -> Clocks | None:
+        """The clocks now; `None` where the GPU does not tell."""
+        nvml, handle = self._module, self._handle
+        reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+        reasons = reasons or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+        try:
+            mask = int(reasons(handle))
+            return Clocks(
+                sm_mhz=float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+                memory_mhz=float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
+                throttle=tuple(name for bit, name in _THROTTLE.items() if mask & bit),
+            )
+        except nvml.NVMLError:
+            return None
+
+    def driver_version(self) -> str | None:
+        """`"580.159.03"`."""
+        try:
+            version = self._module.nvmlSystemGetDriverVersion()
+        except self._module.NVMLError:
+            return None
+        return version.decode() if isinstance(version, bytes) else str(version)
+
+
+def open_nvml(driver: Driver, device: Any) -> Nvml | None:
+    """NVML's view of a CUDA device, found by its place on the bus; `None` without nvidia-ml-py or its library."""
+    try:
+        pynvml: Any = import_module("pynvml")
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+        place = driver("cuDeviceGetPCIBusId", 32, device)
+        text = place.split(b"\0", 1)[0].decode() if isinstance(place, bytes) else str(place)
+        return Nvml(pynvml, pynvml.nvmlDeviceGetHandleByPciBusId(text))
+    except pynvml.NVMLError:
+        return None

@@ -1,0 +1,112 @@
+"""Memory of a GPU: allocated here and freed with its last user, or lent by torch, CuPy or another package."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy.typing as npt
+
+from gemmlab.core.errors import GemmlabError, UsageError
+from gemmlab.devices.cuda_driver import Driver
+from gemmlab.devices.interop import UNKNOWN, DeviceArray
+
+
+class CudaBuffer:
+    """Bytes on a GPU. Other packages see them as an array of bytes through `__cuda_array_interface__`."""
+
+    def __init__(self, address: int, nbytes: int, owner: object = None) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.owner = owner
+        """What keeps the memory alive where it is not this object."""
+        self.release: Callable[[], object] = lambda: None
+        """Frees it; harmless when repeated."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, False), "strides": None,
+                "stream": None, "version": 3}  # fmt: skip
+
+
+class CudaMemory:
+    """Allocates on one GPU and copies over one stream; each copy has happened when its function returns."""
+
+    def __init__(self, driver: Driver, context: Any, stream: Any) -> None:
+        self._driver = driver
+        self._context = context
+        self._stream = stream
+
+    def allocate(self, nbytes: int) -> CudaBuffer:
+        """Uninitialised memory on a 256-byte boundary; `MemoryError` when there is none."""
+        address = int(self._driver("cuMemAlloc", max(1, nbytes), what=f"{nbytes} bytes"))
+        buffer = CudaBuffer(address, nbytes)
+        # At the end of the process the driver frees everything by itself, perhaps before finalizers run.
+        freeing = weakref.finalize(buffer, _free, self._driver, self._context, address)
+        freeing.atexit = False
+        buffer.release = freeing
+        return buffer
+
+    def upload(self, array: npt.NDArray[Any]) -> CudaBuffer:
+        """A copy of a C-contiguous array."""
+        if not array.flags.c_contiguous:
+            raise UsageError("only contiguous arrays can be copied to a GPU")
+        buffer = self.allocate(array.nbytes)
+        if array.nbytes:
+            self._driver("cuMemcpyHtoDAsync", buffer.address, array.ctypes.data, array.nbytes, self._stream)
+            self._driver("cuStreamSynchronize", self._stream)
+        return buffer
+
+    def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
+        """Copy a buffer into a C-contiguous array of the same size."""
+        if not out.flags.c_contiguous or out.nbytes != buffer.nbytes:
+            raise UsageError(f"{buffer.nbytes} bytes of the GPU do not fit a C-contiguous array of {out.nbytes}")
+        if out.nbytes:
+            self._driver("cuMemcpyDtoHAsync", out.ctypes.data, buffer.address, out.nbytes, self._stream)
+            self._driver("cuStreamSynchronize", self._stream)
+
+    def duplicate(self, array: DeviceArray) -> CudaBuffer:
+        """A copy of an array that lies on this GPU already, in C order. `UsageError` unless it is C-contiguous."""
+        if not array.contiguous:
+            raise UsageError(f"an array of shape {array.shape} on the GPU is not C-contiguous; copy it first")
+        self.wait_for(array)
+        buffer = self.allocate(array.nbytes)
+        if array.nbytes:
+            self._driver("cuMemcpyDtoDAsync", buffer.address, array.pointer, array.nbytes, self._stream)
+            self._driver("cuStreamSynchronize", self._stream)
+        return buffer
+
+    def borrow(self, array: DeviceArray) -> CudaBuffer:
+        """The array's own memory as a buffer, ready once what its owner had queued on its stream is done.
+
+        A buffer spans the elements of a contiguous array; of a strided one only the address means something.
+        """
+        self.wait_for(array)
+        return CudaBuffer(array.pointer, array.nbytes, array.owner)
+
+    def wait_for(self, array: DeviceArray) -> None:
+        """Let this memory's stream wait for the stream on which the array is being made."""
+        if array.stream is None:
+            return
+        if array.stream == UNKNOWN:
+            self._driver("cuCtxSynchronize")
+            return
+        event = self._driver("cuEventCreate", int(self._driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        self._driver("cuEventRecord", event, array.stream)
+        self._driver("cuStreamWaitEvent", self._stream, event, 0)
+        self._driver("cuEventDestroy", event)
+
+    def room(self) -> tuple[int, int]:
+        """Bytes free and in all."""
+        free, total = self._driver("cuMemGetInfo")
+        return int(free), int(total)
+
+
+def _free(driver: Driver, context: Any, address: int) -> None:
+    try:
+        driver("cuCtxSetCurrent", context)
+        driver("cuMemFree", address)
+    except (GemmlabError, MemoryError):
+        # After a kernel's fault nothing can be freed, and the memory is gone with the context.
+        return

@@ -1,0 +1,85 @@
+"""The highest rates of a GPU, measured: float32 fused multiply-adds, and bytes through memory."""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemmlab.core.program import Launch, Program
+
+if TYPE_CHECKING:
+    from gemmlab.devices.cuda import CudaDevice
+
+SOURCE = Path(__file__).with_suffix(".cu")
+FMAS_A_ROUND = 8 * 16
+"""UNROLL times CHAINS of the source."""
+_THREADS = 256
+_COPY_BYTES = 1 << 30
+_BURST_US = 1000.0
+
+
+def program(entry: str, target: str) -> Program:
+    """The source with `ffma_peak` or `copy_peak` as entry."""
+    text = SOURCE.read_text(encoding="utf-8")
+    return Program(
+        kernel=entry,
+        language="cuda",
+        target=target,
+        entry=entry,
+        fingerprint=hashlib.sha256(text.encode()).hexdigest(),
+        emit=lambda: text,
+        path=SOURCE.name,
+    )
+
+
+class Peaks:
+    """Measures one device; the code is loaded once."""
+
+    def __init__(self, device: CudaDevice, facts: Mapping[str, Any]) -> None:
+        self._device = device
+        self._facts = facts
+        self._rounds = 512
+        self._blocks = int(facts["sms"]) * int(facts["threads_per_sm"]) // _THREADS
+        self._out = device.allocate(4 * self._blocks * _THREADS)
+        self._loaded: dict[str, Any] = {}
+
+    def fma_gflops(self, seconds: float) -> float:
+        """Median rate of bursts of about a millisecond with every SM full of warps, 2 FLOP an FMA."""
+        work = 2.0 * FMAS_A_ROUND * self._blocks * _THREADS
+        first = min(self._ffma(3))
+        self._rounds = max(1, round(self._rounds * _BURST_US / max(first, 1.0)))
+        return work * self._rounds / (statistics.median(self._repeat(seconds)) * 1e3)
+
+    def copy_gbs(self, repeats: int = 20) -> float:
+        """10^9 bytes a second, read and written bytes together, of a copy far larger than the level-2 cache."""
+        device = self._device
+        free, _ = device.memory.room()
+        nbytes = min(_COPY_BYTES, free // 4) // 16 * 16
+        to, source = device.allocate(nbytes), device.allocate(nbytes)
+        launch = Launch((to, source, np.int64(nbytes // 16)), (self._blocks, 1, 1), (_THREADS, 1, 1))
+        times = device.time(self._load("copy_peak"), launch, repeats)
+        return 2 * nbytes / (statistics.median(times) * 1e3)
+
+    def _repeat(self, seconds: float) -> list[float]:
+        deadline = time.perf_counter() + seconds
+        times: list[float] = []
+        while not times or time.perf_counter() < deadline:
+            times += self._ffma(4)
+        return times
+
+    def _ffma(self, repeats: int) -> list[float]:
+        args = (self._out, np.int32(self._rounds), np.float32(0.999), np.float32(0.001))
+        launch = Launch(args, (self._blocks, 1, 1), (_THREADS, 1, 1))
+        return self._device.time(self._load("ffma_peak"), launch, repeats)
+
+    def _load(self, entry: str) -> Any:
+        if entry not in self._loaded:
+            built = self._device.build(program(entry, self._device.target({})))
+            self._loaded[entry] = self._device.load(built)
+        return self._loaded[entry]

@@ -1,0 +1,85 @@
+"""How long work on a GPU takes, by events on its stream: with caches as a stranger left them, or as the last run did.
+
+`cold`: before every run a buffer twice the size of the level-2 cache is written, so that operands come from memory.
+`warm`: runs follow each other; many short ones are replayed as one graph, or the host could not keep up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from gemmlab.devices.cuda_driver import Driver
+from gemmlab.devices.cuda_memory import CudaMemory
+
+Mode = Literal["cold", "warm"]
+MODES: tuple[Mode, ...] = ("cold", "warm")
+AT_ONCE = 64
+"""Runs queued before their times are read: enough for the host to stay ahead, few enough for a short queue."""
+FLUSHED_CACHES = 2
+"""How often the level-2 cache fits the buffer that is written between cold runs."""
+LEAST_FLUSHED = 64 << 20
+"""Bytes: writing them takes long enough for the host to queue the next run meanwhile."""
+
+
+class EventTimer:
+    """Times whatever `enqueue` puts on the stream."""
+
+    def __init__(self, driver: Driver, memory: CudaMemory, stream: Any, l2_bytes: int, mode: Mode) -> None:
+        self.mode = mode
+        self._driver = driver
+        self._stream = stream
+        self._events: list[Any] = []
+        self._scratch = memory.allocate(max(LEAST_FLUSHED, FLUSHED_CACHES * l2_bytes)) if mode == "cold" else None
+
+    def time(self, enqueue: Callable[[], object], repeats: int, inner: int = 1) -> list[float]:
+        """`repeats` times of one run in microseconds, each the mean over `inner` runs in a row."""
+        if self.mode == "cold":
+            apart = self._apart(enqueue, repeats * inner, flush=True)
+            return [math.fsum(apart[first : first + inner]) / inner for first in range(0, len(apart), inner)]
+        if inner == 1:
+            return self._apart(enqueue, repeats, flush=False)
+        with self._graph(enqueue, inner) as replay:
+            return [time / inner for time in self._apart(replay, repeats, flush=False)]
+
+    def _apart(self, enqueue: Callable[[], object], repeats: int, *, flush: bool) -> list[float]:
+        times: list[float] = []
+        while len(times) < repeats:
+            times += self._queue(enqueue, min(AT_ONCE, repeats - len(times)), flush=flush)
+        return times
+
+    def _queue(self, enqueue: Callable[[], object], runs: int, *, flush: bool) -> list[float]:
+        driver, stream = self._driver, self._stream
+        while len(self._events) < 2 * runs:
+            self._events.append(driver("cuEventCreate", 0))
+        pairs = [(self._events[2 * index], self._events[2 * index + 1]) for index in range(runs)]
+        for start, end in pairs:
+            if flush and self._scratch is not None:
+                driver("cuMemsetD32Async", self._scratch.address, 0, self._scratch.nbytes // 4, stream)
+            driver("cuEventRecord", start, stream)
+            enqueue()
+            driver("cuEventRecord", end, stream)
+        driver("cuStreamSynchronize", stream)
+        return [1e3 * float(driver("cuEventElapsedTime", start, end)) for start, end in pairs]
+
+    @contextmanager
+    def _graph(self, enqueue: Callable[[], object], runs: int) -> Iterator[Callable[[], None]]:
+        """`runs` runs as one graph; what is yielded puts it on the stream."""
+        driver, stream = self._driver, self._stream
+        driver("cuStreamBeginCapture", stream, driver.module.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+        try:
+            for _ in range(runs):
+                enqueue()
+        finally:
+            graph = driver("cuStreamEndCapture", stream)
+        executable = driver("cuGraphInstantiate", graph, 0)
+        driver("cuGraphDestroy", graph)
+        try:
+            # The first replay uploads the graph.
+            driver("cuGraphLaunch", executable, stream)
+            driver("cuStreamSynchronize", stream)
+            yield lambda: driver("cuGraphLaunch", executable, stream)
+        finally:
+            driver("cuGraphExecDestroy", executable)

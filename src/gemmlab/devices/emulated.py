@@ -1,0 +1,131 @@
+"""A GPU that is not there: the emulator, with one architecture's limits, behind the device protocol."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core import gpu
+from gemmlab.core.counters import Hazard, Observation
+from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
+from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.devices.device import DeviceInfo
+from gemmlab.emulator.image import Image, load_image
+from gemmlab.emulator.launching import geometry_of
+from gemmlab.emulator.machine import run
+from gemmlab.emulator.memory_map import Allocation, MemoryMap
+from gemmlab.emulator.report import observe
+from gemmlab.sass.parse import parse
+from gemmlab.toolchain import build_cuda
+from gemmlab.toolchain.cubin import read_cubin
+
+MODELS = {"sm_80": "A100", "sm_89": "L40S", "sm_90": "H200"}
+"""The GPU whose number of multiprocessors counts, for what is resident together."""
+ARCHITECTURES = tuple(MODELS)
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedLoaded:
+    """A kernel decoded for the emulator."""
+
+    artifact: Artifact
+    image: Image = field(repr=False)
+
+
+class EmulatedDevice:
+    """Machine code of `arch`, run instruction by instruction on this machine's processor."""
+
+    def __init__(self, arch: str = "sm_90", *, check_races: bool = True) -> None:
+        if arch not in ARCHITECTURES:
+            raise DeviceError(f"no emulator for {arch!r}; there is one for {', '.join(ARCHITECTURES)}")
+        self.arch = arch
+        self.limits = gpu.limits(arch)
+        self.check_races = check_races
+        self._memory = MemoryMap()
+
+    @property
+    def id(self) -> str:
+        return f"emulated:{self.arch}"
+
+    def describe(self) -> DeviceInfo:
+        """The architecture's limits; there are no peaks, because time on the emulator says nothing of a GPU's."""
+        facts = {"arch": self.arch, "threads_per_block": self.limits.threads_per_block, "emulated": True}
+        return DeviceInfo(self.id, f"emulated {self.arch}", facts)
+
+    def target(self, config: Mapping[str, int]) -> str:  # noqa: ARG002 - the protocol's; one architecture serves all
+        """The architecture."""
+        return self.arch
+
+    def build(self, program: Program) -> Artifact:
+        """Compile, or fetch from the cache. Raises `CompileError`."""
+        if program.language != "cuda":
+            raise UsageError(f"{program.kernel} is written in {program.language}; {self.id} runs cuda code")
+        return build_cuda.build(replace(program, target=self.arch))
+
+    def load(self, artifact: Artifact) -> EmulatedLoaded:
+        """Decode the machine code. Raises `UsageError` naming an instruction that the emulator does not know."""
+        if artifact.kind != "cubin":
+            raise UsageError(f"{artifact.kernel}: {self.id} loads a cubin, not a {artifact.kind}")
+        cubin = read_cubin(artifact.code, artifact.kernel)
+        if cubin.arch.rstrip("af") != self.arch:
+            raise DeviceError(f"{artifact.kernel} is for {cubin.arch}; this device is {self.id}")
+        functions = parse(artifact.texts["sass"])
+        return EmulatedLoaded(artifact, load_image(cubin, functions, artifact.entry, self._memory))
+
+    def allocate(self, nbytes: int) -> Allocation:
+        """Memory that counts as never written; `MemoryError` when there is none."""
+        return self._memory.allocate(nbytes)
+
+    def upload(self, array: npt.NDArray[Any]) -> Allocation:
+        """A buffer holding a copy of a C-contiguous array."""
+        allocation = self._memory.allocate(array.nbytes)
+        self._memory.write(allocation, array)
+        return allocation
+
+    def download(self, buffer: Allocation, out: npt.NDArray[Any]) -> None:
+        """Copy a buffer into a C-contiguous array of the same size."""
+        out.reshape(-1).view(np.uint8)[:] = buffer.data[: out.nbytes]
+
+    def free(self, buffer: Allocation) -> None:
+        """Give a buffer back."""
+        self._memory.free(buffer)
+
+    def launch(self, loaded: EmulatedLoaded, launch: Launch) -> None:
+        """Run once. Raises `WrongResultError` for a hazard: what the kernel left behind cannot be trusted."""
+        seen = self.observe(loaded, launch)
+        if seen.hazards:
+            raise WrongResultError("; ".join(hazard.explain() for hazard in seen.hazards[:4]))
+
+    def observe(self, loaded: EmulatedLoaded, launch: Launch) -> Observation:
+        """Run once, and say what was counted and what went wrong. Hazards do not end the run, but for a deadlock."""
+        resident = self._resident(loaded.image, launch)
+        geometry = geometry_of(loaded.image, launch, self.limits, wave_blocks=resident, check_races=self.check_races)
+        outcome = run(loaded.image.code, geometry, self._memory, resident_limit=resident)
+        return observe(loaded.image, geometry, outcome, self._memory, self.id)
+
+    def _resident(self, image: Image, launch: Launch) -> int:
+        """Blocks that the largest GPU of this architecture would run at once; 1 where not even one fits."""
+        threads = launch.threads[0] * launch.threads[1] * launch.threads[2]
+        if not 1 <= threads <= self.limits.threads_per_block:
+            return 1
+        smem = image.function.static_smem_bytes + launch.smem_bytes
+        fit = gpu.occupancy(self.limits, max(image.function.registers, 1), smem, threads).blocks
+        return max(1, fit * gpu.model(MODELS[self.arch]).sms)
+
+    def time(self, loaded: EmulatedLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
+        """Microseconds a run took here, each the mean over `inner` in a row; they say nothing of a GPU."""
+        samples = []
+        for _ in range(repeats):
+            start = time.perf_counter_ns()
+            for _ in range(inner):
+                self.launch(loaded, launch)
+            samples.append((time.perf_counter_ns() - start) / 1e3 / inner)
+        return samples
+
+
+__all__ = ["ARCHITECTURES", "EmulatedDevice", "EmulatedLoaded", "Hazard"]

@@ -1,0 +1,1 @@
+"""Runs a cubin's machine code where no GPU is."""

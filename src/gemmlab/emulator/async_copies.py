@@ -1,0 +1,120 @@
+"""Copies under way: read when they are issued, written when their group is waited for.
+
+Until then the bytes in shared memory count as pending, so that a read without a wait is told from one that came too
+early for another reason. For races the copy is a store at the moment of its issue.
+"""
+
+from __future__ import annotations
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.types import I8, I32, I64, pointer
+from gemmlab.codegen.values import Value
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES, Block, Insn, Kind, Pending, Warp
+from gemmlab.emulator.memory import PENDING, SPACES, STORE, translate
+from gemmlab.emulator.raw import Raw
+
+COPY = (
+    ("warp", pointer(I8)),
+    ("insn", pointer(I8)),
+    ("execute", I32),
+    ("to", pointer(I64)),
+    ("source", pointer(I64)),
+    ("reads", I32),
+    ("width", I32),
+)
+FILL = 512
+LAND = (("warp", pointer(I8)), ("insn", pointer(I8)), ("left", I64))
+
+
+def emit_copy(fn: Function, module: Module) -> None:
+    """Body of `copy(...)`: note what each lane copies; lanes not in `reads` bring zeros.
+
+    With `FILL` in `width`, the low bits of the global address say how many bytes at the end are zeros instead (seen in
+    what cp.async with a source size compiles to).
+    """
+    warp_ptr, insn, execute, to, source, reads, flags = fn.args
+    width = (Lanes(flags) & 255).value
+    warp = Raw(fn, warp_ptr)
+    Raw(fn, insn).add(Insn.REQUESTS, 1)
+    fn.call(module["count_global"], warp_ptr, insn, (Lanes(execute) & Lanes(reads)).value, source, width)
+    fn.call(module["count_shared"], warp_ptr, insn, execute, to, (Lanes(width) + STORE).value)
+    block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    with fn.when(block.load(Block.RACES, I64).differs(0)):
+        nothing = fn.scratch(I32, LANES)
+        fn.call(module["race"], warp_ptr, insn, execute, to, nothing, (Lanes(width) + STORE).value)
+    pending = Raw(fn, fn.cast(warp.load(Warp.PENDING, I64), I8))
+    size = fn.zero_extend(width)
+    with fn.range(LANES) as lane, fn.when(_bit(fn, execute, lane)):
+        with fn.when(pending.load(Pending.COUNT, I64) >= Pending.CAPACITY):
+            fn.call(module["land"], warp_ptr, insn, 0)
+        host = fn.call(module["locate_shared"], warp_ptr, insn, lane, to[lane], (Lanes(width) + STORE).value)
+        with fn.when(host.differs(0)):
+            place = translate(fn, warp, "shared", to[lane], fn.constant(0, I64), size, lane)
+            count = pending.load(Pending.COUNT, I64)
+            entry = Raw(fn, pending.base + (count * Pending.ENTRY_SIZE + Pending.ENTRY))
+            entry.store(Pending.ENTRY_HOST, place.host, I64)
+            entry.store(Pending.ENTRY_VALID, place.valid, I64)
+            entry.store(Pending.ENTRY_BYTES, size, I64)
+            entry.store(Pending.ENTRY_GROUP, pending.load(Pending.GROUP, I64), I64)
+            for part in (0, 8):
+                entry.store(Pending.ENTRY_DATA + part, 0, I64)
+            with fn.when(_bit(fn, reads, lane)):
+                _read(fn, module, lane, source[lane], entry)
+            with fn.range(size) as byte:
+                fn.store(fn.cast(place.valid, I8) + byte, fn.constant(PENDING, I8))
+            pending.store(Pending.COUNT, count + 1, I64)
+    block.add(Block.EPOCH, 1)
+    fn.finish()
+
+
+def _read(fn: Function, module: Module, lane: Value, address: Value, entry: Raw) -> None:
+    warp_ptr, insn, flags = fn.args[0], fn.args[1], fn.args[6]
+    width = (Lanes(flags) & 255).value
+    size = Lanes(fn.zero_extend(width))
+    fills = (Lanes(flags) & FILL).ne(0)
+    zeros = fills.select(Lanes(address) & (size - 1), 0)
+    address = (Lanes(address) - zeros).value
+    host = fn.call(module["locate_global"], warp_ptr, insn, lane, address, width)
+    with fn.when(host.differs(0)):
+        place = translate(fn, Raw(fn, warp_ptr), "global", address, fn.constant(0, I64), size.value, lane)
+        unwritten = fn.var(I32, 0)
+        with fn.range((size - zeros).value) as byte:
+            fn.store(entry.at(Pending.ENTRY_DATA, I8) + byte, fn.load(fn.cast(place.host, I8) + byte))
+            with fn.when(place.valid.differs(0)), fn.when(fn.load(fn.cast(place.valid, I8) + byte).differs(-1)):
+                unwritten.set(1)
+        with fn.when(unwritten.read().differs(0)):
+            extra = fn.zero_extend(width) + SPACES["global"] * 65536
+            fn.call(module["note"], warp_ptr, insn, Kind.UNWRITTEN, lane, address, extra, -1)
+
+
+def emit_land(fn: Function) -> None:
+    """Body of `land(warp, insn, left)`: bring the copies of all groups but the last `left` closed ones."""
+    warp, left = Raw(fn, fn.args[0]), fn.args[2]
+    pending = Raw(fn, fn.cast(warp.load(Warp.PENDING, I64), I8))
+    limit = Lanes(pending.load(Pending.GROUP, I64)) - Lanes(left)
+    count = pending.load(Pending.COUNT, I64)
+    kept = fn.var(I64, 0)
+    with fn.range(count) as index:
+        entry = Raw(fn, pending.base + (index * Pending.ENTRY_SIZE + Pending.ENTRY))
+        with fn.choose(Lanes(entry.load(Pending.ENTRY_GROUP, I64)).lt(limit).value) as choice:
+            with choice.yes():
+                host = fn.cast(entry.load(Pending.ENTRY_HOST, I64), I8)
+                valid = fn.cast(entry.load(Pending.ENTRY_VALID, I64), I8)
+                with fn.range(entry.load(Pending.ENTRY_BYTES, I64)) as byte:
+                    fn.store(host + byte, fn.load(entry.at(Pending.ENTRY_DATA, I8) + byte))
+                    fn.store(valid + byte, fn.constant(-1, I8))
+            with choice.no():
+                place = Raw(fn, pending.base + (kept.read() * Pending.ENTRY_SIZE + Pending.ENTRY))
+                for offset in range(0, Pending.ENTRY_SIZE, 8):
+                    place.store(offset, entry.load(offset, I64), I64)
+                kept += 1
+    pending.store(Pending.COUNT, kept.read(), I64)
+    block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    block.add(Block.EPOCH, 1)
+    fn.finish()
+
+
+def _bit(fn: Function, bits: Value, lane: Value) -> Value:
+    return ((Lanes(bits) >> Lanes(fn.convert(lane, I32))) & 1).ne(0).value

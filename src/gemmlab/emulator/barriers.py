@@ -1,0 +1,146 @@
+"""Block barriers: who has arrived, whom to release, and what arrives wrongly."""
+
+from __future__ import annotations
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.types import I8, I32, I64, Type, pointer
+from gemmlab.codegen.values import Value
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES, Block, Kind, Status, Wait, Warp
+from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED, group_at
+from gemmlab.emulator.raw import Raw
+
+ARRIVE = (
+    ("warp", pointer(I8)),
+    ("insn", pointer(I8)),
+    ("execute", I32),
+    ("number", I64),
+    ("threads", I64),
+    ("truth", I32),
+    ("arrive_only", I32),
+)
+RELEASE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("number", I64))
+
+
+def _block(fn: Function, warp: Raw) -> Raw:
+    return Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+
+
+def _barrier(fn: Function, block: Raw, number: Value) -> Raw:
+    return Raw(fn, block.base + ((number & 15) * Block.BARRIER_SIZE + Block.BARRIER))
+
+
+def own_clock(fn: Function, block: Raw, index: Value) -> Value:
+    """Pointer to a warp's own clock, in its row of what it knows of all clocks."""
+    return fn.cast(block.load(Block.CLOCKS, I64), I32) + (index * LANES + index)
+
+
+def _know(fn: Function, block: Raw, index: Value) -> Value:
+    """Pointer to a warp's row of clocks."""
+    return fn.cast(block.load(Block.CLOCKS, I64), I32) + index * LANES
+
+
+def emit_arrive(fn: Function, module: Module) -> None:
+    """Body of `arrive(...)`: `GO` where the running group goes on at once, else `SWITCH`.
+
+    `arrive_only`: 1 for BAR.ARV, plus 256 times the reduction (1 and, 2 or, 3 count; 0 none).
+    """
+    warp_ptr, insn, execute, number, threads, truth, arrive_only = fn.args
+    warp = Raw(fn, warp_ptr)
+    block = _block(fn, warp)
+    barrier = _barrier(fn, block, number)
+    lanes = Lanes(execute)
+    alone = (Lanes(warp.load(Warp.ACTIVE)).ne(lanes)) | (lanes | Lanes(warp.load(Warp.EXITED))).ne(-1)
+    first = fn.zero_extend(lanes.call_flag("cttz", flag=True).value)
+    with fn.when(alone.value):
+        fn.call(module["note"], warp_ptr, insn, Kind.BARRIER, first, number, 0, -1)
+    index = warp.load(Warp.INDEX, I64)
+    with fn.when(block.load(Block.RACES, I64).differs(0)):
+        row = barrier.at(Block.BARRIER_CLOCKS, I32)
+        joined = Lanes(fn.load(row, LANES)).smax(Lanes(fn.load(_know(fn, block, index), LANES)))
+        fn.store(row, joined.value)
+        clock = own_clock(fn, block, index)
+        fn.store(clock, (Lanes(fn.load(clock)) + 1).value)
+    barrier.add(Block.BARRIER_ARRIVED, fn.zero_extend(lanes.call("ctpop").value))
+    barrier.add(Block.BARRIER_TRUE, fn.zero_extend(Lanes(truth).call("ctpop").value))
+    barrier.store(Block.BARRIER_WAITING, threads, I64)
+    warp.add(Warp.SYNCS, 1)
+    block.add(Block.EPOCH, 1)
+    barrier.store(Block.BARRIER_MODE, fn.zero_extend((Lanes(arrive_only) >> 8).value), I64)
+    with fn.when((Lanes(arrive_only) & 255).eq(0).value):
+        fn.call(module["push"], warp_ptr, warp.load(Warp.PC, I64), execute, Wait.BARRIER, number)
+        warp.store(Warp.ACTIVE, (Lanes(warp.load(Warp.ACTIVE)) & ~lanes).value)
+    fn.call(module["release"], warp_ptr, insn, number)
+    fn.finish(fn.select(Lanes(warp.load(Warp.ACTIVE)).eq(0).value, Status.SWITCH, Status.GO, I32))
+
+
+def emit_release(fn: Function, module: Module) -> None:
+    """Body of `release(warp, insn, number)`: let go those who wait, if as many have arrived as are needed."""
+    warp_ptr, insn, number = fn.args
+    block = _block(fn, Raw(fn, warp_ptr))
+    barrier = _barrier(fn, block, number)
+    arrived, counted = barrier.load(Block.BARRIER_ARRIVED, I64), barrier.load(Block.BARRIER_WAITING, I64)
+    live = block.load(Block.LIVE, I64)
+    needed = fn.select(counted.equals(0), live, counted)
+    complete = Lanes(arrived).ge(Lanes(needed)) & Lanes(arrived).gt(0)
+    with fn.when(complete.value):
+        absent = Lanes(counted).eq(0) & Lanes(live).lt(Lanes(block.load(Block.THREADS, I64)))
+        with fn.when(absent.value):
+            fn.call(module["note"], warp_ptr, insn, Kind.BARRIER, 0, number, 1, -1)
+        true = barrier.load(Block.BARRIER_TRUE, I64)
+        # B2R names no barrier: the results lie at barrier 0, where the last reduction of the block left them.
+        mode = barrier.load(Block.BARRIER_MODE, I64)
+        with fn.when(mode.differs(0)):
+            everyone, someone = fn.zero_extend(true.equals(arrived)), fn.zero_extend(true.differs(0))
+            results = Raw(fn, block.base + Block.BARRIER)
+            results.store(Block.BARRIER_RESULT, true, I64)
+            results.store(Block.BARRIER_TRUTH, fn.select(mode.equals(1), everyone, someone), I64)
+        barrier.store(Block.BARRIER_ARRIVED, 0, I64)
+        barrier.store(Block.BARRIER_TRUE, 0, I64)
+        barrier.store(Block.BARRIER_WAITING, 0, I64)
+        _wake(fn, block, barrier, number)
+    fn.finish()
+
+
+def _wake(fn: Function, block: Raw, barrier: Raw, number: Value) -> None:
+    size = block.load(Block.WARP_SIZE, I64)
+    first = fn.cast(block.load(Block.WARPS, I64), I8)
+    clocks = Lanes(fn.load(barrier.at(Block.BARRIER_CLOCKS, I32), LANES))
+    racing = block.load(Block.RACES, I64).differs(0)
+    with fn.range(block.load(Block.WARP_COUNT, I64)) as index:
+        warp = Raw(fn, first + index * size)
+        with fn.range(warp.load(Warp.GROUPS, I64)) as which:
+            group = group_at(fn, warp, which)
+            held = Lanes(group.load(GROUP_WAIT)).eq(Wait.BARRIER)
+            mine = Lanes(group.load(GROUP_ARGUMENT, I64)).eq(Lanes(number))
+            with fn.when((held & mine).value):
+                group.store(GROUP_WAIT, Wait.READY)
+                group.store(GROUP_ARGUMENT, RELEASED, I64)
+                with fn.when(racing):
+                    row = _know(fn, block, index)
+                    fn.store(row, Lanes(fn.load(row, LANES)).smax(clocks).value)
+
+
+def emit_release_all(fn: Function, module: Module) -> None:
+    """Body of `release_all(warp, insn)`: after threads have ended, barriers may be complete without them."""
+    warp_ptr, insn = fn.args
+    block = _block(fn, Raw(fn, warp_ptr))
+    with fn.range(16) as number:
+        barrier = _barrier(fn, block, number)
+        with fn.when(barrier.load(Block.BARRIER_ARRIVED, I64).differs(0)):
+            fn.call(module["release"], warp_ptr, insn, number)
+    fn.finish()
+
+
+def emit_barriers(module: Module) -> None:
+    """Every function of this file."""
+    with module.function("release", RELEASE) as fn:
+        emit_release(fn, module)
+    with module.function("arrive", ARRIVE, I32, exported=True) as fn:
+        emit_arrive(fn, module)
+    with module.function("release_all", RELEASE[:2], exported=True) as fn:
+        emit_release_all(fn, module)
+
+
+__all__ = ["ARRIVE", "Type", "emit_barriers", "own_clock"]

@@ -1,0 +1,40 @@
+"""Compiled pieces of the emulator: from the artifact cache, or made now; linked into this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from gemmlab.codegen import GENERATOR
+from gemmlab.codegen.build import build
+from gemmlab.codegen.compile import load_object
+from gemmlab.codegen.target import Target, host_target
+from gemmlab.core.errors import CompileError
+from gemmlab.core.program import Program
+from gemmlab.core.sources import Sources
+
+_HERE = Path(__file__).parent
+SOURCES = Sources([*_HERE.glob("*.py"), *_HERE.glob("isa/*.py")])
+
+
+def compiled(
+    name: str, symbols: Sequence[str], emit: Callable[[Target], str], imports: Mapping[str, int]
+) -> Mapping[str, int]:
+    """Addresses of `symbols` in the code that `emit` writes; `name` tells it from other pieces."""
+    target = host_target()
+    generator, own = GENERATOR.fingerprint(), SOURCES.fingerprint()
+    program = Program(
+        kernel=name,
+        language="llvm",
+        target=target.name,
+        entry=symbols[0],
+        fingerprint=generator and own and f"{generator} {own}",
+        emit=lambda: emit(target),
+    )
+    try:
+        artifact = build(program, target)
+    except CompileError as error:
+        if isinstance(error.__cause__, CompileError | RuntimeError | type(None)):
+            raise
+        raise error.__cause__ from None
+    return load_object(artifact.code, symbols, imports).addresses

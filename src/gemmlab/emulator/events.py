@@ -1,0 +1,47 @@
+"""Hazards as handlers note them: one fixed record each, a limited number an instruction."""
+
+from __future__ import annotations
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.types import I8, I32, I64, pointer
+from gemmlab.emulator.layout import Block, Event, Insn, Launch, Warp
+from gemmlab.emulator.raw import Raw
+
+NOTE = (
+    ("warp", pointer(I8)),
+    ("insn", pointer(I8)),
+    ("kind", I64),
+    ("lane", I64),
+    ("address", I64),
+    ("extra", I64),
+    ("other", I64),
+)
+
+
+def emit_note(fn: Function) -> None:
+    """Body of `note(warp, insn, kind, lane, address, extra, other)`.
+
+    `extra` is space * 65536 + 256 for a store + width; `other` the index of the instruction it conflicts with, or -1;
+    a thread of another warp goes into bits 32.. of `extra`.
+    """
+    warp, insn = Raw(fn, fn.args[0]), Raw(fn, fn.args[1])
+    kind, lane, address, extra, other = fn.args[2:]
+    launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
+    block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    seen = insn.load(Insn.EVENTS, I64)
+    insn.store(Insn.EVENTS, seen + 1, I64)
+    count = launch.load(Launch.EVENT_COUNT, I64)
+    with fn.when(seen < Insn.EVENT_LIMIT), fn.when(count < launch.load(Launch.EVENT_CAPACITY, I64)):
+        event = Raw(fn, fn.cast(launch.load(Launch.EVENTS, I64), I8) + count * Event.SIZE)
+        event.store(Event.KIND, kind, I64)
+        event.store(Event.INSTRUCTION, insn.load(Insn.INDEX, I64), I64)
+        event.store(Event.OTHER, other, I64)
+        event.store(Event.BLOCK, block.load(Block.LINEAR, I64), I64)
+        event.store(Event.THREAD, warp.load(Warp.INDEX, I64) * 32 + lane, I64)
+        event.store(Event.ADDRESS, address, I64)
+        event.store(Event.EXTRA, extra, I64)
+        launch.store(Launch.EVENT_COUNT, count + 1, I64)
+    fn.finish()
+
+
+__all__ = ["I32", "NOTE", "emit_note"]

@@ -1,0 +1,296 @@
+"""An instruction while its meaning is being written: operands taken in printed order, results put back.
+
+The same meaning serves the vector and the uniform path: on the latter, `lanes` is 1 and registers are uniform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.types import I8, I32, I64, Type, vector
+from gemmlab.codegen.values import Value
+from gemmlab.core.errors import UsageError
+from gemmlab.emulator.lanes import TYPES, Lanes, lane_mask
+from gemmlab.emulator.layout import LANES, Insn, Launch, Status, Warp
+from gemmlab.emulator.raw import Raw
+from gemmlab.sass.instruction import Instruction, Operand
+
+REGISTERS = ("reg", "ureg")
+PREDICATES = ("pred", "upred")
+WRITE = 1
+"""Field of a register's or predicate's record that is its offset when written; field 0 is that when read."""
+BASE, UNIFORM_BASE, OFFSET = 0, 1, 2
+"""Fields of a memory operand's record: offsets of its registers, and its constant part."""
+
+
+class UnsupportedError(UsageError):
+    """An instruction form that the emulator has no meaning for."""
+
+
+class Form:
+    """One instruction form under construction: a cursor over its operands."""
+
+    def __init__(self, fn: Function, instruction: Instruction) -> None:
+        self.fn = fn
+        self.instruction = instruction
+        self.modifiers = instruction.modifiers
+        warp, insn, execute = fn.args
+        self.warp = Raw(fn, warp)
+        self.insn = Raw(fn, insn)
+        self.exec_bits = execute
+        """i32: the lanes that execute."""
+        self.uniform = instruction.opcode.startswith("U")
+        self.lanes = 1 if self.uniform else LANES
+        self._next = 0
+        self._status: Value | None = None
+
+    @property
+    def launch(self) -> Raw:
+        """What all blocks share."""
+        return Raw(self.fn, self.fn.cast(self.warp.load(Warp.LAUNCH, I64), I8))
+
+    @property
+    def block(self) -> Raw:
+        """The block that the warp is of."""
+        return Raw(self.fn, self.fn.cast(self.warp.load(Warp.BLOCK, I64), I8))
+
+    def service(self, name: str, returns: Type, signature: Sequence[tuple[str, Type]], *args: Value | int) -> Value:
+        """Call one of `services`, on this warp and instruction."""
+        types = [type_ for _label, type_ in signature]
+        return self.fn.call_external(name, returns, types, self.warp.base, self.insn.base, *args)
+
+    def pick(self, value: Lanes, lane: Lanes) -> Lanes:
+        """The value of one lane, whose number is known when it runs."""
+        row = self.fn.scratch(value.value.type.scalar, LANES)
+        self.fn.store(row, value.value)
+        return Lanes(row[self.fn.zero_extend(lane.value)])
+
+    def first_active(self, value: Lanes) -> Lanes:
+        """The value of the lowest lane that executes, as one value."""
+        return self.pick(value, Lanes(self.exec_bits).call_flag("cttz", flag=False))
+
+    def has(self, *names: str) -> bool:
+        """Whether any of these modifiers is on the instruction."""
+        return any(name in self.modifiers for name in names)
+
+    def one_of(self, *names: str, default: str = "") -> str:
+        """The modifier among `names` that the instruction carries."""
+        return next((name for name in names if name in self.modifiers), default)
+
+    def allow(self, *modifiers: str, suffixes: Sequence[str] = ()) -> None:
+        """Refuse any other modifier on the instruction, and any other suffix on an operand (`R2.H1`)."""
+        others = [name for name in self.modifiers if name not in modifiers]
+        for operand in self.instruction.operands:
+            others += [name for name in operand.suffix if name not in suffixes]
+        if others:
+            raise self.refuse(f"{', '.join(others)} is not understood")
+
+    @property
+    def execute(self) -> Lanes:
+        """Which lanes execute."""
+        return lane_mask(self.exec_bits, self.lanes)
+
+    def refuse(self, why: str = "") -> UnsupportedError:
+        """The error for a form this opcode's meaning does not cover (to raise)."""
+        note = f" ({why})" if why else ""
+        return UnsupportedError(f"no meaning for {self.instruction.text!r}{note}")
+
+    # -- operands in order ------------------------------------------------------------------------------------
+
+    @property
+    def left(self) -> int:
+        """How many operands have not been taken."""
+        return len(self.instruction.operands) - self._next
+
+    def peek(self, ahead: int = 0) -> Operand | None:
+        """The operand after the cursor, if there is one."""
+        where = self._next + ahead
+        return self.instruction.operands[where] if where < len(self.instruction.operands) else None
+
+    def take(self, *kinds: str) -> tuple[Operand, int]:
+        """The next operand and the offset of its record; `UnsupportedError` if it is of none of these kinds."""
+        operand = self.peek()
+        if operand is None or (kinds and operand.kind not in kinds):
+            found = "nothing" if operand is None else f"{operand.text!r}, a {operand.kind}"
+            raise self.refuse(f"operand {self._next + 1} is {found}; expected {' or '.join(kinds)}")
+        self._next += 1
+        return operand, Insn.OPERANDS + (self._next - 1) * Insn.OPERAND_SIZE
+
+    def skip(self) -> Operand:
+        """Pass over an operand that has no effect here."""
+        return self.take()[0]
+
+    def field(self, record: int, number: int = 0) -> Value:
+        """One of the four i64 fields of an operand's record."""
+        return self.insn.load(record + 8 * number, I64)
+
+    def constant(self, item: float, kind: str = "i32") -> Lanes:
+        """A constant in every lane."""
+        return Lanes(self.fn.constant(item, vector(TYPES[kind], self.lanes)))
+
+    # -- sources ----------------------------------------------------------------------------------------------
+
+    def source(self, kind: str = "i32", part: int = 0) -> Lanes:
+        """The next operand as 32 bits of `kind` (`"i32"` or `"f32"`), its `-`, `|x|` and `~` applied."""
+        operand, record = self.take("reg", "ureg", "imm", "const", "pred")
+        return self.adjust(operand, self._word(operand, record, part).bits(kind))
+
+    def source_pair(self, kind: str = "i64") -> Lanes:
+        """The next operand as 64 bits: a register pair, a 64-bit constant, or an immediate.
+
+        An immediate is the upper half of a double (`"f64"`), else zero-extended.
+        """
+        operand, record = self.take("reg", "ureg", "imm", "const")
+        low, high = self._word(operand, record, 0), self._word(operand, record, 1)
+        if operand.kind == "imm":
+            low, high = (low.like(0), low) if kind == "f64" else (low, low.like(0))
+        return self.adjust(operand, join(low, high).bits(kind))
+
+    def words(self, count: int) -> list[Lanes]:
+        """The next operand as `count` consecutive 32-bit registers or constants."""
+        operand, record = self.take("reg", "ureg", "const")
+        return [self._word(operand, record, part) for part in range(count)]
+
+    def adjust(self, operand: Operand, value: Lanes) -> Lanes:
+        """Absolute value, then negation (or complement), as the operand says."""
+        floating = value.kind[0] == "f"
+        if operand.absolute:
+            value = value.call("fabs") if floating else value.lt(0).select(-value, value)
+        if operand.neg:
+            value = -value
+        if operand.invert:
+            value = ~value
+        return value
+
+    def _word(self, operand: Operand, record: int, part: int) -> Lanes:
+        where = self.field(record)
+        if operand.kind == "reg":
+            if self.uniform:
+                raise self.refuse("a vector register on the uniform path")
+            return Lanes(self.warp.load(where + part * 128, I32, LANES))
+        if operand.kind == "ureg":
+            word = Lanes(self.warp.load(where + part * 4, I32))
+        elif operand.kind == "imm":
+            word = Lanes(self.fn.convert(where, I32))
+        elif operand.kind == "const":
+            return self._constant_word(operand, record, part)
+        else:
+            raise self.refuse(f"operand {operand.text!r} has no value")
+        return word.splat(self.lanes)
+
+    def _constant_word(self, operand: Operand, record: int, part: int) -> Lanes:
+        if operand.base != 255 or operand.ubase != 63:
+            raise self.refuse("an indexed constant operand")
+        bank = self.launch.load(Launch.CONSTANT + 8 * operand.bank, I64)
+        word = Raw(self.fn, self.fn.cast(bank, I8)).load(self.field(record) + 4 * part, I32)
+        return Lanes(word).splat(self.lanes)
+
+    def predicate(self) -> Lanes:
+        """The next operand as a truth value a lane (a uniform one on the uniform path), its `!` applied."""
+        operand, record = self.take(*PREDICATES)
+        word = self.warp.load(self.field(record), I32)
+        value = lane_mask(word, self.lanes)
+        return ~value if operand.invert else value
+
+    def predicates(self, most: int = 8) -> list[Lanes]:
+        """As many predicates as follow, at most `most`."""
+        found: list[Lanes] = []
+        while len(found) < most and (operand := self.peek()) is not None and operand.kind in PREDICATES:
+            found.append(self.predicate())
+        return found
+
+    def literal(self) -> int:
+        """The next operand's value while compiling; the table must list its position in `literals`."""
+        operand, _record = self.take("imm")
+        return operand.value
+
+    # -- results ----------------------------------------------------------------------------------------------
+
+    def dest(self) -> Result:
+        """The next operand as a register to write; `.set(value)` for 32 bits, 64 bits, or a list of words."""
+        operand, record = self.take(*REGISTERS)
+        return Result(self, operand, record)
+
+    def dest_predicates(self, most: int = 2) -> list[PredicateResult]:
+        """The predicates that follow, as results, at most `most`."""
+        found: list[PredicateResult] = []
+        while len(found) < most and (operand := self.peek()) is not None and operand.kind in PREDICATES:
+            _operand, record = self.take(*PREDICATES)
+            found.append(PredicateResult(self, operand, record))
+        return found
+
+    def dest_barrier(self) -> Result:
+        """The next operand as a convergence barrier (B0..B15) to write: a mask in every lane."""
+        operand, record = self.take("barrier")
+        return Result(self, operand, record)
+
+    def status(self, value: Value | int) -> None:
+        """What the handler returns, where it is not `Status.GO`."""
+        self._status = self.fn.constant(value, I32)
+
+    def finish(self) -> None:
+        """End the handler. Operands nobody took are a form the meaning does not cover."""
+        if self.left:
+            raise self.refuse(f"operand {self._next + 1} is not understood")
+        self.fn.finish(self._status if self._status is not None else Status.GO)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A register operand that is written, in the lanes that execute."""
+
+    form: Form
+    operand: Operand
+    record: int
+
+    def set(self, value: Lanes | Sequence[Lanes]) -> None:
+        """Write 32 bits, 64 bits to a pair, or a list of 32-bit words to consecutive registers."""
+        if isinstance(value, Lanes):
+            value = split(value) if value.width == 64 else [value]
+        where = self.form.field(self.record, WRITE)
+        for part, word in enumerate(value):
+            self._write(where, part, word.bits("i32"))
+
+    def _write(self, where: Value, part: int, word: Lanes) -> None:
+        form = self.form
+        if self.operand.kind == "ureg":
+            form.warp.store(where + part * 4, word.value)
+            return
+        if word.lanes == 1:
+            word = word.splat(LANES)
+        address = form.warp.at(where + part * 128, I32)
+        old = Lanes(form.fn.load(address, LANES))
+        form.fn.store(address, lane_mask(form.exec_bits).select(word, old).value)
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateResult:
+    """A predicate operand that is written, in the lanes that execute."""
+
+    form: Form
+    operand: Operand
+    record: int
+
+    def set(self, value: Lanes) -> None:
+        """Write a truth value a lane."""
+        form = self.form
+        where = form.field(self.record, WRITE)
+        word = value.mask_bits()
+        if self.operand.kind == "pred":
+            old = Lanes(form.warp.load(where, I32))
+            execute = Lanes(form.exec_bits)
+            word = (word & execute) | (old & ~execute)
+        form.warp.store(where, word.value)
+
+
+def split(value: Lanes) -> list[Lanes]:
+    """64 bits as low and high words."""
+    whole = value.bits("i64")
+    return [whole.trunc("i32"), (whole >> 32).trunc("i32")]
+
+
+def join(low: Lanes, high: Lanes) -> Lanes:
+    """Low and high words as 64 bits."""
+    return low.zext("i64") | (high.zext("i64") << 32)

@@ -1,0 +1,190 @@
+"""A cubin's kernel loaded on the emulated device: code, constant banks, variables, with addresses patched in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import CompileError
+from gemmlab.emulator.decode import Code, decode
+from gemmlab.emulator.layout import LOCAL_WINDOW, SHARED_WINDOW
+from gemmlab.emulator.memory_map import Allocation, MemoryMap
+from gemmlab.sass.instruction import Instruction, SassFunction
+from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
+
+Bytes = npt.NDArray[np.uint8]
+CONSTANT_BANKS = 8
+BANK_BYTES = 65536
+OPEN_STACK = 4096
+"""Local memory a thread where the compiler could not bound it (recursion, calls by address)."""
+STACK_TOP = 0x28
+"""Where in constant bank 0 a kernel finds the top of its stack."""
+WINDOWS = 0x18
+"""Where in constant bank 0 it finds the generic addresses of shared and local memory."""
+_VARIABLES = (".nv.global.init", ".nv.global")
+_LOW = {"R_CUDA_ABS32_LO_32", "R_CUDA_32_LO", "R_CUDA_ABS32_32", "R_CUDA_32", "R_CUDA_FUNC_DESC32_LO_32"}
+_HIGH = {"R_CUDA_ABS32_HI_32", "R_CUDA_32_HI", "R_CUDA_FUNC_DESC32_HI_32"}
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A kernel ready to run. `constants` are banks as the module has them; bank 0 lacks its arguments yet."""
+
+    function: CubinFunction
+    arch: str
+    code: Code
+    constants: Mapping[int, Bytes] = field(repr=False)
+    variables: Mapping[str, int]
+    """Address of each `__device__` variable."""
+    local_bytes: int
+    byte_shared: bool
+    """Whether shared memory is accessed by less than a word."""
+    async_copies: bool
+    """Whether it copies asynchronously from global to shared memory."""
+
+
+def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, memory: MemoryMap) -> Image:
+    """Prepare the kernel `name`. `CompileError` when the file has none, `UnsupportedError` for unknown instructions."""
+    function = cubin.functions.get(name)
+    if function is None or name not in functions:
+        there = ", ".join(n for n, f in cubin.functions.items() if f.entry)
+        raise CompileError(f"no kernel {name!r} in this cubin; it has {there or 'none'}")
+    sections = _place_variables(cubin, memory)
+    bases = {section: allocation.address for section, allocation in sections.items()}
+    called = {other: code for other, code in functions.items() if not _is_kernel(cubin, other)}
+    starts, instructions = _gather({name: functions[name], **called}, name)
+    symbols = {
+        symbol.name: bases[symbol.section] + symbol.offset
+        for symbol in cubin.symbols.values()
+        if symbol.section in bases
+    }
+    symbols |= {
+        label: starts[section] + offset for label, (section, offset) in cubin.labels.items() if section in starts
+    }
+    symbols |= {other: starts[f".text.{other}"] for other in functions if f".text.{other}" in starts}
+    for relocation in cubin.relocations:
+        if relocation.section in sections:
+            _patch(sections[relocation.section].data, relocation, symbols)
+    instructions = _patched(instructions, starts, cubin.relocations, symbols)
+    local = OPEN_STACK if function.stack_bytes is None else max(function.stack_bytes, function.local_bytes)
+    return Image(
+        function=function,
+        arch=cubin.arch,
+        code=decode(SassFunction(name, tuple(instructions), functions[name].labels)),
+        constants=_constants(cubin, function, symbols, local),
+        variables=symbols,
+        local_bytes=local,
+        byte_shared=any(_narrow_shared(instruction) for instruction in instructions),
+        async_copies=any(instruction.opcode == "LDGSTS" for instruction in instructions),
+    )
+
+
+def _narrow_shared(instruction: Instruction) -> bool:
+    narrow = {"U8", "S8", "U16", "S16"} & set(instruction.modifiers)
+    return bool(narrow) and instruction.opcode in {"LDS", "STS", "LD", "ST"}
+
+
+def _gather(functions: Mapping[str, SassFunction], name: str) -> tuple[dict[str, int], list[Instruction]]:
+    """The kernel's instructions at address 0, then those of every other function, each section after the last."""
+    starts: dict[str, int] = {}
+    found: list[Instruction] = []
+    for other in (name, *(each for each in functions if each != name)):
+        start = 16 * len(found)
+        starts[f".text.{other}"] = start
+        found.extend(_moved(instruction, start) for instruction in functions[other].instructions)
+    return starts, found
+
+
+def _is_kernel(cubin: Cubin, name: str) -> bool:
+    function = cubin.functions.get(name)
+    return function is not None and function.entry
+
+
+def _moved(instruction: Instruction, start: int) -> Instruction:
+    if not start:
+        return instruction
+    operands = tuple(
+        replace(operand, value=operand.value + start) if operand.kind == "label" and operand.value >= 0 else operand
+        for operand in instruction.operands
+    )
+    return replace(instruction, address=instruction.address + start, operands=operands)
+
+
+def _patched(
+    instructions: list[Instruction],
+    starts: Mapping[str, int],
+    relocations: tuple[Relocation, ...],
+    symbols: Mapping[str, int],
+) -> list[Instruction]:
+    """Instructions with the addresses in them that only a loader knows."""
+    patched = list(instructions)
+    for relocation in relocations:
+        if relocation.section not in starts or relocation.symbol not in symbols:
+            continue
+        value = symbols[relocation.symbol] + relocation.addend
+        word = value >> 32 if relocation.kind in _HIGH else value
+        index = (starts[relocation.section] + relocation.offset) // 16
+        operands = tuple(
+            replace(operand, kind="label" if operand.kind == "label" else "imm", value=word & 0xFFFFFFFF)
+            if operand.kind in {"label", "text"} or "@" in operand.text
+            else operand
+            for operand in patched[index].operands
+        )
+        patched[index] = replace(patched[index], operands=operands)
+    return patched
+
+
+def _place_variables(cubin: Cubin, memory: MemoryMap) -> dict[str, Allocation]:
+    placed = {}
+    for name in _VARIABLES:
+        section = cubin.sections.get(name)
+        size = max((v.offset + v.size for v in cubin.symbols.values() if v.section == name), default=0)
+        if size:
+            allocation = memory.allocate(size, valid=True)
+            allocation.data[:] = 0
+            if section is not None and section.data:
+                data = np.frombuffer(section.data, np.uint8)[:size]
+                allocation.data[: data.size] = data
+            placed[name] = allocation
+    return placed
+
+
+def _patch(data: Bytes, relocation: Relocation, symbols: Mapping[str, int]) -> None:
+    value = symbols.get(relocation.symbol)
+    if value is None:
+        return
+    value += relocation.addend
+    wide = relocation.kind in {"R_CUDA_64", "R_CUDA_G64"}
+    word = value >> 32 if relocation.kind in _HIGH else value
+    raw = (word & ((1 << (64 if wide else 32)) - 1)).to_bytes(8 if wide else 4, "little")
+    data[relocation.offset : relocation.offset + len(raw)] = np.frombuffer(raw, np.uint8)
+
+
+def _constants(cubin: Cubin, function: CubinFunction, symbols: Mapping[str, int], local: int) -> dict[int, Bytes]:
+    banks: dict[int, Bytes] = {}
+    for number in range(CONSTANT_BANKS):
+        bank = np.zeros(BANK_BYTES, np.uint8)
+        initial = np.frombuffer(function.constants.get(number, b""), np.uint8)
+        bank[: initial.size] = initial
+        banks[number] = bank
+    for relocation in cubin.relocations:
+        where = cubin.bank(relocation.section)
+        if where is not None and where[1] in {"", function.name} and where[0] < CONSTANT_BANKS:
+            _patch(banks[where[0]], relocation, symbols)
+    banks[0][: function.param_base] = 0
+    banks[0][STACK_TOP : STACK_TOP + 4].view(np.uint32)[0] = local
+    for offset, window in ((WINDOWS, SHARED_WINDOW), (WINDOWS + 8, LOCAL_WINDOW)):
+        banks[0][offset : offset + 8].view(np.uint64)[0] = window << 32
+    return banks
+
+
+def plain_name(mangled: str) -> str:
+    """A kernel's name as its author wrote it, without parameters: `_Z10block_tileILi32EEvi` -> `block_tile`."""
+    match = re.match(r"_Z(\d+)", mangled)
+    if match is None:
+        return mangled
+    return mangled[match.end() : match.end() + int(match[1])]

@@ -1,0 +1,50 @@
+"""cp.async: copies from global to shared memory that land when they are waited for."""
+
+from __future__ import annotations
+
+from gemmlab.codegen.types import I8, I32, I64, VOID
+from gemmlab.emulator.async_copies import COPY, FILL, LAND
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.isa.access import addresses, width_of
+from gemmlab.emulator.isa.each_lane import row
+from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import Pending, Warp
+from gemmlab.emulator.raw import Raw
+
+
+@opcode("LDGSTS")
+def ldgsts(x: Form) -> None:
+    """Shared address, global address, and perhaps a predicate: where it is false, zeros are copied."""
+    width = width_of(x)
+    to = addresses(x, "shared")
+    source = addresses(x, "global")
+    reads = x.predicate().mask_bits() if x.left else Lanes(x.fn.constant(-1, I32))
+    x.service(
+        "copy",
+        VOID,
+        COPY,
+        x.exec_bits,
+        row(x, to),
+        row(x, source),
+        reads.value,
+        width + (FILL if x.has("ZFILL") else 0),
+    )
+
+
+@opcode("LDGDEPBAR")
+def ldgdepbar(x: Form) -> None:
+    """The copies made since the last one are a group."""
+    with x.fn.when(x.warp.load(Warp.PENDING, I64).differs(0)):
+        Raw(x.fn, x.fn.cast(x.warp.load(Warp.PENDING, I64), I8)).add(Pending.GROUP, 1)
+
+
+@opcode("DEPBAR")
+def depbar(x: Form) -> None:
+    """Wait until at most so many groups are under way."""
+    x.take("scoreboard")
+    left = x.source().lane(0) if x.left else Lanes(x.fn.constant(0, I32))
+    while x.left:
+        x.skip()
+    with x.fn.when(x.warp.load(Warp.PENDING, I64).differs(0)):
+        x.service("land", VOID, LAND, left.zext("i64").value)

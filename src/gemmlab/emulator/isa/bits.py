@@ -1,0 +1,65 @@
+"""Bit fields, counts and orders of bits."""
+
+from __future__ import annotations
+
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.lanes import Lanes
+
+
+@opcode("BMSK", "UBMSK")
+def bmsk(x: Form) -> None:
+    """`width` ones from bit `start` on; both count up to 32, or (`.W`) modulo 32."""
+    x.allow("W")
+    d, start, width = x.dest(), _amount(x), _amount(x)
+    d.set(_ones(width).shl(start))
+
+
+@opcode("SGXT", "USGXT")
+def sgxt(x: Form) -> None:
+    """The lowest `width` bits, sign-extended or (`.U32`) zero-extended; the width as in BMSK, none leave 0."""
+    x.allow("W", "U32")
+    d, value, width = x.dest(), x.source(), _amount(x)
+    kept = value & _ones(width)
+    if not x.has("U32"):
+        sign = (value.lshr(width - 1) & 1).ne(0)
+        kept = sign.select(kept | ~_ones(width), kept)
+    d.set(kept)
+
+
+def _amount(x: Form) -> Lanes:
+    amount = x.source()
+    return amount & 31 if x.has("W") else amount
+
+
+def _ones(width: Lanes) -> Lanes:
+    return ~width.like(-1).shl(width)
+
+
+@opcode("FLO", "UFLO")
+def flo(x: Form) -> None:
+    """Position of the highest set bit (of a signed number: that differs from the sign), or (`.SH`) its distance from
+    bit 31; all ones where there is none.
+    """
+    x.allow("U32", "SH")
+    d, value = x.dest(), x.source()
+    if not x.has("U32"):
+        value = value ^ value.arithmetic_shift(31)
+    distance = value.call_flag("ctlz", flag=False)
+    d.set(value.eq(0).select(-1, distance if x.has("SH") else distance ^ 31))
+
+
+@opcode("POPC", "UPOPC")
+def popc(x: Form) -> None:
+    """How many bits are set."""
+    x.allow()
+    d, value = x.dest(), x.source()
+    d.set(value.call("ctpop"))
+
+
+@opcode("BREV", "UBREV")
+def brev(x: Form) -> None:
+    """The bits in reverse order."""
+    x.allow()
+    d, value = x.dest(), x.source()
+    d.set(value.call("bitreverse"))

@@ -1,0 +1,287 @@
+"""Branches, convergence, barriers, exits."""
+
+from __future__ import annotations
+
+from gemmlab.codegen.types import I8, I32, I64, VOID, pointer
+from gemmlab.codegen.values import Value
+from gemmlab.emulator.barriers import ARRIVE
+from gemmlab.emulator.events import NOTE
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.lanes import Lanes, lane_mask
+from gemmlab.emulator.layout import LANES, Block, Insn, Kind, Status, Wait, Warp
+from gemmlab.emulator.loop import PUSH
+
+
+@opcode("NOP")
+def nop(x: Form) -> None:
+    """What `__syncwarp` leaves where the compiler knows the warp converged: it still orders memory."""
+    x.warp.add(Warp.SYNCS, 1)
+
+
+@opcode("YIELD", "NANOSLEEP", "ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "MEMBAR")
+def hint(x: Form) -> None:
+    """Order of memory as others see it, and time: the emulator keeps every access in order."""
+    while x.left:
+        x.skip()
+
+
+@opcode("BRA", "JMP")
+def bra(x: Form) -> None:
+    """`.DIV` where the running group is not all of a mask's lanes, `.CONV` where it is."""
+    taken = narrowed(x)
+    if x.has("DIV", "CONV"):
+        whole = Lanes(x.warp.load(Warp.ACTIVE)).eq(x.source().lane(0))
+        goes = whole if x.has("CONV") else ~whole
+        taken = goes.select(taken, 0)
+    x.take("label")
+    branch(x, taken, x.insn.load(Insn.TARGET, I64))
+
+
+def narrowed(x: Form) -> Lanes:
+    """The lanes that execute and for which the predicates that follow hold, as bits."""
+    lanes = Lanes(x.exec_bits)
+    while (operand := x.peek()) is not None and operand.kind in {"pred", "upred"}:
+        lanes = lanes & x.predicate().splat(LANES).mask_bits()
+    return lanes
+
+
+def branch(x: Form, taken: Lanes, target: Value) -> None:
+    """Lanes of `taken` go to `target`, the others of the running group on; the lower place runs first."""
+    fn = x.fn
+    stay = Lanes(x.warp.load(Warp.ACTIVE)) & ~taken
+    here = x.warp.load(Warp.PC, I64)
+    with fn.when(taken.ne(0).value), fn.choose(stay.eq(0).value) as choice:
+        with choice.yes():
+            x.warp.store(Warp.PC, target, I64)
+        with choice.no():
+            back = Lanes(target).lt(Lanes(here))
+            runs, waits = back.select(taken, stay), back.select(stay, taken)
+            later = back.select(Lanes(here), Lanes(target))
+            push(x, later.value, waits, Wait.READY, 0)
+            x.warp.store(Warp.ACTIVE, runs.value)
+            x.warp.store(Warp.PC, back.select(Lanes(target), Lanes(here)).value, I64)
+
+
+def push(x: Form, pc: Value, lanes: Lanes, wait: int, argument: Value | int) -> None:
+    """Lanes that do not run now."""
+    types = [type_ for _label, type_ in PUSH]
+    x.fn.call_external("push", VOID, types, x.warp.base, pc, lanes.value, wait, argument)
+
+
+def hold(x: Form, lanes: Lanes, wait: int, argument: Value | int) -> None:
+    """These lanes of the running group wait after this instruction; the rest of the group goes on."""
+    push(x, x.warp.load(Warp.PC, I64), lanes, wait, argument)
+    leave(x, lanes)
+
+
+def leave(x: Form, lanes: Lanes) -> None:
+    """These lanes are of the running group no more; another group runs when none is left."""
+    rest = Lanes(x.warp.load(Warp.ACTIVE)) & ~lanes
+    x.warp.store(Warp.ACTIVE, rest.value)
+    x.status(rest.eq(0).select(Lanes(x.fn.constant(Status.SWITCH, I32)), Status.GO).value)
+
+
+@opcode("EXIT")
+def exit_(x: Form) -> None:
+    lanes = narrowed(x)
+    x.warp.store(Warp.EXITED, (Lanes(x.warp.load(Warp.EXITED)) | lanes).value)
+    count = lanes.call("ctpop").zext("i64")
+    x.block.store(Block.LIVE, (Lanes(x.block.load(Block.LIVE, I64)) - count).value, I64)
+    x.block.add(Block.EPOCH, 1)
+    x.fn.call_external("release_all", VOID, (pointer(I8), pointer(I8)), x.warp.base, x.insn.base)
+    leave(x, lanes)
+
+
+@opcode("BPT")
+def bpt(x: Form) -> None:
+    """`__trap()`: the launch ends here. Breakpoints (`.INT`) do nothing without a debugger."""
+    if x.has("TRAP"):
+        _stop(x)
+    while x.left:
+        x.skip()
+
+
+@opcode("LEPC")
+def lepc(x: Form) -> None:
+    """The address to return to from a call out of the module: none ever does."""
+    d = x.dest()
+    while x.left:
+        x.skip()
+    zero = x.constant(0)
+    d.set([zero, zero])
+
+
+def _stop(x: Form) -> None:
+    while x.left:
+        x.skip()
+    first = Lanes(x.exec_bits).call_flag("cttz", flag=False).zext("i64")
+    x.service("note", VOID, NOTE, Kind.TRAP, first.value, 0, 0, -1)
+    x.status(Status.FAULT)
+
+
+@opcode("BSSY")
+def bssy(x: Form) -> None:
+    d = x.dest_barrier()
+    x.take("label")
+    d.set(Lanes(x.exec_bits).splat(LANES))
+
+
+@opcode("BREAK")
+def break_(x: Form) -> None:
+    """Lanes leave a convergence barrier, in what every lane knows of it."""
+    lanes = narrowed(x)
+    _operand, record = x.take("barrier")
+    row = x.warp.at(x.field(record), I32)
+    old = Lanes(x.fn.load(row, LANES))
+    x.fn.store(row, (old & (~lanes).splat(LANES)).value)
+
+
+@opcode("BSYNC")
+def bsync(x: Form) -> None:
+    """Lanes wait for those that entered the same convergence barrier together with them.
+
+    A group may hold lanes that entered it apart and met on the way: those not of the first lane's come here again.
+    """
+    lanes = narrowed(x)
+    _operand, record = x.take("barrier")
+    row = x.field(record)
+    entered_with = Lanes(x.fn.load(x.warp.at(row, I32), LANES))
+    needed = x.first_active(entered_with)
+    together = lanes & entered_with.eq(needed.splat(LANES)).mask_bits()
+    others = lanes & ~together
+    with x.fn.when(others.ne(0).value):
+        push(x, x.warp.load(Warp.PC, I64) + -1, others, Wait.READY, 0)
+        leave(x, others)
+    missing = needed & ~together & ~Lanes(x.warp.load(Warp.EXITED))
+    status = x.fn.var(I32, Status.GO)
+    with x.fn.when(missing.ne(0).value):
+        # Which barrier it is belongs to the instruction; the handler is shared by all that look alike.
+        hold(x, together, Wait.CONVERGE, ((Lanes(row) - Warp.CONVERGENCE) >> 7).value)
+        status.set(Status.SWITCH)
+    x.status(status.read())
+
+
+@opcode("WARPSYNC")
+def warpsync(x: Form) -> None:
+    """All lanes of a mask meet (`.ALL`: all that have not ended). `.COLLECTIVE` runs up to ENDCOLLECTIVE together."""
+    mask = x.first_active(x.source()) if x.left else Lanes(x.fn.constant(-1, I32))
+    if x.has("COLLECTIVE"):
+        x.take("label")
+    x.warp.add(Warp.SYNCS, 1)
+    lanes = Lanes(x.exec_bits)
+    missing = mask & ~lanes & ~Lanes(x.warp.load(Warp.EXITED))
+    status = x.fn.var(I32, Status.GO)
+    with x.fn.when(missing.ne(0).value):
+        hold(x, lanes, Wait.WARPSYNC, mask.zext("i64").value)
+        status.set(Status.SWITCH)
+    x.status(status.read())
+
+
+@opcode("ENDCOLLECTIVE")
+def endcollective(x: Form) -> None:
+    """On at the label of the WARPSYNC.COLLECTIVE before it, which decoding has looked up."""
+    branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
+
+
+@opcode("BMOV")
+def bmov(x: Form) -> None:
+    """A convergence barrier to a register or back; `.CLEAR` empties it."""
+    if (operand := x.peek()) is not None and operand.kind == "barrier":
+        barrier = x.dest_barrier()
+        barrier.set(x.source())
+        return
+    d = x.dest()
+    _operand, record = x.take("barrier")
+    row = x.warp.at(x.field(record), I32)
+    value = Lanes(x.fn.load(row, LANES))
+    d.set(value)
+    if x.has("CLEAR"):
+        x.fn.store(row, x.execute.select(value.like(0), value).value)
+
+
+def jump(x: Form, targets: Lanes) -> None:
+    """Lanes go to the instructions whose indices they hold; those that differ from the first lane's come here again."""
+    fn = x.fn
+    target = x.first_active(targets)
+    same = (targets.eq(target.splat(LANES)) & x.execute).mask_bits()
+    rest = Lanes(x.exec_bits) & ~same
+    with fn.when(rest.ne(0).value):
+        again = x.warp.load(Warp.PC, I64) + -1
+        push(x, again, rest, Wait.READY, 0)
+        x.warp.store(Warp.ACTIVE, (Lanes(x.warp.load(Warp.ACTIVE)) & ~rest).value)
+    branch(x, same, target.zext("i64").value)
+
+
+@opcode("CALL")
+def call(x: Form) -> None:
+    """`.REL.NOINC label`, or the address in a register pair, within the section that the label names.
+
+    `.ABS` leaves the module: for a failed `assert`, or printf, which nothing here prints. It ends the launch.
+    """
+    if x.has("ABS"):
+        _stop(x)
+        return
+    operand = x.peek()
+    if operand is not None and operand.kind == "reg":
+        _indirect(x)
+        return
+    x.take("label")
+    branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
+
+
+@opcode("RET")
+def ret(x: Form) -> None:
+    """To the address in a register pair, within the section that the label names."""
+    _indirect(x)
+
+
+def _indirect(x: Form) -> None:
+    address = x.source_pair()
+    start = x.constant(0)
+    if x.left:
+        _operand, record = x.take("label")
+        start = Lanes(x.field(record)).lshr(4).trunc("i32").splat(LANES)
+    jump(x, address.lshr(4).trunc("i32") + start)
+
+
+@opcode("BRX")
+def brx(x: Form) -> None:
+    """Register plus constant, relative to the next instruction."""
+    address = x.source_pair().trunc("i32") + x.source()
+    here = Lanes(x.warp.load(Warp.PC, I64)).trunc("i32").splat(LANES)
+    jump(x, address.arithmetic_shift(4) + here)
+
+
+@opcode("B2R")
+def b2r(x: Form) -> None:
+    """`.RESULT`: what the last BAR.RED of the block came to: count into the register, and/or into the predicate."""
+    if not x.has("RESULT"):
+        raise x.refuse()
+    d = x.dest()
+    barrier = x.block.at(Block.BARRIER + Block.BARRIER_RESULT, I64)
+    d.set(Lanes(x.fn.load(barrier)).trunc("i32").splat(LANES))
+    for result in x.dest_predicates(1):
+        word = Lanes(x.fn.load(barrier + 2)).trunc("i32")
+        result.set(word.ne(0).splat(LANES))
+
+
+REDUCTIONS = {"AND": 1, "OR": 2, "POPC": 3}
+
+
+@opcode("BAR")
+def bar(x: Form) -> None:
+    """Block barriers: `BAR.SYNC b[, threads]`, `.ARV`, and `.RED` with a predicate to count or combine."""
+    number = x.first_active(x.source())
+    threads = Lanes(x.fn.constant(0, I32))
+    truth = x.execute
+    while x.left:
+        operand = x.peek()
+        if operand is not None and operand.kind in {"pred", "upred"}:
+            truth = x.predicate()
+        else:
+            threads = x.first_active(x.source())
+    said = (truth & lane_mask(x.exec_bits)).mask_bits()
+    mode = next((code for name, code in REDUCTIONS.items() if x.has(name)), 0)
+    args = (number.zext("i64").value, threads.zext("i64").value, said.value, int(x.has("ARV")) + (mode << 8))
+    x.status(x.service("arrive", I32, ARRIVE, x.exec_bits, *args))

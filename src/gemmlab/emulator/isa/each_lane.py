@@ -1,0 +1,35 @@
+"""Going through the lanes that execute one after another: for what must happen in order, or has no vector form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gemmlab.codegen.types import I32, I64
+from gemmlab.codegen.values import Value
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES
+from gemmlab.emulator.memory import LOCATE
+
+
+@contextmanager
+def each_lane(x: Form) -> Iterator[Value]:
+    """`with each_lane(x) as lane:` runs for every lane that executes, lowest first."""
+    fn = x.fn
+    with fn.range(LANES) as lane:
+        bit = Lanes(x.exec_bits) >> Lanes(fn.convert(lane, I32))
+        with fn.when((bit & 1).ne(0).value):
+            yield lane
+
+
+def row(x: Form, value: Lanes) -> Value:
+    """Memory that holds a value a lane, to pick from by lane number."""
+    memory = x.fn.scratch(value.value.type.scalar, LANES)
+    x.fn.store(memory, value.splat(LANES).value)
+    return memory
+
+
+def locate(x: Form, space: str, lane: Value, address: Value, key: int) -> Value:
+    """Host address of one lane's `key & 255` bytes, 0 after noting what is wrong with it."""
+    return x.service(f"locate_{space}", I64, LOCATE, lane, address, key)

@@ -1,0 +1,96 @@
+"""`a * b + c` of doubles rounded in a direction, by integers wide enough for the exact sum.
+
+Error-free transformations would fail where an error is less than the least denormal; this does not.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from gemmlab.codegen.types import I64
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.isa.each_lane import each_lane, row
+from gemmlab.emulator.isa.rounding import whole_bits
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES
+
+_FRACTION = (1 << 52) - 1
+_INFINITY = 0x7FF0000000000000
+_GUARD = 64
+"""Bits below the product's last, where an addend far below it leaves a mark."""
+_FAR = 137
+"""An addend's last bit lies at most so far above the product's: from there on the product is only a mark itself."""
+
+
+def fused(x: Form, a: Lanes, b: Lanes, c: Lanes, mode: str) -> Lanes:
+    """`a * b + c` rounded once, towards zero (`RZ`), down (`RM`) or up (`RP`); what NaN it gives, the host decides."""
+    rows = [row(x, value.bits("i64")) for value in (a, b, c)]
+    results = x.fn.scratch(I64, LANES)
+    with each_lane(x) as lane:
+        results[lane] = _of_finite(*(Lanes(each[lane]) for each in rows), mode=mode).value
+    exact = Lanes(x.fn.load(results, LANES)).bits("f64")
+    nearest = a.fma(b, c)
+    special = ~(a.call("fabs").lt(inf) & b.call("fabs").lt(inf) & c.call("fabs").lt(inf))
+    return special.select(nearest, exact)
+
+
+def _of_finite(a: Lanes, b: Lanes, c: Lanes, *, mode: str) -> Lanes:
+    product = _mantissa(a).zext("i128") * _mantissa(b).zext("i128")
+    addend = _mantissa(c)
+    product_negative, addend_negative = (a ^ b).lt(0), c.lt(0)
+    # A zero must not decide at which bit the sum begins.
+    unit, addend_unit = _unit(a) + _unit(b), _unit(c)
+    unit = product.eq(0).select(addend_unit, unit)
+    above = addend.eq(0).select(unit, addend_unit) - unit
+    unit = unit + (above - _FAR).smax(0) - _GUARD
+
+    first = product.zext("i256") << _GUARD
+    second = _placed(addend, above.smin(_FAR) + _GUARD)
+    total = product_negative.select(-first, first) + addend_negative.select(-second, second)
+    negative = total.lt(0)
+    away = {"RM": negative, "RP": ~negative, "RZ": negative & ~negative}[mode]
+    bits = _rounded(negative.select(-total, total), unit, away)
+    zero_negative = product_negative | addend_negative if mode == "RM" else product_negative & addend_negative
+    sign = total.eq(0).select(zero_negative, negative)
+    return bits | sign.zext("i64") << 63
+
+
+def _mantissa(bits: Lanes) -> Lanes:
+    return (bits & _FRACTION) | (_exponent(bits).ne(0).zext("i64") << 52)
+
+
+def _exponent(bits: Lanes) -> Lanes:
+    return (bits >> 52) & 0x7FF
+
+
+def _unit(bits: Lanes) -> Lanes:
+    """The power of two that the mantissa's last bit stands for."""
+    return _exponent(bits).umax(1) - 1075
+
+
+def _placed(mantissa: Lanes, shift: Lanes) -> Lanes:
+    """The addend moved to its place in the sum; of bits that fall below it, the last one left tells."""
+    right = (shift.like(0) - shift).smax(0).smin(63)
+    kept = mantissa >> right
+    marked = kept | (kept << right).ne(mantissa).zext("i64")
+    return marked.zext("i256") << shift.smax(0).zext("i256")
+
+
+def _rounded(magnitude: Lanes, unit: Lanes, away: Lanes) -> Lanes:
+    """Bits of the double `magnitude * 2**unit`, cut off or (`away`) moved on if anything was cut off."""
+    used = (magnitude.like(256) - magnitude.call_flag("ctlz", flag=False)).trunc("i64")
+    shift = (used - 53).smax(unit.like(-1074) - unit)
+    right = shift.smax(0).smin(255).zext("i256")
+    cut = magnitude >> right
+    inexact = (cut << right).ne(magnitude)
+    left = (shift.like(0) - shift).smax(0).zext("i256")
+    mantissa = (cut << left).trunc("i64") + (inexact & away).zext("i64")
+    # A denormal has the exponent field of the least normal number less the leading bit, which it lacks.
+    bits = ((unit + shift + 1074).smin(2046) << 52) + mantissa
+    overflow = away.select(bits.like(_INFINITY), _INFINITY - 1)
+    return magnitude.eq(0).select(bits.like(0), bits.uge(_INFINITY).select(overflow, bits))
+
+
+def signed_zero_like(a: Lanes, b: Lanes) -> Lanes:
+    """The zero that leaves a product's sign alone when it is added."""
+    return ((whole_bits(a) ^ whole_bits(b)) & (-1 << 63)).bits("f64")

@@ -1,0 +1,137 @@
+"""Comparison and choice of floating-point numbers, of whichever width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.isa.compare import combine
+from gemmlab.emulator.isa.float32 import sources
+from gemmlab.emulator.isa.rounding import NAN, flush, sign_of, whole_bits
+from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.lanes import Lanes
+
+_ORDERED: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
+    "LT": Lanes.lt,
+    "LE": Lanes.le,
+    "GT": Lanes.gt,
+    "GE": Lanes.ge,
+    "EQ": Lanes.eq,
+    "NE": Lanes.ne,
+}
+COMPARISONS = (*_ORDERED, *(name + "U" for name in _ORDERED), "NUM", "NAN", "T", "F")
+"""With `U` a comparison holds for NaN too; without, not even `NE` does. `NUM`: no NaN; `NAN`: a NaN."""
+COMBINING = ("AND", "OR", "XOR")
+
+
+def compared(x: Form, a: Lanes, b: Lanes) -> Lanes:
+    """Whether the comparison that the instruction names holds."""
+    name = x.one_of(*COMPARISONS)
+    if not name:
+        raise x.refuse("no comparison")
+    if name in {"T", "F"}:
+        return x.constant(int(name == "T"), "i1")
+    unordered = a.is_nan() | b.is_nan()
+    if name == "NAN":
+        return unordered
+    if name == "NUM":
+        return ~unordered
+    if name.endswith("U"):
+        return _ORDERED[name.removesuffix("U")](a, b) | unordered
+    return _ORDERED[name](a, b) & ~unordered
+
+
+def lesser_or_greater(x: Form, a: Lanes, b: Lanes, least: Lanes) -> Lanes:
+    """Bits of the lesser or greater of two float32; -0 is less than +0.
+
+    A NaN gives way to a number unless `.NAN` is on the instruction.
+    """
+    first, second = whole_bits(a), whole_bits(b)
+    lesser = a.lt(b).select(first, a.gt(b).select(second, first | second))
+    greater = a.gt(b).select(first, a.lt(b).select(second, first & second))
+    chosen = least.select(lesser, greater)
+    nan = first.like(NAN)
+    if x.has("NAN"):
+        return (a.is_nan() | b.is_nan()).select(nan, chosen)
+    return a.is_nan().select(b.is_nan().select(nan, second), b.is_nan().select(first, chosen))
+
+
+def with_sign_of_product(bits: Lanes, a: Lanes, b: Lanes) -> Lanes:
+    """A magnitude's bits with the sign of `a * b`; a NaN stays as it is."""
+    signed = bits ^ sign_of(a) ^ sign_of(b)
+    return bits.bits(a.kind).is_nan().select(bits, signed)
+
+
+def joined(x: Form, truth: Lanes, other: Lanes) -> Lanes:
+    """A comparison's result combined with a predicate as the modifiers say."""
+    word = x.one_of(*COMBINING, default="AND")
+    return {"AND": truth & other, "OR": truth | other, "XOR": truth ^ other}[word]
+
+
+@opcode("FSETP")
+def fsetp(x: Form) -> None:
+    """Compare, then combine with a predicate: results for the comparison and for its opposite."""
+    x.allow(*COMPARISONS, *COMBINING, "FTZ")
+    results = x.dest_predicates(2)
+    a, b = sources(x, 2)
+    combine(x, results, compared(x, a, b), x.predicate())
+
+
+@opcode("FSET")
+def fset(x: Form) -> None:
+    """The same, as a register: 1.0 (`.BF`) or all bits set."""
+    x.allow(*COMPARISONS, *COMBINING, "FTZ", "BF")
+    d = x.dest()
+    a, b = sources(x, 2)
+    truth = joined(x, compared(x, a, b), x.predicate())
+    d.set(truth.select(x.constant(0x3F800000 if x.has("BF") else -1), 0))
+
+
+@opcode("FSEL")
+def fsel(x: Form) -> None:
+    """One of two by a predicate; only signs may change on the way."""
+    x.allow("FTZ")
+    d = x.dest()
+    a, b = sources(x, 2)
+    d.set(x.predicate().select(a, b))
+
+
+@opcode("FMNMX")
+def fmnmx(x: Form) -> None:
+    """The lesser of two where the last operand holds, else the greater.
+
+    `.XORSIGN` gives the result the product's sign; its operands are printed as absolute values.
+    """
+    x.allow("FTZ", "NAN", "XORSIGN")
+    d = x.dest()
+    if not x.has("XORSIGN"):
+        a, b = sources(x, 2)
+        d.set(lesser_or_greater(x, a, b, x.predicate()))
+        return
+    (a, a_given), (b, b_given) = _with_original(x), _with_original(x)
+    d.set(with_sign_of_product(lesser_or_greater(x, a, b, x.predicate()), a_given, b_given))
+
+
+def _with_original(x: Form) -> tuple[Lanes, Lanes]:
+    operand = x.peek()
+    original = x.words(1)[0].bits("f32")
+    if operand is None:
+        raise x.refuse("too few operands")
+    value = x.adjust(operand, original)
+    return flush(value) if x.has("FTZ") else value, original
+
+
+@opcode("FCHK")
+def fchk(x: Form) -> None:
+    """Whether `a / b` needs the careful division.
+
+    The quick one multiplies by a reciprocal and corrects twice. It is exact while no operand is special, the
+    reciprocal and the quotient are normal numbers, and the remainders have no bits below the least denormal's.
+    Which cases beyond those the hardware sends the long way is not known; the quotient is the same either way.
+    """
+    x.allow("DIVIDE")
+    (result,) = x.dest_predicates(1)
+    a, b = (value.bits("i32").lshr(23) & 0xFF for value in (x.source("f32"), x.source("f32")))
+    quotient = a - b
+    ordinary = a.gt(25) & a.lt(255) & b.gt(0) & b.lt(253) & quotient.lt(126) & quotient.gt(-125)
+    result.set(~ordinary)

@@ -1,0 +1,89 @@
+"""Pairs of 16-bit floats, FP16 or BF16, as operands and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.isa.halves import bfloat_of, half_of, to_bfloat, to_half
+from gemmlab.emulator.isa.rounding import narrow, saturated, to_odd, two_sum
+from gemmlab.emulator.lanes import Lanes
+
+SELECTORS = ("H0_H0", "H1_H1", "H1_H0")
+_LEAST_NORMAL_HALF = 2.0**-14
+Pair = tuple[Lanes, Lanes]
+"""Lower and upper number, as float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """How the instruction reads and writes its numbers."""
+
+    x: Form
+
+    @property
+    def brain(self) -> bool:
+        """Whether they are BF16."""
+        return self.x.has("BF16_V2", "BF16")
+
+    def source(self) -> Pair:
+        """The next operand, its `-` and `|x|` applied."""
+        return self.source_and_original()[0]
+
+    def source_and_original(self) -> tuple[Pair, Pair]:
+        """The next operand, and the same before `-` and `|x|`.
+
+        It is a register (one half of it twice where it is selected), a constant, or two immediates.
+        """
+        x = self.x
+        operand = x.peek()
+        if operand is None:
+            raise x.refuse("too few operands")
+        if operand.kind == "imm":
+            upper, lower = x.source(), x.source()
+            pair = self._numbers((upper << 16) | (lower & 0xFFFF), "H1_H0")
+            return pair, pair
+        (word,) = x.words(1)
+        low, high = self._numbers(word, next(iter(operand.suffix), "H1_H0"))
+        return (x.adjust(operand, low), x.adjust(operand, high)), (low, high)
+
+    def _numbers(self, word: Lanes, selector: str) -> Pair:
+        read = bfloat_of if self.brain else half_of
+        parts = {"H0_H0": (0, 0), "H1_H1": (1, 1), "H1_H0": (0, 1)}[selector]
+        low, high = (self.flush(read(word, part)) for part in parts)
+        return low, high
+
+    def flush(self, value: Lanes) -> Lanes:
+        """With `.FTZ`, a denormal FP16 as zero of its sign. BF16 keeps its denormals."""
+        if self.brain or not self.x.has("FTZ"):
+            return value
+        tiny = value.call("fabs").lt(_LEAST_NORMAL_HALF)
+        return tiny.select((value.bits("i32") & -0x80000000).bits("f32"), value)
+
+    def bits(self, value: Lanes) -> Lanes:
+        """16 bits of a float32 result, as the modifiers want them."""
+        x = self.x
+        if x.has("SAT"):
+            value = saturated(value)
+        if x.has("RELU"):
+            value = value.is_nan().select(value, value.gt(0.0).select(value, 0.0))
+        if self.brain:
+            return to_bfloat(value)
+        bits = to_half(value)
+        if not x.has("FTZ"):
+            return bits
+        # Flushed after rounding: what rounds up to the least normal number stays.
+        return (bits & 0x7C00).eq(0).select(bits & 0x8000, bits)
+
+    def word(self, function: Callable[..., Lanes], *pairs: Pair) -> Lanes:
+        """`function`, of float32 numbers, applied to lower and to upper numbers, and packed."""
+        low, high = (self.bits(function(*numbers)) for numbers in zip(*pairs, strict=True))
+        return low | (high << 16)
+
+    def fused(self, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+        """`a * b + c` in float32, exactly or rounded to odd."""
+        if not self.brain:
+            return to_odd(*two_sum(a * b, c))
+        total, lost = two_sum(a.widen("f64") * b.widen("f64"), c.widen("f64"))
+        return narrow(to_odd(total, lost), "ODD")

@@ -1,0 +1,99 @@
+"""Floats of 16 and 8 bits in 32-bit lanes, by bit arithmetic: no conversion instruction is needed, nor a library's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmlab.emulator.isa.rounding import step
+from gemmlab.emulator.lanes import Lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format with a smaller exponent range than float32."""
+
+    exponent: int
+    mantissa: int
+    infinite: bool = True
+    """Whether the greatest exponent is kept for infinities and NaN; else only its last pattern is a NaN."""
+
+    @property
+    def bias(self) -> int:
+        return (1 << (self.exponent - 1)) - 1
+
+    @property
+    def magnitude(self) -> int:
+        """All bits but the sign."""
+        return (1 << (self.exponent + self.mantissa)) - 1
+
+    @property
+    def largest(self) -> int:
+        """The pattern of the largest finite number."""
+        return self.magnitude - (1 << self.mantissa) if self.infinite else self.magnitude - 1
+
+
+FP16 = Format(5, 10)
+E5M2 = Format(5, 2)
+E4M3 = Format(4, 3, infinite=False)
+
+
+def half_of(word: Lanes, part: int) -> Lanes:
+    """FP16 number `part` (0: low) of a word as float32, exactly."""
+    return widened(word >> 16 if part else word & 0xFFFF, FP16)
+
+
+def widened(bits: Lanes, form: Format) -> Lanes:
+    """A number of a small format as float32, exactly."""
+    sign = (bits & (form.magnitude + 1)) << (31 - form.exponent - form.mantissa)
+    rest = bits & form.magnitude
+    shift, least = 23 - form.mantissa, 1 << form.mantissa
+    # Where denormal, an integer times the least number; else the exponent moves from one bias to the other.
+    tiny = rest.to_float("f32", signed=False) * 2.0 ** (1 - form.bias - form.mantissa)
+    normal = (rest << shift) + ((127 - form.bias) << 23)
+    special = (rest << shift) | 0x7F800000
+    magnitude = rest.ult(least).select(tiny.bits("i32"), rest.ule(form.largest).select(normal, special))
+    return (magnitude | sign).bits("f32")
+
+
+def to_half(value: Lanes, mode: str = "") -> Lanes:
+    """float32 as the 16 bits of an FP16, rounded to nearest even or as `mode` says; NaN gives 0x7FFF."""
+    bits = narrowed(value, FP16)
+    return step(bits, half_of(bits, 0), value, mode) if mode else bits
+
+
+def narrowed(value: Lanes, form: Format) -> Lanes:
+    """float32 as the bits of a small format, rounded to nearest even; NaN gives all ones but the sign.
+
+    Too large numbers give infinity, in a format without infinities the largest finite one.
+    """
+    bits = value.bits("i32")
+    width, shift = form.exponent + form.mantissa, 23 - form.mantissa
+    sign, rest = (bits >> (31 - width)) & (1 << width), bits & 0x7FFFFFFF
+    # Adding this number aligns a denormal's unit with float32's last bit, and the addition rounds.
+    aligning = (127 + 24 - form.bias - form.mantissa) << 23
+    tiny = (rest.bits("f32") + rest.like(aligning).bits("f32")).bits("i32") - aligning
+    odd = (rest >> shift) & 1
+    normal = (rest + ((1 << (shift - 1)) - 1 - ((127 - form.bias) << 23)) + odd) >> shift
+    least_normal = (128 - form.bias) << 23
+    magnitude = rest.ult(least_normal).select(tiny, normal).umin(form.largest + int(form.infinite))
+    return rest.ugt(0x7F800000).select(rest.like(form.magnitude), magnitude | sign)
+
+
+def pack_halves(low: Lanes, high: Lanes) -> Lanes:
+    """Two float32 as FP16 in one word."""
+    return to_half(low) | (to_half(high) << 16)
+
+
+def bfloat_of(word: Lanes, part: int) -> Lanes:
+    """BF16 number `part` (0: low) of a word as float32, exactly."""
+    return (word & -0x10000 if part else word << 16).bits("f32")
+
+
+def to_bfloat(value: Lanes, mode: str = "") -> Lanes:
+    """float32 as the 16 bits of a BF16, rounded to nearest even or as `mode` says; NaN gives 0x7FFF."""
+    bits = value.bits("i32")
+    odd = (bits >> 16) & 1
+    rounded = (bits + 0x7FFF + odd) >> 16
+    if mode:
+        rounded = step(rounded, bfloat_of(rounded, 0), value, mode)
+    return value.is_nan().select(rounded.like(0x7FFF), rounded)

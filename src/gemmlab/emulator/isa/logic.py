@@ -1,0 +1,44 @@
+"""Bitwise functions of registers and of predicates."""
+
+from __future__ import annotations
+
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.isa.truth_table import evaluate
+from gemmlab.emulator.lanes import Lanes
+
+
+@opcode("LOP3", "ULOP3", literals=(-2,))
+def lop3(x: Form) -> None:
+    """Any bitwise function of three, by its truth table; a predicate says whether any bit is set.
+
+    That is combined with the last operand: by `or`, with `.PAND` by `and`.
+    """
+    x.allow("LUT", "PAND")
+    outs = x.dest_predicates(1)
+    d = x.dest()
+    inputs = [x.source(), x.source(), x.source()]
+    result = evaluate(x.literal(), inputs)
+    other = x.predicate()
+    for out in outs:
+        some = result.ne(0)
+        out.set(some & other if x.has("PAND") else some | other)
+    d.set(result)
+
+
+@opcode("PLOP3", "UPLOP3", literals=(-1, -2))
+def plop3(x: Form) -> None:
+    """Two functions of three truth values: predicates, or signs of registers."""
+    x.allow("LUT", suffixes=("SIGN",))
+    outs = x.dest_predicates(2)
+    inputs = [_truth(x), _truth(x), _truth(x)]
+    tables = x.literal(), x.literal()
+    for out, table in zip(outs, tables, strict=True):
+        out.set(evaluate(table, inputs))
+
+
+def _truth(x: Form) -> Lanes:
+    operand = x.peek()
+    if operand is not None and "SIGN" in operand.suffix:
+        return x.source().lt(0)
+    return x.predicate()

@@ -1,0 +1,29 @@
+"""Moves and selects, within and between the register files."""
+
+from __future__ import annotations
+
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.isa.table import opcode
+
+
+@opcode("MOV", "UMOV")
+def mov(x: Form) -> None:
+    """A byte mask, which is printed only where it is not full, is refused with what else follows."""
+    x.allow()
+    d, a = x.dest(), x.source()
+    d.set(a)
+
+
+@opcode("SEL", "USEL")
+def sel(x: Form) -> None:
+    x.allow()
+    d, a, b, p = x.dest(), x.source(), x.source(), x.predicate()
+    d.set(p.select(a, b))
+
+
+@opcode("R2UR")
+def r2ur(x: Form) -> None:
+    """To a uniform register, from the lowest lane that executes; compilers use it where all hold the same."""
+    x.allow()
+    d, a = x.dest(), x.source()
+    d.set(x.first_active(a))

@@ -1,0 +1,41 @@
+"""Any four of eight bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gemmlab.emulator.form import Form, join
+from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.lanes import Lanes
+
+_MODES: dict[str, Callable[[int, Lanes], Lanes]] = {
+    "F4E": lambda number, first: first + number,
+    "B4E": lambda number, first: (first - number) & 7,
+    "RC8": lambda _number, first: first,
+    "ECL": lambda number, first: first.umax(number),
+    "ECR": lambda number, first: first.umin(number),
+    "RC16": lambda number, first: ((first & 1) << 1) + (number & 1),
+}
+"""Which byte goes to place `number`, from the selector's two lowest bits (PTX, `prmt`)."""
+
+
+@opcode("PRMT", "UPRMT")
+def prmt(x: Form) -> None:
+    """Bytes 0 to 3 of `a` and 4 to 7 of `b`: a nibble of the selector picks each, its top bit the sign instead."""
+    x.allow(*_MODES)
+    d, a, selector, b = x.dest(), x.source(), x.source(), x.source()
+    pair = join(a, b)
+    mode = _MODES.get(x.one_of(*_MODES))
+    result = a.like(0)
+    for number in range(4):
+        nibble = selector >> (4 * number)
+        byte = _byte(pair, nibble & 7 if mode is None else mode(number, selector & 3))
+        if mode is None:
+            sign = (byte << 24).arithmetic_shift(31) & 255
+            byte = (nibble & 8).ne(0).select(sign, byte)
+        result = result | (byte << (8 * number))
+    d.set(result)
+
+
+def _byte(pair: Lanes, number: Lanes) -> Lanes:
+    return (pair >> (number << 3).zext("i64")).trunc("i32") & 255

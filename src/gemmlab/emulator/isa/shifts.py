@@ -1,0 +1,28 @@
+"""Shifts of 32 bits, of pairs of registers, and of a window over a pair."""
+
+from __future__ import annotations
+
+from gemmlab.emulator.form import Form, join
+from gemmlab.emulator.isa.table import opcode
+
+
+@opcode("SHF", "USHF")
+def shf(x: Form) -> None:
+    """One word of the pair `{high, low}` shifted: the lower one, or (`.HI`) the upper.
+
+    By any amount up to the width that the type names (more counts as the width), or (`.W`) modulo that width.
+    """
+    x.allow("L", "R", "W", "HI", "U32", "S32", "U64", "S64")
+    d, low, amount, high = x.dest(), x.source(), x.source(), x.source()
+    width = 64 if x.has("U64", "S64") else 32
+    amount = amount & (width - 1) if x.has("W") else amount.umin(width)
+    if x.has("L") and not x.has("HI"):
+        d.set(low.shl(amount))
+        return
+    right = x.has("R")
+    shift = "shl" if not right else "ashr" if x.has("S32", "S64") else "lshr"
+    if right and x.has("HI"):
+        d.set(getattr(high, shift)(amount))
+        return
+    pair = getattr(join(low, high), shift)(amount.zext("i64"))
+    d.set((pair >> 32).trunc("i32") if x.has("HI") else pair.trunc("i32"))

@@ -1,0 +1,77 @@
+"""The table of opcodes: for each one, how its operands are read and what it does, in one function.
+
+    @opcode("FADD")
+    def fadd(x: Form) -> None:
+        d, a, b = x.dest(), x.source("f32"), x.source("f32")
+        d.set(a + b)
+
+A function is run once for every form (modifiers and operand kinds) a program holds, and emits the code of that form's
+handler. What it leaves unread, or reads as something else, is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from gemmlab.emulator.form import Form, UnsupportedError
+from gemmlab.sass.instruction import RZ, URZ, Instruction
+
+Meaning = Callable[[Form], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One opcode's meaning. `literals` are positions of operands whose value is part of the form, from the end if
+    negative; `always` says that it runs even when no lane's guard holds (control flow).
+    """
+
+    meaning: Meaning
+    literals: tuple[int, ...] = ()
+    always: bool = False
+
+
+TABLE: dict[str, Entry] = {}
+
+
+def opcode(*names: str, literals: tuple[int, ...] = (), always: bool = False) -> Callable[[Meaning], Meaning]:
+    """Enter a meaning into the table under these opcodes."""
+
+    def enter(meaning: Meaning) -> Meaning:
+        for name in names:
+            if name in TABLE:
+                raise ValueError(f"opcode {name} is in the table already")
+            TABLE[name] = Entry(meaning, literals, always)
+        return meaning
+
+    return enter
+
+
+def entry(instruction: Instruction) -> Entry:
+    """The table's entry; `UnsupportedError` names the instruction and its line."""
+    found = TABLE.get(instruction.opcode)
+    if found is None:
+        near = get_close_matches(instruction.opcode, TABLE, n=2)
+        hint = f" (nearest: {', '.join(near)})" if near else ""
+        where = f", {instruction.line[0]}:{instruction.line[1]}" if instruction.line else ""
+        raise UnsupportedError(f"the emulator does not know {instruction.opcode}{hint}: {instruction.text}{where}")
+    return found
+
+
+def form_key(instruction: Instruction) -> str:
+    """What decides an instruction's handler: opcode, modifiers, and the kinds of its operands."""
+    literals = {index % len(instruction.operands) for index in entry(instruction).literals if instruction.operands}
+    parts = [".".join((instruction.opcode, *instruction.modifiers))]
+    for index, operand in enumerate(instruction.operands):
+        sign = "-" * operand.neg + "|" * operand.absolute + "!" * operand.invert
+        shape = operand.kind + "".join(f".{name}" for name in operand.suffix)
+        if operand.kind in {"const", "mem"}:
+            registers = "r" * (operand.base != RZ) + "u" * (operand.ubase != URZ) + "d" * (operand.desc != URZ)
+            shape += f"[{operand.bank}{registers}]"
+        if operand.kind in {"special", "text"}:
+            shape += f":{operand.name or operand.text}"
+        if index in literals:
+            shape += f"={operand.value}"
+        parts.append(sign + shape)
+    return " ".join(parts)

@@ -1,0 +1,177 @@
+"""Tensor cores: HMMA on fragments, and the loads and stores of 8 x 8 matrices that bring them.
+
+A warp holds a fragment as PTX's mma.sync says. With g = lane / 4 and t = lane % 4, TF32 registers are A(g, t),
+A(g + 8, t), A(g, t + 4), A(g + 8, t + 4) and B(t, g), B(t + 4, g); 16-bit ones hold two neighbours in k: A(g, 2t..),
+A(g + 8, 2t..), A(g, 2t + 8..), A(g + 8, 2t + 8..) and B(2t.., g), B(2t + 8.., g). Accumulators are C(g, 2t),
+C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
+"""
+
+from __future__ import annotations
+
+from gemmlab.codegen.types import F32, I32, VOID
+from gemmlab.codegen.values import Value
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.isa.access import addresses, call_access
+from gemmlab.emulator.isa.halves import half_of, pack_halves
+from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES
+from gemmlab.emulator.memory import STORE
+from gemmlab.emulator.raw import lane_numbers
+from gemmlab.emulator.tensor import COLUMNS, DOT, ROWS
+
+DEPTHS = {"16816": 16, "1688": 8, "1684": 4}
+
+
+@opcode("HMMA")
+def hmma(x: Form) -> None:
+    """16 x depth times depth x 8, plus 16 x 8. Inputs FP16, BF16 or TF32; sums float32, or FP16 where it says F16."""
+    shape = x.one_of(*DEPTHS)
+    if not shape or set(x.modifiers) - {shape, "F32", "F16", "BF16", "TF32"}:
+        raise x.refuse()
+    depth, tf32, half_sums = DEPTHS[shape], x.has("TF32"), not x.has("F32")
+    per_register = 1 if tf32 else 2
+    registers = depth * ROWS // LANES // per_register
+    d = x.dest()
+    a, b = x.words(registers), x.words(max(1, registers // 2))
+    c = x.words(2 if half_sums else 4)
+    fn = x.fn
+    left, right = fn.scratch(F32, ROWS * depth), fn.scratch(F32, depth * COLUMNS)
+    sums = fn.scratch(F32, ROWS * COLUMNS)
+    g, t = lane_numbers(fn) >> 2, lane_numbers(fn) & 3
+    for number in range(registers):
+        for part in range(per_register):
+            k = t * per_register + (part + number // 2 * 4 * per_register)
+            scatter(x, left, (g + 8 * (number & 1)) * depth + k, element(x, a[number], part))
+    for number in range(len(b)):
+        for part in range(per_register):
+            k = t * per_register + (part + number * 4 * per_register)
+            scatter(x, right, k * COLUMNS + g, element(x, b[number], part))
+    for number in range(4):
+        place = (g + 8 * (number >> 1)) * COLUMNS + t * 2 + (number & 1)
+        value = half_of(c[number >> 1], number & 1) if half_sums else c[number].bits("f32")
+        scatter(x, sums, place, value)
+    fn.call_external("dot", VOID, [type_ for _name, type_ in DOT], left, right, sums, depth, min(depth, BLOCKS[tf32]))
+    results = []
+    for number in range(4):
+        place = (g + 8 * (number >> 1)) * COLUMNS + t * 2 + (number & 1)
+        results.append(collect(x, sums, place))
+    if half_sums:
+        d.set([pack_halves(results[0], results[1]), pack_halves(results[2], results[3])])
+    else:
+        d.set(results)
+
+
+BLOCKS = {True: 8, False: 16}
+"""Products added up together: of TF32, of 16-bit inputs."""
+
+
+def element(x: Form, word: Lanes, part: int) -> Lanes:
+    """One input as float32. TF32 has the upper 19 bits of its register; the others are not looked at."""
+    if x.has("TF32"):
+        return (word & ~0x1FFF).bits("f32")
+    if x.has("BF16"):
+        return (word << 16 if part == 0 else word & -0x10000).bits("f32")
+    return half_of(word, part)
+
+
+def scatter(x: Form, matrix: Value, place: Lanes, value: Lanes) -> None:
+    """Each lane's value to its place in a matrix."""
+    places, values = x.fn.scratch(I32, LANES), x.fn.scratch(F32, LANES)
+    x.fn.store(places, place.value)
+    x.fn.store(values, value.value)
+    with x.fn.range(LANES) as lane:
+        x.fn.store(matrix + x.fn.zero_extend(places[lane]), values[lane])
+
+
+def collect(x: Form, matrix: Value, place: Lanes) -> Lanes:
+    """Each lane's value from its place in a matrix."""
+    places, values = x.fn.scratch(I32, LANES), x.fn.scratch(F32, LANES)
+    x.fn.store(places, place.value)
+    with x.fn.range(LANES) as lane:
+        x.fn.store(values + lane, matrix[x.fn.zero_extend(places[lane])])
+    return Lanes(x.fn.load(values, LANES))
+
+
+@opcode("LDSM")
+def ldsm(x: Form) -> None:
+    """1, 2 or 4 matrices of 8 x 8 16-bit elements; lanes 8 i .. 8 i + 7 hold the addresses of matrix i's rows.
+
+    `MT88`: transposed. Lane l gets the elements 2 (l % 4) and the next of row l / 4.
+    """
+    count = 4 if x.has("4") else 2 if x.has("2") else 1
+    d = x.dest()
+    where = addresses(x, "shared")
+    rows = x.fn.scratch(I32, LANES * 4)
+    used = Lanes(x.exec_bits) & ((1 << 8 * count) - 1 if count < 4 else -1)
+    call_access(x, "load_shared", used.value, where, rows, 16)
+    words = [Lanes(x.fn.load(rows + LANES * part, LANES)) for part in range(4)]
+    d.set([_fragment(words, number, transposed=x.has("MT88")) for number in range(count)])
+
+
+def _fragment(words: list[Lanes], matrix: int, *, transposed: bool) -> Lanes:
+    lanes = range(LANES)
+    if not transposed:
+        return _choose(words, [lane % 4 for lane in lanes], [8 * matrix + lane // 4 for lane in lanes])
+    parts = []
+    for step in range(2):
+        column = [lane // 4 for lane in lanes]
+        word = _choose(words, [c // 2 for c in column], [8 * matrix + 2 * (lane % 4) + step for lane in lanes])
+        odd = lane_numbers(word.fn) & 4
+        parts.append(odd.ne(0).select(word >> 16, word & 0xFFFF))
+    return parts[0] | (parts[1] << 16)
+
+
+def _choose(words: list[Lanes], which: list[int], lane: list[int]) -> Lanes:
+    """In lane i, lane `lane[i]` of `words[which[i]]`."""
+    low = _either(words[0], words[1], which, lane)
+    high = _either(words[2], words[3], [number - 2 for number in which], lane)
+    upper = [number >= 2 for number in which]
+    return Lanes(low.fn.shuffle(low.value, high.value, [i + LANES * upper[i] for i in range(LANES)]))
+
+
+def _either(first: Lanes, second: Lanes, which: list[int], lane: list[int]) -> Lanes:
+    pattern = [lane[i] + LANES * (which[i] == 1) for i in range(LANES)]
+    return Lanes(first.fn.shuffle(first.value, second.value, pattern))
+
+
+@opcode("STSM")
+def stsm(x: Form) -> None:
+    """The opposite of LDSM."""
+    count = 4 if x.has("4") else 2 if x.has("2") else 1
+    where = addresses(x, "shared")
+    source = x.words(count)
+    rows = x.fn.scratch(I32, LANES * 4)
+    for part in range(4):
+        x.fn.store(rows + LANES * part, _row_words(source, part, transposed=x.has("MT88")).value)
+    used = Lanes(x.exec_bits) & ((1 << 8 * count) - 1 if count < 4 else -1)
+    call_access(x, "store_shared", used.value, where, rows, 16 + STORE)
+
+
+def _row_words(source: list[Lanes], part: int, *, transposed: bool) -> Lanes:
+    """Word `part` of the row whose address each lane holds."""
+    matrices = [source[min(number, len(source) - 1)] for number in range(4)]
+    which = [lane // 8 for lane in range(LANES)]
+    if not transposed:
+        return _choose(matrices, which, [lane % 8 * 4 + part for lane in range(LANES)])
+    parts = []
+    for step in range(2):
+        # Element (row r, column c) lies with lane 4 c + r / 2, in its half r % 2.
+        word = _choose(matrices, which, [(2 * part + step) * 4 + lane % 8 // 2 for lane in range(LANES)])
+        odd = lane_numbers(word.fn) & 1
+        parts.append(odd.ne(0).select(word >> 16, word & 0xFFFF))
+    return parts[0] | (parts[1] << 16)
+
+
+@opcode("MOVM")
+def movm(x: Form) -> None:
+    """An 8 x 8 matrix of 16-bit elements, held as LDSM leaves it, transposed among the lanes."""
+    if not x.has("MT88"):
+        raise x.refuse()
+    d, a = x.dest(), x.source()
+    parts = []
+    for step in range(2):
+        word = a.shuffle([4 * (2 * (lane % 4) + step) + lane // 8 for lane in range(LANES)])
+        odd = lane_numbers(x.fn) & 4
+        parts.append(odd.ne(0).select(word >> 16, word & 0xFFFF))
+    d.set(parts[0] | (parts[1] << 16))

@@ -1,0 +1,106 @@
+"""What lanes of a warp tell each other: shuffles, votes, matches, reductions."""
+
+from __future__ import annotations
+
+from gemmlab.codegen.types import I32
+from gemmlab.emulator.form import Form, join
+from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.lanes import Lanes, gather
+from gemmlab.emulator.layout import LANES
+from gemmlab.emulator.raw import lane_numbers
+
+
+@opcode("SHFL")
+def shfl(x: Form) -> None:
+    """Another lane's value, and whether there was one. The third source is the clamp, and from bit 8 the segment."""
+    results = x.dest_predicates(1)
+    d, a, b, c = x.dest(), x.source(), x.source(), x.source()
+    mode = x.one_of("IDX", "UP", "DOWN", "BFLY")
+    lane = lane_numbers(x.fn)
+    b, clamp, segment = b & 31, c & 31, c.lshr(8) & 31
+    last = (lane & segment) | (clamp & ~segment)
+    source = {
+        "IDX": (lane & segment) | (b & ~segment),
+        "UP": lane - b,
+        "DOWN": lane + b,
+        "BFLY": lane ^ b,
+    }[mode]
+    inside = source.ge(last) if mode == "UP" else source.le(last)
+    d.set(permute(x, a, inside.select(source, lane)))
+    for result in results:
+        result.set(inside)
+
+
+def permute(x: Form, value: Lanes, source: Lanes) -> Lanes:
+    """In each lane the value of the lane whose number it holds."""
+    row = x.fn.scratch(I32, LANES)
+    x.fn.store(row, value.value)
+    index = source & 31
+    return index.map(lambda number: Lanes(row[x.fn.zero_extend(number.value)]))
+
+
+@opcode("VOTE", "VOTEU")
+def vote(x: Form) -> None:
+    """`ANY`, `ALL`, `EQ` over the lanes that execute; with a register, the mask of those whose predicate holds."""
+    operand = x.peek()
+    d = x.dest() if operand is not None and operand.kind in {"reg", "ureg"} else None
+    results = x.dest_predicates(1)
+    truth = (x.predicate() & x.execute).mask_bits()
+    everyone = Lanes(x.exec_bits)
+    if d is not None:
+        d.set(truth if d.operand.kind == "ureg" else truth.splat(LANES))
+    decided = {"ANY": truth.ne(0), "ALL": truth.eq(everyone), "EQ": truth.eq(0) | truth.eq(everyone)}
+    for result in results:
+        answer = decided[x.one_of("ANY", "ALL", "EQ")]
+        result.set(answer if result.operand.kind == "upred" else answer.splat(LANES))
+
+
+@opcode("ELECT")
+def elect(x: Form) -> None:
+    """One of the lanes that execute: its number, and a predicate that holds in it alone."""
+    results = x.dest_predicates(1)
+    d = x.dest()
+    x.predicate()
+    leader = Lanes(x.exec_bits).call_flag("cttz", flag=False)
+    d.set(leader)
+    for result in results:
+        result.set(lane_numbers(x.fn).eq(leader.splat(LANES)))
+
+
+@opcode("MATCH")
+def match(x: Form) -> None:
+    """Which lanes hold the same value: `.ANY` for each lane, `.ALL` whether all do. 32 or 64 bits."""
+    results = x.dest_predicates(1)
+    d = x.dest()
+    words = x.words(2 if x.has("U64") else 1)
+    value = join(*words) if len(words) == 2 else words[0]
+    on = x.execute
+    masks = [(value.eq(value.lane(lane).splat(LANES)) & on).mask_bits() for lane in range(LANES)]
+    alike = gather(masks)
+    if x.has("ANY"):
+        d.set(alike)
+        return
+    everyone = Lanes(x.exec_bits)
+    agreed = x.first_active(alike).eq(everyone)
+    d.set(agreed.select(everyone, 0).splat(LANES))
+    for result in results:
+        result.set(agreed.splat(LANES))
+
+
+REDUCTIONS = {"SUM": "add", "OR": "or", "XOR": "xor"}
+NEUTRAL = {"add": 0, "or": 0, "xor": 0, "and": -1, "umin": -1, "umax": 0, "smin": 0x7FFFFFFF, "smax": -0x80000000}
+
+
+@opcode("REDUX")
+def redux(x: Form) -> None:
+    """Sum, minimum, maximum, or, xor (without a name: and) over the lanes that execute, as one value."""
+    d, a = x.dest(), x.source()
+    name = next((word for mod, word in REDUCTIONS.items() if x.has(mod)), "and")
+    for extreme in ("MIN", "MAX"):
+        if x.has(extreme):
+            name = ("s" if x.has("S32") else "u") + extreme.lower()
+    masked = x.execute.select(a, NEUTRAL[name])
+    symbol = f"llvm.vector.reduce.{name}.v{LANES}i32"
+    x.fn.declare(symbol, f"declare i32 @{symbol}({masked.value.type})")
+    total = Lanes(x.fn.emit(I32, f"call i32 @{symbol}({masked.value.type} {masked.value.name})"))
+    d.set(total)

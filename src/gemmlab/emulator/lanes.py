@@ -1,0 +1,286 @@
+"""The algebra in which the meaning of an instruction is written: one value a lane, or one a warp on the uniform path.
+
+Integers are bit patterns: `+`, `-` and `*` wrap, comparisons say whether they are signed, shifts by the width or more
+are poison unless written with `shl`, `lshr` or `ashr`, which clamp as the hardware does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, Union
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.types import F16, F32, F64, I1, I8, I16, I32, I64, Type, vector
+from gemmlab.codegen.values import Value
+
+Item: TypeAlias = Union["Lanes", int, float]
+
+TYPES = {"i1": I1, "i8": I8, "i16": I16, "i32": I32, "i64": I64, "f16": F16, "f32": F32, "f64": F64} | {
+    name: Type(name) for name in ("i128", "i256")
+}
+_NAMES = {type_.name: name for name, type_ in TYPES.items()}
+
+
+class Lanes:
+    """A value in every lane (or one, where `lanes` is 1). `kind` is `"i1"` .. `"i256"`, `"f16"`, `"f32"`, `"f64"`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    @property
+    def fn(self) -> Function:
+        return self.value.fn
+
+    @property
+    def lanes(self) -> int:
+        return self.value.type.lanes
+
+    @property
+    def kind(self) -> str:
+        return _NAMES[self.value.type.scalar.name]
+
+    def like(self, item: Item) -> Lanes:
+        """`item` in the type of this value."""
+        if isinstance(item, Lanes):
+            if item.kind != self.kind:
+                raise TypeError(f"{item.kind} where {self.kind} is needed")
+            return item
+        return Lanes(self.fn.constant(item, self.value.type))
+
+    def _type(self, kind: str) -> Type:
+        return vector(TYPES[kind], self.lanes)
+
+    def _binary(self, word: str, other: Item) -> Lanes:
+        return Lanes(self.fn.binary(word, self.value, self.like(other).value))
+
+    def _arithmetic(self, word: str, other: Item) -> Lanes:
+        return self._binary(("f" if self.kind[0] == "f" else "") + word, other)
+
+    def __add__(self, other: Item) -> Lanes:
+        return self._arithmetic("add", other)
+
+    def __sub__(self, other: Item) -> Lanes:
+        return self._arithmetic("sub", other)
+
+    def __mul__(self, other: Item) -> Lanes:
+        return self._arithmetic("mul", other)
+
+    def __truediv__(self, other: Item) -> Lanes:
+        return self._binary("fdiv", other)
+
+    def __and__(self, other: Item) -> Lanes:
+        return self._binary("and", other)
+
+    def __or__(self, other: Item) -> Lanes:
+        return self._binary("or", other)
+
+    def __xor__(self, other: Item) -> Lanes:
+        return self._binary("xor", other)
+
+    def __invert__(self) -> Lanes:
+        return self._binary("xor", -1 if self.kind != "i1" else 1)
+
+    def __neg__(self) -> Lanes:
+        if self.kind[0] == "f":
+            return Lanes(self.fn.emit(self.value.type, f"fneg {self.value.type} {self.value.name}"))
+        return self.like(0) - self
+
+    def __lshift__(self, bits: Item) -> Lanes:
+        return self._binary("shl", bits)
+
+    def __rshift__(self, bits: Item) -> Lanes:
+        """Logical shift."""
+        return self._binary("lshr", bits)
+
+    def arithmetic_shift(self, bits: Item) -> Lanes:
+        return self._binary("ashr", bits)
+
+    @property
+    def width(self) -> int:
+        return self.value.type.bits
+
+    def shl(self, bits: Item) -> Lanes:
+        """Shift left by any unsigned amount; all bits gone from the width on."""
+        return self._clamped("shl", bits)
+
+    def lshr(self, bits: Item) -> Lanes:
+        """Logical shift right by any unsigned amount."""
+        return self._clamped("lshr", bits)
+
+    def ashr(self, bits: Item) -> Lanes:
+        """Arithmetic shift right by any unsigned amount; only the sign is left from the width on."""
+        amount = self.like(bits).umin(self.width - 1)
+        return self._binary("ashr", amount)
+
+    def _clamped(self, word: str, bits: Item) -> Lanes:
+        amount = self.like(bits)
+        shifted = self._binary(word, amount & (self.width - 1))
+        return amount.ult(self.width).select(shifted, 0)
+
+    def _compare(self, word: str, other: Item) -> Lanes:
+        right = self.like(other).value
+        text = f"{word} {self.value.type} {self.value.name}, {right.name}"
+        return Lanes(self.fn.emit(self._type("i1"), text))
+
+    def eq(self, other: Item) -> Lanes:
+        """Equal (floats: ordered and equal)."""
+        return self._compare("fcmp oeq" if self.kind[0] == "f" else "icmp eq", other)
+
+    def ne(self, other: Item) -> Lanes:
+        """Different (floats: unordered or different)."""
+        return self._compare("fcmp une" if self.kind[0] == "f" else "icmp ne", other)
+
+    def ult(self, other: Item) -> Lanes:
+        return self._compare("icmp ult", other)
+
+    def ule(self, other: Item) -> Lanes:
+        return self._compare("icmp ule", other)
+
+    def ugt(self, other: Item) -> Lanes:
+        return self._compare("icmp ugt", other)
+
+    def uge(self, other: Item) -> Lanes:
+        return self._compare("icmp uge", other)
+
+    def lt(self, other: Item) -> Lanes:
+        """Signed, or floating and ordered."""
+        return self._compare("fcmp olt" if self.kind[0] == "f" else "icmp slt", other)
+
+    def le(self, other: Item) -> Lanes:
+        return self._compare("fcmp ole" if self.kind[0] == "f" else "icmp sle", other)
+
+    def gt(self, other: Item) -> Lanes:
+        return self._compare("fcmp ogt" if self.kind[0] == "f" else "icmp sgt", other)
+
+    def ge(self, other: Item) -> Lanes:
+        return self._compare("fcmp oge" if self.kind[0] == "f" else "icmp sge", other)
+
+    def is_nan(self) -> Lanes:
+        return self._compare("fcmp uno", self)
+
+    def select(self, yes: Item, no: Item) -> Lanes:
+        """`yes` where this truth value holds, else `no`; at least one of them a `Lanes`."""
+        model = yes if isinstance(yes, Lanes) else no
+        if not isinstance(model, Lanes):
+            raise TypeError("select needs a value to take its type from")
+        return Lanes(self.fn.select(self.value, model.like(yes).value, model.like(no).value, model.value.type))
+
+    def umin(self, other: Item) -> Lanes:
+        right = self.like(other)
+        return self.ult(right).select(self, right)
+
+    def umax(self, other: Item) -> Lanes:
+        right = self.like(other)
+        return self.ugt(right).select(self, right)
+
+    def smin(self, other: Item) -> Lanes:
+        right = self.like(other)
+        return self.lt(right).select(self, right)
+
+    def smax(self, other: Item) -> Lanes:
+        right = self.like(other)
+        return self.gt(right).select(self, right)
+
+    def bits(self, kind: str) -> Lanes:
+        """The same bits seen as another kind of the same width."""
+        return self if kind == self.kind else self._convert("bitcast", kind)
+
+    def _convert(self, word: str, kind: str) -> Lanes:
+        type_ = self._type(kind)
+        return Lanes(self.fn.emit(type_, f"{word} {self.value.type} {self.value.name} to {type_}"))
+
+    def zext(self, kind: str) -> Lanes:
+        return self if kind == self.kind else self._convert("zext", kind)
+
+    def sext(self, kind: str) -> Lanes:
+        return self if kind == self.kind else self._convert("sext", kind)
+
+    def trunc(self, kind: str) -> Lanes:
+        return self if kind == self.kind else self._convert("trunc", kind)
+
+    def to_float(self, kind: str, *, signed: bool) -> Lanes:
+        """Integer to floating point, rounded to nearest even."""
+        return self._convert("sitofp" if signed else "uitofp", kind)
+
+    def to_int(self, kind: str, *, signed: bool) -> Lanes:
+        """Floating point to integer, towards zero; poison out of range."""
+        return self._convert("fptosi" if signed else "fptoui", kind)
+
+    def widen(self, kind: str) -> Lanes:
+        """To a wider floating point type, exactly."""
+        return self if kind == self.kind else self._convert("fpext", kind)
+
+    def narrow(self, kind: str) -> Lanes:
+        """To a narrower floating point type, rounded to nearest even."""
+        return self if kind == self.kind else self._convert("fptrunc", kind)
+
+    def call(self, name: str, *others: Item, result: str | None = None) -> Lanes:
+        """An LLVM intrinsic over this and other values of its type: `"fma"`, `"ctpop"`, `"fshl"`, `"floor"`."""
+        values = [self.value, *(self.like(other).value for other in others)]
+        return self._call(f"llvm.{name}.{self._suffix()}", values, self._type(result or self.kind))
+
+    def call_flag(self, name: str, flag: bool) -> Lanes:
+        """An intrinsic with a flag: `ctlz`, `cttz` (`flag`: zero gives poison), `abs` (the minimum does)."""
+        symbol, type_ = f"llvm.{name}.{self._suffix()}", self.value.type
+        self.fn.declare(symbol, f"declare {type_} @{symbol}({type_}, i1)")
+        text = f"call {type_} @{symbol}({type_} {self.value.name}, i1 {str(flag).lower()})"
+        return Lanes(self.fn.emit(type_, text))
+
+    def _suffix(self) -> str:
+        return self.kind if self.lanes == 1 else f"v{self.lanes}{self.kind}"
+
+    def _call(self, symbol: str, values: Sequence[Value], type_: Type) -> Lanes:
+        signature = ", ".join(str(value.type) for value in values)
+        self.fn.declare(symbol, f"declare {type_} @{symbol}({signature})")
+        listing = ", ".join(f"{value.type} {value.name}" for value in values)
+        return Lanes(self.fn.emit(type_, f"call {type_} @{symbol}({listing})"))
+
+    def fma(self, other: Item, addend: Item) -> Lanes:
+        """`self * other + addend`, rounded once."""
+        return self.call("fma", other, addend)
+
+    def splat(self, lanes: int) -> Lanes:
+        """One value in all lanes."""
+        return self if self.lanes == lanes else Lanes(self.fn.splat(self.value, lanes))
+
+    def lane(self, index: int) -> Lanes:
+        """One lane's value."""
+        if self.lanes == 1:
+            return self
+        text = f"extractelement {self.value.type} {self.value.name}, i64 {index}"
+        return Lanes(self.fn.emit(self.value.type.scalar, text))
+
+    def shuffle(self, pattern: Sequence[int]) -> Lanes:
+        """Lane `i` of the result is lane `pattern[i]` of this."""
+        return Lanes(self.fn.shuffle(self.value, self.value, pattern))
+
+    def map(self, function: Callable[[Lanes], Lanes]) -> Lanes:
+        """`function` applied to each lane as a scalar: for what has no vector form."""
+        parts = [function(self.lane(index)) for index in range(self.lanes)]
+        return parts[0] if self.lanes == 1 else gather(parts)
+
+    def mask_bits(self) -> Lanes:
+        """A truth value a lane as one i32 (bit i: lane i); a uniform one as 0 or all ones."""
+        if self.lanes == 1:
+            return Lanes(self.fn.emit(I32, f"sext i1 {self.value.name} to i32"))
+        return Lanes(self.fn.emit(I32, f"bitcast {self.value.type} {self.value.name} to i32"))
+
+
+def gather(parts: Sequence[Lanes]) -> Lanes:
+    """One value from each lane's scalar."""
+    fn, scalar = parts[0].fn, parts[0].value.type
+    type_ = vector(scalar, len(parts))
+    whole = fn.value(type_, "poison")
+    for index, part in enumerate(parts):
+        whole = fn.emit(type_, f"insertelement {type_} {whole.name}, {scalar} {part.value.name}, i64 {index}")
+    return Lanes(whole)
+
+
+def lane_mask(word: Value, lanes: int = 32) -> Lanes:
+    """An i32 of lane bits as a truth value a lane; for one lane, whether any bit is set."""
+    fn = word.fn
+    if lanes == 1:
+        return Lanes(fn.emit(I1, f"icmp ne i32 {word.name}, 0"))
+    return Lanes(fn.emit(vector(I1, lanes), f"bitcast i32 {word.name} to <{lanes} x i1>"))

@@ -1,0 +1,79 @@
+"""A launch request against a kernel and an architecture: limits, arguments in constant bank 0, geometry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.gpu import GpuLimits
+from gemmlab.core.program import Launch
+from gemmlab.emulator.image import Image, plain_name
+from gemmlab.emulator.machine import Geometry
+
+BLOCK_DIM, GRID_DIM = 0x0, 0xC
+"""Where in constant bank 0 blockDim and gridDim lie."""
+
+
+def geometry_of(image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks: int, check_races: bool) -> Geometry:
+    """Everything the machine needs for one launch. `UsageError` for what the architecture does not allow."""
+    function, name = image.function, plain_name(image.function.name)
+    _check_limits(image, launch, limits, name)
+    constants = dict(image.constants)
+    bank = constants[0].copy()
+    bank[BLOCK_DIM : BLOCK_DIM + 12].view(np.int32)[:] = launch.threads
+    bank[GRID_DIM : GRID_DIM + 12].view(np.int32)[:] = launch.grid
+    _pack(bank, image, launch.args, name)
+    constants[0] = bank
+    return Geometry(
+        grid=launch.grid,
+        threads=launch.threads,
+        shared_low=function.reserved_smem_bytes,
+        shared_bytes=function.static_smem_bytes + launch.smem_bytes,
+        registers=max(function.registers, 1),
+        local_bytes=image.local_bytes,
+        constants=constants,
+        check_races=check_races,
+        wave_blocks=wave_blocks,
+        byte_races=image.byte_shared,
+        async_copies=image.async_copies,
+    )
+
+
+def _check_limits(image: Image, launch: Launch, limits: GpuLimits, name: str) -> None:
+    for what, values, most in (("grid", launch.grid, limits.grid_dim), ("block", launch.threads, limits.block_dim)):
+        for axis, value, limit in zip("xyz", values, most, strict=True):
+            if not 1 <= value <= limit:
+                raise UsageError(f"{name}: {what} {values}: {axis} must be 1 to {limit} on {limits.arch}")
+    x, y, z = launch.threads
+    function, threads = image.function, x * y * z
+    most_threads = min(limits.threads_per_block, function.max_threads or limits.threads_per_block)
+    if threads > most_threads:
+        raise UsageError(f"{name}: {threads} threads a block; at most {most_threads} on {limits.arch}")
+    if function.block is not None and function.block != launch.threads:
+        raise UsageError(f"{name} demands blocks of {function.block} threads, not {launch.threads}")
+    smem = function.static_smem_bytes + launch.smem_bytes
+    if smem > limits.smem_per_block:
+        raise UsageError(f"{name}: {smem} bytes of shared memory a block; {limits.arch} has {limits.smem_per_block}")
+    warps = -(-threads // 32)
+    registers = -(-function.registers * 32 // limits.register_unit) * limits.register_unit * warps
+    if registers > limits.registers_per_block:
+        raise UsageError(
+            f"{name}: {threads} threads of {function.registers} registers need {registers};"
+            f" a block of {limits.arch} has {limits.registers_per_block}"
+        )
+
+
+def _pack(bank: Any, image: Image, args: tuple[Any, ...], name: str) -> None:
+    """Arguments at their offsets: NumPy scalars by their bytes, buffers by their address."""
+    params = image.function.params
+    if len(args) != len(params):
+        raise UsageError(f"{name} takes {len(params)} arguments, got {len(args)}")
+    for number, (argument, param) in enumerate(zip(args, params, strict=True), start=1):
+        value = argument if isinstance(argument, np.generic | np.ndarray) else np.uint64(argument.address)
+        raw = np.frombuffer(value.tobytes(), np.uint8)
+        if raw.size != param.size:
+            raise UsageError(f"{name}: argument {number} has {raw.size} bytes; the kernel takes {param.size}")
+        start = image.function.param_base + param.offset
+        bank[start : start + raw.size] = raw

@@ -1,0 +1,251 @@
+"""Where things lie in the memory that compiled handlers and Python share: warp, block, launch, instruction.
+
+All offsets and sizes are in bytes. A register is a row of 32 lanes of 4 bytes; rows that read as zero and rows that
+swallow what is written to RZ come first, so that a 64- or 128-bit operand at RZ is as regular as any other.
+"""
+
+from __future__ import annotations
+
+LANES = 32
+ROW = 4 * LANES
+FULL = 0xFFFFFFFF
+
+
+class Warp:
+    """One warp: its running group of lanes, the groups that wait, predicates, uniform and vector registers."""
+
+    PC = 0
+    """i64: index of the running group's next instruction."""
+    ACTIVE = 8
+    """i32: lanes of the running group."""
+    EXEC = 12
+    """i32: lanes of it whose guard held in the instruction being executed."""
+    EXITED = 16
+    """i32: lanes that have ended or never were."""
+    STATE = 20
+    """i32: one of `Status`."""
+    BUDGET = 24
+    """i64: instructions left before others get their turn."""
+    BLOCK = 32
+    LAUNCH = 40
+    LOCAL = 48
+    """Local memory of the warp: `local_bytes` a lane, lane after lane."""
+    INDEX = 56
+    """i64: number of the warp in its block."""
+    GROUPS = 64
+    """i64: how many groups wait."""
+    SYNCS = 72
+    """i64: warp-level synchronisations so far; two accesses within one count may race between lanes."""
+    CLOCK = 80
+    """i64: instructions executed so far."""
+    LOCAL_BYTES = 88
+    """i64: local memory a lane."""
+    LOCAL_VALID = 96
+    """As `Block.VALID`, for local memory."""
+    PENDING = 104
+    """Host address of the copies under way (see `emulator.async_copy`); 0 where a kernel makes none."""
+    GROUP = 128
+    """32 waiting groups, each (pc i64, lanes i32, wait i32, argument i64, unused i64)."""
+    GROUP_SIZE = 32
+    PREDICATES = GROUP + LANES * GROUP_SIZE
+    """9 i32 lane masks: P0..P6, PT, and one that swallows writes to PT."""
+    UNIFORM_PREDICATES = PREDICATES + 64
+    """9 i32, each 0 or all ones."""
+    UNIFORM = UNIFORM_PREDICATES + 64
+    """4 zeros, 4 that swallow writes to URZ, then UR0..UR62."""
+    CONVERGENCE = UNIFORM + 320
+    """16 rows: what each lane last put into B0..B15."""
+    TID = CONVERGENCE + 16 * ROW
+    """3 rows: threadIdx.x, .y, .z; then the lane numbers."""
+    LANE = TID + 3 * ROW
+    ZERO = LANE + ROW
+    SWALLOW = ZERO + 4 * ROW
+    REGISTERS = SWALLOW + 4 * ROW
+
+    @staticmethod
+    def size(registers: int) -> int:
+        """Bytes of a warp whose kernel uses that many registers."""
+        return Warp.REGISTERS + registers * ROW
+
+    @staticmethod
+    def register(index: int, *, write: bool = False) -> int:
+        """Offset of a vector register's row; 255 is RZ."""
+        return (Warp.SWALLOW if write else Warp.ZERO) if index == 255 else Warp.REGISTERS + index * ROW
+
+    @staticmethod
+    def uniform(index: int, *, write: bool = False) -> int:
+        """Offset of a uniform register; 63 is URZ."""
+        return Warp.UNIFORM + (16 * write if index == 63 else 32 + 4 * index)
+
+    @staticmethod
+    def predicate(index: int, *, write: bool = False, uniform: bool = False) -> int:
+        """Offset of a predicate's mask; 7 is always true."""
+        base = Warp.UNIFORM_PREDICATES if uniform else Warp.PREDICATES
+        return base + 4 * (8 if write and index == 7 else index)
+
+
+class Wait:
+    """What a group of lanes that is not running waits for."""
+
+    READY = 0
+    CONVERGE = 1
+    """BSYNC: all lanes of its convergence barrier; argument: the barrier's number."""
+    WARPSYNC = 2
+    """All lanes of the mask in the argument."""
+    BARRIER = 3
+    """The block barrier in the argument."""
+
+
+class Status:
+    """How a turn of a warp ended; also what a handler returns, `GO` to go on with the next instruction."""
+
+    GO = 0
+    SWITCH = 1
+    """The running group has to wait or has ended: another one's turn."""
+    SPENT = 2
+    """The budget is used up."""
+    DONE = 3
+    """All lanes have ended."""
+    BLOCKED = 4
+    """Every group waits for something that other warps must do."""
+    FAULT = 5
+    """The launch cannot go on; the last event says why."""
+    PAUSED = 6
+    """Only of a block: it goes on, but the caller is heard in between (interrupts, time limits)."""
+
+
+class Block:
+    """A resident block: position, warps, shared memory, barriers."""
+
+    LAUNCH = 0
+    CTAID = 8
+    """3 i32."""
+    LINEAR = 24
+    """i64: number of the block in the grid, x fastest."""
+    WARPS = 32
+    WARP_COUNT = 40
+    WARP_SIZE = 48
+    SHARED = 56
+    """Host address of shared address 0."""
+    VALID = 64
+    """Host address of one byte for each byte of shared memory: 0xFF once written."""
+    SHARED_LOW = 72
+    SHARED_HIGH = 80
+    EPOCH = 88
+    """i64: grows with everything that another thread could notice."""
+    LIVE = 96
+    """i64: threads that have not ended."""
+    THREADS = 104
+    RACES = 112
+    """Host address of the race shadow (see `emulator.races`); 0 when races are not checked."""
+    RACE_SHIFT = 120
+    """i64: 2 where the shadow has an element a word, 0 where it has one a byte."""
+    WAVE = 136
+    """i64: number of the wave of blocks that this one is of, 1 to 255 in turn."""
+    CLOCKS = 128
+    """Host address of 32 rows of 32 i32: what each warp knows of every warp's clock."""
+    BARRIER = 192
+    """16 barriers, each: threads arrived, threads demanded (0: all), true predicates, result (count), reduction, and
+    what it came to, all i64, and a row of 32 i32: the clocks of those who have arrived."""
+    BARRIER_ARRIVED, BARRIER_WAITING, BARRIER_TRUE, BARRIER_RESULT, BARRIER_MODE, BARRIER_TRUTH = range(0, 48, 8)
+    BARRIER_CLOCKS = 64
+    BARRIER_SIZE = 192
+    SIZE = BARRIER + 16 * BARRIER_SIZE
+
+
+class Launch:
+    """What all blocks of a launch share."""
+
+    SLOTS = 0
+    """Table of allocations by the upper bits of an address, each (bytes, host address, valid, touched: i64);
+    `touched` is one byte a sector, the number of the wave that last accessed it."""
+    SLOT_SIZE = 32
+    SLOT_BITS = 36
+    SLOT_COUNT = 2048
+    CONSTANT = 8
+    """8 host addresses of constant banks, then their 8 sizes."""
+    CONSTANT_SIZE = 72
+    EVENTS = 136
+    EVENT_COUNT = 144
+    EVENT_CAPACITY = 152
+    CODE = 160
+    CODE_COUNT = 168
+    GRID = 176
+    """3 i32, then 3 i32 of blockDim."""
+    SIZE = 256
+
+
+SHARED_WINDOW = 0x10000
+"""Upper half of the generic address of anything in shared memory: beyond every allocation."""
+LOCAL_WINDOW = 0x10001
+"""The same for local memory."""
+
+
+class Pending:
+    """Asynchronous copies of a warp that have not landed: a header, then one entry a lane's copy."""
+
+    COUNT = 0
+    """i64: entries in use."""
+    GROUP = 8
+    """i64: groups closed so far; an entry belongs to the group that was open when it was made."""
+    ENTRY = 64
+    """Host address, address of its validity, bytes, group (i64 each), then up to 16 bytes of data."""
+    ENTRY_HOST, ENTRY_VALID, ENTRY_BYTES, ENTRY_GROUP, ENTRY_DATA = 0, 8, 16, 24, 32
+    ENTRY_SIZE = 64
+    CAPACITY = 4096
+    SIZE = ENTRY + CAPACITY * ENTRY_SIZE
+
+
+class Event:
+    """A hazard as handlers note it: eight i64, in this order."""
+
+    KIND, INSTRUCTION, OTHER, BLOCK, THREAD, ADDRESS, EXTRA, EXTRA2 = range(0, 64, 8)
+    SIZE = 64
+
+
+class Insn:
+    """A decoded instruction: its handler, guard, operands, and what is counted of it."""
+
+    HANDLER = 0
+    GUARD = 8
+    """i64: offset of the guard's mask in the warp."""
+    GUARD_XOR = 16
+    """i32: all ones for a negated guard."""
+    TARGET = 24
+    """i64: index of the instruction a branch goes to."""
+    INDEX = 32
+    CONFLICTS = 40
+    """i64: wavefronts that the hardware adds for bank conflicts (see `emulator.memo`)."""
+    EXECUTED = 48
+    ACTIVE = 56
+    PREDICATED_ON = 64
+    REQUESTS = 72
+    SECTORS = 80
+    WAVEFRONTS = 88
+    IDEAL = 96
+    FRESH = 104
+    """i64: sectors that no access of the same wave of blocks had touched before."""
+    EVENTS = 304
+    """i64: hazards noted here so far; after `EVENT_LIMIT` only this count goes on."""
+    EVENT_LIMIT = 64
+    MEMO = 112
+    """What the last access pattern of a memory instruction came to (see `emulator.memory`)."""
+    PATTERN = 176
+    """32 i32: address of each lane less the first active lane's."""
+    OPERANDS = 320
+    OPERAND_SIZE = 32
+    """Four i64 an operand."""
+    OPERAND_COUNT = 10
+    SIZE = OPERANDS + OPERAND_COUNT * OPERAND_SIZE
+
+
+class Kind:
+    """What an event reports."""
+
+    OUT_OF_BOUNDS, MISALIGNED, UNWRITTEN, RACE_BLOCK, RACE_WARP, BARRIER, ASYNC, TRAP = range(1, 9)
+
+
+class Space:
+    """Memory spaces, as events name them."""
+
+    GLOBAL, SHARED, LOCAL, CONSTANT = range(4)

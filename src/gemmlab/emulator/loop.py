@@ -1,0 +1,236 @@
+"""The compiled loops: instructions of a warp, groups of a warp, warps of a block.
+
+A warp is one running group of lanes and those that wait. Lanes part at a branch and meet again where the machine code
+says (BSYNC, WARPSYNC); groups that were released together are joined when one of them is picked. A group
+that has used up its budget goes to the end of the queue, so that a lane which spins cannot keep out the one it
+waits for.
+"""
+
+from __future__ import annotations
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.types import I8, I32, I64, pointer
+from gemmlab.codegen.values import Value
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES, ROW, Block, Insn, Launch, Status, Wait, Warp
+from gemmlab.emulator.raw import Raw
+
+ROUNDS = 200
+"""Turns of all warps of a block before its caller is heard."""
+TURN = 20_000
+"""Instructions a warp executes before the next one's turn."""
+
+RELEASED = -1
+"""Argument of a group that a convergence barrier, a warp-level sync or a block barrier has let go."""
+GROUP_PC, GROUP_LANES, GROUP_WAIT, GROUP_ARGUMENT = 0, 8, 12, 16
+HANDLER = (pointer(I8), pointer(I8), I32)
+
+
+def emit_push(fn: Function) -> None:
+    """Body of `push(warp, pc, lanes, wait, argument)`: a group that does not run now."""
+    warp_ptr, pc, lanes, wait, argument = fn.args
+    warp = Raw(fn, warp_ptr)
+    count = warp.load(Warp.GROUPS, I64)
+    group = Raw(fn, warp_ptr + (count * Warp.GROUP_SIZE + Warp.GROUP))
+    group.store(GROUP_PC, pc, I64)
+    group.store(GROUP_LANES, lanes)
+    group.store(GROUP_WAIT, wait)
+    group.store(GROUP_ARGUMENT, argument, I64)
+    warp.store(Warp.GROUPS, count + 1, I64)
+    fn.finish()
+
+
+PUSH = (("warp", pointer(I8)), ("pc", I64), ("lanes", I32), ("wait", I32), ("argument", I64))
+
+
+def group_at(fn: Function, warp: Raw, index: Value) -> Raw:
+    """A waiting group."""
+    return Raw(fn, warp.base + (index * Warp.GROUP_SIZE + Warp.GROUP))
+
+
+def entered_with(fn: Function, warp: Raw, group: Raw) -> Lanes:
+    """The lanes that entered a waiting group's convergence barrier; of no meaning where it waits for something else."""
+    first = fn.zero_extend(Lanes(group.load(GROUP_LANES)).call_flag("cttz", flag=False).value)
+    number = group.load(GROUP_ARGUMENT, I64) & 15
+    return Lanes(warp.load(number * ROW + (first * 4 + Warp.CONVERGENCE)))
+
+
+def emit_settle(fn: Function) -> None:
+    """Body of `settle(warp)`: groups whose convergence barrier or warp-level sync is complete become ready."""
+    warp = Raw(fn, fn.args[0])
+    count = warp.load(Warp.GROUPS, I64)
+    alive = ~Lanes(warp.load(Warp.EXITED))
+    with fn.range(count) as index:
+        group = group_at(fn, warp, index)
+        wait = group.load(GROUP_WAIT)
+        argument = group.load(GROUP_ARGUMENT, I64)
+        held = Lanes(wait).eq(Wait.CONVERGE) | Lanes(wait).eq(Wait.WARPSYNC)
+        with fn.when(held.value):
+            arrived = fn.var(I32, 0)
+            converge = entered_with(fn, warp, group)
+            with fn.range(count) as other:
+                fellow = group_at(fn, warp, other)
+                same = Lanes(fellow.load(GROUP_WAIT)).eq(Lanes(wait))
+                # At the same barrier a group may wait that entered it another time: in recursion, or in another branch.
+                together = Lanes(fellow.load(GROUP_ARGUMENT, I64)).eq(Lanes(argument)) & entered_with(
+                    fn, warp, fellow
+                ).eq(converge)
+                with fn.when((same & (together | Lanes(wait).eq(Wait.WARPSYNC))).value):
+                    arrived.set((Lanes(arrived.read()) | Lanes(fellow.load(GROUP_LANES))).value)
+            needed = Lanes(wait).eq(Wait.CONVERGE).select(converge, Lanes(argument).trunc("i32")) & alive
+            with fn.when((needed & ~Lanes(arrived.read())).eq(0).value):
+                # Its fellows must still find it waiting when they are looked at: mark now, release after the pass.
+                group.store(GROUP_ARGUMENT + 8, 1, I64)
+    with fn.range(count) as index:
+        group = group_at(fn, warp, index)
+        with fn.when(group.load(GROUP_ARGUMENT + 8, I64).differs(0)):
+            group.store(GROUP_WAIT, Wait.READY)
+            group.store(GROUP_ARGUMENT, RELEASED, I64)
+            group.store(GROUP_ARGUMENT + 8, 0, I64)
+    fn.finish()
+
+
+def emit_pick(fn: Function, module: Module) -> None:
+    """Body of `pick(warp, oldest)`: run a ready group; `GO`, or `DONE` or `BLOCKED` when there is none.
+
+    The one with the lowest instruction, or (`oldest`) the one that waits longest. Groups that were released together
+    at its instruction join; those that merely came there by branches stay apart, as an H200's counts show.
+    """
+    warp_ptr, oldest = fn.args
+    warp = Raw(fn, warp_ptr)
+    fn.call(module["settle"], warp_ptr)
+    count = warp.load(Warp.GROUPS, I64)
+    best = fn.var(I64, -1)
+    best_pc = fn.var(I64, (1 << 62))
+    with fn.range(count) as index:
+        group = group_at(fn, warp, index)
+        ready = Lanes(group.load(GROUP_WAIT)).eq(Wait.READY)
+        pc = group.load(GROUP_PC, I64)
+        lower = Lanes(pc).lt(Lanes(best_pc.read())) & Lanes(oldest).eq(0)
+        with fn.when((ready & (lower | Lanes(best.read()).lt(0))).value):
+            best.set(index)
+            best_pc.set(pc)
+    with fn.when(Lanes(best.read()).lt(0).value):
+        warp.store(Warp.ACTIVE, 0)
+        fn.ret(fn.select(count.equals(0), Status.DONE, Status.BLOCKED, I32))
+    released = Lanes(group_at(fn, warp, best.read()).load(GROUP_ARGUMENT, I64)).eq(RELEASED)
+    lanes = fn.var(I32, 0)
+    kept = fn.var(I64, 0)
+    with fn.range(count) as index:
+        group = group_at(fn, warp, index)
+        there = Lanes(group.load(GROUP_PC, I64)).eq(Lanes(best_pc.read()))
+        freed = Lanes(group.load(GROUP_ARGUMENT, I64)).eq(RELEASED) & released
+        ready = Lanes(group.load(GROUP_WAIT)).eq(Wait.READY)
+        joins = (ready & there & freed) | Lanes(index).eq(Lanes(best.read()))
+        with fn.choose(joins.value) as choice:
+            with choice.yes():
+                lanes.set((Lanes(lanes.read()) | Lanes(group.load(GROUP_LANES))).value)
+            with choice.no():
+                place = group_at(fn, warp, kept.read())
+                for offset in range(0, Warp.GROUP_SIZE, 8):
+                    place.store(offset, group.load(offset, I64), I64)
+                kept += 1
+    warp.store(Warp.GROUPS, kept.read(), I64)
+    warp.store(Warp.PC, best_pc.read(), I64)
+    warp.store(Warp.ACTIVE, lanes.read())
+    fn.finish(Status.GO)
+
+
+def emit_run_warp(fn: Function, module: Module) -> None:
+    """Body of `run_warp(warp, budget)`: how the turn ended, as `Status`."""
+    warp_ptr, budget = fn.args
+    warp = Raw(fn, warp_ptr)
+    launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
+    code = launch.load(Launch.CODE, I64)
+    left = fn.var(I64, budget)
+    with fn.when(warp.load(Warp.GROUPS, I64).differs(0)):
+        with fn.when(warp.load(Warp.ACTIVE).differs(0)):
+            fn.call(module["push"], warp_ptr, warp.load(Warp.PC, I64), warp.load(Warp.ACTIVE), Wait.READY, 0)
+        picked = fn.call(module["pick"], warp_ptr, 1)
+        with fn.when(picked.differs(Status.GO)):
+            fn.ret(picked)
+    result = fn.var(I32, Status.SPENT)
+    with fn.loop() as done:
+        pc = warp.load(Warp.PC, I64)
+        insn = Raw(fn, fn.cast(code + pc * Insn.SIZE, I8))
+        active = Lanes(warp.load(Warp.ACTIVE))
+        guard = Lanes(warp.load(insn.load(Insn.GUARD, I64))) ^ Lanes(insn.load(Insn.GUARD_XOR))
+        execute = active & guard
+        insn.add(Insn.EXECUTED, 1)
+        insn.add(Insn.ACTIVE, fn.zero_extend(active.call("ctpop").value))
+        insn.add(Insn.PREDICATED_ON, fn.zero_extend(execute.call("ctpop").value))
+        warp.store(Warp.PC, pc + 1, I64)
+        status = fn.var(I32, Status.GO)
+        with fn.when(execute.ne(0).value):
+            handler = fn.cast(insn.load(Insn.HANDLER, I64), I8)
+            status.set(fn.call_pointer(handler, I32, HANDLER, warp_ptr, insn.base, execute.value))
+        left += -1
+        with fn.when(status.read().differs(Status.GO)):
+            with fn.when(status.read().equals(Status.SWITCH)):
+                status.set(fn.call(module["pick"], warp_ptr, 0))
+            result.set(status.read())
+        fn.leave_if(done, status.read().differs(Status.GO))
+        fn.leave_if(done, left.read() <= 0)
+        result.set(Status.SPENT)
+    warp.store(Warp.CLOCK, warp.load(Warp.CLOCK, I64) + (budget - left.read()), I64)
+    fn.finish(result.read())
+
+
+def emit_run_block(fn: Function, module: Module) -> None:
+    """Body of `run_block(block, turn)`: turns for all warps until the block has ended (`DONE`), none can go on
+    (`BLOCKED`), something failed (`FAULT`), or a round went by in which nothing happened that another thread could
+    notice (`SPENT`).
+    """
+    block_ptr, turn = fn.args
+    block = Raw(fn, block_ptr)
+    count, size = block.load(Block.WARP_COUNT, I64), block.load(Block.WARP_SIZE, I64)
+    first = fn.cast(block.load(Block.WARPS, I64), I8)
+    result = fn.var(I32, Status.DONE)
+    rounds = fn.var(I64, 0)
+    with fn.loop() as done:
+        rounds += 1
+        result.set(Status.PAUSED)
+        fn.leave_if(done, rounds.read() > ROUNDS)
+        before = block.load(Block.EPOCH, I64)
+        ended, spent = fn.var(I64, 0), fn.var(I64, 0)
+        failed = fn.var(I32, 0)
+        with fn.range(count) as index:
+            warp = Raw(fn, first + index * size)
+            with fn.choose(warp.load(Warp.STATE).equals(Status.DONE)) as choice:
+                with choice.yes():
+                    ended += 1
+                with choice.no():
+                    status = fn.call(module["run_warp"], warp.base, turn)
+                    warp.store(Warp.STATE, status)
+                    ended += fn.zero_extend(status.equals(Status.DONE))
+                    spent += fn.zero_extend(status.equals(Status.SPENT))
+                    with fn.when(status.equals(Status.FAULT)):
+                        failed.set(1)
+        result.set(Status.DONE)
+        fn.leave_if(done, ended.read() >= count)
+        result.set(Status.FAULT)
+        fn.leave_if(done, failed.read().differs(0))
+        quiet = Lanes(before).eq(Lanes(block.load(Block.EPOCH, I64)))
+        result.set(Status.BLOCKED)
+        fn.leave_if(done, (quiet & Lanes(spent.read()).eq(0)).value)
+        result.set(Status.SPENT)
+        fn.leave_if(done, quiet.value)
+    fn.finish(result.read())
+
+
+def emit_loops(module: Module) -> None:
+    """Every function of this file, the runners exported."""
+    with module.function("push", PUSH, exported=True) as fn:
+        emit_push(fn)
+    with module.function("settle", (("warp", pointer(I8)),)) as fn:
+        emit_settle(fn)
+    with module.function("pick", (("warp", pointer(I8)), ("oldest", I64)), I32) as fn:
+        emit_pick(fn, module)
+    with module.function("run_warp", (("warp", pointer(I8)), ("budget", I64)), I32, exported=True) as fn:
+        emit_run_warp(fn, module)
+    with module.function("run_block", (("block", pointer(I8)), ("turn", I64)), I32, exported=True) as fn:
+        emit_run_block(fn, module)
+
+
+__all__ = ["LANES", "TURN", "emit_loops"]

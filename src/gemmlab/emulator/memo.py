@@ -1,0 +1,164 @@
+"""What an access pattern comes to: extent, alignment, wavefronts, sectors; remembered at the instruction.
+
+All of it depends only on which lanes take part, the addresses relative to the first of them, and the first one's
+position in its 32-byte sector, so a loop that walks through memory with one pattern is analysed once.
+
+Wavefronts of a shared access, measured on an H200 (Nsight Compute's instrumented source metrics, 187 patterns): 4-byte
+accesses take as many as there are distinct words in the fullest bank; 8-byte ones go by half-warps and 16-byte ones by
+quarter-warps, summed. For loads of these, two groups are one where all their lanes i and i^1, or all i and i^2, share
+an address and no conflict is left then. The ideal is the number of groups, or of 128-byte rows if that is less. The
+hardware's own counter of bank conflicts merges pairs of the whole warp in any case.
+"""
+
+from __future__ import annotations
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.types import I8, I32, I64, pointer, vector
+from gemmlab.codegen.values import Value
+from gemmlab.emulator.lanes import Lanes, lane_mask
+from gemmlab.emulator.layout import FULL, LANES, Insn
+from gemmlab.emulator.raw import Raw, lane_numbers
+
+GENERIC, BROADCAST, CONTIGUOUS = range(3)
+
+
+class Memo:
+    """Offsets in the instruction's memo."""
+
+    EXEC = Insn.MEMO
+    PHASE = Insn.MEMO + 4
+    CLASS = Insn.MEMO + 8
+    WAVEFRONTS = Insn.MEMO + 12
+    IDEAL = Insn.MEMO + 16
+    SECTORS = Insn.MEMO + 20
+    MISALIGNED = Insn.MEMO + 24
+    """i32: lanes whose address is no multiple of the access width."""
+    KEY = Insn.MEMO + 28
+    """i32: width in bytes, plus 256 for a store; 0 while nothing is remembered."""
+    LOWEST = Insn.MEMO + 32
+    """i64: smallest relative address of a lane that takes part."""
+    HIGHEST = Insn.MEMO + 40
+    CONFLICTS = Insn.MEMO + 48
+    """i32: wavefronts that the hardware adds for bank conflicts."""
+
+
+def emit_analyse(fn: Function) -> None:
+    """Body of `analyse(insn, relative, execute, phase, key)`: fill the memo for this pattern.
+
+    `relative` points at 32 i32, 0 in lanes that do not take part; `key` as in the memo.
+    """
+    insn_ptr, relative_ptr, execute, phase, key = fn.args
+    insn = Raw(fn, insn_ptr)
+    relative = Lanes(fn.load(relative_ptr, LANES))
+    on = lane_mask(execute)
+    width = Lanes(key) & 255
+    fn.store(insn.at(Insn.PATTERN, I32), relative.value)
+    for offset, value in ((Memo.EXEC, execute), (Memo.PHASE, phase), (Memo.KEY, key)):
+        insn.store(offset, value)
+    insn.store(Memo.LOWEST, _extreme(relative, on, "smin").value, I64)
+    insn.store(Memo.HIGHEST, _extreme(relative, on, "smax").value, I64)
+    position = relative + Lanes(phase).splat(LANES)
+    astray = (position & (width - 1).splat(LANES)).ne(0) & on
+    insn.store(Memo.MISALIGNED, astray.mask_bits().value)
+    insn.store(Memo.CLASS, _classify(fn, relative, on, execute, width).value)
+    insn.store(Memo.SECTORS, _distinct(fn, position.arithmetic_shift(5), on, FULL).value)
+    _wavefronts(fn, insn, position, on, width, Lanes(key).ult(256))
+
+
+def _extreme(relative: Lanes, on: Lanes, word: str) -> Lanes:
+    masked = on.select(relative, 0)
+    symbol = f"llvm.vector.reduce.{word}.v32i32"
+    fn = relative.fn
+    fn.declare(symbol, f"declare i32 @{symbol}(<32 x i32>)")
+    return Lanes(fn.emit(I32, f"call i32 @{symbol}(<32 x i32> {masked.value.name})")).sext("i64")
+
+
+def _classify(fn: Function, relative: Lanes, on: Lanes, execute: Value, width: Lanes) -> Lanes:
+    everyone = Lanes(execute).eq(-1)
+    same = (relative.ne(0) & on).mask_bits().eq(0)
+    ramp = (relative.ne(lane_numbers(fn) * width.splat(LANES))).mask_bits().eq(0) & everyone
+    return ramp.select(
+        same.select(Lanes(fn.constant(BROADCAST, I32)), CONTIGUOUS),
+        same.select(Lanes(fn.constant(BROADCAST, I32)), GENERIC),
+    )
+
+
+def _first_of_its_kind(fn: Function, unit: Lanes, on: Lanes) -> Lanes:
+    """Lane bits: those that take part and whose unit no lower such lane of `on` has."""
+    seen = Lanes(fn.constant(0, I32))
+    for lane in range(LANES):
+        others = (unit.eq(unit.lane(lane).splat(LANES)) & on).mask_bits() & ((1 << lane) - 1)
+        fresh = others.eq(0) & on.lane(lane)
+        seen = seen | fresh.select(Lanes(fn.constant(_bit(lane), I32)), 0)
+    return seen
+
+
+def _bit(lane: int) -> int:
+    return 1 << lane if lane < 31 else -(1 << 31)
+
+
+def _distinct(fn: Function, unit: Lanes, on: Lanes, _everyone: int) -> Lanes:
+    return _first_of_its_kind(fn, unit, on).call("ctpop")
+
+
+def _wavefronts(fn: Function, insn: Raw, position: Lanes, on: Lanes, width: Lanes, load: Lanes) -> None:
+    """Wavefronts as if the access were to shared memory, by unit size 4, 8 or 16 bytes."""
+    shift = width.umax(4).call_flag("cttz", flag=True)
+    unit = position.arithmetic_shift(shift.splat(LANES))
+    # 32, 16 or 8 lanes share a wavefront; twice as many where pairs merge.
+    single = Lanes(fn.constant(128, I32)).lshr(shift).umin(LANES).umax(8)
+    apart = [_strangers(position, on, distance) for distance in (1, 2)]
+    wide = load & width.ugt(4)
+    merge = wide & (apart[0].eq(0) | apart[1].eq(0))
+    plain = _fullest(fn, unit, on, shift, single)
+    double = _fullest(fn, unit, on, shift, single + single)
+    fronts, groups = Lanes(fn.constant(0, I32)), Lanes(fn.constant(0, I32))
+    conflicts = fronts
+    reach = (single + single).umin(LANES).zext("i64")
+    for pair in range(2):
+        two = [Lanes(plain[2 * pair + half]) for half in range(2)]
+        one = Lanes(double[pair])
+        mine = (((reach.like(1) << reach) - 1) << (reach * pair)).trunc("i32")
+        paired = (apart[0] & mine).eq(0) | (apart[1] & mine).eq(0)
+        free = wide & paired & one.eq(1)
+        used = [top.ne(0).zext("i32") for top in two]
+        fronts = fronts + free.select(one, two[0] + two[1])
+        groups = groups + free.select(one, used[0] + used[1])
+        lost = merge.select(one - one.ne(0).zext("i32"), two[0] + two[1] - used[0] - used[1])
+        conflicts = conflicts + lost
+    rows = (on.mask_bits().call("ctpop") * width + 127) >> 7
+    insn.store(Memo.WAVEFRONTS, fronts.value)
+    insn.store(Memo.IDEAL, groups.umin(rows).value)
+    insn.store(Memo.CONFLICTS, conflicts.value)
+
+
+def _fullest(fn: Function, unit: Lanes, on: Lanes, shift: Lanes, group: Lanes) -> Value:
+    """For each group of `group` lanes the distinct units in its fullest bank: a row, 0 where no lane takes part."""
+    number = lane_numbers(fn).lshr(group.call_flag("cttz", flag=True).splat(LANES))
+    # A unit is distinct within its group: the group's number goes where no unit reaches.
+    fresh = _first_of_its_kind(fn, (unit & 0x03FFFFFF) | (number << 26), on)
+    banks = Lanes(fn.constant(128, I32)).lshr(shift)
+    rows, slots = fn.scratch(I32, 4 * LANES), fn.scratch(I32, LANES)
+    groups, tops = fn.scratch(I32, LANES), fn.scratch(I32, LANES)
+    fn.store(slots, ((unit & (banks - 1).splat(LANES)) | (number << 5)).value)
+    fn.store(groups, number.value)
+    zero = fn.constant(0, vector(I32, LANES))
+    for row in (tops, *(rows + LANES * part for part in range(4))):
+        fn.store(row, zero)
+    with fn.range(LANES) as lane:
+        where = fn.zero_extend(slots[lane])
+        count = Lanes(rows[where]) + (Lanes(fresh.value).lshr(Lanes(fn.convert(lane, I32))) & 1)
+        rows[where] = count.value
+        which = fn.zero_extend(groups[lane])
+        tops[which] = Lanes(tops[which]).umax(count).value
+    return tops
+
+
+def _strangers(position: Lanes, on: Lanes, distance: int) -> Lanes:
+    """Lane bits: those that take part, as does the lane whose number differs in that bit, at another address."""
+    partner = position.shuffle([lane ^ distance for lane in range(LANES)])
+    both = on & on.shuffle([lane ^ distance for lane in range(LANES)])
+    return (position.ne(partner) & both).mask_bits()
+
+
+ANALYSE = (("insn", pointer(I8)), ("relative", pointer(I32)), ("execute", I32), ("phase", I32), ("key", I32))

@@ -1,0 +1,140 @@
+"""Races on shared memory: who last wrote and read each element, and whether a barrier lies between.
+
+Across warps, ordering is kept as vector clocks: a warp's clock advances at each barrier it arrives at, and whoever the
+barrier lets go knows the clocks of all who arrived. An access conflicts with an earlier one of another warp unless its
+warp knows of a later clock. Between lanes of a warp, lockstep orders nothing: they need a warp-level synchronisation.
+"""
+
+from __future__ import annotations
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.types import I8, I32, I64
+from gemmlab.codegen.values import Value
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES, ROW, Block, Insn, Kind, Warp
+from gemmlab.emulator.raw import Raw, lane_numbers
+
+WRITER_CLOCK, WRITER, WRITER_SYNC, WRITER_INSTRUCTION, WRITER_TIME = 0, 4, 8, 12, 16
+READ_CLOCK = 64
+"""A row: clock of each warp's last read."""
+READ_SYNC = READ_CLOCK + ROW
+READ_BY = READ_SYNC + ROW
+"""A row: instruction * 64 + lane, or + 32 when several lanes read it since the last warp-level synchronisation."""
+ELEMENT = READ_BY + ROW
+"""Bytes of shadow for one element of shared memory."""
+SEVERAL = 32
+STORE = 256
+"""Flag of a store in an access's key."""
+
+
+def emit_race(fn: Function, module: Module) -> None:
+    """Body of `race(warp, insn, execute, addresses, words, key)`, before the access is made."""
+    warp_ptr, insn_ptr, execute, addresses, words, key = fn.args
+    warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
+    block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    shift = Lanes(block.load(Block.RACE_SHIFT, I64))
+    store = (Lanes(key) & 256).ne(0)
+    width = (Lanes(key) & 255).zext("i64")
+    elements = (width + ((Lanes(fn.constant(1, I64)) << shift) - 1)) >> shift
+    low, high = block.load(Block.SHARED_LOW, I64), block.load(Block.SHARED_HIGH, I64)
+    shadow = fn.cast(block.load(Block.RACES, I64), I8)
+    index = warp.load(Warp.INDEX, I64)
+    knows = fn.cast(block.load(Block.CLOCKS, I64), I32) + index * LANES
+    me = _Access(fn, module, warp, insn, words, index, knows)
+    with fn.range(LANES) as lane:
+        on = ((Lanes(execute) >> Lanes(fn.convert(lane, I32))) & 1).ne(0)
+        address = addresses[lane]
+        inside = Lanes(address).ge(Lanes(low)) & (Lanes(address) + width).le(Lanes(high))
+        with fn.when((on & inside).value), fn.range(elements.value) as part:
+            where = (Lanes(address - low) >> shift).value + part
+            element = Raw(fn, shadow + where * ELEMENT)
+            at = low + (Lanes(where) << shift).value
+            with fn.choose(store.value) as choice:
+                with choice.yes():
+                    me.write(element, lane, at, key)
+                with choice.no():
+                    me.read(element, lane, at, key)
+    fn.finish()
+
+
+class _Access:
+    """One warp's access to one element, checked and noted."""
+
+    def __init__(
+        self, fn: Function, module: Module, warp: Raw, insn: Raw, words: Value, index: Value, knows: Value
+    ) -> None:
+        self.fn, self.module, self.warp, self.insn = fn, module, warp, insn
+        self.words, self.index, self.knows = words, index, knows
+        self.clock = Lanes(fn.load(knows + index))
+        self.sync = Lanes(warp.load(Warp.SYNCS, I64)).trunc("i32")
+        self.number = Lanes(insn.load(Insn.INDEX, I64)).trunc("i32")
+        self.time = Lanes(insn.load(Insn.EXECUTED, I64)).trunc("i32")
+
+    def read(self, element: Raw, lane: Value, at: Value, key: Value) -> None:
+        self._against_writer(element, lane, at, key)
+        fn, own = self.fn, self.index * 4
+        short = Lanes(fn.convert(lane, I32))
+        by = Lanes(element.load(own + READ_BY))
+        again = Lanes(element.load(own + READ_SYNC)).eq(self.sync) & Lanes(element.load(own + READ_CLOCK)).eq(
+            self.clock
+        )
+        other = again & (by & 63).ne(short)
+        mark = (self.number << 6) | other.select(Lanes(fn.constant(SEVERAL, I32)), short)
+        element.store(own + READ_CLOCK, self.clock.value)
+        element.store(own + READ_SYNC, self.sync.value)
+        element.store(own + READ_BY, mark.value)
+
+    def write(self, element: Raw, lane: Value, at: Value, key: Value) -> None:
+        fn, own = self.fn, self.index * 4
+        short = Lanes(fn.convert(lane, I32))
+        self._against_writer(element, lane, at, key)
+        clocks = Lanes(element.load(READ_CLOCK, I32, LANES))
+        known = Lanes(fn.load(self.knows, LANES))
+        others = lane_numbers(fn).ne(Lanes(fn.convert(self.index, I32)).splat(LANES))
+        unordered = (clocks.gt(known) & others).mask_bits()
+        with fn.when(unordered.ne(0).value):
+            who = fn.zero_extend(unordered.call_flag("cttz", flag=True).value)
+            by = Lanes(element.load(who * 4 + READ_BY))
+            self._note(Kind.RACE_BLOCK, lane, at, key, by >> 6, Lanes(who) * LANES + (by & 31).zext("i64"))
+        by = Lanes(element.load(own + READ_BY))
+        fresh = Lanes(element.load(own + READ_SYNC)).eq(self.sync) & Lanes(element.load(own + READ_CLOCK)).eq(
+            self.clock
+        )
+        with fn.when((fresh & (by & 63).ne(short)).value):
+            self._note(Kind.RACE_WARP, lane, at, key, by >> 6, Lanes(self.index) * LANES + (by & 31).zext("i64"))
+        element.store(WRITER_CLOCK, self.clock.value)
+        element.store(WRITER, ((Lanes(fn.convert(self.index, I32)) << 5) | short).value)
+        element.store(WRITER_SYNC, self.sync.value)
+        element.store(WRITER_INSTRUCTION, self.number.value)
+        element.store(WRITER_TIME, self.time.value)
+
+    def _against_writer(self, element: Raw, lane: Value, at: Value, key: Value) -> None:
+        fn = self.fn
+        writer = Lanes(element.load(WRITER))
+        warp_of, lane_of = writer >> 5, writer & 31
+        mine = warp_of.eq(Lanes(fn.convert(self.index, I32)))
+        clock, number = Lanes(element.load(WRITER_CLOCK)), Lanes(element.load(WRITER_INSTRUCTION))
+        known = Lanes(fn.load(self.knows + fn.zero_extend(warp_of.value)))
+        who = writer.zext("i64")
+        with fn.when((~mine & clock.gt(known)).value):
+            self._note(Kind.RACE_BLOCK, lane, at, key, number, who)
+        together = number.eq(self.number) & Lanes(element.load(WRITER_TIME)).eq(self.time)
+        fresh = clock.eq(self.clock) & Lanes(element.load(WRITER_SYNC)).eq(self.sync) & ~together
+        another = lane_of.ne(Lanes(fn.convert(lane, I32)))
+        with fn.when((mine & fresh & another).value):
+            self._note(Kind.RACE_WARP, lane, at, key, number, who)
+        # Lanes of one store that meet in a word: which of them stays is not defined, unless they agree.
+        word_store = Lanes(key).eq(STORE + 4)
+        values = [Lanes(self.words[fn.zero_extend(each.value)]) for each in (Lanes(fn.convert(lane, I32)), lane_of)]
+        with fn.when((mine & together & another & word_store & values[0].ne(values[1])).value):
+            self._note(Kind.RACE_WARP, lane, at, key, number, who)
+
+    def _note(self, kind: int, lane: Value, at: Value, key: Value, number: Lanes, who: Lanes) -> None:
+        fn = self.fn
+        extra = Lanes(fn.zero_extend(key) + 65536) | (who << 32)
+        other = number.zext("i64").value
+        fn.call(self.module["note"], self.warp.base, self.insn.base, kind, lane, at, extra.value, other)
+
+
+__all__ = ["ELEMENT", "emit_race"]

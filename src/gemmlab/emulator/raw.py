@@ -1,0 +1,39 @@
+"""Typed access to the shared structures at byte offsets, and lane constants, inside handlers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.types import I8, I32, I64, Type, vector
+from gemmlab.codegen.values import Value
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A pointer to one of the structures of `layout`."""
+
+    fn: Function
+    base: Value
+
+    def at(self, offset: Value | int, element: Type) -> Value:
+        """The address `offset` bytes on, as a pointer to `element`."""
+        return self.fn.cast(self.fn.cast(self.base, I8) + offset, element)
+
+    def load(self, offset: Value | int, element: Type = I32, lanes: int = 1) -> Value:
+        return self.fn.load(self.at(offset, element), lanes)
+
+    def store(self, offset: Value | int, value: Value | int, element: Type = I32) -> None:
+        self.fn.store(self.at(offset, element), value)
+
+    def add(self, offset: int, value: Value | int) -> None:
+        """Add to an i64."""
+        self.store(offset, self.load(offset, I64) + value, I64)
+
+
+def lane_numbers(fn: Function) -> Lanes:
+    """0, 1, .. 31."""
+    type_ = vector(I32, LANES)
+    return Lanes(fn.value(type_, "<" + ", ".join(f"i32 {lane}" for lane in range(LANES)) + ">"))

@@ -1,0 +1,206 @@
+"""What a run came to: counters a site under Nsight Compute's names, and hazards with their source lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmlab.core import counters as core
+from gemmlab.core.counters import Counters, Hazard, Observation, SiteCounters
+from gemmlab.emulator.image import Image, plain_name
+from gemmlab.emulator.layout import LANES, Insn, Kind, Space
+from gemmlab.emulator.machine import Geometry, Outcome
+from gemmlab.emulator.memory_map import MemoryMap
+
+NAMES = {
+    Kind.OUT_OF_BOUNDS: "out of bounds",
+    Kind.MISALIGNED: "misaligned",
+    Kind.UNWRITTEN: "unwritten",
+    Kind.RACE_BLOCK: "race",
+    Kind.RACE_WARP: "race",
+    Kind.BARRIER: "barrier",
+    Kind.ASYNC: "async copy",
+    Kind.TRAP: "trap",
+}
+SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", Space.CONSTANT: "constant"}
+_SITES = {
+    "LDS": core.SHARED_LOAD,
+    "LDSM": core.SHARED_LOAD,
+    "STS": core.SHARED_STORE,
+    "ATOMS": core.SHARED_ATOMIC,
+    "LDG": core.GLOBAL_LOAD,
+    "LD": core.GLOBAL_LOAD,
+    "STG": core.GLOBAL_STORE,
+    "ST": core.GLOBAL_STORE,
+    "ATOMG": core.GLOBAL_ATOMIC,
+    "ATOM": core.GLOBAL_ATOMIC,
+    "RED": core.GLOBAL_ATOMIC,
+    "REDG": core.GLOBAL_ATOMIC,
+    "LDL": core.LOCAL_LOAD,
+    "STL": core.LOCAL_STORE,
+    "LDGSTS": core.ASYNC_COPY,
+    "LDC": core.CONSTANT_LOAD,
+    "ULDC": core.CONSTANT_LOAD,
+    "TLD": core.TEXTURE_LOAD,
+    "TEX": core.TEXTURE_LOAD,
+    "BAR": core.BARRIER,
+}
+_COUNTED = {
+    "executed": Insn.EXECUTED,
+    "active_threads": Insn.ACTIVE,
+    "predicated_on_threads": Insn.PREDICATED_ON,
+    "requests": Insn.REQUESTS,
+    "sectors_distinct": Insn.FRESH,
+    "sectors": Insn.SECTORS,
+    "wavefronts": Insn.WAVEFRONTS,
+    "wavefronts_ideal": Insn.IDEAL,
+    "bank_conflicts": Insn.CONFLICTS,
+}
+
+
+def observe(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMap, origin: str) -> Observation:
+    """Counters and hazards of one launch."""
+    sites = tuple(_sites(image, outcome))
+    hazards = (*_events(image, geometry, outcome, memory), *_stalls(image, geometry, outcome))
+    return Observation(Counters(image.function.name, origin, sites), hazards)
+
+
+def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:
+    columns = {name: outcome.records[:, at : at + 8].copy().view(np.int64)[:, 0] for name, at in _COUNTED.items()}
+    for index, instruction in enumerate(image.code.instructions):
+        file, line = instruction.line or ("", 0)
+        yield SiteCounters(
+            address=instruction.address,
+            opcode=instruction.name,
+            text=instruction.text,
+            file=file,
+            line=line,
+            kind=_SITES.get(instruction.opcode, ""),
+            **{name: int(column[index]) for name, column in columns.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """One noted hazard."""
+
+    kind: int
+    site: int
+    other: int
+    block: int
+    thread: int
+    address: int
+    extra: int
+
+
+def _events(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMap) -> Iterator[Hazard]:
+    """One hazard a kind and pair of source lines, or of instructions where there are no lines: the first, and how many.
+
+    Instructions note only their first ones and count the rest; where all of theirs are of one group, that is its
+    number.
+    """
+    events = [_Event(*event[:7]) for event in outcome.events.tolist()]
+    groups: dict[tuple[object, ...], list[_Event]] = {}
+    for event in events:
+        places = (_line(image, event.site) or ("at", event.site), _line(image, event.other) or ("at", event.other))
+        groups.setdefault((NAMES[event.kind], event.kind == Kind.RACE_WARP, *places), []).append(event)
+    mixed = Counter(site for group in groups.values() for site in {event.site for event in group})
+    for group in groups.values():
+        first = group[0]
+        noted = {site: _noted(outcome, site) for site in {event.site for event in group} if mixed[site] == 1}
+        instruction = image.code.instructions[first.site]
+        yield Hazard(
+            kind=NAMES[first.kind],
+            kernel=plain_name(image.function.name),
+            block=_position(first.block, geometry.grid),
+            thread=_position(first.thread, geometry.threads),
+            address=None if first.kind in {Kind.BARRIER, Kind.TRAP} else first.address,
+            file=instruction.line[0] if instruction.line else "",
+            line=_line(image, first.site),
+            other_line=_line(image, first.other),
+            count=sum(noted.values()) + sum(1 for event in group if event.site not in noted),
+            message=_message(image, geometry, memory, first),
+        )
+
+
+def _noted(outcome: Outcome, site: int) -> int:
+    return int(outcome.records[site, Insn.EVENTS : Insn.EVENTS + 8].copy().view(np.int64)[0])
+
+
+def _message(image: Image, geometry: Geometry, memory: MemoryMap, event: _Event) -> str:
+    kind, extra, address = event.kind, event.extra, event.address
+    instruction = image.code.instructions[event.site]
+    if kind == Kind.TRAP:
+        return "the kernel stopped itself"
+    if kind == Kind.BARRIER:
+        if extra & 1:
+            return "the barrier was passed without threads that had already ended"
+        return "a barrier in divergent code: not all threads of the warp reach it together"
+    width, space = extra & 0xFF, SPACES[extra >> 16 & 0xFF]
+    verb = "write" if extra & 0x100 else "read"
+    what = f"{width}-byte {verb} of {space} memory"
+    if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP}:
+        fellow = _position(extra >> 32, geometry.threads)
+        there = image.code.instructions[event.other].name if event.other >= 0 else "?"
+        missing = "no barrier" if kind == Kind.RACE_BLOCK else "no warp-level synchronisation"
+        return f"{what} ({instruction.name}) and an access by thread {fellow} ({there}) with {missing} between"
+    if kind == Kind.OUT_OF_BOUNDS:
+        return what + _bounds(geometry, memory, space, address)
+    if kind == Kind.MISALIGNED:
+        return f"{what} at an address that is no multiple of {width}"
+    if kind == Kind.ASYNC:
+        return f"{what} that an asynchronous copy has not brought yet: no wait for it came before"
+    return f"{what} that nothing has written"
+
+
+def _bounds(geometry: Geometry, memory: MemoryMap, space: str, address: int) -> str:
+    if space == "shared":
+        return f" at byte {address - geometry.shared_low} of {geometry.shared_bytes}"
+    if space == "local":
+        return f" at byte {address} of {geometry.local_bytes}"
+    found = memory.find(address)
+    if found is None:
+        return ", in no allocation"
+    return f" at byte {_signed(address - found.address)} of an allocation of {found.nbytes}"
+
+
+def _signed(offset: int) -> int:
+    return offset if offset < 1 << 35 else offset - (1 << 36)
+
+
+def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+    for kind, places in (("deadlock", outcome.stuck), ("residency", outcome.awaited)):
+        if not places:
+            continue
+        linear, warp, index = places[0]
+        instruction = image.code.instructions[min(index, len(image.code.instructions) - 1)]
+        file, line = instruction.line or ("", 0)
+        blocks = len({place[0] for place in places})
+        yield Hazard(
+            kind=kind,
+            kernel=plain_name(image.function.name),
+            block=_position(linear, geometry.grid),
+            thread=_position(warp * LANES, geometry.threads),
+            address=None,
+            file=file,
+            line=line,
+            count=len(places),
+            message=f"{len(places)} warps of {blocks} blocks can never go on"
+            if kind == "deadlock"
+            else "waited for a block with a higher number, which need not be resident at the same time",
+        )
+
+
+def _line(image: Image, index: int) -> int:
+    if not 0 <= index < len(image.code.instructions):
+        return 0
+    line = image.code.instructions[index].line
+    return line[1] if line else 0
+
+
+def _position(linear: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:
+    x, y, _z = extent
+    return linear % x, linear // x % y, linear // (x * y)

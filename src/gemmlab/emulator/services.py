@@ -1,0 +1,72 @@
+"""The compiled functions that handlers call: memory access, event notes, races. One object, linked first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.target import Target
+from gemmlab.codegen.types import I32, I64, VOID
+from gemmlab.emulator import memory
+from gemmlab.emulator.async_copies import COPY, LAND, emit_copy, emit_land
+from gemmlab.emulator.barriers import emit_barriers
+from gemmlab.emulator.compiled import compiled
+from gemmlab.emulator.events import NOTE, emit_note
+from gemmlab.emulator.loop import emit_loops
+from gemmlab.emulator.memo import ANALYSE, emit_analyse
+from gemmlab.emulator.races import emit_race
+from gemmlab.emulator.tensor import DOT, emit_dot
+
+SERVICES = (
+    "note",
+    "push",
+    "arrive",
+    "release_all",
+    "copy",
+    "dot",
+    "land",
+    "run_warp",
+    "run_block",
+    *(f"locate_{space}" for space in memory.SPACES),
+    *(f"{word}_{space}" for word in ("load", "store", "count") for space in memory.SPACES),
+)
+
+
+@cache
+def service_addresses() -> Mapping[str, int]:
+    """Address of every service, by name."""
+    return compiled("services", SERVICES, emit_services, {})
+
+
+def emit_services(target: Target) -> str:
+    """The services' LLVM IR."""
+    module = Module(target)
+    with module.function("note", NOTE, VOID, exported=True) as fn:
+        emit_note(fn)
+    with module.function("analyse", ANALYSE, VOID) as fn:
+        emit_analyse(fn)
+        fn.finish()
+    with module.function("race", memory.ACCESS, VOID) as fn:
+        emit_race(fn, module)
+    emit_loops(module)
+    emit_barriers(module)
+    with module.function("touch", memory.TOUCH, VOID) as fn:
+        memory.emit_touch(fn)
+    for space in memory.SPACES:
+        with module.function(f"locate_{space}", memory.LOCATE, I64, exported=True) as fn:
+            memory.emit_locate(fn, module, space)
+        with module.function(f"count_{space}", memory.COUNT, VOID, exported=True) as fn:
+            memory.emit_count(fn, module, space)
+        for word in ("load", "store"):
+            with module.function(f"slow_{word}_{space}", memory.ACCESS, I32) as fn:
+                memory.emit_slow(fn, module, space, store=word == "store")
+            with module.function(f"{word}_{space}", memory.ACCESS, I32, exported=True) as fn:
+                memory.emit_access(fn, module, space, store=word == "store")
+    with module.function("dot", DOT, VOID, exported=True) as fn:
+        emit_dot(fn)
+    with module.function("land", LAND, VOID, exported=True) as fn:
+        emit_land(fn)
+    with module.function("copy", COPY, VOID, exported=True) as fn:
+        emit_copy(fn, module)
+    return module.text()

@@ -1,0 +1,62 @@
+"""What a kernel says of itself that can be checked: which problems it takes, and what its counters show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gemmlab.core.counters import Counters
+from gemmlab.core.expr import Expression
+from gemmlab.core.program import Config
+from gemmlab.kernels.names import problem_names
+
+DEFAULT_SHAPE = "128"
+"""Where a statement names no shape: a multiple of every tile."""
+_EXECUTED = "executed_"
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """A condition on problems, over `M N K lda ... alpha beta TRANS_A` and the kernel's parameters."""
+
+    that: Expression
+    why: str = ""
+
+    def admits(self, instance: Config, scalars: Mapping[str, Any]) -> bool:
+        """Whether a problem, given by `Op.scalars`, fulfils it."""
+        return bool(self.that({**problem_names(scalars), **instance}))
+
+    def explain(self) -> str:
+        """`M == N (one argument stands for all extents)`."""
+        return f"{self.that.text} ({self.why})" if self.why else self.that.text
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A statement about the counters of one run, `shared_load_excess == 0`."""
+
+    that: Expression
+    shape: str = DEFAULT_SHAPE
+    """In the size grammar of the operation; exactly one."""
+    config: Config = field(default_factory=dict)
+    """Parameters that differ from the defaults."""
+    where: str = ""
+    """File and line."""
+
+    def verdict(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> str:
+        """Empty when it holds, else one line that says what was counted.
+
+        It may name: the short names of `Counters.facts`, Nsight Compute's of `Counters.totals`, `executed_LDG_128`
+        (executions by warps of LDG with the modifier 128), the problem's and the configuration's numbers.
+        `UsageError` for any other name.
+        """
+        measured = {name: metric.value for name, metric in counters.totals().items()}
+        values = {**measured, **counters.facts(), **problem_names(scalars), **instance}
+        for name in self.that.names:
+            if name.startswith(_EXECUTED):
+                values[name] = counters.executed(name.removeprefix(_EXECUTED).replace("_", "."))
+        if self.that(values):
+            return ""
+        seen = ", ".join(f"{name} = {values[name]:.12g}" for name in sorted(self.that.names))
+        return f"{self.where}: {self.that.text} does not hold for {self.shape}: {seen}"

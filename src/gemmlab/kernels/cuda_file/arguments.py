@@ -1,0 +1,170 @@
+"""Which argument of a CUDA kernel is which value of its operation, and the C value each gets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.expr import Expression, parse
+from gemmlab.kernels.cuda_file.signature import Argument, Signature
+from gemmlab.kernels.names import OpNames, shown
+
+C_TYPES: Mapping[str, type[np.generic]] = {
+    "int": np.int32, "signed": np.int32, "signed int": np.int32, "int32_t": np.int32,
+    "unsigned": np.uint32, "unsigned int": np.uint32, "uint": np.uint32, "uint32_t": np.uint32,
+    "long": np.int64, "long int": np.int64, "long long": np.int64, "long long int": np.int64, "int64_t": np.int64,
+    "ptrdiff_t": np.int64, "unsigned long": np.uint64, "unsigned long long": np.uint64, "uint64_t": np.uint64,
+    "size_t": np.uint64, "std::size_t": np.uint64, "short": np.int16, "bool": np.bool_, "float": np.float32,
+    "double": np.float64,
+}  # fmt: skip
+"""NumPy's type for each C type that a kernel may take by value."""
+FLOAT_POINTERS = ("float*", "float2*", "float4*", "void*")
+_DECORATED = re.compile(
+    r"(?:(?:d|dev|device|gpu|g|p|ptr|in|out|mat|matrix)_|(?:d|dev|gpu|g|p|ptr|mat|matrix)(?=[A-Z]))*"
+    r"(?P<bare>\w+?)(?:_(?:d|dev|device|gpu|ptr|mat|matrix|in|out))*"
+)
+_EDGES = ("size", "width", "dim", "length", "len", "order")
+"""What people call the one extent of square matrices, beside an extent's own name."""
+_OTHER_NAMES: Mapping[str, str] = {
+    "stridea": "lda", "strideb": "ldb", "stridec": "ldc", "transposea": "trans_a", "transposeb": "trans_b",
+    "transa": "trans_a", "transb": "trans_b",
+}  # fmt: skip
+_UNSAID: Mapping[str, str] = {"alpha": "alpha == 1", "beta": "beta == 0", "ldc": "ldc == max(1, N)"}
+"""What must hold of a problem for a kernel that has no such argument."""
+_ROW_LENGTHS: Mapping[str, tuple[str, str, str]] = {"lda": ("K", "M", "TRANS_A"), "ldb": ("N", "K", "TRANS_B")}
+"""Likewise, the extent a leading dimension equals: of a matrix as it is, of one stored transposed, and which it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A kernel's arguments in order, each an operation's name or an expression over them."""
+
+    values: tuple[str | Expression, ...]
+    square: bool
+    """Whether one argument stands for all extents."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """As people read them."""
+        return tuple(value if isinstance(value, str) else value.text for value in self.values)
+
+    def restrictions(
+        self, names: OpNames, elsewhere: Sequence[str], layouts: Sequence[str] = ("nn",)
+    ) -> list[tuple[str, str]]:
+        """What the arguments that are not there ask of a problem, and why; `elsewhere` are taken care of."""
+        said = [(f"{shown(a)} == {shown(b)}", "one argument stands for all extents")
+                for a, b in zip(names.extents, names.extents[1:], strict=False) if self.square]  # fmt: skip
+        given = {name.lower() for name in elsewhere} | {value for value in self.values if isinstance(value, str)}
+        implied = {**_UNSAID, **{name: _row_length(name, layouts) for name in _ROW_LENGTHS}}
+        lacking = [name for name in (*names.whole, *names.real) if name not in given and name in implied]
+        return said + [(implied[name], f"its signature has no {name}") for name in lacking]
+
+
+def _row_length(name: str, layouts: Sequence[str]) -> str:
+    plain, turned, flag = _ROW_LENGTHS[name]
+    stored = {layout["AB".index(flag[-1])] for layout in layouts}
+    extent = f"{turned} if {flag} else {plain}" if len(stored) > 1 else turned if "t" in stored else plain
+    return f"{name} == max(1, {extent})"
+
+
+def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str] = ()) -> Matched:
+    """Tell arguments by type and name, in the manners people have: `M` or `m`, `d_A`, `lda` or `stride_a`.
+
+    `templated` are values that the template has. `UsageError` lists what was found and how to say it.
+    """
+    found = [_plain_match(argument, names) for argument in signature.args]
+    have = {name for name in found if name is not None} | set(templated)
+    lacking = [name for name in names.extents if name not in have]
+    square = False
+    if lacking:
+        edges = [i for i, argument in enumerate(signature.args) if _is_edge(argument, found[i], names)]
+        square = len(edges) == 1 and len(lacking) >= len(names.extents) - 1 and len(names.extents) > 1
+        if square:
+            found[edges[0]] = names.extents[0]
+    twice = sorted({shown(name) for name in found if name is not None and found.count(name) > 1})
+    unknown = [str(argument) for argument, name in zip(signature.args, found, strict=True) if name is None]
+    unfound = [name for name in (*(() if square else lacking), *names.operands) if name not in {*found, *templated}]
+    if unknown or twice or unfound:
+        told = [*(f"{text!r} is none of them" for text in unknown), *(f"{name} is there twice" for name in twice),
+                *(f"{_in_args(name, names)} was not found" for name in unfound)]  # fmt: skip
+        matched = ", ".join(f"{argument.name} is {_in_args(name, names)}"
+                            for argument, name in zip(signature.args, found, strict=True) if name)  # fmt: skip
+        every = ", ".join(_in_args(name, names) for name in (*names.whole, *names.real, *names.operands))
+        raise UsageError(
+            f"arguments of {signature} cannot all be told by name: {'; '.join(told)} (found: {matched or 'none'}; "
+            f"{names.op} has {every}). Say what each one is, in order: {_example(signature, found, names)}"
+        )
+    return Matched(tuple(name for name in found if name is not None), square)
+
+
+def match_in_order(signature: Signature, names: OpNames, given: Sequence[str], known: Sequence[str]) -> Matched:
+    """Take arguments as `given` says: an operation's name, or an expression over its numbers and `known` parameters."""
+    if len(given) != len(signature.args):
+        raise UsageError(f"{len(given)} names for the {len(signature.args)} arguments of {signature}")
+    values: list[str | Expression] = []
+    for text, argument in zip(given, signature.args, strict=True):
+        name = text.strip().lower()
+        if name in names.operands or name in names.whole or name in names.real:
+            values.append(name)
+        else:
+            expression = parse(text)
+            expression.check_names((*names.in_expressions, *known))
+            values.append(expression)
+        if argument.is_pointer != (name in names.operands):
+            raise UsageError(f"{text!r} cannot be {str(argument)!r} of {signature}")
+    if missing := [name for name in names.operands if name not in values]:
+        raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(given)}")
+    extents = [value for value in values if value in names.extents]
+    return Matched(tuple(values), len(extents) == 1 and len(names.extents) > 1)
+
+
+def check_types(signature: Signature) -> None:
+    """`UsageError` for an argument of a type that no value can be given to."""
+    for argument in signature.args:
+        fits = argument.type in FLOAT_POINTERS if argument.is_pointer else argument.type in C_TYPES
+        if not fits:
+            raise UsageError(
+                f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too), "
+                "values int, unsigned, long long, size_t, float, double or bool"
+            )
+
+
+def c_value(argument: Argument, value: float) -> np.generic:
+    """A number as the argument's C type; `UsageError` when it does not fit."""
+    kind = C_TYPES[argument.type]
+    if issubclass(kind, np.integer):
+        limits = np.iinfo(kind)
+        if not limits.min <= value <= limits.max:
+            raise UsageError(f"{value} does not fit in {str(argument)!r}")
+    return kind(value)
+
+
+def _plain_match(argument: Argument, names: OpNames) -> str | None:
+    match = _DECORATED.fullmatch(argument.name)
+    bare = match["bare"] if match else argument.name
+    candidates = names.operands if argument.is_pointer else _values(argument, names)
+    written = (argument.name.lower(), bare.lower(), bare.lower().replace("_", ""))
+    return next((name for name in (_OTHER_NAMES.get(each, each) for each in written) if name in candidates), None)
+
+
+def _values(argument: Argument, names: OpNames) -> tuple[str, ...]:
+    return names.real if argument.type in ("float", "double") else names.whole
+
+
+def _is_edge(argument: Argument, found: str | None, names: OpNames) -> bool:
+    if argument.is_pointer or argument.type in ("float", "double"):
+        return False
+    return found in names.extents or (found is None and argument.name.lower().strip("_") in _EDGES)
+
+
+def _in_args(name: str, names: OpNames) -> str:
+    return name.upper() if name in names.operands else shown(name)
+
+
+def _example(signature: Signature, found: Sequence[str | None], names: OpNames) -> str:
+    parts = [_in_args(name, names) if name else "?" for name in found]
+    return f"args = {parts!r}, or --args {','.join(parts)}".replace("'", '"') if signature.args else "it has none"

@@ -1,0 +1,240 @@
+"""What a kernel's statements say, checked: types, names and expressions. Nothing here looks at the code."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.expr import Expression, parse, split
+from gemmlab.core.program import Config
+from gemmlab.kernels.claims import DEFAULT_SHAPE, Expectation
+from gemmlab.kernels.cuda_file.header import Stated
+from gemmlab.kernels.names import OpNames, names_of
+from gemmlab.ops.catalog import find_op
+
+PRECISIONS = ("float32", "tf32")
+LAYOUTS = ("nn", "nt", "tn", "tt")
+_PARAMETER = re.compile(r"[A-Z][A-Z0-9_]*")
+_ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
+_LARGEST_PARAMETER = 2**31 - 1
+_MOST_COMBINATIONS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All of it; what was not stated has the value that means so."""
+
+    stated: Stated
+    summary: str
+    idea: str
+    source: str
+    op: str
+    kernel: str
+    """Name of the function; empty where it was not stated."""
+    step: int | None
+    arch: str
+    precision: str
+    params: Config
+    tune: Mapping[str, tuple[int, ...]]
+    require: tuple[Expression, ...]
+    grid: tuple[Expression, ...]
+    threads: tuple[Expression, ...]
+    smem_bytes: Expression
+    align: int
+    layouts: tuple[str, ...]
+    args: tuple[str, ...] | None
+    expect: tuple[Expectation, ...]
+
+    @property
+    def names(self) -> OpNames:
+        """Of the operation's values."""
+        return names_of(self.op)
+
+
+def read_facts(stated: Stated, default_op: str) -> Facts:
+    """Check everything that was stated. `UsageError` names file, line and key."""
+    reader = _Reader(stated)
+    op = reader.text("op", default_op)
+    try:
+        names = names_of(op)
+    except UsageError as error:
+        raise stated.error("op", str(error)) from None
+    params = reader.params(names)
+    known = (*names.in_expressions, *params)
+    return Facts(
+        stated=stated,
+        summary=reader.text("summary"),
+        idea=reader.text("idea"),
+        source=reader.text("source"),
+        op=op,
+        kernel=reader.text("kernel"),
+        step=reader.step(),
+        arch=reader.matching("arch", _ARCH, "an architecture, as sm_80 or sm_90a"),
+        precision=reader.one_of("precision", PRECISIONS),
+        params=params,
+        tune=reader.tune(params),
+        require=tuple(reader.expression("require", text, known) for text in reader.texts("require")),
+        grid=reader.dimensions("grid", known),
+        threads=reader.dimensions("threads", known),
+        smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), known),
+        align=reader.align(),
+        layouts=reader.layouts(),
+        args=reader.args(),
+        expect=reader.expect(op, params),
+    )
+
+
+class _Reader:
+    def __init__(self, stated: Stated) -> None:
+        self._stated = stated
+
+    def text(self, key: str, default: str = "") -> str:
+        value = self._stated.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, str) or not value.strip() or "\n" in value.strip():
+            raise self._stated.error(key, f"{value!r} is not one line of text")
+        return value.strip()
+
+    def matching(self, key: str, pattern: re.Pattern[str], what: str) -> str:
+        value = self.text(key)
+        if value and not pattern.fullmatch(value):
+            raise self._stated.error(key, f"{value!r} is not {what}")
+        return value
+
+    def one_of(self, key: str, known: Sequence[str]) -> str:
+        value = self.text(key, known[0])
+        if value not in known:
+            raise self._stated.error(key, f"{value!r} is none of {', '.join(known)}")
+        return value
+
+    def step(self) -> int | None:
+        value = self._stated.get("step")
+        if value is not None and not (_is_whole(value) and 0 <= value <= 999):
+            raise self._stated.error("step", f"{value!r} is not a whole number from 0 to 999")
+        kept: int | None = value
+        return kept
+
+    def params(self, names: OpNames) -> dict[str, int]:
+        params = self._table("params")
+        for name, value in params.items():
+            if name in names.in_expressions:
+                raise self._stated.error("params", f"{name} is a value of the problem and no parameter", name)
+            if not _PARAMETER.fullmatch(name):
+                raise self._stated.error("params", f"{name!r}: parameters are named in capitals, as BM", name)
+            if not (_is_whole(value) and abs(value) <= _LARGEST_PARAMETER):
+                raise self._stated.error("params", f"{name} = {value!r} is not a whole number of 32 bits", name)
+        return params
+
+    def tune(self, params: Config) -> dict[str, tuple[int, ...]]:
+        table = self._table("tune")
+        for name, values in table.items():
+            if name not in params:
+                raise self._stated.error("tune", f"{name} is not in params ({', '.join(params) or 'none'})", name)
+            if not (isinstance(values, list) and values and all(map(_is_whole, values))):
+                raise self._stated.error("tune", f"{name} = {values!r} is not a list of whole numbers", name)
+            if len(set(values)) < len(values):
+                raise self._stated.error("tune", f"{name} = {values!r} has a value twice", name)
+        combinations = math.prod(len(values) for values in table.values())
+        if combinations > _MOST_COMBINATIONS:
+            raise self._stated.error("tune", f"{combinations} combinations, legal or not; at most {_MOST_COMBINATIONS}")
+        return {name: tuple(values) for name, values in table.items()}
+
+    def texts(self, key: str) -> list[str]:
+        value = self._stated.get(key)
+        if value is None:
+            return []
+        listed = [value] if isinstance(value, str) else value
+        if not (isinstance(listed, list) and all(isinstance(text, str) for text in listed)):
+            raise self._stated.error(key, f"{value!r} is not a list of texts")
+        return listed
+
+    def number_or_text(self, key: str) -> int | str:
+        value = self._stated.get(key)
+        if value is None:
+            return 0
+        if not (_is_whole(value) or isinstance(value, str)):
+            raise self._stated.error(key, f"{value!r} is neither a whole number nor an expression")
+        kept: int | str = value
+        return kept
+
+    def expression(self, key: str, text: int | str, known: Iterable[str] | None) -> Expression:
+        """`known` names it may have; `None` for any."""
+        try:
+            expression = parse(str(text))
+            if known is not None:
+                expression.check_names(known)
+        except UsageError as error:
+            raise self._stated.error(key, str(error), text) from None
+        return expression
+
+    def dimensions(self, key: str, known: Iterable[str]) -> tuple[Expression, ...]:
+        """One to three expressions: `32`, `"a, b"` or `["a", 32]`; none where nothing was stated."""
+        value = self._stated.get(key)
+        if value is None:
+            return ()
+        listed = split(value) if isinstance(value, str) else value if isinstance(value, list) else [value]
+        if not all(_is_whole(part) or isinstance(part, str) for part in listed) or not 1 <= len(listed) <= 3:
+            raise self._stated.error(key, f"{value!r} is not one to three numbers or expressions")
+        return tuple(self.expression(key, part, known) for part in listed)
+
+    def align(self) -> int:
+        value = self._stated.get("align")
+        if value is None:
+            return 4
+        if not (_is_whole(value) and value in (4, 8, 16, 32, 64, 128, 256)):
+            raise self._stated.error("align", f"{value!r} is not a power of two from 4 to 256 (bytes)")
+        kept: int = value
+        return kept
+
+    def layouts(self) -> tuple[str, ...]:
+        given = self.texts("transposes") or ["nn"]
+        for layout in given:
+            if layout not in LAYOUTS:
+                raise self._stated.error("transposes", f"{layout!r} is none of {', '.join(LAYOUTS)}", layout)
+        return tuple(layout for layout in LAYOUTS if layout in given)
+
+    def args(self) -> tuple[str, ...] | None:
+        value = self._stated.get("args")
+        if value is None:
+            return None
+        return tuple(split(value)) if isinstance(value, str) else tuple(self.texts("args"))
+
+    def expect(self, op: str, params: Config) -> tuple[Expectation, ...]:
+        value = self._stated.get("expect")
+        listed = [] if value is None else value if isinstance(value, list) else [value]
+        return tuple(self._expectation(item, op, params) for item in listed)
+
+    def _expectation(self, item: Any, op: str, params: Config) -> Expectation:
+        table = {"that": item} if isinstance(item, str) else item
+        if not isinstance(table, dict) or not isinstance(table.get("that"), str):
+            raise self._stated.error("expect", f'{item!r} is neither a text nor a table with `that = "..."`')
+        that = table["that"]
+        if unknown := sorted(set(table) - {"that", "shape", "config"}):
+            raise self._stated.error("expect", f"{unknown[0]!r}: a table has that, shape and config", that)
+        shape, config = table.get("shape", DEFAULT_SHAPE), table.get("config", {})
+        try:
+            (_problem,) = find_op(op).parse_sizes(shape if isinstance(shape, str) else "")
+        except ValueError as error:
+            raise self._stated.error("expect", f"shape {shape!r} is not one size ({error})", that) from None
+        if not (isinstance(config, dict) and all(map(_is_whole, config.values())) and set(config) <= set(params)):
+            raise self._stated.error("expect", f"config {config!r} does not fit the parameters {dict(params)}", that)
+        # What is counted is known only to who counts: its names are looked up when the statement is judged.
+        expression = self.expression("expect", that, None)
+        return Expectation(expression, shape, config, self._stated.where("expect", that))
+
+    def _table(self, key: str) -> dict[str, Any]:
+        value = self._stated.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise self._stated.error(key, f"{value!r} is not a table, as {{ BM = 32 }}")
+        return dict(value)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

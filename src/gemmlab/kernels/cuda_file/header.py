@@ -1,0 +1,145 @@
+"""Where facts about a CUDA kernel are stated: the comment that opens its file, a `.toml` beside it, or flags.
+
+    /* gemmlab
+    summary = "one thread an element"
+    grid = "ceil_div(M, BM) * ceil_div(N, BN)"
+    */
+
+What stands between the first line and the closing one is TOML.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.errors import UsageError
+
+MOST_CHARACTERS = 20_000
+_OPENING = re.compile(r"^[ \t]*/\*[ \t]*gemmlab[ \t]*\r?$", re.MULTILINE)
+_TOML_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
+KEYS = (
+    "summary", "idea", "source", "op", "kernel", "step", "arch", "precision", "params", "tune", "require", "grid",
+    "threads", "smem_bytes", "align", "transposes", "args", "expect",
+)  # fmt: skip
+"""Everything that can be stated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The facts stated in one place."""
+
+    origin: str
+    """File; empty for flags of the command line."""
+    values: Mapping[str, Any]
+    text: str = ""
+    first_line: int = 1
+    """Where `text` begins in the file."""
+
+    def where(self, key: str, part: str) -> str:
+        """File, line and key, or the flag; the line is that of `part` within the key's value."""
+        if not self.origin:
+            return f"--{key.replace('_', '-')}"
+        lines = self.text.split("\n")
+        opens = re.compile(rf"\s*\[*\s*{re.escape(key)}\b")
+        at = next((index for index, line in enumerate(lines) if opens.match(line)), 0)
+        at = next((index for index in range(at, len(lines)) if part in lines[index]), at)
+        return f"{self.origin}:{self.first_line + at}: {key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """Several statements; what a later one says replaces what an earlier one does, key by key."""
+
+    name: str
+    """The kernel's file."""
+    layers: tuple[Statement, ...]
+
+    def get(self, key: str) -> Any:
+        """The value, `None` where nobody stated one."""
+        layer = self._layer(key)
+        return None if layer is None else layer.values[key]
+
+    def error(self, key: str, message: str, part: object = "") -> UsageError:
+        """What is wrong with a key, or with one part of its value, and where it stands."""
+        return UsageError(f"{self.where(key, part)}: {message}")
+
+    def where(self, key: str, part: object = "") -> str:
+        """Where a key, or one part of its value, stands: `mine.cu:7: grid`, `mine.cu: grid` where it does not."""
+        layer = self._layer(key)
+        return f"{self.name}: {key}" if layer is None else layer.where(key, str(part))
+
+    def _layer(self, key: str) -> Statement | None:
+        return next((layer for layer in reversed(self.layers) if key in layer.values), None)
+
+
+def read_header(origin: str, text: str) -> Statement | None:
+    """The opening comment of a kernel file; `None` where it has none. `UsageError` names file, line and key."""
+    openings = list(_OPENING.finditer(text))
+    if not openings:
+        return None
+    if len(openings) > 1:
+        line = text.count("\n", 0, openings[1].start()) + 1
+        raise UsageError(f"{origin}:{line}: a second `/* gemmlab` comment; one file is one kernel")
+    start = openings[0].end() + 1
+    first_line = text.count("\n", 0, start) + 1
+    end = text.find("*/", start)
+    if end < 0:
+        raise UsageError(f"{origin}:{first_line - 1}: the `/* gemmlab` comment is not closed")
+    return _read_toml(origin, text[start:end], first_line)
+
+
+def read_toml(path: Path) -> Statement:
+    """The facts in a `.toml` file. `UsageError` names file, line and key."""
+    return _read_toml(path.name, read_text(path), 1)
+
+
+def from_flags(values: Mapping[str, Any]) -> Statement:
+    """The facts that were given as flags; those that are `None` were not."""
+    given = {key: value for key, value in values.items() if value is not None}
+    if unknown := sorted(set(given) - set(KEYS)):
+        raise UsageError(f"{unknown[0]!r} is no fact of a kernel ({', '.join(KEYS)})")
+    return Statement("", given)
+
+
+def read_text(path: Path) -> str:
+    """A source file's text; `UsageError` when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from error
+
+
+def _read_toml(origin: str, text: str, first_line: int) -> Statement:
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(f"{origin}:{first_line}: {len(text)} characters of TOML; at most {MOST_CHARACTERS}")
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{origin}:{_toml_error(str(error), text, first_line)}") from None
+    except RecursionError:
+        raise UsageError(f"{origin}:{first_line}: TOML nested too deeply") from None
+    statement = Statement(origin, values, text, first_line)
+    for key in values:
+        if key not in KEYS:
+            near = get_close_matches(key, KEYS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(KEYS)}"
+            raise UsageError(f"{statement.where(key, '')}: no such key; {hint}")
+    return statement
+
+
+def _toml_error(message: str, text: str, first_line: int) -> str:
+    """`LINE: column C: what` in lines of the file."""
+    place = _TOML_PLACE.search(message)
+    if place is None:
+        last = first_line + text.rstrip().count("\n")
+        return f"{last}: {message.replace(' (at end of document)', '')} at the end of the TOML"
+    line = text.split("\n")[int(place[1]) - 1].strip()
+    return f"{first_line + int(place[1]) - 1}: column {place[2]}: {message[: place.start()]} in {line!r}"

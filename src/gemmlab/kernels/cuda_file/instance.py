@@ -1,0 +1,142 @@
+"""From a CUDA template and a configuration to the program of one instance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.core.program import Config, Program
+from gemmlab.kernels.cuda_file.facts import Facts
+from gemmlab.kernels.cuda_file.signature import Signature, TemplateParameter
+
+COMMON = Path(__file__).parents[1] / "cuda_common"
+"""Headers that the kernels shipped share, and anyone's may include."""
+_TARGET = re.compile(r"sm_(\d+)([af]?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """The code of one kernel, and how its instances are named."""
+
+    path: Path
+    text: str
+    arch: str
+    signature: Signature
+    """With types put in where the template leaves them open and the instance is stated."""
+    stated: str
+    """The whole name expression where it was stated; empty where it is made of parameters."""
+    template: tuple[TemplateParameter, ...]
+    """Those that get a value from the configuration or the problem, in order."""
+    macros: tuple[str, ...]
+    """Parameters that are given as `-DNAME=VALUE`."""
+    flags: tuple[str, ...]
+    """Template parameters that the problem decides."""
+    options: tuple[str, ...] = ()
+    """Of the compiler, beside those that the configuration makes."""
+
+    def entry(self, instance: Config) -> str:
+        """The name expression, `block_tile<32, 32, 32>`."""
+        values = [_literal(parameter, instance.get(parameter.name, 0)) for parameter in self.template]
+        return self.stated or (f"{self.signature.name}<{', '.join(values)}>" if values else self.signature.name)
+
+    def program(self, instance: Config, target: str) -> Program:
+        """The file as it is, for one instance. `DeviceError` for a target that the kernel is not for."""
+        _check_target(self.path.stem, self.arch, target)
+        defines = tuple(f"-D{name}={instance[name]}" for name in self.macros)
+        entry = self.entry(instance)
+        return Program(
+            kernel=self.path.stem,
+            language="cuda",
+            target=target,
+            entry=entry,
+            fingerprint=sha256(repr((self.text, entry, defines, self.options)).encode()).hexdigest(),
+            emit=lambda: self.text,
+            path=str(self.path),
+            options=(*self.options, *defines, f"-I{COMMON}"),
+        )
+
+
+def find_instances(
+    path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = ()
+) -> Instances:
+    """Give each template parameter its source: configuration, problem or default.
+
+    `UsageError` names file, line and parameter when one has none, or a stated parameter has no place.
+    """
+    flags = [f"TRANS_{operand.upper()}" for operand in facts.names.operands]
+    if "<" in facts.kernel:
+        macros = _macros(text, facts, signature, [])
+        return Instances(path, text, facts.arch, _typed(signature, facts.kernel), facts.kernel, (), macros, (), options)
+    used = _used(facts, signature, flags)
+    names = [parameter.name for parameter in used]
+    decided = tuple(name for name in names if name in flags and name not in facts.params)
+    macros = _macros(text, facts, signature, names)
+    return Instances(path, text, facts.arch, signature, "", tuple(used), macros, decided, options)
+
+
+def _used(facts: Facts, signature: Signature, flags: Sequence[str]) -> list[TemplateParameter]:
+    used: list[TemplateParameter] = []
+    for index, parameter in enumerate(signature.template):
+        if parameter.name in facts.params or parameter.name in flags:
+            if len(used) < index:
+                before = signature.template[len(used)].name
+                raise facts.stated.error(
+                    "params", f"template parameter {before} needs a value, as {parameter.name} has"
+                )
+            used.append(parameter)
+        elif parameter.is_type:
+            raise facts.stated.error(
+                "kernel", f'{parameter.name} of the template is a type; state the instance, "{signature.name}<float>"'
+            )
+        elif not parameter.default:
+            known = ", ".join(facts.params) or "none"
+            raise facts.stated.error(
+                "params", f"template parameter {parameter.name} of {signature.name} is missing (stated: {known})"
+            )
+    return used
+
+
+def _macros(text: str, facts: Facts, signature: Signature, used: Sequence[str]) -> tuple[str, ...]:
+    """Parameters that the template does not have, and the file lets one define."""
+    macros = tuple(name for name in facts.params if name not in used)
+    for name in macros:
+        if not re.search(rf"^[ \t]*#[ \t]*ifndef[ \t]+{name}\b", text, re.MULTILINE):
+            template = ", ".join(parameter.name for parameter in signature.template) or "none"
+            raise facts.stated.error(
+                "params",
+                f"{name} is no parameter of {signature.name}'s template (it has {template}), and the file has no "
+                f"`#ifndef {name}` that would let it be defined",
+                name,
+            )
+    return macros
+
+
+def _typed(signature: Signature, stated: str) -> Signature:
+    """Argument types as the stated instance makes them: `T*` of `sgemm<float>` is `float*`."""
+    if not re.fullmatch(r"[\w:]+<[\w:, ]*>", stated):
+        raise UsageError(f"{stated!r} is not an instance of a template, as {signature.name}<float, 32>")
+    given = [part.strip() for part in stated.partition("<")[2][:-1].split(",")]
+    types = {p.name: value for p, value in zip(signature.template, given, strict=False) if p.is_type}
+    args = []
+    for argument in signature.args:
+        base = argument.type.rstrip("*")
+        args.append(replace(argument, type=types.get(base, base) + argument.type[len(base) :]))
+    return replace(signature, args=tuple(args))
+
+
+def _literal(parameter: TemplateParameter, value: int) -> str:
+    # 1 is no `true` here: converting it would narrow.
+    return ("true" if value else "false") if parameter.type == "bool" else str(value)
+
+
+def _check_target(kernel: str, arch: str, target: str) -> None:
+    least, given = _TARGET.fullmatch(arch), _TARGET.fullmatch(target)
+    if least is None:
+        return
+    fits = arch == target if least[2] else given is not None and int(given[1]) >= int(least[1])
+    if not fits:
+        raise DeviceError(f"{kernel} is for {arch}{'' if least[2] else ' or newer'}, not for {target}")

@@ -1,0 +1,83 @@
+"""CUDA C++ source as the words a compiler would see: without comments, strings and code that NVRTC never compiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"""
+      (?P<directive>^[ \t]*\#(?:\\\r?\n|/(?!\*)|[^\n/\\]|\\)*)
+    | (?P<space>[^\S\n]+ | \n | //(?:\\\n|[^\n])* | /\*.*?(?:\*/|\Z))
+    | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)" | "(?:\\.|[^"\\\n])*"
+        | '(?:\\.|[^'\\\n])*')
+    | (?P<word>[A-Za-z_]\w* | \.?\d(?:[eEpP][+-]|[\w.'])*)
+    | (?P<mark>::|.)
+    """,
+    re.VERBOSE | re.MULTILINE | re.DOTALL | re.ASCII,
+)
+_CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.DOTALL)
+_DEFINED = re.compile(r"(!?)\s*defined\s*\(?\s*(\w+)\s*\)?\Z")
+_ALWAYS_DEFINED = ("__CUDACC_RTC__", "__CUDACC__", "__cplusplus")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word or mark with its line, counted from 1. A string literal is `""` whatever it says.
+
+    `#if`, `#else` and `#endif` stand where a condition that only the compiler knows has its branches.
+    """
+
+    text: str
+    line: int
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it is an identifier or keyword."""
+        return self.text[0].isalpha() or self.text[0] == "_"
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The words of `text` that are compiled, in order."""
+    line = 1
+    branches: list[bool | None] = []
+    for found in _TOKEN.finditer(text):
+        kind, written = found.lastgroup, found[0]
+        if kind == "directive":
+            yield from (Token(mark, line) for mark in _branch(written, branches))
+        elif kind != "space" and False not in branches:
+            yield Token('""' if kind in ("string", "fence") else written, line)
+        line += written.count("\n")
+
+
+def _branch(directive: str, branches: list[bool | None]) -> Iterator[str]:
+    """Follow one directive; `branches` holds for each open condition whether its branch is compiled, `None` unknown."""
+    match = _CONDITION.match(directive.strip())
+    if match is None:
+        return
+    word, rest = match[1], match[2].split("//")[0].strip()
+    if word.startswith("if"):
+        branches.append(_truth(word, rest))
+        if branches[-1] is None:
+            yield "#if"
+    elif branches and word == "endif":
+        if branches.pop() is None:
+            yield "#endif"
+    elif branches:
+        if branches[-1] is None:
+            yield "#else"
+        else:
+            # After a branch that was taken nothing follows; after one that was not, `#elif` is as good as unknown.
+            branches[-1] = not branches[-1]
+
+
+def _truth(word: str, rest: str) -> bool | None:
+    if word == "if":
+        if rest in ("0", "1"):
+            return rest == "1"
+        match = _DEFINED.match(rest)
+        if match is None or match[2] not in _ALWAYS_DEFINED:
+            return None
+        return not match[1]
+    return (word == "ifdef") if rest in _ALWAYS_DEFINED else None

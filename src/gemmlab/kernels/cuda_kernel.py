@@ -1,0 +1,176 @@
+"""A CUDA source file and what is stated of it, as a `Kernel`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.expr import Expression, parse
+from gemmlab.core.program import Config, Launch
+from gemmlab.kernels.claims import Restriction
+from gemmlab.kernels.cuda_file.arguments import Matched, c_value, check_types, match_by_name, match_in_order
+from gemmlab.kernels.cuda_file.facts import Facts, read_facts
+from gemmlab.kernels.cuda_file.header import Stated, read_header, read_text
+from gemmlab.kernels.cuda_file.instance import find_instances
+from gemmlab.kernels.cuda_file.signature import Argument, Signature, signatures
+from gemmlab.kernels.kernel import Bound, Kernel
+from gemmlab.kernels.names import problem_names
+
+MOST_CONFIGURATIONS = 96
+MOST_THREADS = 1024
+"""A block, on every architecture."""
+_REQUIRED = ("summary", "idea", "source", "op", "grid", "threads")
+
+
+def shipped_kernel(path: Path) -> Kernel:
+    """The kernel of a file in an `OP_cuda` folder, which states everything itself.
+
+    `UsageError` names file, line and key.
+    """
+    origin, text = f"{path.parent.name}/{path.name}", read_text(path)
+    header = read_header(origin, text)
+    if header is None:
+        raise UsageError(f"{origin}: no `/* gemmlab` comment that states what the kernel is")
+    stated = Stated(origin, (header,))
+    if missing := [key for key in _REQUIRED if stated.get(key) is None]:
+        raise UsageError(f"{origin}: {missing[0]} is not stated")
+    facts = read_facts(stated, "")
+    folder = path.parent.name.removesuffix("_cuda")
+    if facts.op != folder:
+        raise stated.error("op", f"{facts.op!r}, in the folder of {folder!r}")
+    found = [signature for signature in signatures(text) if signature.name == path.stem]
+    if len(found) != 1:
+        raise UsageError(f"{origin}: {len(found)} kernels named {path.stem}, as the file is; there must be one")
+    return cuda_kernel(path, text, facts, found[0])
+
+
+def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = ()) -> Kernel:
+    """The descriptor of the kernel `signature` in the file `path`, whose name is its id.
+
+    `options` are for the compiler. `UsageError` names file, line and key where facts and code do not fit.
+    """
+    instances = find_instances(path, text, facts, signature, options)
+    signature = instances.signature
+    matched = _match_arguments(facts, signature, instances.flags)
+    _check_layouts(facts, matched, instances.flags)
+    on_config = [expression for expression in facts.require if expression.names <= set(facts.params)]
+
+    def objection(config: Config) -> str:
+        return _objection(facts, on_config, config)
+
+    kernel = Kernel(
+        id=path.stem,
+        op=facts.op,
+        device="cuda",
+        step=facts.step,
+        summary=facts.summary,
+        idea=facts.idea,
+        source=facts.source,
+        params=facts.params,
+        args=matched.names,
+        make_program=instances.program,
+        path=path,
+        precision=facts.precision,
+        layouts=facts.layouts,
+        tune=facts.tune,
+        legal=lambda config: not objection(config),
+        objection=objection,
+        make_launches=_launcher(path.stem, facts, signature, matched),
+        from_problem=instances.flags,
+        arch=facts.arch,
+        align=facts.align,
+        restrictions=_restrictions(facts, matched, instances.flags),
+        expect=facts.expect,
+    )
+    _check_configurations(kernel, facts)
+    return kernel
+
+
+def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -> Matched:
+    try:
+        check_types(signature)
+        if facts.args is None:
+            return match_by_name(signature, facts.names, [flag.lower() for flag in flags])
+        return match_in_order(signature, facts.names, facts.args, tuple(facts.params))
+    except UsageError as error:
+        raise facts.stated.error("args", str(error)) from None
+
+
+def _check_layouts(facts: Facts, matched: Matched, flags: Sequence[str]) -> None:
+    for index, flag in enumerate(("TRANS_A", "TRANS_B")):
+        both = len({layout[index] for layout in facts.layouts}) == 2
+        if both and flag not in flags and flag.lower() not in matched.values:
+            raise facts.stated.error("transposes", f"needs a template parameter or an argument {flag}")
+
+
+def _restrictions(facts: Facts, matched: Matched, flags: Sequence[str]) -> tuple[Restriction, ...]:
+    """What was required of problems, then what the arguments imply of those that no requirement speaks of."""
+    required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
+    spoken_of = {name for expression in required for name in expression.names}
+    implied = matched.restrictions(facts.names, [*flags, *spoken_of], facts.layouts)
+    rows = [name for name in facts.names.whole if name.startswith("ld")] if facts.align > 4 else []
+    aligned = [(f"{ld} * 4 % {facts.align} == 0", f"rows are aligned to {facts.align} bytes") for ld in rows]
+    return (
+        *(Restriction(expression) for expression in required),
+        *(Restriction(parse(that), why) for that, why in (*implied, *aligned)),
+    )
+
+
+def _objection(facts: Facts, on_config: Sequence[Expression], config: Config) -> str:
+    """Why a configuration is not legal; empty when it is."""
+    try:
+        broken = next((expression.text for expression in on_config if not expression(config)), "")
+        if broken or not all(expression.names <= set(config) for expression in facts.threads):
+            return broken
+        x, y, z = _dimensions(facts.threads, config)
+    except UsageError as error:
+        return str(error)
+    possible = min(x, y, z) >= 1 and x * y * z <= MOST_THREADS
+    return "" if possible else f"{x} x {y} x {z} threads a block; 1 to {MOST_THREADS} are possible"
+
+
+def _check_configurations(kernel: Kernel, facts: Facts) -> None:
+    if why := kernel.objection(kernel.params):
+        raise facts.stated.error("params", f"the default configuration {dict(kernel.params)} is not legal: {why}")
+    if len(list(islice(kernel.configurations(), MOST_CONFIGURATIONS + 1))) > MOST_CONFIGURATIONS:
+        raise facts.stated.error("tune", f"more than {MOST_CONFIGURATIONS} legal configurations")
+    for expectation in facts.expect:
+        try:
+            kernel.configure(expectation.config)
+        except UsageError as error:
+            raise UsageError(f"{expectation.where}: {error}") from None
+
+
+def _launcher(
+    kernel: str, facts: Facts, signature: Signature, matched: Matched
+) -> Callable[[Config, Bound], list[Launch]]:
+    def launches(instance: Config, bound: Bound) -> list[Launch]:
+        names = {**problem_names(bound), **instance}
+        try:
+            grid, threads = _dimensions(facts.grid, names), _dimensions(facts.threads, names)
+            smem_bytes = facts.smem_bytes.whole(names)
+            pairs = zip(signature.args, matched.values, strict=True)
+            args = tuple(_argument(argument, value, bound, names) for argument, value in pairs)
+        except UsageError as error:
+            raise UsageError(f"{kernel}: {error}") from None
+        if min(*grid, smem_bytes) < 0 or min(threads) < 1:
+            what = f"grid {grid} of {threads} threads with {smem_bytes} bytes of shared memory"
+            raise UsageError(f"{kernel}: {what} cannot be launched")
+        # There is no grid of no blocks; where one comes out, there is nothing to compute.
+        return [Launch(args, grid, threads, smem_bytes)] if min(grid) else []
+
+    return launches
+
+
+def _argument(argument: Argument, value: str | Expression, bound: Bound, names: Mapping[str, float]) -> Any:
+    if isinstance(value, Expression):
+        return c_value(argument, value(names))
+    return bound[value] if argument.is_pointer else c_value(argument, bound[value].item())
+
+
+def _dimensions(expressions: Sequence[Expression], names: Mapping[str, float]) -> tuple[int, int, int]:
+    x, y, z = (*(expression.whole(names) for expression in expressions), 1, 1, 1)[:3]
+    return x, y, z

@@ -1,0 +1,50 @@
+/* gemmlab
+summary = "one thread an element, neighbours along a row"
+idea = "The lanes of a warp share a row of A and read neighbouring columns of B, so a request needs few sectors."
+source = "Korean worklog on CUDA matmul: its kernel 1; Chinese summary of SGEMM versions: its v0"
+op = "gemm"
+step = 2
+arch = "sm_75"
+params = { BM = 32, BN = 32 }
+tune = { BM = [4, 8, 16, 32], BN = [8, 16, 32, 64] }
+require = ["BM >= 1", "BN >= 1", "BM * BN <= 1024"]
+grid = "ceil_div(M, BM) * ceil_div(N, BN)"
+threads = ["BN", "BM"]
+expect = [
+    { shape = "64x64x32", that = "32 * global_load_requests == 2 * M * N * K" },
+    # A: one sector for the whole warp. B and C: 32 floats in a row, four sectors.
+    { shape = "64x64x32", that = "2 * global_load_sectors == 5 * global_load_requests" },
+    { shape = "64x64x32", that = "global_store_sectors_per_request == 4" },
+]
+*/
+
+#include "epilogue.cuh"
+#include "tile.cuh"
+
+//            B   K x N                      thread (x, y) of the block computes C[row + y][col + x]
+//            +-------|-------+
+//            |       |       |            A[row + y][k] is the same for all 32 lanes of a warp: a broadcast
+//            +-------|-------+            B[k][col + x] are 32 neighbours: 128 bytes, four sectors
+//   A  M x K         |                    K times the same row and the same columns: nothing is kept, each
+//   +-------+        |                    element of A is read N times and each of B M times
+//   |-------|------- c   C[row + y][col + x]
+//   +-------+
+template <int BM, int BN>
+__global__ void __launch_bounds__(BM * BN) naive(
+    int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
+{
+    const Tile tile = tile_of_block<BM, BN>(N);
+    const int x = threadIdx.x;  // [0, BN): column in the tile
+    const int y = threadIdx.y;  // [0, BM): row in the tile
+    if (x >= N - tile.col || y >= M - tile.row) return;
+
+    const float* a = A + (tile.row + y) * static_cast<Offset>(lda);
+    const float* b = B + tile.col + x;
+    const int depth = sum_depth(K, alpha);
+    float sum = 0.0f;
+    for (int k = 0; k < depth; ++k) {
+        sum += a[k] * *b;
+        b += ldb;
+    }
+    store_element(C + (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x, alpha, sum, beta);
+}

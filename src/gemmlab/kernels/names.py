@@ -1,0 +1,54 @@
+"""What the values of an operation are called: in Python, in CUDA source and in the expressions of a kernel file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gemmlab.ops.catalog import find_op
+
+
+@dataclass(frozen=True, slots=True)
+class OpNames:
+    """The values an operation has, by the names `Op.scalars` and `Op.operands` give them."""
+
+    op: str
+    whole: tuple[str, ...]
+    real: tuple[str, ...]
+    operands: tuple[str, ...]
+
+    @property
+    def extents(self) -> tuple[str, ...]:
+        """Sizes, without leading dimensions and flags."""
+        return tuple(name for name in self.whole if not name.startswith(("ld", "trans")))
+
+    @property
+    def in_expressions(self) -> tuple[str, ...]:
+        """What expressions may name: `M`, `N`, `K`, `lda`, ..., `TRANS_A`, ..., `alpha`, `beta`."""
+        return tuple(shown(name) for name in (*self.whole, *self.real))
+
+
+@cache
+def names_of(op: str) -> OpNames:
+    """The names of an operation's values; `UsageError` for an unknown operation."""
+    operation = find_op(op)
+    problem = operation.parse_sizes("1")[0]
+    scalars = operation.scalars(problem)
+    whole = tuple(name for name, value in scalars.items() if isinstance(value, np.integer))
+    real = tuple(name for name in scalars if name not in whole)
+    return OpNames(op, whole, real, tuple(operand.name for operand in operation.operands(problem)))
+
+
+def shown(name: str) -> str:
+    """How a CUDA kernel writes an operation's name: extents and compile-time flags in capitals."""
+    return name.upper() if len(name) == 1 or name.startswith("trans") else name
+
+
+def problem_names(scalars: Mapping[str, Any]) -> dict[str, float]:
+    """Values for expressions from `Op.scalars`; other entries of `scalars`, such as buffers, are left out."""
+    numbers = {name: value for name, value in scalars.items() if isinstance(value, np.generic)}
+    return {shown(name): value.item() for name, value in numbers.items()}

@@ -1,0 +1,75 @@
+"""A person's own `.cu` file as a kernel: unchanged, with facts from its header, a `.toml` beside it, or flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.errors import UsageError
+from gemmlab.kernels.cuda_file.facts import Facts, read_facts
+from gemmlab.kernels.cuda_file.header import Stated, from_flags, read_header, read_text, read_toml
+from gemmlab.kernels.cuda_file.signature import Signature, signatures
+from gemmlab.kernels.cuda_kernel import cuda_kernel
+from gemmlab.kernels.kernel import Kernel
+
+DEFAULT_OP = "gemm"
+_AS_NVCC = ("-include=cuda_runtime.h",)
+"""nvcc includes it in front of every file; people use `uint` without knowing where it comes from."""
+_STARTING_FILE = Path(__file__).parent / "new_kernel.cu"
+_RESERVED = frozenset(("main", "template", "auto", "int", "float", "double", "char", "void", "new", "delete", "this"))
+"""Words that C++ or the file itself uses otherwise, of those that somebody might name a file by."""
+_EXAMPLES: Mapping[str, str] = {
+    "grid": '--grid "ceil_div(N, 32), ceil_div(M, 32)"',
+    "threads": '--threads "32, 32"',
+}
+
+
+def user_kernel(path: Path, *, toml: Path | None = None, **flags: Any) -> Kernel:
+    """The kernel in the file `path`; its id is the file's name without `.cu`.
+
+    Facts (the keys of `header.KEYS`) come from the `/* gemmlab` comment in the file, then from `toml` (default: the
+    file of the same name with `.toml`, where there is one), then from `flags`; the later one counts, key by key.
+    `kernel` names the function where the file has several. Without `args`, arguments are told by their names.
+    `UsageError` says what is missing or wrong, where, and how to state it.
+    """
+    text = read_text(path)
+    beside = path.with_suffix(".toml")
+    header = read_header(path.name, text)
+    layers = [header] if header is not None else []
+    if toml is not None or beside.is_file():
+        layers.append(read_toml(toml or beside))
+    facts = read_facts(Stated(path.name, (*layers, from_flags(flags))), DEFAULT_OP)
+    signature = _chosen(path, facts, signatures(text))
+    for key, value in (("grid", facts.grid), ("threads", facts.threads)):
+        if not value:
+            raise UsageError(
+                f"{path.name}: nothing says what {key} {signature.name} is launched with; pass {_EXAMPLES[key]}, or "
+                f"write `{key} = ...` into {beside.name} or into a `/* gemmlab` comment"
+            )
+    return cuda_kernel(path, text, facts, signature, _AS_NVCC)
+
+
+def starting_text(path: Path) -> str:
+    """A working, commented kernel for the file `path`, to begin with; `UsageError` for a name no kernel can have."""
+    name = path.stem
+    if path.suffix != ".cu" or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in _RESERVED:
+        raise UsageError(f"{path}: the file is named after the kernel, as my_kernel.cu: letters, digits and _")
+    return _STARTING_FILE.read_text(encoding="utf-8").replace("my_kernel", name)
+
+
+def _chosen(path: Path, facts: Facts, found: list[Signature]) -> Signature:
+    if not found:
+        raise UsageError(f"{path.name}: no __global__ function is defined there")
+    listed = "; ".join(f"line {signature.line}: {signature}" for signature in found)
+    wanted = facts.kernel.partition("<")[0].strip()
+    if wanted:
+        named = [s for s in found if wanted in (s.name, s.name.rpartition("::")[2])]
+        if not named:
+            raise facts.stated.error("kernel", f"no kernel named {wanted!r} in {path.name} ({listed})")
+    else:
+        named = [s for s in found if s.name.rpartition("::")[2] == path.stem] or found
+    if len(named) > 1:
+        raise UsageError(f"{path.name}: several kernels; name one with --kernel or `kernel = ...` ({listed})")
+    return named[0]

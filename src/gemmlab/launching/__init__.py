@@ -1,0 +1,7 @@
+"""`gemmlab.launch`: any CUDA kernel, run on a GPU or on the emulator, arrays in and arrays out."""
+
+from __future__ import annotations
+
+from gemmlab.launching.run import Launched, launch
+
+__all__ = ["Launched", "launch"]

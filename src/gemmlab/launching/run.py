@@ -1,0 +1,160 @@
+"""One launch of any kernel on any device: build, hand over copies of the arrays, run, bring them back."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, SupportsIndex
+
+import numpy.typing as npt
+
+from gemmlab.core.counters import Counters, Hazard, Observation
+from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
+from gemmlab.core.program import Artifact, Launch
+from gemmlab.devices.device import CountingDevice, Device
+from gemmlab.devices.select import open_device, parse_device
+from gemmlab.launching.arguments import Bound, parameters
+from gemmlab.launching.source import ReadyCubin, Source, read_source
+from gemmlab.toolchain.cubin import read_cubin
+
+Extents = SupportsIndex | Sequence[SupportsIndex]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What a launch came to."""
+
+    outputs: list[Array] | dict[str, Array]
+    """Every array argument as the kernel left it, copies in C order: a list in the order of the arguments, a
+    dictionary where arguments were given by name."""
+    counters: Counters | None
+    """What the device counted; `None` where it does not."""
+    hazards: tuple[Hazard, ...] | None
+    """What the kernel did that it must not; `None` where the device does not notice."""
+    device: str
+    """`"cuda:0"`, `"emulated:sm_90"`."""
+    artifact: Artifact = field(repr=False)
+    """The machine code that ran, with its compiler, digest, resources and texts."""
+
+
+def launch(
+    source: Source,
+    kernel: str,
+    grid: Extents,
+    threads: Extents,
+    args: Sequence[Any] | Mapping[str, Any],
+    *,
+    device: str | Device | None = None,
+    smem_bytes: SupportsIndex = 0,
+    arch: str | None = None,
+    options: Sequence[str] = (),
+) -> Launched:
+    """Run `kernel` once and wait for it.
+
+    `source` is CUDA C++ text, a path to a `.cu` or `.cubin` file, or a cubin's bytes; `kernel` the function's name,
+    with template arguments where it has any (`"tile<32>"`). `grid` and `threads` are one to three extents, x first.
+
+    `args` are the kernel's arguments in order, or a dictionary in their order. Arrays (NumPy, any dtype and layout; on
+    a GPU also torch, CuPy and others that lie there) are handed over as copies in C order, so that what you pass is
+    never written to; the same array given twice is the same memory. Scalars are NumPy scalars of the exact type, or
+    Python numbers where the parameter decides the type; None is a null pointer.
+
+    `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU where there is one, else the
+    emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler.
+
+    Raises `ArgumentTypeError`, `UsageError` (a launch that does not fit the kernel or the architecture),
+    `CompileError`, `DeviceError`, `MemoryError`, and `WrongResultError` for a kernel that broke on a GPU. On the
+    emulator what a kernel did wrong is in `hazards`.
+    """
+    code = read_source(source)
+    where = _where(device, arch or (code.cubin.arch if isinstance(code, ReadyCubin) else None))
+    if isinstance(code, ReadyCubin):
+        if options or arch not in (None, code.cubin.arch):
+            raise UsageError(f"launch: {code.name} is code for {code.cubin.arch} already; arch and options do nothing")
+        artifact = code.artifact(kernel, disassembled=isinstance(where, CountingDevice))
+        signature = None
+    else:
+        artifact = where.build(code.program(kernel, arch or where.target({}), options))
+        signature = code.signature(kernel)
+        if arch not in (None, artifact.target):
+            raise UsageError(f"launch: {where.id} runs code for {artifact.target}, not for {arch}")
+    function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
+    request = Launch((), _extents("grid", grid), _extents("threads", threads), _whole("smem_bytes", smem_bytes))
+    loaded = where.load(artifact)
+    given = list(args.values()) if isinstance(args, Mapping) else list(args)
+    bound = Bound(where, parameters(artifact.kernel, function.params, signature), given, artifact.kernel)
+    try:
+        seen = _run(where, loaded, Launch(tuple(bound.values), request.grid, request.threads, request.smem_bytes))
+        outputs = bound.outputs()
+    finally:
+        bound.free()
+    return Launched(
+        outputs=_named(args, outputs),
+        counters=None if seen is None else seen.counters,
+        hazards=None if seen is None else seen.hazards,
+        device=where.id,
+        artifact=artifact,
+    )
+
+
+def _run(device: Device, loaded: Any, request: Launch) -> Observation | None:
+    if isinstance(device, CountingDevice):
+        return device.observe(loaded, request)
+    device.launch(loaded, request)
+    return None
+
+
+def _named(args: Sequence[Any] | Mapping[str, Any], outputs: list[Array | None]) -> list[Array] | dict[str, Array]:
+    if isinstance(args, Mapping):
+        return {name: output for name, output in zip(args, outputs, strict=True) if output is not None}
+    return [output for output in outputs if output is not None]
+
+
+def _where(device: str | Device | None, arch: str | None) -> Device:
+    """The device asked for. An emulated one without an architecture gets that of the code."""
+    if device is None:
+        device = "cuda" if _gpu_here() else "emulated"
+    if not isinstance(device, str):
+        return device
+    name = parse_device(device)
+    if name.kernels != "cuda":
+        raise UsageError(f"launch: CUDA kernels run on cuda and emulated devices, not on {device}")
+    if name.family == "emulated" and not name.which and arch is not None:
+        return _open(f"emulated:{arch.rstrip('af')}")
+    return _open(device)
+
+
+@cache
+def _open(name: str) -> Device:
+    """A device stays open: a GPU's context and an emulator's compiled handlers serve the next launch too."""
+    return open_device(name)
+
+
+@cache
+def _gpu_here() -> bool:
+    try:
+        _open("cuda")
+    except DeviceError:
+        return False
+    return True
+
+
+def _extents(name: str, value: Extents) -> tuple[int, int, int]:
+    listed: Sequence[Any] = list(value) if isinstance(value, Sequence) else [value]
+    if not 1 <= len(listed) <= 3:
+        raise UsageError(f"launch: {name} has {len(listed)} extents; there are one to three")
+    x, y, z = (*(_whole(name, extent) for extent in listed), 1, 1)[:3]
+    return x, y, z
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        raise ArgumentTypeError(f"launch: {name} is {value!r}, not whole numbers") from error
+    if number < 0:
+        raise UsageError(f"launch: {name} is {number}; it cannot be negative")
+    return number

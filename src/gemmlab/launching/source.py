@@ -1,0 +1,121 @@
+"""Where a kernel's machine code comes from: CUDA C++ as text or in a file, or a cubin that is ready."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.program import Artifact, Program
+from gemmlab.kernels.cuda_file.signature import Signature, signatures
+from gemmlab.toolchain import nvdisasm
+from gemmlab.toolchain.cubin import Cubin, digest, read_cubin
+
+Source = str | bytes | os.PathLike[str]
+_ELF = b"\x7fELF"
+
+
+@dataclass(frozen=True, slots=True)
+class CudaText:
+    """CUDA C++; `path` is its file, empty for text that has none."""
+
+    text: str
+    path: str
+
+    def program(self, kernel: str, target: str, options: Sequence[str]) -> Program:
+        """What a device has to build to run the instance that the name expression `kernel` names."""
+        parts = (self.text, kernel, self.path, *options)
+        return Program(
+            kernel=plain(kernel),
+            language="cuda",
+            target=target,
+            entry=kernel,
+            fingerprint="" if self.path else hashlib.sha256(repr(parts).encode()).hexdigest(),
+            emit=lambda: self.text,
+            path=self.path,
+            options=tuple(options),
+        )
+
+    def signature(self, kernel: str) -> Signature | None:
+        """The kernel's arguments as the text defines them; `None` where that does not tell them apart."""
+        wanted = kernel.partition("<")[0].strip()
+        named = [s for s in signatures(self.text) if wanted in (s.name, s.name.rpartition("::")[2])]
+        return named[0] if len(named) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyCubin:
+    """Machine code that somebody compiled."""
+
+    data: bytes
+    name: str
+    cubin: Cubin
+
+    def artifact(self, kernel: str, *, disassembled: bool) -> Artifact:
+        """The code with `kernel` as its entry, which may be named without its mangling where that is unambiguous.
+
+        `disassembled`: with its machine code as text. Raises `UsageError` that lists what there is.
+        """
+        kernels = [name for name, function in self.cubin.functions.items() if function.entry]
+        named = [name for name in kernels if kernel in (name, plain(name))]
+        if len(named) != 1:
+            known = ", ".join(f"{name} ({plain(name)})" if plain(name) != name else name for name in kernels)
+            how = "several kernels are" if named else "no kernel is"
+            raise UsageError(f"{self.name}: {how} named {kernel!r}; there are {known or 'none'}")
+        texts = {"sass": _disassembled(self.data, self.name)} if disassembled else {}
+        return Artifact(
+            kernel=plain(named[0]), kind="cubin", target=self.cubin.arch, entry=named[0], code=self.data,
+            digest=digest(self.data, self.name), compiler="a ready cubin", texts=texts,
+        )  # fmt: skip
+
+
+def read_source(source: Source) -> CudaText | ReadyCubin:
+    """Text of CUDA C++, a path to a `.cu` or `.cubin` file, or a cubin's bytes.
+
+    A `str` of one line that ends in `.cu` or `.cubin` is a path. Raises `ArgumentTypeError` for anything else,
+    `UsageError` for a file that cannot be read and a cubin that is none.
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        return _ready(bytes(source), "the cubin")
+    if isinstance(source, str) and ("\n" in source or not source.strip().endswith((".cu", ".cubin"))):
+        return CudaText(source, "")
+    if not isinstance(source, str | os.PathLike):
+        raise ArgumentTypeError(
+            f"launch: source is a {type(source).__name__}; it must be CUDA C++ text, a path or a cubin's bytes"
+        )
+    path = Path(source)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"launch: cannot read {path}: {error.strerror or error}") from error
+    if data.startswith(_ELF):
+        return _ready(data, path.name)
+    try:
+        return CudaText(data.decode("utf-8-sig"), str(path))
+    except UnicodeDecodeError as error:
+        raise UsageError(f"launch: {path} is neither a cubin nor UTF-8 text (byte {error.start})") from error
+
+
+def plain(name: str) -> str:
+    """A kernel's bare name: of `tile<32>`, `mine::tile` and `_Z4tileILi32EEvPf` it is `tile`."""
+    rest, found = re.sub(r"^_ZN?", "", name), ""
+    while rest != name and (length := re.match(r"\d+", rest)):
+        end = length.end() + int(length[0])
+        found, rest = rest[length.end() : end], rest[end:]
+        if not name.startswith("_ZN"):
+            break
+    return found or name.partition("<")[0].strip().rpartition("::")[2]
+
+
+@lru_cache(maxsize=32)
+def _disassembled(data: bytes, name: str) -> str:
+    return nvdisasm.disassemble(data, name)
+
+
+def _ready(data: bytes, name: str) -> ReadyCubin:
+    return ReadyCubin(data, name, read_cubin(data, name))

@@ -1,0 +1,67 @@
+"""A counting record as the rows of its table: one entry a kernel and problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.core.records import Record, Result
+
+
+@dataclass(frozen=True, slots=True)
+class CountRow:
+    """What one kernel did on one problem. Figures are `None` where it could not be run."""
+
+    name: str
+    size: str
+    idea: str
+    verified: bool | None
+    instructions: float | None
+    """Executed by warps."""
+    fma_share: float | None
+    """Of them FFMA."""
+    threads_per_instruction: float | None
+    """Predicated on, of 32."""
+    load_requests: float | None
+    """Of global memory, by warps."""
+    load_sectors: float | None
+    """Of 32 bytes, a request."""
+    store_sectors: float | None
+    """Likewise for stores."""
+    shared_wavefronts: float | None
+    shared_excess: float | None
+    """Wavefronts that bank conflicts add."""
+    barriers: float | None
+    notes: tuple[str, ...]
+
+
+def count_rows(record: Record) -> list[CountRow]:
+    """In the record's order."""
+    return [_row(result) for result in record.results]
+
+
+def _row(result: Result) -> CountRow:
+    known: Mapping[str, Any] = result.facts
+    facts: Mapping[str, float] = known.get("facts", {})
+    totals: Mapping[str, Any] = known.get("counters", {})
+    opcodes: Mapping[str, int] = known.get("opcodes", {})
+    instructions = facts.get("instructions")
+    wavefronts = totals.get("memory_l1_wavefronts_shared", {}).get("value")
+    ideal = totals.get("memory_l1_wavefronts_shared_ideal", {}).get("value")
+    return CountRow(
+        name=str(known.get("name", result.contestant)),
+        size=result.label,
+        idea=str(known.get("idea", "")),
+        verified=result.verified,
+        instructions=instructions,
+        fma_share=opcodes.get("FFMA", 0) / instructions if instructions else None,
+        threads_per_instruction=facts.get("threads_per_instruction"),
+        load_requests=facts.get("global_load_requests"),
+        load_sectors=facts.get("global_load_sectors_per_request"),
+        store_sectors=facts.get("global_store_sectors_per_request"),
+        shared_wavefronts=wavefronts,
+        shared_excess=None if wavefronts is None or ideal is None else wavefronts - ideal,
+        barriers=facts.get("barriers"),
+        notes=result.notes,
+    )

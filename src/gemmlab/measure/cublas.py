@@ -1,0 +1,75 @@
+"""cuBLAS through ctypes: its float32 matrix product of row-major operands on a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.errors import PeerError
+
+_PLAIN, _TRANSPOSED = 0, 1
+_HOST_SCALARS = 0
+_MATH_OF_THE_TYPE = 0
+"""`CUBLAS_DEFAULT_MATH`: as many mantissa bits as the type has, so no TF32 for float32."""
+
+
+class Cublas:
+    """The library at `path` with a handle on `stream`, in the CUDA context that is current.
+
+    `PeerError` when it does not load or a call fails.
+    """
+
+    def __init__(self, path: str, stream: int) -> None:
+        self._file = Path(path).name
+        for companion in sorted(Path(path).parent.glob("libcublasLt.so*")):
+            ctypes.CDLL(str(companion), mode=ctypes.RTLD_GLOBAL)
+        try:
+            self._library = ctypes.CDLL(path)
+        except OSError as error:
+            raise PeerError(f"{self._file} does not load: {error}") from error
+        self._handle = ctypes.c_void_p()
+        self._check("cublasCreate_v2", ctypes.byref(self._handle))
+        self._check("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
+        self._check("cublasSetPointerMode_v2", self._handle, ctypes.c_int(_HOST_SCALARS))
+        self._check("cublasSetMathMode", self._handle, ctypes.c_int(_MATH_OF_THE_TYPE))
+
+    def prepare(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], None]:
+        """A call of C = alpha op(A) op(B) + beta C that goes to the stream, its arguments converted once.
+
+        The library's matrices are column-major: as such, a row-major C is its own transpose, which is op(B)^T op(A)^T.
+        So the operands change places and nothing is transposed that was not before.
+        """
+        m, n, k = (ctypes.c_int(scalars[name]) for name in ("m", "n", "k"))
+        lda, ldb, ldc = (ctypes.c_int(max(1, scalars[name])) for name in ("lda", "ldb", "ldc"))
+        a, b, c = (ctypes.c_void_p(addresses[name]) for name in ("a", "b", "c"))
+        alpha, beta = (ctypes.c_float(scalars[name]) for name in ("alpha", "beta"))
+        of_a, of_b = (ctypes.c_int(_TRANSPOSED if scalars.get(name, 0) else _PLAIN) for name in ("trans_a", "trans_b"))
+        pointers = ctypes.byref(alpha), ctypes.byref(beta)
+        arguments = (self._handle, of_b, of_a, n, m, k, pointers[0], b, ldb, a, lda, pointers[1], c, ldc)
+        entry = self._library.cublasSgemm_v2
+
+        def call() -> None:
+            status = entry(*arguments)
+            if status:
+                raise PeerError(f"cublasSgemm_v2 ended with status {status}")
+
+        return call
+
+    def facts(self) -> dict[str, Any]:
+        """Library, version and file."""
+        number = ctypes.c_int()
+        self._check("cublasGetVersion_v2", self._handle, ctypes.byref(number))
+        version = version_text(number.value)
+        return {"library": "cuBLAS", "version": version, "core_type": "SGEMM, no TF32", "file": self._file}
+
+    def _check(self, function: str, *arguments: Any) -> None:
+        status = getattr(self._library, function)(*arguments)
+        if status:
+            raise PeerError(f"{self._file}: {function} ended with status {status}")
+
+
+def version_text(number: int) -> str:
+    """`"13.0.2"` for 130002, `"12.8.4"` for 120804."""
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"

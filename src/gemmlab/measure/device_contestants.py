@@ -1,0 +1,145 @@
+"""Contestants that run on a device of ours: a kernel, and the probe of the FMA peak. One file for all devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from gemmlab.devices.device import Buffer, ClockedDevice, Device, PeakDevice
+from gemmlab.devices.select import open_device
+from gemmlab.measure.contestants import Calls, Prepared, Turn, UnsupportedError, Work
+from gemmlab.measure.families import family_of
+
+
+class Attached(Protocol):
+    """Something that computes on buffers of a device, again and again."""
+
+    def run(self) -> None:
+        """Execute once and wait."""
+
+    def time(self, repeats: int, inner: int = 1) -> list[float]:
+        """`repeats` times in microseconds, each the mean over `inner` executions in a row."""
+
+
+@dataclass
+class OnDevice:
+    """A prepared contestant whose operands are copied to a device; where memory is shared nothing is copied."""
+
+    device: Device
+    work: Work
+    outputs: Sequence[str]
+    attach: Callable[[Mapping[str, Buffer]], Attached]
+    """Set up to compute on buffers by operand name."""
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    attached: Attached | None = None
+
+    def run(self) -> None:
+        """Bring the operands over, execute once, bring the outputs back."""
+        self.attached = None
+        for buffer in self.buffers.values():
+            self.device.free(buffer)
+        self.buffers = {name: self.device.upload(flat) for name, flat in self.work.flat.items()}
+        self.attached = self.attach(self.buffers)
+        self.attached.run()
+        for name in self.outputs:
+            self.device.download(self.buffers[name], self.work.flat[name])
+
+    def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
+        """Time executions on the operands that the last `run` brought over."""
+        if self.attached is None:
+            self.run()
+        assert self.attached is not None  # noqa: S101 - `run` has just set it
+        calls = Calls(self.attached.run, self.attached.time, self.work.before)
+        turn = calls.turn(min_us=min_us, warm_us=warm_us, inner_us=inner_us, raw_limit=raw_limit)
+        return with_clocks(self.device, turn)
+
+
+class KernelCall:
+    """One kernel of the catalog, timed by its device."""
+
+    def __init__(
+        self, kernel: str, config: Mapping[str, int], device: str = "cpu", mode: str = "warm",
+        flags: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        from gemmlab.measure.own_kernel import kernel_named
+        from gemmlab.measure.run import place
+
+        self._placed = place(kernel_named(kernel, flags), open_device(device, mode), config or None)
+        self._mode = mode
+        self._facts: dict[str, Any] = {}
+
+    def prepare(self, work: Work) -> Prepared:
+        from gemmlab.ops.catalog import find_op
+
+        kernel = self._placed.kernel
+        layout = "".join("t" if work.scalars.get(f"trans_{name}", 0) else "n" for name in "ab")
+        if layout not in kernel.layouts:
+            raise UnsupportedError(f"{kernel.id} reads layouts {', '.join(kernel.layouts)}, not {layout}")
+        if work.threads > 1 and not kernel.threaded:
+            raise UnsupportedError(f"{kernel.id} runs on one thread")
+        op = find_op(work.op)
+        problem = op.problem_from_json(work.problem)
+        if why := kernel.refusal(self._placed.config, op.scalars(problem)):
+            raise UnsupportedError(f"{kernel.id} does not take {problem.label}: {why}")
+
+        def attach(buffers: Mapping[str, Buffer]) -> Attached:
+            bound = self._placed.bind(op, problem, buffers, threads=work.threads)
+            artifact = bound.loaded.artifact
+            self._facts = {
+                "target": artifact.target, "compiler": artifact.compiler, "code_sha256": artifact.digest,
+                "resources": dict(artifact.resources),
+            }  # fmt: skip
+            return bound
+
+        outputs = [operand.name for operand in op.operands(problem) if operand.role != "in"]
+        return OnDevice(self._placed.device, work, outputs, attach)
+
+    def facts(self) -> dict[str, Any]:
+        import gemmlab
+
+        device = self._placed.device.id
+        workers = {"thread_runtime": "own workers"} if family_of(device).host_threads else {}
+        return {
+            "library": "gemmlab", "version": gemmlab.__version__, **workers, "device": device, "mode": self._mode,
+            "config": dict(self._placed.config), **self._facts,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PeakTurn:
+    """The FMA probe dressed as a contestant: its time is what the problem would take at the probed rate."""
+
+    device: PeakDevice
+    threads: int
+    flops: int
+
+    def run(self) -> None:
+        self.device.measure_peak(self.threads, 1e-3)
+
+    def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:  # noqa: ARG002
+        time_us = self.flops / (self.device.measure_peak(self.threads, min_us / 1e6) * 1e3)
+        return with_clocks(self.device, Turn(time_us, 1, 1, [time_us]))
+
+
+class PeakProbe:
+    """Measures the FMA peak of a device, on a CPU that of the threads in use."""
+
+    def __init__(self, device: str = "cpu", mode: str = "warm") -> None:
+        self._device = open_device(device, mode)
+
+    def prepare(self, work: Work) -> Prepared:
+        if not isinstance(self._device, PeakDevice):
+            raise UnsupportedError(f"the FMA peak of {self._device.id} cannot be measured")
+        return PeakTurn(self._device, work.threads, work.flops)
+
+    def facts(self) -> dict[str, Any]:
+        return {"library": "gemmlab", "core_type": "FMA peak of the device", "device": self._device.id}
+
+
+def with_clocks(device: object, turn: Turn) -> Turn:
+    """The turn with the device's clocks of this moment, where it tells them."""
+    clocks = device.clocks() if isinstance(device, ClockedDevice) else None
+    if clocks is None:
+        return turn
+    return replace(turn, clock_mhz=clocks.sm_mhz, memory_mhz=clocks.memory_mhz, throttle=clocks.throttle)

@@ -1,0 +1,105 @@
+"""What measuring is like on each family of devices: the one table of what differs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from gemmlab.devices.select import DeviceName, modes, parse_device
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a turn lasts and when a worker is given up."""
+
+    min_us: float = 3000.0
+    warm_us: float = 1000.0
+    inner_us: float = 20.0
+    """Calls shorter than this are timed together."""
+    raw_limit: int = 16
+    timeout_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One family of devices."""
+
+    library_call: bool
+    """Whether `gemmlab.gemm` runs there."""
+    timed: bool
+    """Whether time says anything; where it does not, kernels are counted."""
+    host_threads: bool
+    """Whether threads of this machine compute, so that workers are pinned to its CPUs."""
+    peers: tuple[str, ...]
+    """Names of the libraries to compare with, in the order in which they are looked for."""
+    peer_grammar: str
+    bench_sizes: str
+    climb_sizes: str
+    timing: Mapping[str, Timing] = field(default_factory=dict)
+    """By mode."""
+    method: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What a record says of how it was measured, by mode."""
+
+
+_STOPPED = "workers stopped between their turns"
+_COPIED = "each contestant has its own copy of the operands on the GPU, times are by events"
+FAMILIES: Mapping[str, Family] = MappingProxyType({
+    "cpu": Family(
+        library_call=True,
+        timed=True,
+        host_threads=True,
+        peers=("openblas", "mkl", "onednn", "numpy"),
+        peer_grammar="openblas[:CORETYPE|:best], numpy[:CORETYPE|:best], mkl, onednn or NAME=/path/to/library",
+        bench_sizes="256,512,1024",
+        climb_sizes="256,512,1024,2048",
+        # What is flushed before every call gains nothing from calls in a row.
+        timing={"warm": Timing(), "cold": Timing(inner_us=0.0)},
+        method={
+            "warm": ("operands shared by all contestants, in caches as the last call left them", _STOPPED),
+            "cold": (
+                "operands shared by all contestants, flushed from every cache before each call",
+                "code, workspaces and translated addresses as the last call left them",
+                _STOPPED,
+            ),
+        },
+    ),
+    "cuda": Family(
+        library_call=False,
+        timed=True,
+        host_threads=False,
+        peers=("cublas", "torch", "cupy"),
+        peer_grammar="cublas, torch, cupy",
+        bench_sizes="512,1024,2048,4096",
+        climb_sizes="512,1024,2048,4096",
+        # A GPU needs longer to reach its clock. What is flushed before every call gains nothing from calls in a row.
+        timing={
+            "cold": Timing(min_us=10_000.0, warm_us=10_000.0, inner_us=0.0),
+            "warm": Timing(min_us=10_000.0, warm_us=10_000.0, inner_us=200.0),
+        },
+        method={
+            "cold": (_COPIED, "the level-2 cache is written over before each call", _STOPPED),
+            "warm": (_COPIED, "caches as the last call left them; short calls are replayed as one graph", _STOPPED),
+        },
+    ),
+    "emulated": Family(
+        library_call=False,
+        timed=False,
+        host_threads=False,
+        peers=(),
+        peer_grammar="none",
+        bench_sizes="256",
+        climb_sizes="256",
+    ),
+})  # fmt: skip
+
+
+def family_of(device: DeviceName | str) -> Family:
+    """The family of a device named as on the command line."""
+    name = parse_device(device) if isinstance(device, str) else device
+    return FAMILIES[name.family]
+
+
+def default_mode(device: DeviceName | str) -> str:
+    """How a device times when nothing is asked for."""
+    return modes(parse_device(device) if isinstance(device, str) else device)[0]

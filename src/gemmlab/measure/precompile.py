@@ -1,0 +1,130 @@
+"""Filling the cache of cubins ahead of time, so that a machine without a compiler finds them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.core.program import Config, Program
+from gemmlab.kernels.catalog import all_kernels, find_kernel
+from gemmlab.kernels.cuda_file.header import read_header, read_text
+from gemmlab.kernels.cuda_file.instance import COMMON
+from gemmlab.kernels.cuda_file.signature import signatures
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.toolchain.build_cuda import compile_here
+
+_SOURCE = ".cu"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One cubin to be made."""
+
+    kernel: str
+    config: Mapping[str, int]
+    """Compile-time parameters by name; empty where the name expression alone says them."""
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What came of a job; sizes in bytes, spills and stack a thread."""
+
+    kernel: str
+    config: Mapping[str, int]
+    instance: str
+    arch: str
+    registers: int
+    static_smem_bytes: int
+    stack_bytes: int
+    spill_stores: int
+    spill_loads: int
+    code_bytes: int
+    time_ms: float
+    cached: bool
+    digest: str
+    compiler: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def jobs(
+    names: Sequence[str], archs: Sequence[str], config: Config, *, instance: str = "", every: bool = False
+) -> tuple[list[Job], list[str]]:
+    """What to compile, and which of it cannot be for an architecture (only kernels that nobody named).
+
+    `names` are kernels by id or `.cu` files; without any, all CUDA kernels. `instance` is a name expression in the
+    only file named, `every` takes all configurations of the tuning space. Raises `UsageError`.
+    """
+    found: list[Job] = []
+    skipped: list[str] = []
+    for name in names or [kernel.id for kernel in all_kernels() if kernel.device == "cuda"]:
+        if name.endswith(_SOURCE) and (instance or not _has_facts(Path(name))):
+            found += [job for arch in archs for job in _plain(Path(name), arch, config, instance)]
+            continue
+        kernel = find_kernel(name)
+        if kernel.device != "cuda":
+            raise UsageError(f"{name} is a kernel for {kernel.device}; those for cuda are compiled ahead of time")
+        for arch in archs:
+            try:
+                found += _of_kernel(kernel, arch, config, every=every)
+            except DeviceError as error:
+                if names:
+                    raise UsageError(str(error)) from error
+                skipped.append(str(error))
+    return found, skipped
+
+
+def run(job: Job) -> Compiled:
+    """Compile, or find that it has been. Raises `CompileError`."""
+    start = time.perf_counter()
+    artifact, cached = compile_here(job.program)
+    elapsed = time.perf_counter() - start
+    facts = artifact.resources
+    return Compiled(
+        kernel=job.kernel,
+        config=job.config,
+        instance=job.program.entry,
+        arch=job.program.target,
+        registers=facts["registers"],
+        static_smem_bytes=facts["static_smem_bytes"],
+        stack_bytes=facts["stack_bytes"],
+        spill_stores=facts["spill_stores"],
+        spill_loads=facts["spill_loads"],
+        code_bytes=facts["code_bytes"],
+        time_ms=elapsed * 1e3,
+        cached=cached,
+        digest=artifact.digest,
+        compiler=artifact.compiler,
+    )
+
+
+def _of_kernel(kernel: Kernel, arch: str, config: Config, *, every: bool) -> Iterator[Job]:
+    for chosen in kernel.configurations() if every else [kernel.configure(config)]:
+        for instance in kernel.instances(chosen):
+            yield Job(kernel.id, instance, kernel.program(instance, arch))
+
+
+def _has_facts(path: Path) -> bool:
+    return read_header(path.name, read_text(path)) is not None or path.with_suffix(".toml").is_file()
+
+
+def _plain(path: Path, arch: str, config: Config, instance: str) -> Iterator[Job]:
+    """A file that says nothing of itself: its kernels, a template only as the instance that is named."""
+    text = read_text(path)
+    found = signatures(text)
+    if not found:
+        raise UsageError(f"{path}: no __global__ function is defined there")
+    open_ones = [signature.name for signature in found if any(not p.default for p in signature.template)]
+    if open_ones and not instance:
+        names = ", ".join(open_ones)
+        raise UsageError(f"{path}: {names}: say which instance of a template, as in --instance '{open_ones[0]}<32>'")
+    options = (*(f"-D{name}={value}" for name, value in config.items()), f"-I{COMMON}")
+    for entry in [instance] if instance else [signature.name for signature in found]:
+        program = Program(path.stem, "cuda", arch, entry, "", lambda: text, path=str(path), options=options)
+        yield Job(path.stem, config, program)

@@ -1,0 +1,30 @@
+"""Compare what a contestant left in the shared operands with a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gemmlab.measure.arena import Arena
+from gemmlab.measure.elementwise import compare
+from gemmlab.ops.op import Expected
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One contestant's results on one problem."""
+
+    right: bool
+    error_ratio: float
+    """Largest error over its tolerance, over all outputs."""
+    explanations: tuple[str, ...]
+    """Of every output that is wrong."""
+
+
+def judge_outputs(arena: Arena, index: int, expected: Mapping[str, Expected]) -> Outcome:
+    """Look at the outputs of problem `index` as they are now."""
+    found = [
+        compare(name, arena.placed[index][name].matrix(arena.memory), wanted, 1) for name, wanted in expected.items()
+    ]
+    wrong = tuple(item.mismatch.explain() for item in found if item.mismatch is not None)
+    return Outcome(not wrong, max(item.worst_ratio for item in found), wrong)

@@ -1,0 +1,159 @@
+"""Loops of a function, by dominators and back edges, and the one in which it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gemmlab.sass.blocks import FlowGraph, flow_graph
+from gemmlab.sass.instruction import Instruction, SassFunction
+from gemmlab.sass.metrics import flops
+
+TRIPS = 10
+"""How often a loop's body runs for each time its surroundings do, where nobody counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A natural loop: entered only through its header."""
+
+    header: int
+    """Index of the block."""
+    blocks: frozenset[int]
+    """The whole body, inner loops included."""
+    depth: int
+    """1 for an outermost loop."""
+    parent: int | None
+    """Header of the loop directly around."""
+    own: frozenset[int]
+    """Blocks that lie in no inner loop."""
+
+
+def dominators(graph: FlowGraph) -> tuple[int | None, ...]:
+    """Immediate dominator of each block: the last block that every path to it passes.
+
+    An entry is its own, as is a block that two functions share; `None` where no path leads.
+    """
+    order = _postorder(graph)
+    rank = {block: place for place, block in enumerate(order)}
+    before = _predecessors(graph)
+    # One root above all entries closes the tree. It ranks highest.
+    root = -1
+    rank[root] = len(order)
+    found: dict[int, int] = {root: root, **dict.fromkeys(graph.entries, root)}
+
+    def meet(a: int, b: int) -> int:
+        while a != b:
+            a, b = (found[a], b) if rank[a] < rank[b] else (a, found[b])
+        return a
+
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(order):
+            if block in graph.entries:
+                continue
+            known = [p for p in before[block] if p in found]
+            best = known[0]
+            for other in known[1:]:
+                best = meet(best, other)
+            if found.get(block) != best:
+                found[block] = best
+                changed = True
+    above = (found.get(block) for block in range(len(graph.blocks)))
+    return tuple(block if parent == root else parent for block, parent in enumerate(above))
+
+
+def find_loops(graph: FlowGraph) -> tuple[Loop, ...]:
+    """All natural loops in order of their headers; back edges to one header make one loop."""
+    idom = dominators(graph)
+    # What no path reaches is in no loop, though it may lead into one.
+    before = [[p for p in found if idom[p] is not None] for found in _predecessors(graph)]
+    bodies: dict[int, set[int]] = {}
+    for block, data in enumerate(graph.blocks):
+        for header in data.successors:
+            if dominates(idom, header, block):
+                bodies.setdefault(header, {header}).update(_reaching(block, header, before))
+    return tuple(_loop(header, bodies) for header in sorted(bodies))
+
+
+def dominates(idom: Sequence[int | None], above: int, below: int) -> bool:
+    """Whether every path to block `below` passes block `above`. Nothing dominates what no path reaches."""
+    at, parent = below, idom[below]
+    while parent is not None:
+        if at == above:
+            return True
+        if parent == at:
+            return False
+        at, parent = parent, idom[parent]
+    return False
+
+
+def main_loop(function: SassFunction, executed: Mapping[int, int] | None = None) -> Loop | None:
+    """The loop that does most of the function's floating-point arithmetic in blocks of its own; `None` without any.
+
+    `executed`: address -> how often a warp ran it, where that was counted. Else each level of nesting is taken to
+    run `TRIPS` times as often as what surrounds it, so that a large epilogue outweighs no inner loop.
+    """
+    graph = flow_graph(function)
+
+    def work(loop: Loop) -> int:
+        def weight(instruction: Instruction) -> int:
+            return TRIPS**loop.depth if executed is None else executed.get(instruction.address, 0)
+
+        return sum(flops(instruction) * weight(instruction) for instruction in graph.instructions(*loop.own))
+
+    ranked = sorted(find_loops(graph), key=lambda loop: (-work(loop), -loop.depth, loop.header))
+    return ranked[0] if ranked and work(ranked[0]) else None
+
+
+def _loop(header: int, bodies: Mapping[int, set[int]]) -> Loop:
+    around = [other for other, body in bodies.items() if other != header and header in body]
+    inner = [body for other, body in bodies.items() if other != header and other in bodies[header]]
+    return Loop(
+        header=header,
+        blocks=frozenset(bodies[header]),
+        depth=1 + len(around),
+        parent=min(around, key=lambda other: len(bodies[other]), default=None),
+        own=frozenset(bodies[header].difference(*inner)),
+    )
+
+
+def _reaching(block: int, header: int, before: Sequence[Sequence[int]]) -> set[int]:
+    # What reaches `block` without passing the header, and `block` itself.
+    seen = {block}
+    stack = [block] if block != header else []
+    while stack:
+        fresh = [p for p in before[stack.pop()] if p not in seen and p != header]
+        seen.update(fresh)
+        stack += fresh
+    return seen
+
+
+def _predecessors(graph: FlowGraph) -> list[list[int]]:
+    before: list[list[int]] = [[] for _ in graph.blocks]
+    for index, block in enumerate(graph.blocks):
+        for successor in block.successors:
+            before[successor].append(index)
+    return before
+
+
+def _postorder(graph: FlowGraph) -> list[int]:
+    # Blocks that some entry reaches, each behind all that it reaches first. No recursion: blocks may be thousands.
+    order: list[int] = []
+    seen: set[int] = set()
+    for entry in graph.entries:
+        if entry in seen:
+            continue
+        seen.add(entry)
+        stack = [(entry, iter(graph.blocks[entry].successors))]
+        while stack:
+            block, rest = stack[-1]
+            following = next((s for s in rest if s not in seen), None)
+            if following is None:
+                order.append(block)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, iter(graph.blocks[following].successors)))
+    return order

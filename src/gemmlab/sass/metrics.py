@@ -1,0 +1,98 @@
+"""What a stretch of machine code is made of: plain functions over its instructions, as they stand in the code.
+
+Nothing is weighted by how often it runs; give the functions a loop's blocks to look at the loop.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from gemmlab.sass.instruction import RZ, Instruction, Operand
+from gemmlab.sass.pipes import Pipe, pipe
+
+WARP = 32
+_LOADS = {"shared": ("LDS",), "global": ("LDG",), "local": ("LDL",), "generic": ("LD",)}
+_PER_LANE = {
+    "FFMA": 2, "FADD": 1, "FMUL": 1, "FFMA2": 4, "FADD2": 2, "FMUL2": 2, "HFMA2": 4, "HADD2": 2, "HMUL2": 2,
+    "DFMA": 2, "DADD": 1, "DMUL": 1,
+}  # fmt: skip
+_MATRIX = frozenset({"HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA"})
+_GROUPED = frozenset({"HGMMA", "IGMMA", "BGMMA", "QGMMA"})
+"""Executed by four warps together."""
+
+
+def opcode_mix(instructions: Iterable[Instruction]) -> Counter[str]:
+    """Opcode without modifiers -> instructions."""
+    return Counter(instruction.opcode for instruction in instructions)
+
+
+def pipe_mix(instructions: Iterable[Instruction]) -> Counter[Pipe]:
+    """Pipe -> instructions."""
+    return Counter(pipe(instruction) for instruction in instructions)
+
+
+def share(instructions: Iterable[Instruction], opcode: str) -> float:
+    """The part of the instructions, padding NOPs apart, that have this opcode: `share(loop, "FFMA")`."""
+    mix = opcode_mix(instructions)
+    return mix[opcode] / (mix.total() - mix["NOP"]) if mix[opcode] else 0.0
+
+
+def code_bytes(instructions: Iterable[Instruction]) -> int:
+    """What the instructions take in an instruction cache."""
+    return 16 * sum(1 for _ in instructions)
+
+
+def wide_load_share(instructions: Iterable[Instruction], space: str = "shared") -> float | None:
+    """The part of the loads from `space` (shared, global, local or generic) that are 128 bits; `None` without loads."""
+    loads = [instruction for instruction in instructions if instruction.opcode in _LOADS[space]]
+    return sum("128" in load.modifiers for load in loads) / len(loads) if loads else None
+
+
+def reuse_rate(instructions: Iterable[Instruction]) -> float | None:
+    """The part of the arithmetic's register operands that are kept in the operand cache for the next instruction.
+
+    `None` where nothing reads a register.
+    """
+    read = [operand for instruction in instructions for operand in _sources(instruction)]
+    return sum(operand.reuse for operand in read) / len(read) if read else None
+
+
+def flops(instruction: Instruction) -> int:
+    """Floating-point (for IMMA integer) operations of a full warp, a multiplication and its addition counted as two.
+
+    Zero for what only moves or converts: operands that are the zero register, `HADD2.F32`. Zero also for the
+    tensor core's UTC instructions, whose shape lies in a descriptor.
+    """
+    if instruction.opcode in _PER_LANE:
+        idle = any(operand.kind == "reg" and operand.index == RZ for operand in instruction.operands[1:3])
+        converts = instruction.opcode == "HADD2" and "F32" in instruction.modifiers
+        return 0 if idle or converts else _PER_LANE[instruction.opcode] * WARP
+    if instruction.opcode in _MATRIX or instruction.opcode in _GROUPED:
+        m, n, k = matrix_shape(instruction)
+        return 2 * m * n * k // (4 if instruction.opcode in _GROUPED else 1)
+    return 0
+
+
+def matrix_shape(instruction: Instruction) -> tuple[int, int, int]:
+    """Rows, columns and depth that a matrix instruction multiplies: (16, 8, 16) of `HMMA.16816`, (64, 8, 16) of
+    `HGMMA.64x8x16`. Zeros where its modifiers tell none.
+    """
+    for modifier in instruction.modifiers:
+        parts = modifier.split("x")
+        if len(parts) == 3 and all(part.isdigit() for part in parts):
+            return int(parts[0]), int(parts[1]), int(parts[2])
+        rows = "16" if modifier.startswith("168") else "8"
+        if modifier.isdigit() and modifier.startswith(rows + "8"):
+            return int(rows), 8, int(modifier[len(rows) + 1 :])
+    return 0, 0, 0
+
+
+def _sources(instruction: Instruction) -> list[Operand]:
+    if pipe(instruction) not in ("fma", "fmaheavy", "alu", "fp16", "fp64", "tensor"):
+        return []
+    registers = [operand for operand in instruction.operands if operand.kind == "reg"]
+    # Comparisons write predicates; every other instruction of these pipes names its destination first.
+    first = instruction.operands[0] if instruction.operands else None
+    written = 1 if first is not None and first.kind == "reg" else 0
+    return [operand for operand in registers[written:] if operand.index != RZ]

@@ -1,0 +1,45 @@
+"""Which pipe of a streaming multiprocessor executes an opcode, under Nsight Compute's names.
+
+Source: the pipelines in the kernel profiling guide of Nsight Compute. It names kinds of instructions and few opcodes,
+so conversions, votes and reductions between lanes stand where their kind does: by analogy, not measured. On chips that
+have no half-precision pipe of their own (compute capability 8.6 and later), what is listed under `fp16` runs on `fma`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gemmlab.sass.instruction import Instruction
+
+Pipe = Literal[
+    "fma", "fmaheavy", "alu", "fp16", "fp64", "xu", "lsu", "tex", "tensor", "tma", "uniform", "adu", "cbu", "none"
+]
+_OPCODES: dict[Pipe, str] = {
+    "fma": "FADD FMUL FFMA FADD2 FMUL2 FFMA2 FSWZADD",
+    # Integer multiplication, for which only the heavy half of the pipe has hardware.
+    "fmaheavy": "IMAD IMUL IDP",
+    "alu": "IADD IADD3 ISCADD LEA LOP LOP3 PLOP3 SHF SHL SHR PRMT MOV SEL SGXT BMSK IABS IMNMX VIMNMX VIMNMX3 VIADD "
+    "VIADDMNMX VABSDIFF VABSDIFF4 VHMNMX ISETP PSETP ISET FSETP FSET FSEL FMNMX FMNMX3 FCHK HMNMX2 F2FP I2FP I2I I2IP "
+    "F2IP P2R R2P CS2R VOTE REDUX CREDUX MOVM",
+    "fp16": "HADD2 HMUL2 HFMA2 HSET2 HSETP2",
+    "fp64": "DADD DMUL DFMA DSETP DMNMX",
+    "xu": "MUFU F2F F2I I2F FRND POPC FLO BREV",
+    "lsu": "LD LDG LDS LDL LDSM ST STG STS STL STSM STAS ATOM ATOMG ATOMS RED REDG REDAS LDGSTS LDGDEPBAR ARRIVES CCTL "
+    "CCTLL CCTLT MEMBAR ERRBAR CGAERRBAR FENCE QSPC SHFL MATCH S2R SYNCS PMTRIG",
+    "tex": "TEX TLD TLD4 TMML TXD TXQ SULD SUST SUATOM SURED SUQUERY FOOTPRINT",
+    "tensor": "HMMA IMMA DMMA BMMA QMMA OMMA HGMMA IGMMA BGMMA QGMMA LDTM STTM LDT STT UTCHMMA UTCIMMA UTCQMMA UTCOMMA "
+    "UTCMXQMMA UTCBAR UTCCP UTCSHIFT UTCATOMSWS",
+    "tma": "UBLKCP UBLKRED UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH",
+    "uniform": "R2UR S2UR CS2UR LDCU VOTEU",
+    "adu": "LDC BAR B2R R2B UCGABAR_ARV UCGABAR_WAIT",
+    "cbu": "BRA BRX BRXU JMP JMX JMXU CALL RET EXIT KILL BSSY BSYNC BREAK BMOV WARPSYNC ENDCOLLECTIVE YIELD NANOSLEEP "
+    "BPT RPCMOV LEPC GETLMEMBASE SETLMEMBASE RTT DEPBAR WARPGROUP WARPGROUPSET USETMAXREG ELECT ACQBULK ACQSHMINIT "
+    "PREEXIT",
+    "none": "NOP",
+}
+_PIPES: dict[str, Pipe] = {opcode: pipe for pipe, opcodes in _OPCODES.items() for opcode in opcodes.split()}
+
+
+def pipe(instruction: Instruction) -> Pipe:
+    """The pipe that executes the instruction. An opcode that no list knows is `uniform` by its U, else `none`."""
+    return _PIPES.get(instruction.opcode) or ("uniform" if instruction.opcode.startswith("U") else "none")

@@ -1,0 +1,236 @@
+"""What a cubin holds: each function's code, resources and parameters, variables, and what a loader must patch.
+
+NVIDIA publishes no description of the format. What is read here was found in cubins of known kernels, for every
+architecture from sm_75 to sm_120 and of CUDA 12 and 13; attributes that do not matter for running code are passed over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from gemmlab.core.errors import UsageError
+from gemmlab.toolchain import nv_info
+from gemmlab.toolchain.elf import ALLOCATED, NOBITS, REL, RELA, Elf, Section, Symbol, read_elf
+from gemmlab.toolchain.nv_info import Param
+
+MACHINE = 190
+RESERVED_SMEM_BYTES = 1024
+"""What every block's shared memory begins with from sm_90 on; it belongs to the system."""
+
+_OBJECT, _FUNCTION, _ENTRY = 1, 2, 0x10
+_LATER_ABI, _ACCELERATED = 8, 0x800
+_BANKS = 18
+_BANK = re.compile(r"\.nv\.constant(\d+)(?:\.(.+))?", re.DOTALL)
+_RELOCATIONS = {
+    1: "R_CUDA_32", 2: "R_CUDA_64", 3: "R_CUDA_G32", 4: "R_CUDA_G64", 55: "R_CUDA_ABS32_32",
+    56: "R_CUDA_ABS32_LO_32", 57: "R_CUDA_ABS32_HI_32", 58: "R_CUDA_ABS47_34", 62: "R_CUDA_FUNC_DESC32_LO_32",
+    63: "R_CUDA_FUNC_DESC32_HI_32", 70: "R_CUDA_32_LO", 71: "R_CUDA_32_HI",
+}  # fmt: skip
+_IN_PLACE = {1: "<i", 2: "<q", 3: "<i", 4: "<q"}
+"""Data relocations without an addend of their own keep it where they patch."""
+
+
+@dataclass(frozen=True, slots=True)
+class CubinFunction:
+    """One function's code, and what a launch of it needs."""
+
+    name: str
+    code: bytes = field(repr=False)
+    entry: bool
+    """Whether it is a kernel; other functions are called by kernels."""
+    registers: int
+    barriers: int
+    param_base: int
+    """Where the parameters begin in constant bank 0."""
+    params: tuple[Param, ...]
+    static_smem_bytes: int
+    """What the kernel itself declares, in bytes."""
+    reserved_smem_bytes: int
+    """What lies before it in shared memory."""
+    local_bytes: int
+    """Stack frame of this function, a thread."""
+    stack_bytes: int | None
+    """Local memory a thread with all calls; `None` when recursion or a call by address leaves it open."""
+    max_threads: int | None
+    """Most threads in a block that it was compiled for (`__launch_bounds__`), if it says."""
+    block: tuple[int, int, int] | None
+    """The block shape that it demands (`__block_size__`, PTX `.reqntid`), if it does."""
+    constants: Mapping[int, bytes] = field(repr=False)
+    """Initial bytes of each constant bank that it reads, before relocation."""
+
+    @property
+    def param_bytes(self) -> int:
+        return max((param.offset + param.size for param in self.params), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A `__device__` or `__constant__` variable."""
+
+    name: str
+    section: str
+    offset: int
+    size: int
+    data: bytes = field(repr=False)
+    """Initial bytes, before relocation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """The address of `symbol` plus `addend` goes to `offset` in `section`, in the way that `kind` names."""
+
+    section: str
+    offset: int
+    kind: str
+    """`R_CUDA_64` and the like; `R_CUDA_<number>` for one unknown here."""
+    symbol: str
+    addend: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """A whole cubin."""
+
+    arch: str
+    functions: Mapping[str, CubinFunction]
+    symbols: Mapping[str, Variable]
+    relocations: tuple[Relocation, ...]
+    sections: Mapping[str, Section] = field(repr=False)
+    """What a loader puts into memory: code, constant banks, `.nv.global.init`, and `.nv.global` (zeros)."""
+    labels: Mapping[str, tuple[str, int]] = field(repr=False)
+    """Functions that lie within another's code: (section, offset)."""
+
+    def bank(self, section: str) -> tuple[int, str] | None:
+        """(number, function) of a constant bank's section, function `""` where all share it; `None` for others."""
+        match = _BANK.fullmatch(section)
+        return (int(match[1]), match[2] or "") if match else None
+
+
+def read_cubin(data: bytes, name: str) -> Cubin:
+    """Take a cubin apart; `name` stands in errors. Raises `UsageError` saying what is wrong with it."""
+    elf = read_elf(data, name)
+    if elf.machine != MACHINE:
+        raise UsageError(f"{name}: no cubin: an ELF file for machine {elf.machine}, not {MACHINE} (CUDA)")
+    sections = {section.name: section for section in elf.sections if _loaded(section)}
+    try:
+        arch = _architecture(elf)
+        reserved = RESERVED_SMEM_BYTES if int(re.sub(r"\D", "", arch)) >= 90 else 0
+        by_name = {section.name: section for section in elf.sections}
+        functions = {function.name: function for function in _functions(elf, by_name, reserved)}
+        placed = [(symbol, section) for symbol in elf.symbols if (section := elf.section_of(symbol))]
+        symbols = {
+            symbol.name: _variable(section, symbol)
+            for symbol, section in placed
+            if symbol.kind == _OBJECT and section.name in sections
+        }
+        labels = {
+            symbol.name: (section.name, symbol.value)
+            for symbol, section in placed
+            if symbol.kind == _FUNCTION and symbol.name not in functions
+        }
+        relocations = tuple(_relocations(elf, sections))
+    except (struct.error, IndexError) as error:
+        raise UsageError(f"{name}: a malformed cubin: {error}") from error
+    if not functions:
+        raise UsageError(f"{name}: no functions in this cubin")
+    return Cubin(arch, functions, symbols, relocations, sections, labels)
+
+
+def digest(data: bytes, name: str) -> str:
+    """SHA-256 in hexadecimal of what a GPU is given of a cubin: code, constants, variables and attributes.
+
+    Line information and the PTX that a cubin carries are left out: they hold paths, and a comment in the source
+    moves them. Raises `UsageError`.
+    """
+    parts = hashlib.sha256()
+    for section in read_elf(data, name).sections:
+        if _loaded(section) or section.name.startswith(".nv.info"):
+            head = f"{section.name}\0{section.size}\0{section.align}\0{len(section.data)}\0"
+            parts.update(head.encode() + section.data)
+    return parts.hexdigest()
+
+
+def _loaded(section: Section) -> bool:
+    if not section.flags & ALLOCATED or section.name.startswith((".nv.merc", ".nv.capmerc")):
+        return False
+    return section.name.startswith((".text.", ".nv.constant", ".nv.global", ".nv.shared"))
+
+
+def _architecture(elf: Elf) -> str:
+    """By the header's flags; in the later layout only the compiler's own note tells sm_90a from sm_90."""
+    if elf.abi_version < _LATER_ABI:
+        return f"sm_{elf.flags & 0xFF}{'a' if elf.flags & _ACCELERATED else ''}"
+    number = elf.flags >> 8 & 0xFF
+    for section in elf.sections:
+        if section.name == ".note.nv.tkinfo":
+            match = re.search(rb"-arch[ =](sm_(\d+)[af]?)\b", section.data)
+            if match and int(match[2]) == number:
+                return match[1].decode()
+    return f"sm_{number}"
+
+
+def _functions(elf: Elf, by_name: Mapping[str, Section], reserved: int) -> Iterator[CubinFunction]:
+    per_symbol = nv_info.by_symbol(by_name.get(".nv.info"))
+    for index, symbol in enumerate(elf.symbols):
+        text = by_name.get(f".text.{symbol.name}")
+        if symbol.kind == _FUNCTION and text is not None and elf.section_of(symbol) is text:
+            yield _function(by_name, symbol, text, per_symbol.get(index, {}), reserved)
+
+
+def _function(
+    by_name: Mapping[str, Section], symbol: Symbol, text: Section, sizes: Mapping[int, int], reserved: int
+) -> CubinFunction:
+    info = nv_info.read(by_name.get(f".nv.info.{symbol.name}"))
+    banks = dict(_banks(by_name, symbol.name))
+    shared = by_name.get(f".nv.shared.{symbol.name}")
+    stack = sizes.get(nv_info.STACK_SIZE, 0)
+    return CubinFunction(
+        name=symbol.name,
+        code=text.data[symbol.value : symbol.value + symbol.size],
+        entry=bool(symbol.other & _ENTRY),
+        # Files that lack the attributes have these counts in the section's own header.
+        registers=sizes.get(nv_info.REGISTERS, text.info >> 24),
+        barriers=text.flags >> 20 & 0x7F if info.barriers is None else info.barriers,
+        param_base=len(banks.get(0, b"")) if info.param_base is None else info.param_base,
+        params=info.params,
+        static_smem_bytes=max(shared.size - reserved, 0) if shared else 0,
+        reserved_smem_bytes=reserved,
+        local_bytes=sizes.get(nv_info.FRAME_SIZE, 0),
+        stack_bytes=None if stack == nv_info.UNKNOWN_STACK else stack,
+        max_threads=info.max_threads,
+        block=info.block,
+        constants=banks,
+    )
+
+
+def _banks(by_name: Mapping[str, Section], function: str) -> Iterator[tuple[int, bytes]]:
+    for number in range(_BANKS):
+        section = by_name.get(f".nv.constant{number}.{function}") or by_name.get(f".nv.constant{number}")
+        if section is not None:
+            yield number, section.data
+
+
+def _variable(section: Section, symbol: Symbol) -> Variable:
+    end = symbol.value + symbol.size
+    data = bytes(symbol.size) if section.kind == NOBITS else section.data[symbol.value : end]
+    return Variable(symbol.name, section.name, symbol.value, symbol.size, data)
+
+
+def _relocations(elf: Elf, sections: Mapping[str, Section]) -> Iterator[Relocation]:
+    for table in elf.sections:
+        if table.kind not in {REL, RELA}:
+            continue
+        target = elf.sections[table.info]
+        if target.name not in sections:
+            continue
+        for entry in elf.relocations(table):
+            addend = entry.addend
+            if addend is None:
+                layout = _IN_PLACE.get(entry.kind)
+                addend = struct.unpack_from(layout, target.data, entry.offset)[0] if layout else 0
+            kind = _RELOCATIONS.get(entry.kind, f"R_CUDA_{entry.kind}")
+            yield Relocation(target.name, entry.offset, kind, elf.symbols[entry.symbol].name, addend)

@@ -1,0 +1,58 @@
+"""Where `cuda_fp16.h`, `mma.h` and the like come from: the compiler itself, or a toolkit beside it."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from gemmlab.toolchain.cache import private_folder
+
+_FIRST_WITH_HEADERS = (13, 3)
+_VERSION = re.compile(r"#\s*define\s+CUDART_VERSION\s+(\d+)")
+
+
+def options(compiler: str) -> list[str]:
+    """Compiler options that make NVIDIA's headers found, `compiler` being `"NVRTC 13.5.37"`.
+
+    A compiler that brings its headers along unpacks them, once, into the cache folder.
+    """
+    if brings_headers(compiler):
+        return [f"--use-bundled-headers={_unpacked(compiler)}"]
+    return [f"-I{folder}" for folder in _toolkit()]
+
+
+def version(compiler: str) -> str:
+    """Which headers `options` means."""
+    if brings_headers(compiler):
+        return compiler
+    for folder in _toolkit():
+        file = folder / "cuda_runtime_api.h"
+        if file.is_file() and (match := _VERSION.search(file.read_text(encoding="utf-8", errors="replace"))):
+            return match[1]
+    return "none"
+
+
+def brings_headers(compiler: str) -> bool:
+    """Whether this NVRTC has the headers in it."""
+    return tuple(map(int, compiler.rsplit(maxsplit=1)[-1].split(".")[:2])) >= _FIRST_WITH_HEADERS
+
+
+def _unpacked(compiler: str) -> Path:
+    return private_folder(f"cuda-headers-{compiler.rsplit(maxsplit=1)[-1]}") or Path(_temporary().name)
+
+
+@cache
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="gemmlab-cuda-headers-")
+
+
+@cache
+def _toolkit() -> tuple[Path, ...]:
+    try:
+        from cuda.pathfinder import find_nvidia_header_directory
+    except ImportError:
+        return ()
+    found = (find_nvidia_header_directory(name) for name in ("cudart", "cccl"))
+    return tuple(dict.fromkeys(Path(folder) for folder in found if folder))

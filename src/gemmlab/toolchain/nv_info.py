@@ -1,0 +1,98 @@
+"""The `.nv.info` sections of a cubin: attributes of a function, one behind the other.
+
+An attribute is a byte of format, a byte that says which it is, and two bytes: its value, or for the format `_SIZED`
+the length of what follows, padded to four bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gemmlab.toolchain.elf import Section
+
+FRAME_SIZE, STACK_SIZE, REGISTERS = 0x11, 0x12, 0x2F
+"""Attributes of the whole file's section; each names a symbol by its index."""
+UNKNOWN_STACK = 0xFFFFFFFF
+
+_MAX_THREADS, _PARAM_CBANK, _REQUIRED_THREADS = 0x05, 0x0A, 0x10
+_PARAM, _PARAM_LARGE, _BARRIERS = 0x17, 0x45, 0x4C
+_SIZED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A kernel parameter: bytes from the start of the parameters."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionInfo:
+    """What a function's own section says; `None` for what it does not mention."""
+
+    params: tuple[Param, ...]
+    param_base: int | None
+    barriers: int | None
+    max_threads: int | None
+    block: tuple[int, int, int] | None
+
+
+def read(section: Section | None) -> FunctionInfo:
+    """The attributes of one function. Raises `struct.error` when they are malformed."""
+    attributes = list(_attributes(section))
+    last = dict(attributes)
+    limit, block = (_extent(last.get(which)) for which in (_MAX_THREADS, _REQUIRED_THREADS))
+    threads = limit or block
+    return FunctionInfo(
+        params=tuple(sorted(_params(attributes), key=lambda param: param.offset)),
+        param_base=struct.unpack("<IHH", last[_PARAM_CBANK])[1] if _PARAM_CBANK in last else None,
+        barriers=last[_BARRIERS][0] if _BARRIERS in last else None,
+        max_threads=math.prod(threads) if threads else None,
+        block=block,
+    )
+
+
+def by_symbol(section: Section | None) -> dict[int, dict[int, int]]:
+    """Symbol index -> attribute -> value, from the whole file's section. Raises `struct.error`."""
+    found: dict[int, dict[int, int]] = {}
+    for attribute, payload in _attributes(section):
+        if attribute in {FRAME_SIZE, STACK_SIZE, REGISTERS}:
+            symbol, value = struct.unpack("<II", payload)
+            found.setdefault(symbol, {})[attribute] = value
+    return found
+
+
+def _attributes(section: Section | None) -> Iterator[tuple[int, bytes]]:
+    data, at = section.data if section else b"", 0
+    while at < len(data):
+        form, attribute, size = struct.unpack_from("<BBH", data, at)
+        start = at + 4
+        if form == _SIZED:
+            at = start + -(-size // 4) * 4
+            if at > len(data):
+                raise struct.error(f"attribute {attribute:#x} ends behind its section")
+            yield attribute, data[start : start + size]
+        else:
+            yield attribute, data[at + 2 : start]
+            at = start
+
+
+def _params(attributes: list[tuple[int, bytes]]) -> Iterator[Param]:
+    for attribute, payload in attributes:
+        if attribute == _PARAM:
+            _, _, offset, facts = struct.unpack("<IHHI", payload)
+            yield Param(offset, facts >> 18)
+        elif attribute == _PARAM_LARGE:
+            _, _, offset, size, _ = struct.unpack("<IHHHH", payload)
+            yield Param(offset, size)
+
+
+def _extent(payload: bytes | None) -> tuple[int, int, int] | None:
+    if payload is None:
+        return None
+    x, y, z = struct.unpack("<3I", payload)
+    return x, y, z

@@ -1,0 +1,218 @@
+"""CUDA C++ -> cubin and PTX by NVRTC, for any architecture it knows. Needs no driver and no GPU."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from gemmlab.core.errors import CompileError, NoCompilerError
+from gemmlab.core.program import Artifact, Program
+from gemmlab.toolchain import cuda_headers, nvdisasm, ptxas_log
+from gemmlab.toolchain.cubin import digest, read_cubin
+from gemmlab.toolchain.includes import is_folder
+from gemmlab.toolchain.virtual_files import Placed, place
+
+DEFAULTS = ("-std=c++17", "-lineinfo", "-default-device", "--ptxas-options=-v")
+"""Options every kernel is compiled with, unless its program gives one of the same name."""
+
+_WHEELS = {12: "nvidia-cuda-nvrtc-cu12", 13: "nvidia-cuda-nvrtc"}
+_ARCH = re.compile(r"sm_(\d+)([af]?)")
+_FIRST_WITH = {"": 0, "a": 90, "f": 100}
+_ADDING = {"-D", "-U", "-Xptxas", "-ptxas-options"}
+"""Options that may be given more than once."""
+_HEADERLESS = "GPU code has no headers of the host: put them and main() under #ifndef __CUDACC_RTC__"
+_SIGNS_OF_HOST_CODE = ("cannot open source file", "device-side kernel launch", 'namespace "std" has no member')
+_INSTANCE = re.compile(r"__nv_name_map\(\d+\): (.*)\n +#pragma nv_mangled_name.*\n *\^\n")
+
+
+@cache
+def compiler() -> str:
+    """The compiler's name and version, found without loading it. Raises `NoCompilerError` where there is none."""
+    bindings = _version("cuda-bindings")
+    if bindings is None:
+        raise NoCompilerError("no CUDA compiler: pip install 'gemmlab[cuda13]' (no GPU or driver is needed)")
+    major = _major(bindings)
+    wheels = {of: version for of, name in _WHEELS.items() if (version := _version(name)) and _major(version) == of}
+    if major in wheels:
+        return f"NVRTC {wheels[major]}"
+    nvrtc = _load()
+    if nvrtc is not None:
+        return f"NVRTC {'.'.join(map(str, _checked(nvrtc, nvrtc.nvrtcVersion())))}"
+    if wheels:
+        other = ", ".join(f"{_WHEELS[of]} {version}" for of, version in wheels.items())
+        raise NoCompilerError(
+            f"cuda-bindings {bindings} needs NVRTC of CUDA {major}, and here is {other}: "
+            f"pip install 'gemmlab[cuda{major}]', or 'cuda-bindings=={max(wheels)}.*'"
+        )
+    raise NoCompilerError(f"cuda-bindings {bindings} is here without NVRTC: pip install 'gemmlab[cuda{major}]'")
+
+
+@cache
+def architectures() -> tuple[int, ...]:
+    """Numbers of the architectures that the installed compiler makes code for: 75, 80, ..."""
+    nvrtc = _required()
+    return tuple(int(number) for number in _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs()))
+
+
+def check_architecture(target: str, asker: str) -> None:
+    """Raise `CompileError`, beginning with `asker`, when the installed compiler makes no code for `target`."""
+    match = _ARCH.fullmatch(target)
+    known = architectures()
+    if match is None or int(match[1]) not in known or int(match[1]) < _FIRST_WITH[match[2]]:
+        names = ", ".join(f"sm_{number}" for number in known)
+        raise CompileError(
+            f"{asker}: no code for {target!r}: {compiler()} knows {names}; "
+            "from sm_90 on also those ending in a, from sm_100 on in f"
+        )
+
+
+def compile_cubin(program: Program, files: Placed | None = None) -> Artifact:
+    """Compile the instance `program.entry` for `program.target` (`"sm_90a"`); `files` are the program's, if collected.
+
+    Texts name files by their virtual paths, so that the artifact is the same wherever the sources lie; without
+    nvdisasm there is no `sass` among them. Raises `CompileError` with the source's own lines, `NoCompilerError`.
+    """
+    nvrtc = _required()
+    check_architecture(program.target, program.kernel)
+    files = files or place(program)
+    handle = _checked(
+        nvrtc,
+        nvrtc.nvrtcCreateProgram(
+            files.source.encode(), files.main.encode(), len(files.headers),
+            [text.encode() for text in files.headers.values()], [name.encode() for name in files.headers],
+        ),
+    )  # fmt: skip
+    try:
+        return _compile(nvrtc, handle, program, files)
+    finally:
+        nvrtc.nvrtcDestroyProgram(handle)
+
+
+def options_of(program: Program) -> list[str]:
+    """What the compiler is told, architecture included and folders of headers apart (headers come as text)."""
+    own = [option for option in program.options if not is_folder(option)]
+    given = {_option_name(option) for option in own}
+    return [f"-arch={program.target}", *(o for o in DEFAULTS if _option_name(o) not in given), *own]
+
+
+def _compile(nvrtc: Any, handle: Any, program: Program, files: Placed) -> Artifact:
+    entry = program.entry.encode()
+    options = options_of(program) + (cuda_headers.options(compiler()) if files.elsewhere else [])
+    status = nvrtc.nvrtcAddNameExpression(handle, entry)[0]
+    if not status:
+        status = nvrtc.nvrtcCompileProgram(handle, len(options), [option.encode() for option in options])[0]
+    log = ptxas_log.stable(_text(nvrtc, handle, "ProgramLog"))
+    if status:
+        told = ptxas_log.errors(log, _text(nvrtc, handle, "PTX")) or _message(nvrtc, status)
+        raise CompileError(_explain(program, files, told))
+    code = _bytes(nvrtc, handle, "CUBIN")
+    lowered: str = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, entry)).decode()
+    texts = {"ptx": _text(nvrtc, handle, "PTX"), "log": log}
+    with suppress(NoCompilerError):
+        texts["sass"] = nvdisasm.disassemble(code, program.kernel)
+    return Artifact(
+        kernel=program.kernel,
+        kind="cubin",
+        target=program.target,
+        entry=lowered,
+        code=code,
+        digest=digest(code, program.kernel),
+        compiler=compiler(),
+        resources={**program.resources, **_resources(code, log, lowered, program.kernel)},
+        exports=program.exports,
+        texts=texts,
+    )
+
+
+def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]:
+    function = read_cubin(code, kernel).functions[entry]
+    facts = {
+        "registers": function.registers,
+        "barriers": function.barriers,
+        "static_smem_bytes": function.static_smem_bytes,
+        "local_bytes": function.local_bytes,
+        "code_bytes": len(function.code),
+    }
+    if function.max_threads is not None:
+        facts["max_threads"] = function.max_threads
+    logged = ptxas_log.facts_of(log, entry)
+    # With recursion the file has no total; a frame is what is sure.
+    stack = logged.get("stack_bytes", 0) if function.stack_bytes is None else function.stack_bytes
+    return (
+        facts
+        | {name: logged[name] for name in ("spill_stores", "spill_loads") if name in logged}
+        | {"stack_bytes": stack}
+    )
+
+
+def _explain(program: Program, files: Placed, log: str) -> str:
+    told = files.localise_errors(_INSTANCE.sub(lambda match: f"instance {program.entry}: {match[1]}\n", log))
+    if any(sign in log for sign in _SIGNS_OF_HOST_CODE):
+        told += f"\n{_HEADERLESS}"
+        if not cuda_headers.brings_headers(compiler()):
+            told += "; CUDA's own come with NVRTC 13.3 and later, or from a toolkit that CUDA_HOME names"
+    return f"{program.kernel} ({program.entry}) for {program.target} does not compile:\n{told}"
+
+
+def _option_name(option: str) -> str:
+    """`-std` for `--std=c++20`; of an option that may be repeated, all of it."""
+    name = option.split("=", 1)[0]
+    short = f"-{name.lstrip('-')}"
+    return option if short in _ADDING or short[:2] in _ADDING else short
+
+
+def _bytes(nvrtc: Any, handle: Any, what: str) -> bytes:
+    size: int = _checked(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(handle))
+    data = bytes(size)
+    _checked(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(handle, data))
+    return data
+
+
+def _text(nvrtc: Any, handle: Any, what: str) -> str:
+    return _bytes(nvrtc, handle, what).decode("utf-8", "replace").rstrip("\0")
+
+
+def _required() -> Any:
+    compiler()
+    nvrtc = _load()
+    if nvrtc is None:
+        raise NoCompilerError(f"{compiler()} is installed but cannot be loaded")
+    return nvrtc
+
+
+@cache
+def _load() -> Any:
+    """The binding module with its library behind it; `None` where either is missing."""
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError):
+        return None
+    return nvrtc
+
+
+def _checked(nvrtc: Any, result: tuple[Any, ...]) -> Any:
+    status, *values = result
+    if status:
+        raise CompileError(f"NVRTC: {_message(nvrtc, status)}")
+    return values[0] if len(values) == 1 else values
+
+
+def _message(nvrtc: Any, status: Any) -> str:
+    text: bytes = nvrtc.nvrtcGetErrorString(status)[1]
+    return text.decode()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _major(version: str) -> int:
+    return int(version.split(".", 1)[0])

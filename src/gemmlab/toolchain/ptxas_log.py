@@ -1,0 +1,56 @@
+"""What ptxas says of a kernel (`--ptxas-options=-v`), as numbers."""
+
+from __future__ import annotations
+
+import re
+
+_ENTRY = re.compile(r"^ptxas info\s*: Compiling entry function '([^']+)'.*$", re.MULTILINE)
+_OWN = {
+    "stack_bytes": re.compile(r"(\d+) bytes stack frame"),
+    "registers": re.compile(r"Used (\d+) registers"),
+    "barriers": re.compile(r"used (\d+) barriers"),
+    "static_smem_bytes": re.compile(r"(\d+) bytes smem"),
+}
+_WITH_CALLEES = {
+    "spill_stores": re.compile(r"(\d+) bytes spill stores"),
+    "spill_loads": re.compile(r"(\d+) bytes spill loads"),
+}
+_UNSTABLE = re.compile(r"^ptxas info\s*: Compile time = .*\n?", re.MULTILINE)
+_REPORT = re.compile(r"^ptxas (?:info\s*:| {8,}\.).*\n?", re.MULTILINE)
+_PTX_LINE = re.compile(r"^ptxas application ptx input, line (\d+); (\w+)\s*:", re.MULTILINE)
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]+)"', re.MULTILINE)
+_PLACE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s")
+
+
+def stable(log: str) -> str:
+    """The log without what differs from run to run."""
+    return _UNSTABLE.sub("", log.replace("\0", "")).strip()
+
+
+def facts_of(log: str, entry: str) -> dict[str, int]:
+    """Bytes and counts that the log gives for a kernel, spills with those of the functions it calls.
+
+    What the log does not mention is left out.
+    """
+    # The functions that a kernel calls follow it, up to the next kernel.
+    _, *blocks = _ENTRY.split(log)
+    block = dict(zip(blocks[::2], blocks[1::2], strict=True)).get(entry, "")
+    facts = {name: int(found[1]) for name, pattern in _OWN.items() if (found := pattern.search(block))}
+    for name, pattern in _WITH_CALLEES.items():
+        if amounts := pattern.findall(block):
+            facts[name] = sum(map(int, amounts))
+    return facts
+
+
+def errors(log: str, ptx: str) -> str:
+    """A failed run's log without the report on resources, its lines of PTX given as `file(line)` of the source."""
+    files = dict(_FILE.findall(ptx))
+    lines = ptx.splitlines()
+
+    def locate(match: re.Match[str]) -> str:
+        for line in reversed(lines[: int(match[1])]):
+            if place := _PLACE.match(line):
+                return f"{files.get(place[1], 'PTX')}({place[2]}): {match[2]}:"
+        return match[0]
+
+    return _PTX_LINE.sub(locate, _REPORT.sub("", log))

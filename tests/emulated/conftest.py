@@ -1,0 +1,1 @@
+"""The folders below share the modules that lie here."""

@@ -1,0 +1,67 @@
+"""Launch the probes, or the three rungs, once each in a fixed order: what a profiler is started on.
+
+`PYTHONPATH=tests/emulated python launch_probes.py probes --names names.json`; the names are those of the launches in
+order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cuda_calls import CudaFile
+from probes import probes
+
+from gemmlab.devices.select import open_device
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.measure.run import BoundKernel, bind
+from gemmlab.ops.catalog import find_op
+
+RUNGS = ("naive", "block_tile", "vector_load")
+SIZES = "128x128x64,100x77x53"
+"""On the tile and off it."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("probes", "rungs"))
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--names", type=Path, required=True)
+    options = parser.parse_args()
+    device = open_device(options.device)
+    launch = launch_probes if options.what == "probes" else launch_rungs
+    options.names.write_text(json.dumps(list(launch(device))))
+
+
+def launch_probes(device: Any) -> Iterator[str]:
+    """Name of each probe once it has run."""
+    files: dict[Path, CudaFile] = {}
+    for probe in probes():
+        file = files.setdefault(probe.file, CudaFile(device, probe.file))
+        file.run(probe.kernel, probe.grid, probe.threads, probe.args)
+        yield probe.name
+
+
+def launch_rungs(device: Any) -> Iterator[str]:
+    """Name of each rung and problem once it has run."""
+    for name, bound in rungs(device):
+        bound.run()
+        yield name
+
+
+def rungs(device: Any) -> Iterator[tuple[str, BoundKernel]]:
+    """Each rung with a problem, ready to run, by a name like `naive 128x128x64`."""
+    op = find_op("gemm")
+    for rung in RUNGS:
+        kernel = find_kernel(rung)
+        for problem in op.parse_sizes(SIZES):
+            arrays = {name: array.reshape(-1) for name, array in op.fill(problem, np.random.default_rng(1)).items()}
+            yield f"{rung} {problem.label}", bind(kernel, device, op, problem, arrays)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Counts of each instruction out of an Nsight Compute report: through its Python module, or from the page it prints."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from profiled import METRICS
+
+LABELS = {
+    "inst_executed": ("Instructions Executed", "# Instructions Executed", "Inst Executed"),
+    "thread_inst_executed": ("Thread Instructions Executed", "# Thread Instructions Executed"),
+    "thread_inst_executed_true": (
+        "Predicated-On Thread Instructions Executed", "# Predicated-On Thread Instructions Executed",
+    ),
+    "memory_l1_wavefronts_shared": ("L1 Wavefronts Shared",),
+    "memory_l1_wavefronts_shared_ideal": ("L1 Wavefronts Shared Ideal",),
+    "memory_l2_theoretical_sectors_global": ("L2 Theoretical Sectors Global",),
+}  # fmt: skip
+"""Metric -> the headings that stand over its column; the metric's own name is taken too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """One profiled launch."""
+
+    name: str
+    rows: list[tuple[int, str, dict[str, float]]]
+    """Address from the kernel's start, text, counts by metric; in address order."""
+    totals: dict[str, float] = field(default_factory=dict)
+    """Metrics of the whole launch."""
+
+
+def from_report(ncu: str, report: Path, totals: Sequence[str]) -> list[Instructions]:
+    """Every launch of a report. `ImportError` where ncu's module is not to be found."""
+    module = _module(ncu)
+    context = module.load_report(str(report))
+    return [
+        _action(context.range_by_idx(group).action_by_idx(place), totals)
+        for group in range(context.num_ranges())
+        for place in range(context.range_by_idx(group).num_actions())
+    ]
+
+
+def _module(ncu: str) -> Any:
+    where = Path(shutil.which(ncu) or ncu).resolve()
+    for folder in where.parents:
+        for candidate in (folder / "extras" / "python", *folder.glob("nsight-compute*/*/extras/python")):
+            if candidate.is_dir():
+                sys.path.insert(0, str(candidate))
+                return importlib.import_module("ncu_report")
+    for candidate in sorted(Path("/opt/nvidia/nsight-compute").glob("*/extras/python"), reverse=True):
+        sys.path.insert(0, str(candidate))
+        return importlib.import_module("ncu_report")
+    raise ImportError(f"no extras/python beside {where}")
+
+
+def _action(action: Any, totals: Sequence[str]) -> Instructions:
+    counts: dict[int, dict[str, float]] = {}
+    names = set(action.metric_names())
+    for name in METRICS:
+        if name not in names:
+            continue
+        metric = action.metric_by_name(name)
+        if not metric.has_correlation_ids():
+            continue
+        places = metric.correlation_ids()
+        for index in range(metric.num_instances()):
+            counts.setdefault(int(places.as_uint64(index)), {})[name] = float(metric.as_double(index))
+    start = min(counts, default=0)
+    rows = [(place - start, _text(action, place), counts[place]) for place in sorted(counts)]
+    kept = {name: float(action.metric_by_name(name).as_double()) for name in totals if name in names}
+    return Instructions(action.name(), rows, kept)
+
+
+def _text(action: Any, place: int) -> str:
+    text = action.sass_by_pc(place)
+    return " ".join(str(text).split()) if text else ""
+
+
+def from_csv(page: str) -> list[Instructions]:
+    """Every launch of `ncu --page source --csv`: a heading row each, rows of instructions below it."""
+    found: list[Instructions] = []
+    columns: dict[str, int] = {}
+    name = ""
+    starts: list[int] = []
+    for row in csv.reader(line for line in page.splitlines() if not line.startswith("==")):
+        if _is_heading(row):
+            columns = _columns(row)
+            found.append(Instructions(name, []))
+            starts.append(-1)
+        elif not columns or len(row) <= max(columns.values()):
+            name = next((cell for cell in reversed(row) if cell), name)
+        elif (address := _number(row[columns["Address"]])) is not None:
+            if starts[-1] < 0:
+                starts[-1] = int(address)
+            counts = {
+                metric: value
+                for metric, place in columns.items()
+                if metric in METRICS and (value := _number(row[place])) is not None
+            }
+            found[-1].rows.append((int(address) - starts[-1], " ".join(row[columns["Source"]].split()), counts))
+    return found
+
+
+def _is_heading(row: Sequence[str]) -> bool:
+    return "Source" in row and ("Address" in row or "#" in row)
+
+
+def _columns(heading: Sequence[str]) -> dict[str, int]:
+    places = {cell.strip(): place for place, cell in reversed(list(enumerate(heading)))}
+    columns = {"Source": places["Source"], "Address": places["Address"] if "Address" in places else places["#"]}
+    for metric, labels in LABELS.items():
+        for label in (metric, *labels):
+            if label in places:
+                columns[metric] = places[label]
+                break
+    return columns
+
+
+def _number(text: str) -> float | None:
+    """A count as ncu prints it: plain, with thousands apart, hexadecimal, or none at all."""
+    plain = text.strip().replace(",", "")
+    if re.fullmatch(r"(0x)?[0-9a-f]{6,}", plain) and not plain.isdigit():
+        return float(int(plain, 16))
+    try:
+        return float(plain)
+    except ValueError:
+        return None

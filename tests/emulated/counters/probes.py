@@ -1,0 +1,111 @@
+"""The counter probes: patterns of addresses, and launches in a fixed order for a profiler and for the emulator."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+HERE = Path(__file__).parent
+ORACLE = HERE.parents[1] / "data" / "h200-shared-wavefronts.csv"
+PROBES, PATTERNS = HERE / "probes.cu", HERE / "gemm_patterns.cu"
+GLOBAL_WORDS = 32 * 64
+Words = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One warp's shared access as the oracle has it."""
+
+    op: str
+    """`"ld"` or `"st"`."""
+    length: int
+    """Words a lane."""
+    words: tuple[int, ...]
+    wavefronts: int
+    ideal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One launch."""
+
+    name: str
+    file: Path
+    kernel: str
+    args: tuple[Any, ...]
+    grid: tuple[int, int] = (1, 1)
+    threads: int = 32
+
+
+def oracle() -> list[Measured]:
+    """The patterns measured on an H200."""
+    with ORACLE.open(newline="") as rows:
+        return [
+            Measured(
+                row["op"], int(row["width_words"]), tuple(map(int, row["word_index_of_lane_0_to_31"].split())),
+                int(row["wavefronts"]), int(row["wavefronts_ideal"]),
+            )
+            for row in csv.DictReader(rows)
+        ]  # fmt: skip
+
+
+def shared_patterns(length: int) -> dict[str, Words]:
+    """Word of each lane for accesses of 1, 2 or 4 words, by name."""
+    lane = np.arange(32, dtype=np.int32)
+    found = {f"stride_{stride}": lane * stride * length % 4096 for stride in (1, 2, 4, 8, 16, 32)}
+    found["broadcast"] = 0 * lane + 8
+    found["two_words"] = lane % 2 * 64
+    found["reversed"] = (31 - lane) * length
+    found["padded_column"] = lane * 33 // length * length
+    found["z_order"] = ((lane & 1) | (lane >> 1 & 2) | (lane >> 2 & 4)) * length
+    found["z_order_other"] = ((lane >> 1 & 1) | (lane >> 2 & 2) | (lane >> 2 & 4)) * length
+    found["scan_8"] = lane % 8 * length * 2
+    found["rows_of_8"] = lane // 8 * length * 2
+    # Pairs of lanes that share an address, in one half of the warp only, or without and with conflicts in its halves.
+    found["pairs_in_one_half"] = np.where(lane < 16, lane // 2 * length, lane * length)
+    found["pairs_with_conflicts"] = np.where(lane < 16, lane // 2 * length, lane // 8 * 32)
+    return {name: words.astype(np.int32) for name, words in found.items()}
+
+
+def global_patterns(length: int) -> dict[str, Words]:
+    """Word of each lane in global memory, aligned for the width, by name."""
+    lane = np.arange(32, dtype=np.int32)
+    found = {f"stride_{stride}": lane * stride * length for stride in (1, 2, 4, 8, 16)}
+    found |= {f"offset_{offset}": lane * length + offset * length for offset in (1, 3, 7)}
+    found["broadcast"] = 0 * lane + 40
+    found["reversed"] = (31 - lane) * length
+    found["scattered"] = lane * 37 % 64 * 8 * length // length
+    return {name: (words % (GLOBAL_WORDS - 8)).astype(np.int32) for name, words in found.items()}
+
+
+def probes() -> Iterator[Probe]:
+    """Every launch, in the order in which they are profiled."""
+    out, room = np.zeros(32, np.float32), np.zeros(GLOBAL_WORDS, np.float32)
+    for length in (1, 2, 4):
+        for name, words in shared_patterns(length).items():
+            yield Probe(f"shared_load_{length}_{name}", PROBES, f"shared_load<{length}>", (words, out))
+            yield Probe(f"shared_store_{length}_{name}", PROBES, f"shared_store<{length}>", (words, out))
+        some = np.where(np.arange(32) % 3 == 0, -1, shared_patterns(length)["stride_4"]).astype(np.int32)
+        yield Probe(f"shared_load_{length}_some", PROBES, f"shared_load_some<{length}>", (some, out))
+        for name, words in global_patterns(length).items():
+            yield Probe(f"global_load_{length}_{name}", PROBES, f"global_load<{length}>", (words, room, out))
+            yield Probe(f"global_store_{length}_{name}", PROBES, f"global_store<{length}>", (words, room))
+    for stride in (1, 3, 33):
+        where = (np.arange(32) * stride + 5).astype(np.int32)
+        data, result = np.zeros(2048, np.uint8), np.zeros(32, np.uint8)
+        yield Probe(f"global_load_byte_{stride}", PROBES, "global_load_byte", (where, data, result))
+    where, cells = (np.arange(128) * 7 % 96).astype(np.int32), np.zeros(96, np.uint32)
+    yield Probe("atomics", PROBES, "atomics", (where, cells, np.zeros(64, np.uint32)), threads=128)
+    yield Probe(
+        "ragged", PROBES, "ragged", (np.ones(500, np.float32), np.zeros(500, np.float32), np.int32(500)), (6, 1), 96
+    )
+    n = 128
+    square = [np.ones((n, n), np.float32) for _ in range(3)]
+    for kernel in ("tiled_2d", "tiled_2d_vector"):
+        yield Probe(kernel, PATTERNS, kernel, (*square, np.int32(n)), (n // 64, n // 64), 64)

@@ -1,0 +1,75 @@
+"""What Nsight Compute counted for each instruction of the probes and the rungs: `tests/data/counters/ARCH.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.counters import SiteCounters
+
+ARCH = "sm_90"
+PATH = Path(__file__).parents[2] / "data" / "counters" / f"{ARCH}.json"
+SCHEMA = 1
+METRICS: Mapping[str, str] = {
+    "inst_executed": "executed",
+    "thread_inst_executed": "active_threads",
+    "thread_inst_executed_true": "predicated_on_threads",
+    "memory_l1_wavefronts_shared": "wavefronts",
+    "memory_l1_wavefronts_shared_ideal": "wavefronts_ideal",
+    "memory_l2_theoretical_sectors_global": "sectors",
+}
+"""Nsight Compute's name -> field of `SiteCounters`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One instruction as Nsight Compute has it."""
+
+    address: int
+    """Bytes from the kernel's first instruction."""
+    text: str
+    values: Mapping[str, int]
+    """By Nsight Compute's names; what it did not count is missing."""
+
+
+def available() -> bool:
+    """Whether there is a profile."""
+    return PATH.exists()
+
+
+@cache
+def record() -> dict[str, Any]:
+    """The whole file: device, versions, and `launches` by name."""
+    found: dict[str, Any] = json.loads(PATH.read_text())
+    return found
+
+
+def rows(launch: str) -> list[Row]:
+    """The instructions of one launch; none where it was not profiled."""
+    names = record()["metrics"]
+    return [
+        Row(address, text, {name: value for name, value in zip(names, values, strict=True) if value is not None})
+        for address, text, *values in record()["launches"].get(launch, {"rows": []})["rows"]
+    ]
+
+
+def totals(launch: str) -> dict[str, float]:
+    """Hardware counters of one launch; none where it was not profiled."""
+    found: dict[str, float] = record()["launches"].get(launch, {"totals": {}})["totals"]
+    return found
+
+
+def disagreement(row: Row, site: SiteCounters | None) -> str:
+    """What the emulator counted otherwise at one instruction; empty where all agrees."""
+    if site is None:
+        return f"{row.address:#x} {row.text}: not run" if row.values.get("inst_executed") else ""
+    differ = [
+        f"{name} {getattr(site, field)} instead of {row.values[name]}"
+        for name, field in METRICS.items()
+        if name in row.values and getattr(site, field) != row.values[name]
+    ]
+    return f"{row.address:#x} {site.text}: {', '.join(differ)}" if differ else ""

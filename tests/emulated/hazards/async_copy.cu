@@ -1,0 +1,59 @@
+// cp.async whose data is read before a wait has brought it.
+__device__ __forceinline__ void copy(float* to, const float* from) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from) : "memory");
+}
+
+extern "C" __global__ void no_wait_bad(const float* in, float* out) {
+    __shared__ float s[32];
+    copy(&s[threadIdx.x], &in[threadIdx.x]);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    out[threadIdx.x] = s[threadIdx.x];  // HERE
+}
+extern "C" __global__ void no_wait_good(const float* in, float* out) {
+    __shared__ float s[32];
+    copy(&s[threadIdx.x], &in[threadIdx.x]);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    out[threadIdx.x] = s[threadIdx.x];
+}
+
+// Two groups in flight, the second is read while only the first has been waited for.
+extern "C" __global__ void wrong_group_bad(const float* in, float* out) {
+    __shared__ float s[2][32];
+    copy(&s[0][threadIdx.x], &in[threadIdx.x]);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    copy(&s[1][threadIdx.x], &in[threadIdx.x + 32]);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    out[threadIdx.x] = s[0][threadIdx.x];
+    out[threadIdx.x] += s[1][threadIdx.x];  // HERE
+}
+extern "C" __global__ void wrong_group_good(const float* in, float* out) {
+    __shared__ float s[2][32];
+    copy(&s[0][threadIdx.x], &in[threadIdx.x]);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    copy(&s[1][threadIdx.x], &in[threadIdx.x + 32]);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    out[threadIdx.x] = s[0][threadIdx.x];
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    out[threadIdx.x] += s[1][threadIdx.x];
+}
+
+// A wait brings a thread's own copies; those of another warp need a barrier after it.
+extern "C" __global__ void no_barrier_bad(const float* in, float* out) {
+    __shared__ float s[64];
+    s[threadIdx.x] = 0.0f;
+    __syncthreads();
+    copy(&s[threadIdx.x], &in[threadIdx.x]);
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[threadIdx.x] = s[63 - threadIdx.x];  // HERE
+}
+extern "C" __global__ void no_barrier_good(const float* in, float* out) {
+    __shared__ float s[64];
+    copy(&s[threadIdx.x], &in[threadIdx.x]);
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+    out[threadIdx.x] = s[63 - threadIdx.x];
+}

@@ -1,0 +1,139 @@
+"""Every class of hazard: a kernel that commits it is reported with its lines, and its twin is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gemmlab.devices.emulated", reason="there is no emulated device yet")
+pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
+
+from cuda_calls import CudaFile
+
+from gemmlab import launch
+from gemmlab.core.counters import Hazard
+from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
+
+HERE = Path(__file__).parent
+f32, i32 = np.float32, np.int32
+ones = np.ones(64, f32)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A committing kernel, its twin, and what is to be said of the first."""
+
+    file: str
+    bad: str
+    good: str
+    kind: str
+    args: tuple[Any, ...]
+    threads: int = 64
+    grid: int = 1
+    smem_bytes: int = 0
+    follows: frozenset[str] = frozenset()
+    """Kinds that may be reported as well: a refused write leaves its place unwritten."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.bad}"
+
+
+def fresh(count: int, dtype: type[np.generic] = f32) -> np.ndarray[Any, Any]:
+    return np.zeros(count, dtype)
+
+
+def pair(file: str, stem: str, kind: str, *args: Any, good: str = "", **launch: Any) -> Pair:
+    return Pair(file, f"{stem}_bad", good or f"{stem}_good", kind, args, **launch)
+
+
+PAIRS = [
+    pair("bounds", "global_read", "out of bounds", np.ones(50, f32), fresh(50), i32(50)),
+    pair("bounds", "global_write", "out of bounds", fresh(64), i32(63)),
+    pair("bounds", "vector_read", "out of bounds", np.ones(126, f32), fresh(64), i32(126)),
+    pair("bounds", "shared_write", "out of bounds", fresh(64), i32(1)),
+    pair("bounds", "shared_read", "out of bounds", fresh(64), i32(8), smem_bytes=256),
+    pair("misaligned", "global", "misaligned", np.ones(200, f32), fresh(32), i32(1), threads=32),
+    pair("misaligned", "shared", "misaligned", fresh(32), i32(1), threads=32, follows=frozenset({"unwritten"})),
+    pair("unwritten", "shared", "unwritten", fresh(64), i32(50)),
+    pair("shared_race", "read_after_write", "race", ones, fresh(64)),
+    pair("shared_race", "write_after_read", "race", np.ones(256, f32), fresh(64), i32(4)),
+    pair("shared_race", "write_after_write", "race", fresh(64)),
+    pair("shared_race", "counter", "race", fresh(64, i32)),
+    pair("warp_race", "last_warp", "race", ones, fresh(1), threads=32),
+    pair("warp_race", "neighbour", "race", ones, fresh(32), threads=32),
+    pair("warp_race", "one_word", "race", np.arange(32, dtype=f32), fresh(32), threads=32),
+    pair("barrier", "half_warp", "barrier", ones, fresh(64)),
+    pair("barrier", "early_return", "barrier", np.ones(100, f32), fresh(100), i32(100), threads=128),
+    pair("async_copy", "no_wait", "async copy", ones, fresh(32), threads=32),
+    pair("async_copy", "wrong_group", "async copy", ones, fresh(32), threads=32),
+    pair("async_copy", "no_barrier", "race", ones, fresh(64)),
+    pair("deadlock", "flag", "deadlock", fresh(1, i32), fresh(64, i32)),
+    pair("deadlock", "locks", "deadlock", fresh(2, i32), fresh(1, i32)),
+    pair("deadlock", "named_barrier", "deadlock", fresh(64, i32)),
+    pair("residency", "later_block", "residency", fresh(3, i32), fresh(3, i32), good="earlier_block_good", grid=3),
+    pair(
+        "residency", "grid_barrier", "residency", fresh(1, i32), fresh(96, i32), good="one_block_good", grid=3,
+        threads=32,
+    ),
+]  # fmt: skip
+
+
+def run(pair: Pair, kernel: str, arch: str) -> tuple[Hazard, ...]:
+    device = EmulatedDevice(arch)
+    ran = launch(
+        HERE / f"{pair.file}.cu", kernel, pair.grid, pair.threads, pair.args, device=device, smem_bytes=pair.smem_bytes
+    )
+    assert ran.hazards is not None
+    return ran.hazards
+
+
+def marked(pair: Pair, mark: str) -> set[int]:
+    """Lines of the committing kernel with a mark."""
+    lines = (HERE / f"{pair.file}.cu").read_text().splitlines()
+    start = next(number for number, line in enumerate(lines) if f" {pair.bad}(" in line)
+    end = next(number for number, line in enumerate(lines) if number > start and line == "}")
+    return {number + 1 for number in range(start, end) if f"// {mark}" in lines[number]}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_what_is_committed_is_reported_with_its_lines(pair: Pair, arch: str) -> None:
+    hazards = run(pair, pair.bad, arch)
+    told = "\n".join(hazard.explain() for hazard in hazards)
+    of_kind = [hazard for hazard in hazards if hazard.kind == pair.kind]
+    assert of_kind, told
+    assert {hazard.kind for hazard in hazards} <= {pair.kind} | pair.follows, told
+    assert of_kind[0].kernel == pair.bad
+    assert Path(of_kind[0].file).name == f"{pair.file}.cu"
+    lines = {line for hazard in of_kind for line in (hazard.line, hazard.other_line) if line}
+    here, other = marked(pair, "HERE"), marked(pair, "OTHER")
+    assert here <= lines, told
+    if other:
+        assert lines == here | other, told
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_the_twin_is_clean(pair: Pair, arch: str) -> None:
+    hazards = run(pair, pair.good, arch)
+    assert not hazards, "\n".join(hazard.explain() for hazard in hazards)
+
+
+def test_a_report_says_who_and_where() -> None:
+    (hazard,) = run(PAIRS[0], PAIRS[0].bad, "sm_90")
+    assert (hazard.block, hazard.thread, hazard.count) == ((0, 0, 0), (50, 0, 0), 1)
+    assert "global memory" in hazard.message
+    assert "200" in hazard.message
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_global_memory_that_nothing_wrote(arch: str) -> None:
+    file, never = CudaFile(EmulatedDevice(arch), HERE / "unwritten.cu"), (None, 256)
+    (hazard,) = file.run("global_bad", 1, 64, (never, fresh(64), i32(10))).hazards
+    here = marked(pair("unwritten", "global", "unwritten"), "HERE")
+    assert (hazard.kind, {hazard.line}, hazard.count) == ("unwritten", here, 10)
+    assert not file.run("global_good", 1, 64, (never, fresh(64), i32(10))).hazards

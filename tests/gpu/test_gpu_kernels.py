@@ -1,0 +1,60 @@
+"""Every rung on a GPU: the whole contract against the reference, and the emulator's bits against the GPU's."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gemmlab.core.errors import DeviceError
+from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.device import Device
+from gemmlab.devices.select import open_device
+from gemmlab.kernels.catalog import all_kernels
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.check import check_kernel
+from gemmlab.measure.guarded_run import GuardedRun
+from gemmlab.measure.run import place
+from gemmlab.ops.gemm import GemmOp, GemmProblem
+
+OP = GemmOp()
+KERNELS = [kernel for kernel in all_kernels() if kernel.device == "cuda"]
+SHAPES = (
+    GemmProblem(64, 64, 64),
+    GemmProblem(128, 96, 32, 0.5, -1.0),
+    GemmProblem(33, 65, 17, -1.0, 0.5),
+    GemmProblem(1, 130, 7, 1.0, 1.0),
+    GemmProblem(70, 3, 129, 0.75, 0.25, lda=140, ldb=11, ldc=5),
+    GemmProblem(40, 50, 60, contents="special"),
+    GemmProblem(40, 50, 60, 2.0, 0.5, contents="subnormal"),
+    GemmProblem(40, 50, 60, 0.0, 0.5),
+)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.id)
+def test_the_whole_contract_holds(kernel: Kernel, gpu: CudaDevice) -> None:
+    report = check_kernel(kernel, gpu, OP)
+    assert report.passed, report.explain()
+    assert report.cases > 100 or report.refused
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.id)
+def test_the_emulator_computes_the_same_bits(kernel: Kernel, gpu: CudaDevice) -> None:
+    try:
+        emulated = open_device(f"emulated:{gpu.target({})}")
+    except DeviceError as error:
+        pytest.skip(str(error))
+    for problem in SHAPES:
+        for layout in kernel.layouts:
+            turned = problem.with_layout(layout)
+            if not kernel.refusal(kernel.configure(), OP.scalars(turned)):
+                here, there = (result(kernel, device, turned) for device in (gpu, emulated))
+                assert np.array_equal(here, there), f"{turned.label} {layout}"
+
+
+def result(kernel: Kernel, device: Device, problem: GemmProblem) -> npt.NDArray[np.uint32]:
+    """The bits of C, with one NaN for all."""
+    run = GuardedRun(place(kernel, device), OP, problem, OP.fill(problem, np.random.default_rng(7)))
+    run.run()
+    contents = run.guarded["c"].contents()
+    return np.where(np.isnan(contents), np.float32(np.nan), contents).view(np.uint32)

@@ -1,0 +1,120 @@
+"""check, bench and doctor on a GPU, and the libraries they compare with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gemmlab.core.errors import PeerError
+from gemmlab.devices.cuda import CudaDevice
+from gemmlab.measure.arena import Arena
+from gemmlab.measure.bench import Plan, run_bench
+from gemmlab.measure.families import Timing
+from gemmlab.measure.peers import Spec, parse_contestant
+from gemmlab.measure.turns import Crew
+from gemmlab.ops.gemm import GemmOp, GemmProblem
+
+OP = GemmOp()
+QUICK = Timing(min_us=500, warm_us=200, inner_us=0, timeout_s=100)
+PEERS = ("cublas", "torch", "cupy")
+
+
+def gemmlab(*arguments: str, code: int = 0) -> Any:
+    """What a verb answers with `--json`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gemmlab", *arguments, "--json"],
+        capture_output=True, text=True, check=False, timeout=110,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def peer(name: str) -> Spec:
+    try:
+        return parse_contestant(name, "cuda:0", "cold")
+    except PeerError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", PEERS)
+def test_a_library_computes_every_layout(name: str) -> None:
+    spec = peer(name)
+    scalars = (1.0, 0.0) if name == "cupy" else (0.5, -2.0)
+    problems = [
+        GemmProblem(5, 7, 3, *scalars, lda=9, ldb=10, ldc=11, trans_a=layout[0] == "t", trans_b=layout[1] == "t")
+        for layout in ("nn", "nt", "tn", "tt")
+    ]
+    with Arena(OP, problems, seed=1) as arena, Crew(OP, problems, arena, 1, QUICK) as crew:
+        assert crew.join(spec), crew.lost
+        for index, problem in enumerate(problems):
+            assert crew.prepare(spec.name, index), crew.lost or crew.skipped
+            contents = arena.fill(index)
+            arena.restore(index, None)
+            assert crew.run(spec.name, index), crew.lost
+            expected = OP.reference(problem, contents)["c"]
+            found = arena.placed[index]["c"].matrix(arena.memory)
+            assert np.all(np.abs(found - expected.values) <= expected.bound), problem.label
+
+
+@pytest.mark.parametrize("mode", ["cold", "warm"])
+def test_a_bench_has_all_that_a_record_keeps(mode: str, gpu: CudaDevice) -> None:
+    timing = QUICK if mode == "cold" else Timing(min_us=500, warm_us=200, inner_us=200, timeout_s=100)
+    names = [name for name in PEERS if installed(name, mode)]
+    specs = [parse_contestant(name, gpu.id, mode) for name in ("kernel:naive", "kernel:vector_load", *names)]
+    plan = Plan(
+        OP, OP.parse_sizes("256,200x300x400"), specs, rounds=2, processes=1, timing=timing, device=gpu.id, mode=mode
+    )
+    record = run_bench(plan)
+    assert record.notes == ()
+    assert record.method is not None
+    assert record.method.mode == mode
+    assert {result.contestant for result in record.results} == {*(spec.name for spec in specs), "probe"}
+    for result in record.results:
+        assert len(result.samples) == 2, result.notes
+        assert all(0.1 < sample.time_us < 1e6 and sample.raw_us for sample in result.samples)
+        if result.contestant != "probe":
+            assert result.verified is True, result.notes
+            assert result.facts["mode"] == mode
+        if result.contestant.startswith("kernel:"):
+            assert len(result.facts["code_sha256"]) == 64
+            assert result.facts["compiler"].startswith("NVRTC")
+            assert result.facts["resources"]["registers"] > 8
+
+
+def installed(name: str, mode: str) -> bool:
+    try:
+        parse_contestant(name, "cuda:0", mode)
+    except PeerError:
+        return False
+    return True
+
+
+@pytest.mark.usefixtures("gpu")
+def test_check_on_the_command_line() -> None:
+    answer = gemmlab("check", "--device", "cuda", "--sizes", "33,128,1x200x5,0x4x4")
+    assert answer["passed"] is True
+    assert {report["device"] for report in answer["reports"]} == {"cuda:0"}
+    assert {report["subject"] for report in answer["reports"]} >= {"naive", "block_tile", "vector_load"}
+
+
+@pytest.mark.usefixtures("gpu")
+def test_bench_on_the_command_line() -> None:
+    answer = gemmlab("bench", "block_tile", "--device", "cuda", "--sizes", "512", "--rounds", "2", "--processes", "1")
+    rows = {row["contestant"]: row for row in answer["summary"]["rows"]}
+    assert rows["kernel:block_tile"]["verified"] is True
+    assert 0 < rows["kernel:block_tile"]["peak_share"] < 1
+    assert answer["record"]["device"]["id"] == "cuda:0"
+
+
+@pytest.mark.usefixtures("gpu")
+def test_doctor_tells_of_the_gpu() -> None:
+    (detail,) = gemmlab("doctor")["gpu"]["details"][:1]
+    assert detail["id"] == "cuda:0"
+    assert detail["measured"]["fma_gflops"] > 100
+    assert detail["measured"]["copy_gbs"] > 10

@@ -1,0 +1,198 @@
+"""`gemmlab.launch` on the emulated device: any kernel, from text, file or cubin, arrays in and out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gemmlab
+from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, GemmlabError, UsageError
+from gemmlab.launching.source import plain
+
+SOURCE = """
+extern "C" __global__ void axpy(int n, float a, const float* x, float* y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}
+
+template <int N> __global__ void widths(double* p, unsigned char small, long long large) {
+    p[threadIdx.x] = N + small + large;
+}
+
+namespace mine { __global__ void mark(short* p) { p[threadIdx.x] = 7; } }
+
+__global__ void dynamic(int* p) {
+    extern __shared__ int shared[];
+    shared[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    p[threadIdx.x] = shared[blockDim.x - 1 - threadIdx.x];
+}
+"""
+N = 10
+
+
+def run(kernel: str = "axpy", args: Any = None, **more: Any) -> Any:
+    """A launch of one small block."""
+    x, y = np.arange(N, dtype=np.float32), np.ones(N, np.float32)
+    given: dict[str, Any] = {"source": SOURCE, "grid": 1, "threads": 32, "device": "emulated"} | more
+    return gemmlab.launch(
+        given.pop("source"), kernel, given.pop("grid"), given.pop("threads"),
+        (N, 2.0, x, y) if args is None else args, **given,
+    )  # fmt: skip
+
+
+def test_outputs_come_in_the_order_of_the_arrays_and_inputs_stay_as_they_were() -> None:
+    x, y = np.arange(N, dtype=np.float32), np.ones(N, np.float32)
+    done = run(args=[N, np.float32(2), x, y])
+    assert [output.tolist() for output in done.outputs] == [x.tolist(), (2 * x + 1).tolist()]
+    assert (y == 1).all()
+    assert done.device == "emulated:sm_90"
+    assert done.hazards == ()
+    assert done.counters.executed("FFMA") == 1
+    assert done.counters.facts()["global_load_requests"] == 2
+    assert done.artifact.entry == "axpy"
+
+
+def test_arguments_by_name_give_outputs_by_name() -> None:
+    done = run(args={"n": N, "a": 1.0, "x": np.ones(N, np.float32), "y": np.zeros(N, np.float32)})
+    assert sorted(done.outputs) == ["x", "y"]
+    assert done.outputs["y"].tolist() == [1.0] * N
+
+
+def test_any_view_is_handed_over_in_c_order_and_keeps_its_shape() -> None:
+    x = np.arange(2 * N, dtype=np.float32)[::-2].reshape(2, 5).T
+    done = run(args=(N, 1.0, x, np.zeros((5, 2), np.float32)))
+    assert done.outputs[1].shape == (5, 2)
+    assert (done.outputs[1] == x).all()
+
+
+def test_the_same_array_twice_is_the_same_memory() -> None:
+    x = np.arange(N, dtype=np.float32)
+    first, second = run(args=(N, 2.0, x, x)).outputs
+    assert first is second
+    assert first.tolist() == (3 * x).tolist()
+
+
+def test_python_numbers_take_the_type_that_the_source_states() -> None:
+    done = run("widths<5>", (np.zeros(32), 255, -1000))
+    assert done.outputs[0].tolist() == [5.0 + 255 - 1000] * 32
+
+
+def test_shared_memory_can_be_asked_for() -> None:
+    assert run("dynamic", [np.zeros(32, np.int32)], smem_bytes=128).outputs[0].tolist() == list(range(31, -1, -1))
+    hazards = run("dynamic", [np.zeros(32, np.int32)], smem_bytes=64).hazards
+    assert any("out of bounds" in hazard.kind for hazard in hazards)
+
+
+def test_a_file_is_a_source_and_its_lines_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(SOURCE)
+    assert run(source=path).outputs[1][1] == 3
+    hazards = run(source=str(path), args=(20, 1.0, np.zeros(N, np.float32), np.zeros(20, np.float32))).hazards
+    assert [hazard.kind for hazard in hazards] == ["out of bounds"]
+    assert "mine.cu:4" in hazards[0].explain()
+
+
+def test_a_ready_cubin_runs_without_a_source(tmp_path: Path) -> None:
+    made = run("widths<5>", (np.zeros(32), 1, 2)).artifact
+    (tmp_path / "mine.cubin").write_bytes(made.code)
+    for source in (made.code, tmp_path / "mine.cubin", bytearray(made.code)):
+        done = run("widths", (np.zeros(32), np.uint8(200), 1), source=source)
+        assert done.outputs[0].tolist() == [206.0] * 32
+        assert done.artifact.digest == made.digest
+    assert run(made.entry, (np.zeros(32), 200, 1), source=made.code).outputs[0][0] == 206.0
+    assert run("mine::mark", [np.zeros(32, np.int16)]).artifact.kernel == "mark"
+
+
+def test_a_cubin_picks_the_emulator_of_its_architecture() -> None:
+    made = run(device="emulated:sm_80").artifact
+    done = run(source=made.code)
+    assert (done.device, done.artifact.target) == ("emulated:sm_80", "sm_80")
+    with pytest.raises(DeviceError, match="axpy is for sm_80"):
+        run(source=made.code, device="emulated:sm_90")
+
+
+def test_options_reach_the_compiler() -> None:
+    source = 'extern "C" __global__ void f(int* p) { *p = VALUE; }'
+    for value in (3, 4):
+        done = run("f", [np.zeros(1, np.int32)], source=source, threads=1, options=[f"-DVALUE={value}"])
+        assert done.outputs[0].tolist() == [value]
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "said"),
+    [
+        ((N, 2.0, 0), UsageError, r"axpy takes 4 arguments \(of 4, 4, 8, 8 bytes\); 3 were given"),
+        ((10.0, 2.0, None, None), ArgumentTypeError, r"argument 1 \(int n\) is 10.0; the kernel takes int"),
+        ((2**31, 2.0, None, None), UsageError, r"argument 1 \(int n\) is 2147483648, which int32 cannot hold"),
+        ((N, np.int32(2), None, None), ArgumentTypeError, r"argument 2 \(float a\) is int32; the kernel takes float"),
+        ((N, np.float64(2), None, None), ArgumentTypeError, "is float64 of 8 bytes; the kernel takes 4"),
+        ((N, "2", None, None), ArgumentTypeError, r"argument 2 \(float a\) is a str"),
+        ((N, 2.0, 3, None), ArgumentTypeError, r"argument 3 \(float\* x\) is a int; a pointer takes an array or None"),
+        ((np.zeros(N), 2.0, None, None), ArgumentTypeError, r"argument 1 \(int n\) is an array"),
+        ((N, None, None, None), ArgumentTypeError, r"argument 2 \(float a\) is None"),
+        ((N, 2.0, np.zeros(N, ">f4"), None), ArgumentTypeError, r"argument 3 \(float\* x\) has dtype >f4"),
+        ((N, 2.0, np.array([{}]), None), ArgumentTypeError, r"has dtype \|O"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_named(args: Any, error: type[GemmlabError], said: str) -> None:
+    with pytest.raises(error, match=said):
+        run(args=args)
+
+
+def test_of_a_cubin_only_sizes_are_known() -> None:
+    made = run("widths<5>", (np.zeros(32), 1, 2)).artifact
+    with pytest.raises(UsageError, match="widths: argument 2 is 256, which int8 cannot hold"):
+        run("widths", (np.zeros(32), 256, 1), source=made.code)
+    with pytest.raises(ArgumentTypeError, match="argument 2 is a float; for a parameter of 1 bytes pass a NumPy"):
+        run("widths", (np.zeros(32), 1.0, 1), source=made.code)
+    with pytest.raises(UsageError, match=r"no kernel is named 'none'; there are .*_Z6widthsILi5EEvPdhx \(widths\)"):
+        run("none", source=made.code)
+    with pytest.raises(UsageError, match="is code for sm_90 already"):
+        run("widths", (np.zeros(32), 1, 1), source=made.code, options=["-DX"])
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ({"kernel": "nothing"}, CompileError, 'identifier "nothing" is undefined'),
+        ({"grid": (1, 2, 3, 4)}, UsageError, "grid has 4 extents"),
+        ({"grid": 1.5}, ArgumentTypeError, "grid is 1.5, not whole numbers"),
+        ({"grid": 0}, UsageError, "axpy: grid"),
+        ({"threads": -1}, UsageError, "threads is -1"),
+        ({"threads": 1025}, UsageError, "1025"),
+        ({"smem_bytes": 10**6}, UsageError, "shared memory"),
+        ({"source": "missing.cu"}, UsageError, r"cannot read missing\.cu"),
+        ({"source": 3}, ArgumentTypeError, "source is a int"),
+        ({"source": b"\x7fELF"}, UsageError, "the cubin"),
+        ({"device": "cpu"}, UsageError, "run on cuda and emulated devices, not on cpu"),
+        (
+            {"device": "emulated:sm_90", "arch": "sm_80"},
+            UsageError,
+            "emulated:sm_90 runs code for sm_90, not for sm_80",
+        ),
+    ],
+)
+def test_launches_that_make_no_sense_are_refused(change: dict[str, Any], error: type[GemmlabError], said: str) -> None:
+    with pytest.raises(error, match=said):
+        run(**change)
+
+
+def test_an_array_on_a_gpu_is_refused_by_the_emulator() -> None:
+    class OnGpu:
+        __cuda_array_interface__ = {"shape": (N,), "typestr": "<f4", "data": (4096, False), "version": 3}  # noqa: RUF012
+
+    with pytest.raises(ArgumentTypeError, match=r"argument 3 \(float\* x\) lies on a GPU; the kernel runs on emulated"):
+        run(args=(N, 2.0, OnGpu(), None))
+
+
+@pytest.mark.parametrize(
+    ("name", "bare"),
+    [("tile", "tile"), ("tile<32, 4>", "tile"), ("mine::tile<2>", "tile"), ("_Z4tileILi32EEvPf", "tile"),
+     ("_ZN4mine4markEPs", "mark"), ("_Zebra", "_Zebra")],
+)  # fmt: skip
+def test_bare_names(name: str, bare: str) -> None:
+    assert plain(name) == bare

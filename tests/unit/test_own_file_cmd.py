@@ -1,0 +1,136 @@
+"""A person's own `.cu` file through check and bench, on the emulated device."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from gemmlab.cli.app import build_app
+from gemmlab.core.errors import UsageError
+from gemmlab.measure.device_contestants import KernelCall
+from gemmlab.measure.own_kernel import kernel_named, require_device
+from gemmlab.measure.peers import kernel_spec
+
+SOURCE = """
+__global__ void product(int M, int N, int K, const float *A, const float *B, float *C) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= M || col >= N) return;
+    float sum = 0;
+    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];
+    C[row * N + col] = sum;
+}
+__global__ void other() {}
+"""
+FLAGS = ("--kernel", "product", "--grid", "ceil_div(N, 16), ceil_div(M, 8)", "--threads", "16, 8")
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    path = tmp_path / "mine.cu"
+    path.write_text(SOURCE)
+    return str(path)
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(build_app(), list(arguments))
+
+
+def test_check_takes_it_with_what_the_flags_say(mine: str) -> None:
+    result = run("check", mine, "--device", "emulated", "--sizes", "9,20x33x5", *FLAGS, "--json")
+    assert result.exit_code == 0, result.output
+    (report,) = json.loads(result.stdout)["reports"]
+    assert (report["subject"], report["passed"], report["cases"]) == ("mine", True, 2)
+    assert report["device"] == "emulated:sm_90"
+
+
+def test_what_it_cannot_do_is_left_out_and_said(mine: str) -> None:
+    result = run("check", mine, "--device", "emulated", *FLAGS)
+    assert result.exit_code == 0, result.output
+    assert "cases left out, which it does not take: alpha == 1 (its signature has no alpha)" in result.stdout
+
+
+def test_what_the_file_expects_is_part_of_the_whole_check(tmp_path: Path) -> None:
+    facts = """/* gemmlab
+kernel = "product"
+grid = "ceil_div(N, 16), ceil_div(M, 8)"
+threads = "16, 8"
+expect = ["global_store_requests == M * N // 32", "32 * barriers == M"]
+*/
+"""
+    path = tmp_path / "mine.cu"
+    path.write_text(facts + SOURCE)
+    result = run("check", str(path), "--device", "emulated")
+    assert result.exit_code == 1
+    assert "mine: 1 of " in result.stdout
+    assert "32 * barriers == M does not hold for 128: M = 128, barriers = 0" in result.stdout
+
+
+def test_a_result_that_is_read_before_it_is_written_gets_a_hint(tmp_path: Path) -> None:
+    path = tmp_path / "adds.cu"
+    path.write_text(
+        SOURCE.replace("const float *B", "const float *B, float beta").replace(
+            "= sum;", "= sum + beta * C[row * N + col];"
+        )
+    )
+    result = run("check", str(path), "--device", "emulated", "--sizes", "9", *FLAGS)
+    assert result.exit_code == 1
+    assert "c held NaN before the call" in result.stdout
+
+
+def test_bench_counts_it_beside_a_rung(mine: str, tmp_path: Path) -> None:
+    save = tmp_path / "record.json"
+    result = run("bench", mine, "naive", "--device", "emulated", "--sizes", "32", *FLAGS, "--json", "--save", str(save))
+    assert result.exit_code == 0, result.output
+    rows = {row["name"]: row for row in json.loads(result.stdout)["rows"]}
+    assert {name: row["verified"] for name, row in rows.items()} == {"mine": True, "naive": True}
+    assert rows["mine"]["store_sectors"] == 4
+    record = json.loads(save.read_text())
+    assert record["kind"] == "count"
+    counted = record["results"][0]["facts"]
+    assert counted["counters"]["smsp__inst_executed.sum"]["confidence"] == "exact"
+    assert (counted["target"], len(counted["code_sha256"])) == ("sm_90", 64)
+
+
+def test_a_worker_is_told_where_the_file_is_and_what_was_said(mine: str) -> None:
+    flags = {"kernel": "product", "grid": "ceil_div(N, 16), ceil_div(M, 8)", "threads": "16, 8"}
+    spec = kernel_spec(mine, "emulated", "", flags).to_json()
+    assert (spec["name"], spec["kernel"], spec["flags"]) == ("kernel:mine", mine, flags)
+    facts = KernelCall(spec["kernel"], {}, spec["device"], spec["mode"], spec["flags"]).facts()
+    assert facts["device"] == "emulated:sm_90"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--grid", "1", "--threads", "32"], "several kernels; name one with --kernel"),
+        (["--kernel", "product", "--threads", "32"], "nothing says what grid product is launched with"),
+        (["--kernel", "product", "--grid", "1"], "nothing says what threads product is launched with"),
+        (["--kernel", "product", "--grid", "nothing(1)", "--threads", "32"], "--grid"),
+        ([*FLAGS, "--args", "M,N"], "--args"),
+        ([*FLAGS, "--device", "cpu"], r"mine is a kernel for cuda (--device cuda or emulated), not for cpu"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named(arguments: list[str], said: str, mine: str) -> None:
+    for verb in ("check", "bench"):
+        result = run(verb, mine, "--device", "emulated", "--sizes", "8", *arguments)
+        assert result.exit_code == 2, result.output
+        assert said in result.stderr
+
+
+def test_flags_without_a_file_are_refused() -> None:
+    for flag in ("--kernel", "--grid", "--args", "--smem-bytes"):
+        result = run("check", "naive", "--device", "emulated", flag, "1")
+        assert result.exit_code == 2
+        assert f"{flag}: name the .cu file that it is about" in result.stderr
+    result = run("check", "naive_ijk", "--threads", "two")
+    assert (result.exit_code, "'two': not a whole number" in result.stderr) == (2, True)
+
+
+def test_a_kernel_stays_on_its_devices() -> None:
+    assert require_device(kernel_named("naive"), "emulated:sm_80").id == "naive"
+    with pytest.raises(UsageError, match="naive_ijk is a kernel for cpu, not for cuda:1"):
+        require_device(kernel_named("naive_ijk"), "cuda:1")

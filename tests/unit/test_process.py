@@ -130,7 +130,7 @@ def test_what_a_library_prints_does_not_reach_the_protocol() -> None:
         command = [sys.executable, "-c", LOUD, str(os.getpid()), str(arena.fd), str(arena.nbytes)]
         environment = {**os.environ, "PYTHONPATH": importable_here()}
         with WorkerProcess("loud", command, environment=environment, descriptors=[arena.fd]) as worker:
-            assert worker.ask({"command": "open", "spec": {}}, 60) == {"ok": True}
+            assert worker.ask({"command": "open", "spec": {"mode": "warm"}}, 60) == {"ok": True}
             scalars = {"alpha": 1.0, "beta": 0.0}
             request = {
                 "command": "prepare", "index": 0, "op": "gemm", "problem": {}, "flops": 1024, "scalars": scalars,

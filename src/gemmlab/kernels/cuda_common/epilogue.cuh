@@ -2,6 +2,7 @@
 #pragma once
 
 #include "four.cuh"
+#include "tile.cuh"
 
 // beta == 0 does not read C, which may hold NaN or nothing at all.
 __device__ __forceinline__ void store_element(float* c, float alpha, float sum, float beta)
@@ -28,4 +29,14 @@ __device__ __forceinline__ void store_row(
         }
         store_four(c + j, cols - j, vectors, result);
     }
+}
+
+// TM x TN neighbours, TN a multiple of 4. `c` is the first of them in C, which has `rows` and `cols` from there on.
+template <int TM, int TN>
+__device__ __forceinline__ void store_tile(
+    float* c, int ldc, int rows, int cols, bool vectors, float alpha, const float (&sums)[TM][TN], float beta)
+{
+#pragma unroll
+    for (int i = 0; i < TM; ++i)
+        if (i < rows) store_row(c + i * static_cast<Offset>(ldc), cols, vectors, alpha, sums[i], beta);
 }

@@ -49,6 +49,7 @@ A_ORDER = [0, 1]
 */
 
 #include "epilogue.cuh"
+#include "fragment.cuh"
 #include "tile.cuh"
 #include "tile_load.cuh"
 
@@ -102,19 +103,11 @@ __global__ void __launch_bounds__((BM / TM) * (BN / TN)) vector_load(
             for (int i = 0; i < TM; ++i) a_frag[i] = TRANSPOSE_A ? As[k * A_LD + y + i] : As[(y + i) * A_LD + k];
 #pragma unroll
             for (int j = 0; j < TN; ++j) b_frag[j] = Bs[k * BN + x + j];
-#pragma unroll
-            for (int i = 0; i < TM; ++i)
-#pragma unroll
-                for (int j = 0; j < TN; ++j) sums[i][j] += a_frag[i] * b_frag[j];
+            add_outer_product(sums, a_frag, b_frag);
         }
         __syncthreads();  // before the next tiles overwrite these
     }
 
-    const bool c_vectors = rows_are_aligned(C, ldc);
-#pragma unroll
-    for (int i = 0; i < TM; ++i)
-        if (y + i < rows)
-            store_row(
-                C + (tile.row + y + i) * static_cast<Offset>(ldc) + tile.col + x, cols - x, c_vectors, alpha, sums[i],
-                beta);
+    C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
+    store_tile(C, ldc, rows - y, cols - x, rows_are_aligned(C, ldc), alpha, sums, beta);
 }

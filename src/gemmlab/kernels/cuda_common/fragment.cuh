@@ -1,0 +1,32 @@
+// What a thread holds of one step k of the product: a column piece of As, a row piece of Bs, and their outer product.
+#pragma once
+
+// COUNT neighbours in shared memory, 16 bytes an instruction. `src` is a multiple of 16 bytes.
+template <int COUNT>
+__device__ __forceinline__ void load_fragment(float (&frag)[COUNT], const float* src)
+{
+    static_assert(COUNT % 4 == 0, "a fragment is read four by four");
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 4) {
+        const float4 four = *reinterpret_cast<const float4*>(src + i);
+        frag[i] = four.x;
+        frag[i + 1] = four.y;
+        frag[i + 2] = four.z;
+        frag[i + 3] = four.w;
+    }
+}
+
+//              b_frag[TN]
+//            . . . . . . . .
+//   a_frag   +-------------+
+//    [TM] .  | sums[i][j] += a_frag[i] * b_frag[j]:  TM * TN multiply-adds for TM + TN words
+//         .  +-------------+
+template <int TM, int TN>
+__device__ __forceinline__ void add_outer_product(
+    float (&sums)[TM][TN], const float (&a_frag)[TM], const float (&b_frag)[TN])
+{
+#pragma unroll
+    for (int i = 0; i < TM; ++i)
+#pragma unroll
+        for (int j = 0; j < TN; ++j) sums[i][j] += a_frag[i] * b_frag[j];
+}

@@ -38,7 +38,10 @@ def emit_copy(fn: Function, module: Module) -> None:
     width = (Lanes(flags) & 255).value
     warp = Raw(fn, warp_ptr)
     Raw(fn, insn).add(Insn.REQUESTS, 1)
-    fn.call(module["count_global"], warp_ptr, insn, (Lanes(execute) & Lanes(reads)).value, source, width)
+    firsts = fn.scratch(I64, LANES)
+    mask = (Lanes(flags) & FILL).ne(0).select(-Lanes(fn.zero_extend(width)), -1)
+    fn.store(firsts, (Lanes(fn.load(source, LANES)) & mask.splat(LANES)).value)
+    fn.call(module["count_global"], warp_ptr, insn, (Lanes(execute) & Lanes(reads)).value, firsts, width)
     fn.call(module["count_shared"], warp_ptr, insn, execute, to, (Lanes(width) + STORE).value)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     with fn.when(block.load(Block.RACES, I64).differs(0)):
@@ -76,7 +79,8 @@ def _read(fn: Function, module: Module, lane: Value, address: Value, entry: Raw)
     fills = (Lanes(flags) & FILL).ne(0)
     zeros = fills.select(Lanes(address) & (size - 1), 0)
     address = (Lanes(address) - zeros).value
-    host = fn.call(module["locate_global"], warp_ptr, insn, lane, address, width)
+    there = (Lanes(width) - zeros.trunc("i32")).value
+    host = fn.call(module["locate_global"], warp_ptr, insn, lane, address, there)
     with fn.when(host.differs(0)):
         place = translate(fn, Raw(fn, warp_ptr), "global", address, fn.constant(0, I64), size.value, lane)
         unwritten = fn.var(I32, 0)

@@ -57,3 +57,23 @@ extern "C" __global__ void no_barrier_good(const float* in, float* out) {
     __syncthreads();
     out[threadIdx.x] = s[63 - threadIdx.x];
 }
+
+// The last four of `count` floats reach beyond the end, unless the copy is told how many bytes exist.
+extern "C" __global__ void past_the_end_bad(const float* in, float* out, int count) {
+    __shared__ float4 s[32];
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&s[threadIdx.x]);
+    const int first = 4 * threadIdx.x;
+    if (first >= count) return;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(&in[first]) : "memory");  // HERE
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[threadIdx.x] = s[threadIdx.x].x;
+}
+extern "C" __global__ void past_the_end_good(const float* in, float* out, int count) {
+    __shared__ float4 s[32];
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&s[threadIdx.x]);
+    const int first = 4 * threadIdx.x, bytes = 4 * min(max(count - first, 0), 4);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(&in[first]), "r"(bytes) : "memory");
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    const float4 four = s[threadIdx.x];
+    out[threadIdx.x] = four.x + four.y + four.z + four.w;
+}

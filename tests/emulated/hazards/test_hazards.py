@@ -15,7 +15,7 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 from cuda_calls import CudaFile
 
 from gemmlab import launch
-from gemmlab.core.counters import Hazard
+from gemmlab.core.counters import ASYNC_COPY, Hazard
 from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
 
 HERE = Path(__file__).parent
@@ -71,6 +71,7 @@ PAIRS = [
     pair("async_copy", "no_wait", "async copy", ones, fresh(32), threads=32),
     pair("async_copy", "wrong_group", "async copy", ones, fresh(32), threads=32),
     pair("async_copy", "no_barrier", "race", ones, fresh(64)),
+    pair("async_copy", "past_the_end", "out of bounds", np.ones(62, f32), fresh(32), i32(62), threads=32),
     pair("deadlock", "flag", "deadlock", fresh(1, i32), fresh(64, i32)),
     pair("deadlock", "locks", "deadlock", fresh(2, i32), fresh(1, i32)),
     pair("deadlock", "named_barrier", "deadlock", fresh(64, i32)),
@@ -137,3 +138,14 @@ def test_global_memory_that_nothing_wrote(arch: str) -> None:
     here = marked(pair("unwritten", "global", "unwritten"), "HERE")
     assert (hazard.kind, {hazard.line}, hazard.count) == ("unwritten", here, 10)
     assert not file.run("global_good", 1, 64, (never, fresh(64), i32(10))).hazards
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_copy_of_less_than_its_width_fills_with_zeros(arch: str) -> None:
+    ran = CudaFile(EmulatedDevice(arch), HERE / "async_copy.cu").run(
+        "past_the_end_good", 1, 32, (np.ones(62, f32), fresh(32), i32(62))
+    )
+    assert ran.outputs[1].tolist() == [4.0] * 15 + [2.0] + [0.0] * 16
+    assert ran.counters is not None
+    (copy,) = ran.counters.of_kind(ASYNC_COPY)
+    assert (copy.sectors, copy.sectors_distinct) == (8, 8)

@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, GemmlabError, UsageError
+from gemmlab.core.errors import (
+    ArgumentTypeError,
+    CompileError,
+    DeviceError,
+    GemmlabError,
+    NoCompilerError,
+    UsageError,
+)
 from gemmlab.launching.source import plain
+from gemmlab.toolchain import nvdisasm
 
 SOURCE = """
 extern "C" __global__ void axpy(int n, float a, const float* x, float* y) {
@@ -113,6 +121,47 @@ def test_a_cubin_picks_the_emulator_of_its_architecture() -> None:
     assert (done.device, done.artifact.target) == ("emulated:sm_80", "sm_80")
     with pytest.raises(DeviceError, match="axpy is for sm_80"):
         run(source=made.code, device="emulated:sm_90")
+
+
+STOPS = """
+#include <cassert>
+#include <cstdio>
+__global__ void stops(int n, const int* x, int* y) {
+    int i = threadIdx.x;
+    assert(x[i] >= 0);
+    if (n == 1) printf("%d\\n", n);
+    if (n == 2 && i == 5) __trap();
+    y[i] = x[i];
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
+@pytest.mark.parametrize(
+    ("n", "first", "said"),
+    [
+        (0, 0, ""),
+        (0, -1, "stops.cu:6 (kernel stops, block (0, 0, 0), thread (0, 0, 0)): an assertion failed"),
+        (1, 0, "stops.cu:7 (kernel stops, block (0, 0, 0), thread (0, 0, 0)): it calls vprintf, which is not emulated"),
+        (2, 0, "stops.cu:8 (kernel stops, block (0, 0, 0), thread (5, 0, 0)): the kernel stopped itself"),
+    ],
+)
+def test_a_kernel_that_stops_itself_says_where_and_why(arch: str, n: int, first: int, said: str) -> None:
+    x = np.arange(32, dtype=np.int32)
+    x[0] = first
+    hazards = run("stops", [n, x, np.zeros(32, np.int32)], source=STOPS, threads=32, device=f"emulated:{arch}").hazards
+    assert [hazard.explain() for hazard in hazards] == ([f"trap at {said}"] if said else [])
+
+
+def test_an_emulator_without_a_disassembler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = 'extern "C" __global__ void without_text(int* p) { *p = 4; }'
+
+    def none() -> Path:
+        raise NoCompilerError("no nvdisasm: pip install it")
+
+    monkeypatch.setattr(nvdisasm, "tool", none)
+    with pytest.raises(NoCompilerError, match="pip install"):
+        run("without_text", [np.zeros(1, np.int32)], source=source, threads=1)
 
 
 def test_options_reach_the_compiler() -> None:

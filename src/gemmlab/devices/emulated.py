@@ -21,7 +21,7 @@ from gemmlab.emulator.machine import run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.emulator.report import observe
 from gemmlab.sass.parse import parse
-from gemmlab.toolchain import build_cuda
+from gemmlab.toolchain import build_cuda, nvdisasm
 from gemmlab.toolchain.cubin import read_cubin
 
 MODELS = {"sm_80": "A100", "sm_89": "L40S", "sm_90": "H200"}
@@ -68,13 +68,19 @@ class EmulatedDevice:
         return build_cuda.build(replace(program, target=self.arch))
 
     def load(self, artifact: Artifact) -> EmulatedLoaded:
-        """Decode the machine code. Raises `UsageError` naming an instruction that the emulator does not know."""
+        """Decode the machine code.
+
+        Raises `UsageError` naming an instruction that the emulator does not know, `NoCompilerError` where the code came
+        without its text and there is no disassembler.
+        """
         if artifact.kind != "cubin":
             raise UsageError(f"{artifact.kernel}: {self.id} loads a cubin, not a {artifact.kind}")
         cubin = read_cubin(artifact.code, artifact.kernel)
         if cubin.arch.rstrip("af") != self.arch:
             raise DeviceError(f"{artifact.kernel} is for {cubin.arch}; this device is {self.id}")
-        functions = parse(artifact.texts["sass"])
+        # Without the text there was no disassembler when the code was built or fetched: this says which package it is in.
+        sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
+        functions = parse(sass)
         return EmulatedLoaded(artifact, load_image(cubin, functions, artifact.entry, self._memory))
 
     def allocate(self, nbytes: int) -> Allocation:

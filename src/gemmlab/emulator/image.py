@@ -25,6 +25,8 @@ STACK_TOP = 0x28
 """Where in constant bank 0 a kernel finds the top of its stack."""
 WINDOWS = 0x18
 """Where in constant bank 0 it finds the generic addresses of shared and local memory."""
+OUTSIDE = {0xFFFF_0000_0000 + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
+"""Addresses here of functions that a driver supplies: a call to one ends the launch, and its name is reported."""
 _VARIABLES = (".nv.global.init", ".nv.global")
 _LOW = {"R_CUDA_ABS32_LO_32", "R_CUDA_32_LO", "R_CUDA_ABS32_32", "R_CUDA_32", "R_CUDA_FUNC_DESC32_LO_32"}
 _HIGH = {"R_CUDA_ABS32_HI_32", "R_CUDA_32_HI", "R_CUDA_FUNC_DESC32_HI_32"}
@@ -57,7 +59,7 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
     bases = {section: allocation.address for section, allocation in sections.items()}
     called = {other: code for other, code in functions.items() if not _is_kernel(cubin, other)}
     starts, instructions = _gather({name: functions[name], **called}, name)
-    symbols = {
+    symbols = {outside: address for address, outside in OUTSIDE.items()} | {
         symbol.name: bases[symbol.section] + symbol.offset
         for symbol in cubin.symbols.values()
         if symbol.section in bases
@@ -76,7 +78,7 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         arch=cubin.arch,
         code=decode(SassFunction(name, tuple(instructions), functions[name].labels)),
         constants=_constants(cubin, function, symbols, local),
-        variables=symbols,
+        variables={symbol: address for symbol, address in symbols.items() if symbol not in OUTSIDE.values()},
         local_bytes=local,
         byte_shared=any(_narrow_shared(instruction) for instruction in instructions),
         async_copies=any(instruction.opcode == "LDGSTS" for instruction in instructions),

@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmlab.core import counters as core
 from gemmlab.core.counters import Counters, Hazard, Observation, SiteCounters
-from gemmlab.emulator.image import Image, plain_name
+from gemmlab.emulator.image import OUTSIDE, Image, plain_name
 from gemmlab.emulator.layout import LANES, Insn, Kind, Space
 from gemmlab.emulator.machine import Geometry, Outcome
 from gemmlab.emulator.memory_map import MemoryMap
@@ -24,6 +24,7 @@ NAMES = {
     Kind.BARRIER: "barrier",
     Kind.ASYNC: "async copy",
     Kind.TRAP: "trap",
+    Kind.TEXTURE: "texture",
 }
 SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", Space.CONSTANT: "constant"}
 _SITES = {
@@ -117,7 +118,7 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMa
             kernel=plain_name(image.function.name),
             block=_position(first.block, geometry.grid),
             thread=_position(first.thread, geometry.threads),
-            address=None if first.kind in {Kind.BARRIER, Kind.TRAP} else first.address,
+            address=None if first.kind in {Kind.BARRIER, Kind.TRAP, Kind.TEXTURE} else first.address,
             file=instruction.line[0] if instruction.line else "",
             line=_line(image, first.site),
             other_line=_line(image, first.other),
@@ -134,7 +135,7 @@ def _message(image: Image, geometry: Geometry, memory: MemoryMap, event: _Event)
     kind, extra, address = event.kind, event.extra, event.address
     instruction = image.code.instructions[event.site]
     if kind == Kind.TRAP:
-        return "the kernel stopped itself"
+        return _stopped(OUTSIDE.get(address, ""))
     if kind == Kind.BARRIER:
         if extra & 1:
             return "the barrier was passed without threads that had already ended"
@@ -154,6 +155,12 @@ def _message(image: Image, geometry: Geometry, memory: MemoryMap, event: _Event)
     if kind == Kind.ASYNC:
         return f"{what} that an asynchronous copy has not brought yet: no wait for it came before"
     return f"{what} that nothing has written"
+
+
+def _stopped(called: str) -> str:
+    if called == "__assertfail":
+        return "an assertion failed"
+    return f"it calls {called}, which is not emulated" if called else "the kernel stopped itself"
 
 
 def _bounds(geometry: Geometry, memory: MemoryMap, space: str, address: int) -> str:

@@ -112,11 +112,12 @@ def lepc(x: Form) -> None:
     d.set([zero, zero])
 
 
-def _stop(x: Form) -> None:
+def _stop(x: Form, called: Lanes | None = None) -> None:
+    """End the launch; `called` is the address outside the module that the first lane went to."""
     while x.left:
         x.skip()
     first = Lanes(x.exec_bits).call_flag("cttz", flag=False).zext("i64")
-    x.service("note", VOID, NOTE, Kind.TRAP, first.value, 0, 0, -1)
+    x.service("note", VOID, NOTE, Kind.TRAP, first.value, 0 if called is None else called.value, 0, -1)
     x.status(Status.FAULT)
 
 
@@ -217,10 +218,10 @@ def jump(x: Form, targets: Lanes) -> None:
 def call(x: Form) -> None:
     """`.REL.NOINC label`, or the address in a register pair, within the section that the label names.
 
-    `.ABS` leaves the module: for a failed `assert`, or printf, which nothing here prints. It ends the launch.
+    `.ABS` leaves the module, for a failed `assert` or a function of the driver's (printf). It ends the launch.
     """
     if x.has("ABS"):
-        _stop(x)
+        _stop(x, x.first_active(x.source_pair()))
         return
     operand = x.peek()
     if operand is not None and operand.kind == "reg":

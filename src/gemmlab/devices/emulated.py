@@ -78,7 +78,7 @@ class EmulatedDevice:
         cubin = read_cubin(artifact.code, artifact.kernel)
         if cubin.arch.rstrip("af") != self.arch:
             raise DeviceError(f"{artifact.kernel} is for {cubin.arch}; this device is {self.id}")
-        # Without the text there was no disassembler when the code was built or fetched: this says which package it is in.
+        # No text: no disassembler was there when the code was built or fetched. This says which package it is in.
         sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
         functions = parse(sass)
         return EmulatedLoaded(artifact, load_image(cubin, functions, artifact.entry, self._memory))

@@ -129,6 +129,37 @@ def test_a_sick_peer_is_left_behind_and_said_so(extra: str, said: str) -> None:
     assert launcher.none_left()
 
 
+def test_contestants_of_one_host_share_a_process_and_its_end() -> None:
+    together = [replace(_spec(name), host="same") for name in ("first", "second")]
+    launcher = Launcher(first="if command == 'turn' and request['name'] == 'second': sys.exit('both gone')")
+    plan = replace(_plan("alone"), contestants=[*together, _spec("alone")], processes=1, rounds=4)
+    record = run_bench(plan, launcher=launcher)
+    assert len(launcher.pids) == 2
+    assert launcher.none_left()
+    assert [len(r.samples) for r in record.results if r.contestant == "alone"] == [4, 4]
+    assert len(record.notes) == 2
+    assert all("both gone" in note for note in record.notes)
+
+
+def test_an_error_of_one_contestant_leaves_its_host_to_the_others() -> None:
+    together = [replace(_spec(name), host="same") for name in ("first", "second")]
+    sick = "if command == 'prepare' and request['name'] == 'first': reply = {'error': 'CompileError: no'}"
+    record = run_bench(replace(_plan("x"), contestants=together), launcher=Launcher(first=sick))
+    assert {(r.contestant, len(r.samples)) for r in record.results} == {("second", 6)}
+    assert all("first: CompileError: no" in note for note in record.notes)
+
+
+def test_long_calls_take_fewer_turns_and_no_warm_up() -> None:
+    warm = "if command == 'turn': reply['raw_us'] = [request['warm_us']]"
+    plan = replace(_plan("slow"), rounds=12, timing=replace(QUICK, long_us=2.0, cell_us=9.0))
+    for result in run_bench(plan, launcher=Launcher(slow=warm)).results:
+        # Of 12 rounds a cell of 9 us has room for 4 calls of 2 us, beside the first, of which nothing was known.
+        first, second = ([s.round for s in result.samples if s.process == process] for process in (0, 1))
+        assert first == [0, 2, 5, 8, 11]
+        assert second == [2, 5, 8, 11]
+        assert [sample.raw_us for sample in result.samples] == [(5.0,)] + [(0.0,)] * 8
+
+
 def test_nothing_left_to_time_is_an_error() -> None:
     launcher = Launcher(sick="os.abort()")
     with pytest.raises(PeerError, match="nothing could be timed: sick died with SIGABRT"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +24,7 @@ from gemmlab.measure.contestants import (
     make_contestant,
     time_calls,
 )
-from gemmlab.measure.device_contestants import KernelCall, PeakTurn
+from gemmlab.measure.device_contestants import KernelCall, OnDevice, PeakTurn
 from gemmlab.measure.worker import Worker
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
@@ -60,6 +61,24 @@ def test_turns_last_their_time_and_short_calls_go_in_batches(call_us: float, cal
 def test_a_cold_first_call_does_not_shorten_the_turn() -> None:
     turn = Calls(lambda: None, Clock(100.0, first_us=900.0)).turn(**TIMING)
     assert turn.calls == 30
+
+
+def test_a_call_as_long_as_the_turn_needs_no_warm_up() -> None:
+    clock = Clock(5000.0)
+    turn = Calls(lambda: None, clock).turn(**{**TIMING, "warm_us": 0.0})
+    assert (clock.calls, turn.calls, turn.time_us, turn.raw_us) == (1, 1, 5000.0, [5000.0])
+    clock = Clock(1000.0)
+    assert Calls(lambda: None, clock).turn(**{**TIMING, "warm_us": 0.0}).calls == 3
+
+
+def test_what_a_timer_does_beside_the_calls_shortens_the_turn() -> None:
+    def timer(calls: int, _inner: int) -> list[float]:
+        time.sleep(calls * 2e-4)
+        return [20.0] * calls
+
+    turn = Calls(lambda: None, timer).turn(**TIMING)
+    # 3 ms of calls of 20 us would be 150 of them; each takes 0.2 ms and more in all.
+    assert 2 <= turn.calls <= 15
 
 
 def test_times_are_of_one_call() -> None:
@@ -172,7 +191,7 @@ def test_no_memory_is_an_error_not_a_crash() -> None:
 def test_a_worker_without_a_contestant_answers_with_an_error() -> None:
     with Arena(OP, [GemmProblem(2, 2, 2)], seed=0) as arena:
         assert Worker(arena.memory).answer({"command": "run", "index": 0}) == {
-            "error": "ValueError: no contestant is open"
+            "error": "ValueError: no contestant '' is open"
         }
 
 
@@ -210,6 +229,23 @@ def test_a_kernel_is_timed_by_its_device_and_says_what_code_it_is() -> None:
         facts = contestant.facts()
         assert facts["config"] == {"TILE": 4}
         assert facts["compiler"] == "none"
+
+
+@pytest.mark.usefixtures("fake_cpu")
+def test_contestants_of_one_process_share_operands_and_each_finds_the_newest_output() -> None:
+    problem = GemmProblem(5, 4, 3)
+    with Arena(OP, [problem], seed=1) as arena:
+        work = _work(problem, arena)
+        first, second = (KernelCall("several", {"TILE": tile}).prepare(work) for tile in (1, 2))
+        first.run()
+        inputs = {name: work.uploaded[name] for name in "ab"}
+        second.run()
+        assert all(work.uploaded[name] is buffer for name, buffer in inputs.items())
+        assert isinstance(first, OnDevice)
+        assert isinstance(second, OnDevice)
+        assert first.device is second.device
+        first.turn(**TIMING)
+        assert first.attached_to["c"] is second.attached_to["c"] is work.uploaded["c"]
 
 
 @pytest.mark.usefixtures("fake_cpu")

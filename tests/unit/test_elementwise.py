@@ -114,3 +114,25 @@ def test_the_sources_own_test_is_blind_to_nan_and_to_errors_in_long_sums() -> No
     tiny = compare("c", np.array([[1e-9]], np.float32), Expected(np.array([[2e-9]]), np.array([[1e-6]])), 4)
     assert tiny.source_error > SOURCE_LIMIT
     assert tiny.mismatch is None
+
+
+def test_a_large_result_is_judged_in_blocks_as_a_small_one_is() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.standard_normal((1500, 1000))
+    expected = Expected(values, np.full(values.shape, 1e-6))
+    right = values.astype(np.float32)
+    whole, small = (
+        compare("c", right, expected, 7),
+        compare("c", right[:3], Expected(values[:3], expected.bound[:3]), 7),
+    )
+    error = np.abs(right - values)
+    assert whole.mismatch is None
+    assert whole.worst_ratio == pytest.approx(error.max() / 1e-6)
+    assert small.worst_ratio == pytest.approx(error[:3].max() / 1e-6)
+    assert whole.source_error == pytest.approx((error / np.abs(right)).max() / 7)
+    right[1490, 3] = np.nan
+    right[700, 999] += 1
+    wrong = compare("c", right, expected, 7)
+    assert wrong.mismatch is not None
+    assert (wrong.mismatch.row, wrong.mismatch.column, wrong.mismatch.wrong) == (700, 999, 2)
+    assert wrong.worst_ratio == math.inf

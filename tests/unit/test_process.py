@@ -141,7 +141,7 @@ def test_what_a_library_prints_does_not_reach_the_protocol() -> None:
             turn = worker.ask(timing, 60)
             assert turn["time_us"] > 0
             assert 1 <= len(turn["raw_us"]) <= 4
-            assert worker.ask({"command": "turn", "index": 9}, 60) == {"error": "KeyError: 9"}
+            assert worker.ask({"command": "turn", "index": 9}, 60) == {"error": "KeyError: ('', 9)"}
 
 
 ORPHAN = """

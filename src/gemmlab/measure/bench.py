@@ -23,6 +23,9 @@ from gemmlab.measure.turns import Crew, Launcher, start_worker
 from gemmlab.measure.verify import judge_outputs
 from gemmlab.ops.op import Op
 
+FEWEST_TURNS = 3
+"""What a contestant takes in a process, however long its calls are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -141,11 +144,8 @@ class _Bench:
     def _process(self, arena: Arena, process: int, threads: int) -> None:
         plan = self.plan
         with Crew(plan.op, plan.problems, arena, threads, plan.timing, self.launcher) as crew:
-            for spec in self.specs:
-                if (spec.name, threads) in self.gone:
-                    continue
-                self._say(f"{spec.name}: starting (process {process + 1} of {plan.processes}, {threads} threads)")
-                self._start(crew, spec)
+            self._say(f"starting (process {process + 1} of {plan.processes}, {threads} threads)")
+            self._start(crew, [spec for spec in self.specs if (spec.name, threads) not in self.gone])
             if plan.verify and process == 0:
                 for index in range(len(plan.problems)):
                     self._verify(crew, arena, index)
@@ -161,21 +161,23 @@ class _Bench:
                 self.gone.add((name, threads))
                 self._note(f"{reason} ({threads} threads, process {process + 1})")
 
-    def _start(self, crew: Crew, spec: Spec) -> None:
-        try:
-            chosen = with_best_core_type(spec, crew.threads)
-        except PeerError as error:
-            crew.lost[spec.name] = str(error)
-            return
-        if not crew.join(chosen):
-            return
-        for index, problem in enumerate(self.plan.problems):
-            if spec.name not in crew.workers:
-                return
-            if not self._wanted(spec, problem):
-                crew.skipped[spec.name, index] = "left out by the plan"
-            elif crew.prepare(spec.name, index):
-                self._cell(crew.threads, index, spec.name).facts = crew.facts[spec.name]
+    def _start(self, crew: Crew, specs: Sequence[Spec]) -> None:
+        chosen = []
+        for spec in specs:
+            try:
+                chosen.append(with_best_core_type(spec, crew.threads))
+            except PeerError as error:
+                crew.lost[spec.name] = str(error)
+        crew.join_all(chosen)
+        for spec in chosen:
+            self._say(f"{spec.name}: preparing, {crew.threads} threads")
+            for index, problem in enumerate(self.plan.problems):
+                if not crew.alive(spec.name):
+                    break
+                if not self._wanted(spec, problem):
+                    crew.skipped[spec.name, index] = "left out by the plan"
+                elif crew.prepare(spec.name, index):
+                    self._cell(crew.threads, index, spec.name).facts = crew.facts[spec.name]
 
     def _wanted(self, spec: Spec, problem: Any) -> bool:
         return spec.kind == PROBE.kind or self.plan.only(spec.name, problem)
@@ -199,8 +201,10 @@ class _Bench:
 
     def _turn(self, crew: Crew, spec: Spec, index: int, process: int, round_: int) -> None:
         problem = self.plan.problems[index]
-        if crew.can(spec.name, index):
-            turn = crew.turn(spec.name, index)
+        before = self._cell(crew.threads, index, spec.name).samples if crew.can(spec.name, index) else []
+        last_us = before[-1].time_us if before else 0.0
+        if crew.can(spec.name, index) and self._takes_turn(round_, last_us):
+            turn = crew.turn(spec.name, index, last_us)
             if turn is not None:
                 sample = Sample(
                     process, round_, float(turn["time_us"]), turn["calls"], turn["inner"], tuple(turn["raw_us"]),
@@ -210,6 +214,16 @@ class _Bench:
         if spec.kind != PROBE.kind and self._wanted(spec, problem):
             self.done += 1
             self._say(f"{spec.name} {problem.label}, {crew.threads} threads, process {process + 1}, round {round_ + 1}")
+
+    def _takes_turn(self, round_: int, last_us: float) -> bool:
+        """Whether a contestant whose calls take `last_us` (0: not known yet) takes a turn in this round.
+
+        Long calls are timed in some of the rounds, evenly spread.
+        """
+        rounds, turns = self.plan.rounds, self.plan.rounds
+        if last_us * rounds > self.plan.timing.cell_us:
+            turns = min(rounds, max(FEWEST_TURNS, int(self.plan.timing.cell_us / last_us)))
+        return not last_us or (round_ + 1) * turns // rounds > round_ * turns // rounds
 
     def _cell(self, threads: int, index: int, name: str, note: str | None = None) -> _Cell:
         cell = self.cells.setdefault((threads, index, name), _Cell())

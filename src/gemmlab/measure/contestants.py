@@ -6,7 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
 from typing import Any, Protocol
@@ -37,6 +37,8 @@ class Work:
     threads: int
     cold: bool = False
     """Whether a timed call is to find its operands in none of this machine's caches."""
+    uploaded: dict[str, Any] = field(default_factory=dict)
+    """Buffers by operand, where contestants of one process share a device with memory of its own."""
 
     @property
     def before(self) -> Callable[[], None] | None:
@@ -129,12 +131,21 @@ class Calls:
         self.call()
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
+        """Without a warm-up, one call that lasts the whole turn is the turn."""
+        started = time.perf_counter_ns()
         warm = self.timer(1, 1)
-        while sum(warm) < warm_us and len(warm) < MAX_CALLS:
+        if not warm_us and warm[0] >= min_us:
+            return Turn(warm[0], 1, 1, warm)
+        passed_us = cost_us = (time.perf_counter_ns() - started) / 1e3
+        while sum(warm) < warm_us and passed_us < warm_us and len(warm) < MAX_CALLS:
             warm += self.timer(len(warm), 1)
+            # What a call costs in all: a timer may have more to do than to call.
+            before_us, passed_us = passed_us, (time.perf_counter_ns() - started) / 1e3
+            cost_us = min(cost_us, 2 * (passed_us - before_us) / len(warm))
         estimate = max(1e-3, min(warm[-len(warm) // 2 :]))
         inner = 1 if estimate >= inner_us or self.before is not None else min(MAX_CALLS, math.ceil(inner_us / estimate))
-        calls = max(1, min(MAX_CALLS, math.ceil(min_us / (estimate * inner))))
+        lasts_us = max(estimate, cost_us) if inner == 1 else estimate * inner
+        calls = max(1, min(MAX_CALLS, math.ceil(min_us / lasts_us)))
         times = self.timer(calls, inner) if self.before is None else self._one_by_one(calls, self.before)
         kept = times[:: math.ceil(len(times) / raw_limit)]
         return Turn(statistics.median(times), calls, inner, kept)

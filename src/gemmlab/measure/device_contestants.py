@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from gemmlab.devices.device import Buffer, ClockedDevice, Device, PeakDevice
 from gemmlab.devices.select import open_device
@@ -31,28 +32,48 @@ class OnDevice:
     outputs: Sequence[str]
     attach: Callable[[Mapping[str, Buffer]], Attached]
     """Set up to compute on buffers by operand name."""
-    buffers: dict[str, Buffer] = field(default_factory=dict)
+    attached_to: dict[str, Buffer] = field(default_factory=dict)
     attached: Attached | None = None
 
     def run(self) -> None:
-        """Bring the operands over, execute once, bring the outputs back."""
+        """Bring inputs over once and outputs anew, execute once, bring the outputs back."""
         self.attached = None
-        for buffer in self.buffers.values():
-            self.device.free(buffer)
-        self.buffers = {name: self.device.upload(flat) for name, flat in self.work.flat.items()}
-        self.attached = self.attach(self.buffers)
-        self.attached.run()
+        there = self.work.uploaded
+        for name, flat in self.work.flat.items():
+            if name in self.outputs and name in there:
+                self.device.free(there.pop(name))
+            if name not in there:
+                there[name] = self.device.upload(flat)
+        self._ready().run()
         for name in self.outputs:
-            self.device.download(self.buffers[name], self.work.flat[name])
+            self.device.download(there[name], self.work.flat[name])
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
         """Time executions on the operands that the last `run` brought over."""
-        if self.attached is None:
+        if not self.work.uploaded:
             self.run()
-        assert self.attached is not None  # noqa: S101 - `run` has just set it
-        calls = Calls(self.attached.run, self.attached.time, self.work.before)
+        attached = self._ready()
+        calls = Calls(attached.run, attached.time, self.work.before)
         turn = calls.turn(min_us=min_us, warm_us=warm_us, inner_us=inner_us, raw_limit=raw_limit)
         return with_clocks(self.device, turn)
+
+    def _ready(self) -> Attached:
+        """Set up on the buffers that are there now: another contestant may have replaced the outputs."""
+        there = self.work.uploaded
+        if self.attached is None or any(self.attached_to[name] is not buffer for name, buffer in there.items()):
+            self.attached, self.attached_to = self.attach(there), dict(there)
+        return self.attached
+
+
+_OPEN: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()
+"""Devices in use in this process, by name and mode: each has caches to flush and code of its own."""
+
+
+def _device(name: str, mode: str) -> Device:
+    device: Device | None = _OPEN.get((name, mode))
+    if device is None:
+        device = _OPEN[name, mode] = open_device(name, mode)
+    return device
 
 
 class KernelCall:
@@ -65,7 +86,7 @@ class KernelCall:
         from gemmlab.measure.own_kernel import kernel_named
         from gemmlab.measure.run import place
 
-        self._placed = place(kernel_named(kernel, flags), open_device(device, mode), config or None)
+        self._placed = place(kernel_named(kernel, flags), _device(device, mode), config or None)
         self._mode = mode
         self._facts: dict[str, Any] = {}
 

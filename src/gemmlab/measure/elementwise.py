@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,11 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.dtypes import OVERFLOW
-from gemmlab.ops.op import Expected, Float32Array
+from gemmlab.core.hardware import usable_cpus
+from gemmlab.ops.op import Expected, Float32Array, Float64Array
 
 TILE = 32
 WORST_TILES = 5
 SOURCE_LIMIT = 1e-6
+_BLOCK = 1 << 15
+"""Elements judged at a time: with their temporaries a few MiB."""
+_FEWEST_BLOCKS = 32
+"""Fewer are not worth threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +77,54 @@ def compare(name: str, actual: Float32Array, expected: Expected, dot_length: int
     (infinity included where that reaches past float32), infinite with the same sign where the reference is,
     NaN where it is NaN. An infinite bound accepts anything. `dot_length`: K, for the sources' test.
     """
+    rows = max(1, _BLOCK // max(1, actual.shape[1]))
+    starts = range(0, actual.shape[0], rows)
+    if len(starts) < _FEWEST_BLOCKS:
+        found = [_judge(actual, expected.values, expected.bound, dot_length)]
+    else:
+        # NumPy lets go of the interpreter while it computes, and blocks of rows stay in a core's cache.
+        with ThreadPoolExecutor(len(usable_cpus())) as pool:
+            found = list(
+                pool.map(
+                    lambda start: _judge(
+                        actual[start : start + rows], expected.values[start : start + rows],
+                        expected.bound[start : start + rows], dot_length,
+                    ),
+                    starts,
+                )
+            )  # fmt: skip
+    wrong = None if all(block.right is None for block in found) else ~np.concatenate([b.mask for b in found])
+    mismatch = None if wrong is None else _mismatch(name, actual.astype(np.float64), expected, wrong)
+    return Comparison(mismatch, max(b.worst_ratio for b in found), max(b.source_error for b in found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Some rows of one output."""
+
+    rows: int
+    cols: int
+    right: npt.NDArray[np.bool_] | None
+    """Elementwise; `None` where all are."""
+    worst_ratio: float
+    source_error: float
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        return np.ones((self.rows, self.cols), np.bool_) if self.right is None else self.right
+
+
+def _judge(actual: Float32Array, values: Float64Array, bound: Float64Array, dot_length: int) -> _Block:
     wide = actual.astype(np.float64)
-    values, bound = expected.values, expected.bound
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         error = np.abs(wide - values)
         right = error <= bound
+        if right.all() and np.isfinite(bound).all():
+            # The common case: everything is finite, or neither of the two would hold.
+            off = error > 0
+            ratio = np.divide(error, bound, out=np.zeros_like(error), where=off)
+            relative = np.divide(error, np.abs(wide), out=np.zeros_like(error), where=off)
+            return _Block(wide.shape[0], wide.shape[1], None, _most(ratio), _most(relative) / max(1, dot_length))
         right |= (wide == values) | (np.isnan(wide) & np.isnan(values)) | np.isinf(bound)
         # A tolerance that reaches past the largest float32 allows infinity of that sign.
         right |= np.isinf(wide) & (np.copysign(1.0, wide) * values + bound >= OVERFLOW)
@@ -86,7 +135,11 @@ def compare(name: str, actual: Float32Array, expected: Expected, dot_length: int
     worst = _largest(ratio)
     if judged.any() and np.isnan(wide[judged]).any():
         worst = math.inf
-    return Comparison(_mismatch(name, wide, expected, ~right), worst, _largest(relative))
+    return _Block(wide.shape[0], wide.shape[1], None if right.all() else right, worst, _largest(relative))
+
+
+def _most(values: Float64Array) -> float:
+    return float(values.max()) if values.size else 0.0
 
 
 def _largest(values: npt.NDArray[np.float64]) -> float:

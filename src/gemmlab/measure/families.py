@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from gemmlab.devices.select import DeviceName, modes, parse_device
@@ -19,6 +19,10 @@ class Timing:
     """Calls shorter than this are timed together."""
     raw_limit: int = 16
     timeout_s: float = 300.0
+    long_us: float = float("inf")
+    """Calls known to be as long as this are not warmed up for."""
+    cell_us: float = float("inf")
+    """Where the turns of one contestant at one size would last longer, it takes fewer of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,12 @@ class Family:
 
 _STOPPED = "workers stopped between their turns"
 _COPIED = "each contestant has its own copy of the operands on the GPU, times are by events"
+_LONG = (
+    "calls of 10 ms or more are timed without a warm-up once that is known",
+    "a contestant takes fewer turns at a size where they would last more than a second, and at least three",
+)
+# A GPU needs longer than a processor to reach its clock.
+_GPU_TIMING = Timing(min_us=7000.0, warm_us=3000.0, long_us=10_000.0, cell_us=1e6)
 FAMILIES: Mapping[str, Family] = MappingProxyType({
     "cpu": Family(
         library_call=True,
@@ -72,14 +82,15 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         peer_grammar="cublas, torch, cupy",
         bench_sizes="512,1024,2048,4096",
         climb_sizes="512,1024,2048,4096",
-        # A GPU needs longer to reach its clock. What is flushed before every call gains nothing from calls in a row.
+        # What is flushed before every call gains nothing from calls in a row.
         timing={
-            "cold": Timing(min_us=10_000.0, warm_us=10_000.0, inner_us=0.0),
-            "warm": Timing(min_us=10_000.0, warm_us=10_000.0, inner_us=200.0),
+            "cold": replace(_GPU_TIMING, inner_us=0.0),
+            "warm": replace(_GPU_TIMING, inner_us=200.0),
         },
         method={
-            "cold": (_COPIED, "the level-2 cache is written over before each call", _STOPPED),
-            "warm": (_COPIED, "caches as the last call left them; short calls are replayed as one graph", _STOPPED),
+            "cold": (_COPIED, "the level-2 cache is written over before each call", *_LONG, _STOPPED),
+            "warm": (_COPIED, "caches as the last call left them; short calls are replayed as one graph", *_LONG,
+                     _STOPPED),
         },
     ),
     "emulated": Family(

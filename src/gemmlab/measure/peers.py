@@ -59,6 +59,13 @@ class Spec:
     """How that device times: with `"warm"` or `"cold"` caches."""
     flags: Mapping[str, Any] = field(default_factory=dict)
     """What was said about a kernel that is a person's own file."""
+    host: str = ""
+    """Contestants of one host live in one process; without a host each has a process of its own."""
+
+    @property
+    def process(self) -> str:
+        """What names its process."""
+        return self.host or self.name
 
     @property
     def role(self) -> str:

@@ -68,11 +68,25 @@ class WorkerProcess:
         Raises `PeerError` with the tail of its standard error when it dies, hangs or answers nonsense; it is
         dead afterwards.
         """
+        self.send(request)
+        return self.receive(timeout_s)
+
+    def send(self, request: Mapping[str, Any]) -> None:
+        """Let it run for a request whose answer is received later, so that others can start meanwhile.
+
+        Raises `PeerError` when it has died.
+        """
         assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
         try:
             self._signal(signal.SIGCONT)
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
+        except OSError as error:
+            raise self._failed("died") from error
+
+    def receive(self, timeout_s: float) -> dict[str, Any]:
+        """The answer to what was sent; then it is stopped. Raises as `ask` does."""
+        try:
             reply = json.loads(self._read_line(time.monotonic() + timeout_s))
             self._stop()
         except TimeoutError as error:

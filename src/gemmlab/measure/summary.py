@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from gemmlab.core.records import Record, Result
-from gemmlab.core.stats import Ratio, Timings, combine_ratios, ratio_of_medians, spread
+from gemmlab.core.stats import RESAMPLES, Ratio, Timings, combine_ratios, ratio_of_medians, spread
 
 FASTEST = "fastest peer"
 OURS = ("library call", "rung")
@@ -138,7 +138,7 @@ def _rows(members: Sequence[Result]) -> list[Row]:
                     ratios[peer] = found
             if fastest in ratios:
                 ratios[FASTEST] = ratios[fastest]
-        share = None if peak is None or not result.flops else _ratio(peak, timings[name])
+        share = None if peak is None or not result.flops else _ratio(peak, timings[name], resamples=1)
         middle = medians[name]
         rows.append(
             Row(
@@ -168,8 +168,10 @@ def _timings(result: Result) -> dict[tuple[int, int], float]:
     return {(sample.process, sample.round): sample.time_us for sample in result.samples}
 
 
-def _ratio(numerator: Timings, denominator: Timings) -> Ratio | None:
-    return ratio_of_medians(numerator, denominator) if numerator.keys() & denominator.keys() else None
+def _ratio(numerator: Timings, denominator: Timings, *, resamples: int = RESAMPLES) -> Ratio | None:
+    if not numerator.keys() & denominator.keys():
+        return None
+    return ratio_of_medians(numerator, denominator, resamples=resamples)
 
 
 def _role(result: Result) -> str:

@@ -43,6 +43,9 @@ class Crew:
     timing: Timing
     launcher: Launcher = start_worker
     workers: dict[str, WorkerProcess] = field(default_factory=dict)
+    """By `Spec.process`."""
+    hosts: dict[str, str] = field(default_factory=dict)
+    """Contestant -> the process it lives in."""
     facts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     skipped: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -58,12 +61,31 @@ class Crew:
 
     def join(self, spec: Spec) -> bool:
         """Start a contestant; False (and an entry in `lost`) when it does not come up."""
-        try:
-            self.workers[spec.name] = self.launcher(spec, self.threads, self.arena)
-        except PeerError as error:
-            self.lost[spec.name] = str(error)
-            return False
-        return self._ask(spec.name, {"command": "open", "spec": spec.to_json()}) is not None
+        self.join_all([spec])
+        return self.alive(spec.name)
+
+    def join_all(self, specs: Sequence[Spec]) -> None:
+        """Start contestants, their processes all at once; an entry in `lost` for each that does not come up."""
+        first: list[Spec] = []
+        for spec in specs:
+            self.hosts[spec.name] = spec.process
+            if spec.process in self.workers or spec.process in [other.process for other in first]:
+                continue
+            try:
+                self.workers[spec.process] = worker = self.launcher(spec, self.threads, self.arena)
+                worker.send(self._opening(spec))
+                first.append(spec)
+            except PeerError as error:
+                self._lose_host(spec.process, str(error))
+        for spec in first:
+            self._reply(spec.name)
+        for spec in specs:
+            if spec not in first and spec.name not in self.lost:
+                self._ask(spec.name, self._opening(spec))
+
+    def alive(self, name: str) -> bool:
+        """Whether the contestant has joined and is not lost."""
+        return name not in self.lost and self.hosts.get(name) in self.workers
 
     def prepare(self, name: str, index: int) -> bool:
         """Have a contestant set up problem `index` and run it once; False when it cannot or is lost."""
@@ -89,32 +111,56 @@ class Crew:
 
     def can(self, name: str, index: int) -> bool:
         """Whether the contestant still lives and does problem `index`."""
-        return name in self.workers and (name, index) not in self.skipped
+        return self.alive(name) and (name, index) not in self.skipped
 
     def run(self, name: str, index: int) -> bool:
         """Execute once, untimed; False when the contestant is lost."""
         return self._ask(name, {"command": "run", "index": index}) is not None
 
-    def turn(self, name: str, index: int) -> dict[str, Any] | None:
-        """One turn's times (see `contestants.Turn`), `None` when the contestant is lost."""
+    def turn(self, name: str, index: int, last_us: float = 0.0) -> dict[str, Any] | None:
+        """One turn's times (see `contestants.Turn`), `None` when the contestant is lost.
+
+        `last_us` is what a call took in the turn before.
+        """
         timing = self.timing
         request = {
-            "command": "turn", "index": index, "min_us": timing.min_us, "warm_us": timing.warm_us,
+            "command": "turn", "index": index, "min_us": timing.min_us,
+            "warm_us": timing.warm_us if last_us < timing.long_us else 0.0,
             "inner_us": timing.inner_us, "raw_limit": timing.raw_limit,
         }  # fmt: skip
         return self._ask(name, request)
 
+    @staticmethod
+    def _opening(spec: Spec) -> dict[str, Any]:
+        return {"command": "open", "name": spec.name, "spec": spec.to_json()}
+
     def _ask(self, name: str, request: Mapping[str, Any]) -> dict[str, Any] | None:
         try:
-            reply = self.workers[name].ask(request, self.timing.timeout_s)
+            self.workers[self.hosts[name]].send({**request, "name": name})
         except PeerError as error:
-            self._lose(name, str(error))
+            self._lose_host(self.hosts[name], str(error))
+            return None
+        return self._reply(name)
+
+    def _reply(self, name: str) -> dict[str, Any] | None:
+        host = self.hosts[name]
+        try:
+            reply = self.workers[host].receive(self.timing.timeout_s)
+        except PeerError as error:
+            self._lose_host(host, str(error))
             return None
         if "error" in reply:
-            self._lose(name, f"{name}: {reply['error']}")
+            self.lost[name] = f"{name}: {reply['error']}"
+            if not any(self.alive(other) for other, where in self.hosts.items() if where == host):
+                self.workers.pop(host).close()
             return None
         return reply
 
-    def _lose(self, name: str, reason: str) -> None:
-        self.workers.pop(name).close()
-        self.lost[name] = reason
+    def _lose_host(self, host: str, reason: str) -> None:
+        """A process is gone, and all that lived in it."""
+        worker = self.workers.pop(host, None)
+        if worker is not None:
+            worker.close()
+        for name, where in self.hosts.items():
+            if where == host:
+                self.lost.setdefault(name, reason)

@@ -25,13 +25,14 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Worker:
-    """Answers requests about one contestant."""
+    """Answers requests about the contestants that live in this process, usually one."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
-        self._contestant: Contestant | None = None
+        self._contestants: dict[str, Contestant] = {}
         self._cold = False
-        self._prepared: dict[int, Prepared] = {}
+        self._prepared: dict[tuple[str, int], Prepared] = {}
+        self._works: dict[int, Work] = {}
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to one request; errors become `{"error": ...}` or `{"unsupported": ...}`."""
@@ -44,24 +45,26 @@ class Worker:
 
     def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         command = request["command"]
+        name = request.get("name", "")
         if command == "open":
             spec = request["spec"]
             # A device with memory of its own sees to its own caches.
             self._cold = spec["mode"] == "cold" and family_of(spec["device"]).host_threads
-            self._contestant = make_contestant(spec)
+            self._contestants[name] = make_contestant(spec)
             return {"ok": True}
-        if self._contestant is None:
-            raise ValueError("no contestant is open")
+        if name not in self._contestants:
+            raise ValueError(f"no contestant {name!r} is open")
+        key = name, request["index"]
         if command == "prepare":
-            prepared = self._contestant.prepare(self._work(request))
+            prepared = self._contestants[name].prepare(self._work(request))
             prepared.run()
             forget_openmp_registration(os.getpid())
-            self._prepared[request["index"]] = prepared
+            self._prepared[key] = prepared
             gc.collect()
             gc.freeze()
             gc.disable()
-            return {"facts": self._contestant.facts()}
-        prepared = self._prepared[request["index"]]
+            return {"facts": self._contestants[name].facts()}
+        prepared = self._prepared[key]
         if command == "run":
             prepared.run()
             return {"ok": True}
@@ -72,6 +75,13 @@ class Worker:
         return asdict(turn)
 
     def _work(self, request: Mapping[str, Any]) -> Work:
+        """The problem as all contestants of this process see it."""
+        index = request["index"]
+        if index not in self._works:
+            self._works[index] = self._new_work(request)
+        return self._works[index]
+
+    def _new_work(self, request: Mapping[str, Any]) -> Work:
         placed = [Placed.from_json(item) for item in request["operands"]]
         return Work(
             op=request["op"],

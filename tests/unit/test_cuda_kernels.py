@@ -20,7 +20,7 @@ from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain.build_cuda import build
 
-CUDA_KERNELS = [kernel for kernel in all_kernels() if kernel.device == "cuda"]
+CUDA_KERNELS = [kernel for kernel in all_kernels() if kernel.device == "cuda" and kernel.op == "gemm"]
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 OP = GemmOp()
 ARGS = ("m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc")

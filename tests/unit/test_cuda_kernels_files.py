@@ -66,7 +66,7 @@ MISFITS = [
     (TEMPLATE, "template <int BN, int BM>", "template parameter BN of mine is missing"),
     (TEMPLATE, "template <int BN = 3, int BM = 4>", "template parameter BN needs a value, as BM has"),
     (TEMPLATE, "template <typename T, int BM>", "T of the template is a type"),
-    (TEMPLATE, "", "mine.cu:6: params: BM is no parameter of mine's template (it has none)"),
+    (TEMPLATE, "constexpr int BM = 8;", "mine.cu:6: params: BM is no parameter of mine's template (it has none)"),
     (PARAMS, "{ BM = 8, XX = 3 }", "template (it has BM), and the file has no `#ifndef XX`"),
     # configurations
     (PARAMS, "{ BM = 0 }", "mine.cu:6: params: the default configuration {'BM': 0} is not legal: BM > 0"),

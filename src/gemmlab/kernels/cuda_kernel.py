@@ -15,6 +15,7 @@ from gemmlab.kernels.cuda_file.arguments import Matched, c_value, check_types, m
 from gemmlab.kernels.cuda_file.facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.header import Stated, read_header, read_text
 from gemmlab.kernels.cuda_file.instance import find_instances
+from gemmlab.kernels.cuda_file.passes import Passes, single_roundings
 from gemmlab.kernels.cuda_file.signature import Argument, Signature, signatures
 from gemmlab.kernels.kernel import Bound, Kernel
 from gemmlab.kernels.names import problem_names
@@ -61,6 +62,8 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
     def objection(config: Config) -> str:
         return _objection(facts, on_config, config)
 
+    launches = _launcher(path.stem, facts, signature, matched)
+    passes = Passes(facts, launches) if facts.again else None
     kernel = Kernel(
         id=path.stem,
         op=facts.op,
@@ -78,7 +81,9 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         tune=facts.tune,
         legal=lambda config: not objection(config),
         objection=objection,
-        make_launches=_launcher(path.stem, facts, signature, matched),
+        make_launches=passes.launches if passes else launches,
+        workspace_bytes=passes.workspace_bytes if passes else lambda _problem, _config: 0,
+        roundings=passes.roundings if passes else single_roundings(facts),
         from_problem=instances.flags,
         arch=facts.arch,
         align=facts.align,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Config, Launch, Program
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Kernel:
     """Argument names in signature order; `threads` and `workspace` are supplied by the caller of `launches`."""
     make_program: Callable[[Config, str], Program] = field(repr=False)
     path: Path
-    precision: str = "float32"
+    precision: str = FLOAT32
+    """One of `core.precision`: what its inputs are rounded to."""
     layouts: tuple[str, ...] = ("nn",)
     """Operand layouts the kernel reads in place; the front end copies for the others."""
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -57,7 +59,9 @@ class Kernel:
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
     """The calls one execution takes; without it one call of `threads` workers."""
     from_problem: tuple[str, ...] = ()
-    """Compile-time parameters that are no choice but the problem's: `TRANS_A`, `TRANS_B`."""
+    """Compile-time parameters that are no choice but the problem's: `TRANS_A`, `OPERATOR`."""
+    roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)
+    """Additions in a row that a term goes through at most, of an instance and `Op.scalars`; `None`: nothing is said."""
     arch: str = ""
     """The least CUDA architecture it is for, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one."""
     align: int = 4
@@ -103,13 +107,17 @@ class Kernel:
         return {**config, **{name: int(scalars[name.lower()]) for name in self.from_problem}}
 
     def instances(self, config: Config) -> list[dict[str, int]]:
-        """One instance a layout: what has to be compiled so that any problem can run in `config`."""
+        """What has to be compiled so that any problem can run in `config`: every layout, every value of other flags."""
+        from gemmlab.kernels.names import names_of
+
+        values = names_of(self.op).flags if self.from_problem else {}
         found = []
         for layout in self.layouts:
-            flags = {"TRANS_A": int(layout[0] == "t"), "TRANS_B": int(layout[1] == "t")}
-            instance = {**config, **{name: flags[name] for name in self.from_problem if name in flags}}
-            if instance not in found:
-                found.append(instance)
+            turned = {"TRANS_A": (int(layout[0] == "t"),), "TRANS_B": (int(layout[1] == "t"),)}
+            for chosen in itertools.product(*(turned.get(n) or values[n.lower()] for n in self.from_problem)):
+                instance = {**config, **dict(zip(self.from_problem, chosen, strict=True))}
+                if instance not in found:
+                    found.append(instance)
         return found
 
     def program(self, instance: Config, target: str) -> Program:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import all_ops, find_op
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,13 @@ class OpNames:
     whole: tuple[str, ...]
     real: tuple[str, ...]
     operands: tuple[str, ...]
+    flags: Mapping[str, tuple[int, ...]]
+    """Those of `whole` with few values, which a kernel may be compiled for: each with all of its values."""
 
     @property
     def extents(self) -> tuple[str, ...]:
         """Sizes, without leading dimensions and flags."""
-        return tuple(name for name in self.whole if not name.startswith(("ld", "trans")))
+        return tuple(name for name in self.whole if not name.startswith("ld") and name not in self.flags)
 
     @property
     def in_expressions(self) -> tuple[str, ...]:
@@ -40,12 +42,23 @@ def names_of(op: str) -> OpNames:
     scalars = operation.scalars(problem)
     whole = tuple(name for name, value in scalars.items() if isinstance(value, np.integer))
     real = tuple(name for name in scalars if name not in whole)
-    return OpNames(op, whole, real, tuple(operand.name for operand in operation.operands(problem)))
+    operands = tuple(operand.name for operand in operation.operands(problem))
+    return OpNames(op, whole, real, operands, operation.flags)
 
 
 def shown(name: str) -> str:
     """How a CUDA kernel writes an operation's name: extents and compile-time flags in capitals."""
-    return name.upper() if len(name) == 1 or name.startswith("trans") else name
+    return name.upper() if len(name) == 1 or name in _all_flags() else name
+
+
+@cache
+def _all_flags() -> frozenset[str]:
+    return frozenset(name for op in all_ops() for name in op.flags)
+
+
+def texture_over(operand: str) -> str:
+    """What the texture object over an operand is called: `texture(a)`."""
+    return f"texture({operand})"
 
 
 def problem_names(scalars: Mapping[str, Any]) -> dict[str, float]:

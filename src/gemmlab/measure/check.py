@@ -192,7 +192,8 @@ def check_kernel(
         case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)
         seen = case.run()
         mismatches = []
-        expected = op.reference(problem, contents)
+        instance = kernel.instantiate(placed.config, op.scalars(problem))
+        expected = op.reference(problem, contents, kernel.roundings(instance, op.scalars(problem)))
         for name, values in expected.items():
             compared = compare(name, case.guarded[name].contents(), values, op.dot_length(problem))
             mismatches.append(compared.mismatch)

@@ -88,9 +88,11 @@ def _result(count: Count, placed: Placed, problem: Problem) -> Result:
         notes = (str(error),)
     else:
         hazards = [replace(hazard, file=Path(hazard.file).name) for hazard in seen.hazards[:MOST_HAZARDS]]
+        scalars = op.scalars(problem)
+        roundings = kernel.roundings(kernel.instantiate(placed.config, scalars), scalars)
         found = [
             compare(name, run.guarded[name].contents(), expected, op.dot_length(problem))
-            for name, expected in op.reference(problem, contents).items()
+            for name, expected in op.reference(problem, contents, roundings).items()
         ]
         wrong = [item.mismatch.explain() for item in found if item.mismatch is not None]
         notes = (*wrong, *(hazard.explain() for hazard in hazards))

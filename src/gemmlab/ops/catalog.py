@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from gemmlab.core.errors import UsageError
 from gemmlab.ops.op import Op
 
 
+@cache
+def all_ops() -> tuple[Op, ...]:
+    """Every operation."""
+    from gemmlab.ops.gemm import GemmOp
+    from gemmlab.ops.reduce import ReduceOp
+
+    return GemmOp(), ReduceOp()
+
+
 def find_op(name: str) -> Op:
     """The operation of that name; `UsageError` names those there are."""
-    from gemmlab.ops.gemm import GemmOp
-
-    known: tuple[Op, ...] = (GemmOp(),)
-    for op in known:
+    for op in all_ops():
         if op.name == name:
             return op
-    raise UsageError(f"no operation named {name!r}; operations: {', '.join(op.name for op in known)}")
+    raise UsageError(f"no operation named {name!r}; operations: {', '.join(op.name for op in all_ops())}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from gemmlab.core.dtypes import FLOAT_BYTES, OVERFLOW, SMALLEST_NORMAL, UNIT_ROUNDOFF
 from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import FLOAT32, input_errors
 from gemmlab.ops.gemm_cases import contract_cases, operand_contents
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.op import Expected, Float32Array, Float64Array, Operand
@@ -25,6 +26,8 @@ class GemmOp:
     """The operation `gemm` (see `gemmlab.ops.op.Op`)."""
 
     name = "gemm"
+    unit = "GFLOP/s"
+    flags: Mapping[str, tuple[int, ...]] = {"trans_a": (0, 1), "trans_b": (0, 1)}
 
     def parse_sizes(self, text: str) -> list[GemmProblem]:
         """Products with alpha 1 and beta 0 in layout nn; a single extent is a square one."""
@@ -68,6 +71,10 @@ class GemmOp:
         read = 0 if problem.product_unread else problem.m * problem.k + problem.k * problem.n
         return FLOAT_BYTES * (read + result * (2 if problem.beta != 0.0 else 1))
 
+    def work(self, problem: GemmProblem) -> int:
+        """Operations."""
+        return self.flops(problem)
+
     def operands(self, problem: GemmProblem) -> tuple[Operand, ...]:
         """a, b, c as they are stored."""
         p = problem
@@ -93,13 +100,15 @@ class GemmOp:
             arrays["c"].fill(np.nan)
         return arrays
 
-    def reference(self, problem: GemmProblem, inputs: Mapping[str, Float32Array]) -> dict[str, Expected]:
+    def reference(
+        self, problem: GemmProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None
+    ) -> dict[str, Expected]:
         """C in float64, and its elementwise bound.
 
         (K + c) u (|alpha| |A||B| + |beta C|) + (K + c) tiny max(1, |alpha|), with
-        u half a unit in the last place and tiny the smallest normal number. NaN and infinities come out where
-        IEEE arithmetic puts them. Where a partial sum may overflow in some order of evaluation, the bound is
-        infinite, unless all terms have one sign: then the result is infinite in every order.
+        u half a unit in the last place and tiny the smallest normal number (`roundings` takes the place of K).
+        NaN and infinities come out where IEEE arithmetic puts them. Where a partial sum may overflow in some order of
+        evaluation, the bound is infinite, unless all terms have one sign: then the result is infinite in every order.
         """
         p = problem
         a = (inputs["a"].T if p.trans_a else inputs["a"]).astype(np.float64)
@@ -113,7 +122,7 @@ class GemmOp:
             product, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
             values = p.alpha * product + added
             scaled = abs(p.alpha) * magnitude + np.abs(added)
-            steps = p.k + ROUNDINGS
+            steps = (p.k if roundings is None else roundings) + ROUNDINGS
             bound = steps * (UNIT_ROUNDOFF * scaled + SMALLEST_NORMAL * max(1.0, abs(p.alpha)))
             finite = np.isfinite(values)
             bound = np.where(finite, bound, 0.0)
@@ -128,6 +137,16 @@ class GemmOp:
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[GemmProblem]:
         """The whole contract in each layout; `scale` is `"quick"` (a naive loop's second or two) or `"full"`."""
         return contract_cases(layouts, rng, scale)
+
+
+def _moved(a: Float64Array, b: Float64Array, precision: str) -> Float64Array | float:
+    """How far the product may move when its operands are rounded: |dA| |B| + |A| |dB| + |dA| |dB|."""
+    of_a, of_b = input_errors(precision, a), input_errors(precision, b)
+    if of_a is None or of_b is None:
+        return 0.0
+    moved = _product(of_a, np.abs(b) + of_b) + _product(np.abs(a), of_b)
+    # Rounded to infinity, an operand can make anything of a sum; where one is no number, no bound is asked for.
+    return np.where(np.isnan(moved), np.inf, moved)
 
 
 def _product(a: Float64Array, b: Float64Array) -> Float64Array:

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.precision import FLOAT32
+
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
 
@@ -57,6 +59,14 @@ class Op(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def unit(self) -> str:
+        """What its speed is told in: `"GFLOP/s"`, or `"GB/s"` where memory is the limit."""
+
+    @property
+    def flags(self) -> Mapping[str, tuple[int, ...]]:
+        """The scalars that have few values, which a kernel may be compiled for, and those values."""
+
     def parse_sizes(self, text: str) -> list[Any]:
         """Problems from the command line's size grammar; `UsageError` names the bad part."""
 
@@ -69,6 +79,9 @@ class Op(Protocol):
     def bytes_moved(self, problem: Any) -> int:
         """Compulsory traffic in bytes, reads and writes."""
 
+    def work(self, problem: Any) -> int:
+        """What `unit` counts: operations or bytes."""
+
     def operands(self, problem: Any) -> Sequence[Operand]:
         """Array arguments in signature order."""
 
@@ -78,8 +91,13 @@ class Op(Protocol):
     def fill(self, problem: Any, rng: np.random.Generator) -> dict[str, Float32Array]:
         """Random contents by operand name, each of shape (rows, cols); outputs that are not read: NaN."""
 
-    def reference(self, problem: Any, inputs: Mapping[str, Float32Array]) -> dict[str, Expected]:
-        """Float64 results and bounds by output name."""
+    def reference(
+        self, problem: Any, inputs: Mapping[str, Float32Array], roundings: int | None = None
+    ) -> dict[str, Expected]:
+        """Float64 results and bounds by output name.
+
+        `roundings`: additions in a row that a term goes through at most, where the order of summation is known.
+        """
 
     def dot_length(self, problem: Any) -> int:
         """Terms summed into one result (GEMM: K)."""

@@ -11,7 +11,7 @@ import numpy as np
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.kernels.cuda_file.signature import Argument, Signature
-from gemmlab.kernels.names import OpNames, shown
+from gemmlab.kernels.names import OpNames, shown, texture_over
 
 C_TYPES: Mapping[str, type[np.generic]] = {
     "int": np.int32, "signed": np.int32, "signed int": np.int32, "int32_t": np.int32,
@@ -19,9 +19,12 @@ C_TYPES: Mapping[str, type[np.generic]] = {
     "long": np.int64, "long int": np.int64, "long long": np.int64, "long long int": np.int64, "int64_t": np.int64,
     "ptrdiff_t": np.int64, "unsigned long": np.uint64, "unsigned long long": np.uint64, "uint64_t": np.uint64,
     "size_t": np.uint64, "std::size_t": np.uint64, "short": np.int16, "bool": np.bool_, "float": np.float32,
-    "double": np.float64,
+    "double": np.float64, "cudaTextureObject_t": np.uint64,
 }  # fmt: skip
 """NumPy's type for each C type that a kernel may take by value."""
+TEXTURE_TYPE = "cudaTextureObject_t"
+_TEXTURE = re.compile(r"(?:tex(?:ture)?_?)?(\w+?)(?:_?tex(?:ture)?)?", re.IGNORECASE)
+_TEXTURE_OVER = re.compile(r"texture\((\w+)\)")
 FLOAT_POINTERS = ("float*", "float2*", "float4*", "void*")
 _DECORATED = re.compile(
     r"(?:(?:d|dev|device|gpu|g|p|ptr|in|out|mat|matrix)_|(?:d|dev|gpu|g|p|ptr|mat|matrix)(?=[A-Z]))*"
@@ -31,7 +34,8 @@ _EDGES = ("size", "width", "dim", "length", "len", "order")
 """What people call the one extent of square matrices, beside an extent's own name."""
 _OTHER_NAMES: Mapping[str, str] = {
     "stridea": "lda", "strideb": "ldb", "stridec": "ldc", "transposea": "trans_a", "transposeb": "trans_b",
-    "transa": "trans_a", "transb": "trans_b",
+    "transa": "trans_a", "transb": "trans_b", "in": "x", "input": "x", "idata": "x", "output": "out", "odata": "out",
+    "result": "out",
 }  # fmt: skip
 _UNSAID: Mapping[str, str] = {"alpha": "alpha == 1", "beta": "beta == 0", "ldc": "ldc == max(1, N)"}
 """What must hold of a problem for a kernel that has no such argument."""
@@ -108,13 +112,16 @@ def match_in_order(signature: Signature, names: OpNames, given: Sequence[str], k
     values: list[str | Expression] = []
     for text, argument in zip(given, signature.args, strict=True):
         name = text.strip().lower()
+        over = _TEXTURE_OVER.fullmatch(name)
         if name in names.operands or name in names.whole or name in names.real:
+            values.append(name)
+        elif over is not None and over[1] in names.operands:
             values.append(name)
         else:
             expression = parse(text)
             expression.check_names((*names.in_expressions, *known))
             values.append(expression)
-        if argument.is_pointer != (name in names.operands):
+        if argument.is_pointer != (name in names.operands) or (over is not None) > (argument.type == TEXTURE_TYPE):
             raise UsageError(f"{text!r} cannot be {str(argument)!r} of {signature}")
     if missing := [name for name in names.operands if name not in values]:
         raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(given)}")
@@ -129,7 +136,7 @@ def check_types(signature: Signature) -> None:
         if not fits:
             raise UsageError(
                 f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too), "
-                "values int, unsigned, long long, size_t, float, double or bool"
+                "values int, unsigned, long long, size_t, float, double, bool or cudaTextureObject_t"
             )
 
 
@@ -144,6 +151,9 @@ def c_value(argument: Argument, value: float) -> np.generic:
 
 
 def _plain_match(argument: Argument, names: OpNames) -> str | None:
+    if argument.type == TEXTURE_TYPE:
+        over = _TEXTURE.fullmatch(argument.name)
+        return texture_over(over[1].lower()) if over and over[1].lower() in names.operands else None
     match = _DECORATED.fullmatch(argument.name)
     bare = match["bare"] if match else argument.name
     candidates = names.operands if argument.is_pointer else _values(argument, names)
@@ -162,6 +172,9 @@ def _is_edge(argument: Argument, found: str | None, names: OpNames) -> bool:
 
 
 def _in_args(name: str, names: OpNames) -> str:
+    over = _TEXTURE_OVER.fullmatch(name)
+    if over is not None:
+        return texture_over(over[1].upper())
     return name.upper() if name in names.operands else shown(name)
 
 

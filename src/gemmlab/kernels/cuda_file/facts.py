@@ -10,13 +10,13 @@ from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse, split
+from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.kernels.claims import DEFAULT_SHAPE, Expectation
 from gemmlab.kernels.cuda_file.header import Stated
 from gemmlab.kernels.names import OpNames, names_of
 from gemmlab.ops.catalog import find_op
 
-PRECISIONS = ("float32", "tf32")
 LAYOUTS = ("nn", "nt", "tn", "tt")
 _PARAMETER = re.compile(r"[A-Z][A-Z0-9_]*")
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
@@ -44,6 +44,10 @@ class Facts:
     grid: tuple[Expression, ...]
     threads: tuple[Expression, ...]
     smem_bytes: Expression
+    again: Mapping[str, str]
+    """What the next launch takes for what, while more than one block is launched; empty where one launch is all."""
+    roundings: Expression | None
+    """Of one launch; it may also name `blocks`, how many there are."""
     align: int
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
@@ -81,6 +85,8 @@ def read_facts(stated: Stated, default_op: str) -> Facts:
         grid=reader.dimensions("grid", known),
         threads=reader.dimensions("threads", known),
         smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), known),
+        again=reader.again(names),
+        roundings=reader.roundings((*known, "blocks")),
         align=reader.align(),
         layouts=reader.layouts(),
         args=reader.args(),
@@ -181,6 +187,20 @@ class _Reader:
         if not all(_is_whole(part) or isinstance(part, str) for part in listed) or not 1 <= len(listed) <= 3:
             raise self._stated.error(key, f"{value!r} is not one to three numbers or expressions")
         return tuple(self.expression(key, part, known) for part in listed)
+
+    def again(self, names: OpNames) -> dict[str, str]:
+        """`{ N = "blocks", x = "out" }`: an extent becomes the number of blocks, an input what was put out."""
+        table = self._table("again")
+        counts = [name for name, value in table.items() if name.lower() in names.extents and value == "blocks"]
+        moved = [name for name, value in table.items() if name in names.operands and value in names.operands]
+        if table and not (len(table) == 2 and len(counts) == len(moved) == 1):
+            what = "an extent that becomes blocks and an operand that becomes another"
+            raise self._stated.error("again", f'{table!r} is not {what}, as {{ N = "blocks", x = "out" }}')
+        return {**dict.fromkeys((name.lower() for name in counts), "blocks"), **{name: table[name] for name in moved}}
+
+    def roundings(self, known: Iterable[str]) -> Expression | None:
+        value = self.number_or_text("roundings")
+        return self.expression("roundings", value, known) if value else None
 
     def align(self) -> int:
         value = self._stated.get("align")

@@ -12,6 +12,8 @@ from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Config, Program
 from gemmlab.kernels.cuda_file.facts import Facts
 from gemmlab.kernels.cuda_file.signature import Signature, TemplateParameter
+from gemmlab.kernels.cuda_file.tokens import tokens
+from gemmlab.kernels.names import shown
 
 COMMON = Path(__file__).parents[1] / "cuda_common"
 """Headers that the kernels shipped share, and anyone's may include."""
@@ -67,7 +69,7 @@ def find_instances(
 
     `UsageError` names file, line and parameter when one has none, or a stated parameter has no place.
     """
-    flags = [f"TRANS_{operand.upper()}" for operand in facts.names.operands]
+    flags = [shown(name) for name in facts.names.flags]
     if "<" in facts.kernel:
         macros = _macros(text, facts, signature, [])
         return Instances(path, text, facts.arch, _typed(signature, facts.kernel), facts.kernel, (), macros, (), options)
@@ -101,15 +103,17 @@ def _used(facts: Facts, signature: Signature, flags: Sequence[str]) -> list[Temp
 
 
 def _macros(text: str, facts: Facts, signature: Signature, used: Sequence[str]) -> tuple[str, ...]:
-    """Parameters that the template does not have, and the file lets one define."""
-    macros = tuple(name for name in facts.params if name not in used)
+    """Parameters that the template does not have, and the file lets one define; those of the launch alone are none."""
+    of_launch = {name for expression in (*facts.grid, *facts.threads, facts.smem_bytes) for name in expression.names}
+    in_code = {token.text for token in tokens(text)}
+    macros = tuple(name for name in facts.params if name not in (*used, *(of_launch - in_code)))
     for name in macros:
         if not re.search(rf"^[ \t]*#[ \t]*ifndef[ \t]+{name}\b", text, re.MULTILINE):
             template = ", ".join(parameter.name for parameter in signature.template) or "none"
             raise facts.stated.error(
                 "params",
                 f"{name} is no parameter of {signature.name}'s template (it has {template}), and the file has no "
-                f"`#ifndef {name}` that would let it be defined",
+                f"`#ifndef {name}` that would let it be defined; nor is it the launch's alone",
                 name,
             )
     return macros

@@ -1,0 +1,97 @@
+"""Launches that go on from each other: what every block left is the next launch's input, until one block is left.
+
+A kernel file says so with `again = { N = "blocks", x = "out" }`: the next launch's N is the number of blocks of this
+one, and its x what this one put out, one float a block. Only the last launch writes the operation's own result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.dtypes import FLOAT_BYTES
+from gemmlab.core.errors import UsageError
+from gemmlab.core.expr import Expression
+from gemmlab.core.program import Config, Launch
+from gemmlab.devices.device import Window
+from gemmlab.kernels.cuda_file.facts import Facts
+from gemmlab.kernels.kernel import Bound
+from gemmlab.kernels.names import problem_names
+from gemmlab.ops.catalog import find_op
+
+_ALIGNED = 256
+"""Bytes: partial results start as aligned as an allocation does."""
+_Launches = Callable[[Config, Bound], list[Launch]]
+
+
+class Passes:
+    """The launches, the workspace and the roundings of a kernel that is launched again on its own results."""
+
+    def __init__(self, facts: Facts, launches: _Launches) -> None:
+        self._facts, self._launches = facts, launches
+        self._extent = next(name for name, value in facts.again.items() if value == "blocks")
+        self._input, self._result = next(pair for pair in facts.again.items() if pair[1] != "blocks")
+
+    def launches(self, instance: Config, bound: Bound) -> list[Launch]:
+        """One after the other; partial results lie in the workspace."""
+        extents, found = self._extents(instance, bound), list[Launch]()
+        source, offset = bound[self._input], 0
+        for extent, following in zip(extents, [*extents[1:], 0], strict=True):
+            nbytes = FLOAT_BYTES * following
+            target = Window(bound["workspace"], offset, nbytes) if following else bound[self._result]
+            offset += _aligned(nbytes)
+            here = {**bound, self._extent: np.int64(extent), self._input: source, self._result: target}
+            found += self._launches(instance, here)
+            source = target
+        return found
+
+    def workspace_bytes(self, problem: Any, instance: Config) -> int:
+        """Room for the partial results of every launch but the last."""
+        extents = self._extents(instance, find_op(self._facts.op).scalars(problem))
+        return sum(_aligned(FLOAT_BYTES * extent) for extent in extents[1:])
+
+    def roundings(self, instance: Config, scalars: Mapping[str, Any]) -> int | None:
+        """Those of all launches together."""
+        stated = self._facts.roundings
+        if stated is None:
+            return None
+        extents = self._extents(instance, scalars)
+        each = (self._names(instance, scalars, extent) for extent in extents)
+        return sum(_stated(stated, self._facts, names) for names in each)
+
+    def _extents(self, instance: Config, scalars: Mapping[str, Any]) -> list[int]:
+        """Of each launch."""
+        extents = [int(scalars[self._extent])]
+        while True:
+            blocks = _blocks(self._facts, self._names(instance, scalars, extents[-1]))
+            if blocks <= 1:
+                return extents
+            if blocks >= extents[-1]:
+                raise UsageError(f"{blocks} blocks for {extents[-1]} elements: launching again would never end")
+            extents.append(blocks)
+
+    def _names(self, instance: Config, scalars: Mapping[str, Any], extent: int) -> dict[str, float]:
+        return {**problem_names({**scalars, self._extent: np.int64(extent)}), **instance}
+
+
+def single_roundings(facts: Facts) -> Callable[[Config, Mapping[str, Any]], int | None]:
+    """The roundings that a file states of a kernel that is launched once."""
+    stated = facts.roundings
+    if stated is None:
+        return lambda _instance, _scalars: None
+    return lambda instance, scalars: _stated(stated, facts, {**problem_names(scalars), **instance})
+
+
+def _stated(roundings: Expression, facts: Facts, names: Mapping[str, float]) -> int:
+    return roundings.whole({**names, "blocks": _blocks(facts, names)})
+
+
+def _blocks(facts: Facts, names: Mapping[str, float]) -> int:
+    return math.prod(expression.whole(names) for expression in facts.grid)
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // _ALIGNED) * _ALIGNED

@@ -1,0 +1,131 @@
+"""One number from many: the sum, the greatest or the least of float32 numbers that lie side by side, any length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.dtypes import FLOAT_BYTES, OVERFLOW, UNIT_ROUNDOFF
+from gemmlab.core.errors import UsageError
+from gemmlab.ops.op import Expected, Float32Array, Float64Array, Operand
+from gemmlab.ops.reduce_cases import contract_cases, operand_contents
+from gemmlab.ops.reduce_problem import OPERATORS, ReduceProblem
+from gemmlab.ops.sizes import parse_sizes
+
+__all__ = ["ReduceOp", "ReduceProblem"]
+
+LARGEST_LENGTH = 2**40
+FEWEST_ROUNDINGS = 64
+"""What a term may go through at any length, see `ReduceOp.reference`."""
+EXACT_LENGTH = 1 << 16
+"""Up to here the reference is `math.fsum`; beyond, NumPy's sum in float64, whose own error is in the bound."""
+_FLOAT64_ERROR = 2.0**-48
+IDENTITIES: Mapping[str, float] = {"sum": 0.0, "max": -math.inf, "min": math.inf}
+"""What comes of nothing."""
+
+
+class ReduceOp:
+    """The operation `reduce` (see `gemmlab.ops.op.Op`)."""
+
+    name = "reduce"
+    unit = "GB/s"
+    flags: Mapping[str, tuple[int, ...]] = {"operator": tuple(range(len(OPERATORS)))}
+
+    def parse_sizes(self, text: str) -> list[ReduceProblem]:
+        """Sums of so many numbers."""
+        return [ReduceProblem(n) for (n,) in parse_sizes(text, 1, LARGEST_LENGTH)]
+
+    def problem_from_json(self, data: Mapping[str, Any]) -> ReduceProblem:
+        """Inverse of `ReduceProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""
+        kinds = {field.name: int if field.name == "n" else str for field in fields(ReduceProblem)}
+        if unknown := sorted(set(data) - set(kinds)):
+            raise UsageError(f"reduce problem: unknown field {unknown[0]!r}")
+        for name, value in data.items():
+            if type(value) is not kinds[name]:
+                raise UsageError(f"reduce problem: {name} = {value!r} is of the wrong kind")
+        if "n" not in data:
+            raise UsageError("reduce problem: n is missing")
+        return ReduceProblem(**data)
+
+    def dot_length(self, problem: ReduceProblem) -> int:
+        """All of them."""
+        return problem.n
+
+    def in_layouts(self, problem: ReduceProblem, layouts: Sequence[str]) -> list[ReduceProblem]:  # noqa: ARG002
+        """The problem alone: a row has no layouts."""
+        return [problem]
+
+    def flops(self, problem: ReduceProblem) -> int:
+        """One operation an element, the first included."""
+        return problem.n
+
+    def bytes_moved(self, problem: ReduceProblem) -> int:
+        """Each element read once, and the result written."""
+        return FLOAT_BYTES * (problem.n + 1)
+
+    def work(self, problem: ReduceProblem) -> int:
+        """Bytes."""
+        return self.bytes_moved(problem)
+
+    def operands(self, problem: ReduceProblem) -> tuple[Operand, ...]:
+        """`x`, a row, and `out`, one element."""
+        return (Operand("x", 1, problem.n, max(1, problem.n), "in"), Operand("out", 1, 1, 1, "out"))
+
+    def scalars(self, problem: ReduceProblem) -> dict[str, Any]:
+        """The length and the operator's number, as int64."""
+        return {"n": np.int64(problem.n), "operator": np.int64(OPERATORS.index(problem.operator))}
+
+    def fill(self, problem: ReduceProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
+        """Data of the kind `problem.contents`; NaN where the result will be."""
+        return {"x": operand_contents(problem, rng).reshape(1, -1), "out": np.full((1, 1), np.nan, np.float32)}
+
+    def reference(
+        self, problem: ReduceProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None
+    ) -> dict[str, Expected]:
+        """The result in float64, and its bound.
+
+        `roundings`: how many additions in a row a term goes through at most in the order of summation at hand. The
+        sum is then within `roundings * u * (sum of magnitudes)`. Where nothing is said of the order, a term may go
+        through 64, or as many as the square root of the length if that is more: a tree has the logarithm, and what
+        adds up by threads or lanes has little more, while one long chain is no order for a long sum.
+
+        The greatest and the least are exact, and NaN when any element is. Where a partial sum may overflow in some
+        order, the bound is infinite, unless all terms have one sign: then the result is infinite in every order.
+        """
+        x = inputs["x"].reshape(-1).astype(np.float64)
+        if problem.operator != "sum" or not x.size:
+            value = IDENTITIES[problem.operator] if not x.size else getattr(np, problem.operator)(x)
+            return {"out": Expected(np.full((1, 1), value), np.zeros((1, 1)))}
+        steps = max(FEWEST_ROUNDINGS, math.isqrt(x.size)) if roundings is None else roundings
+        value, bound = _sum(x, steps)
+        return {"out": Expected(np.full((1, 1), value), np.full((1, 1), bound))}
+
+    def cases(
+        self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick"  # noqa: ARG002
+    ) -> Iterator[ReduceProblem]:  # fmt: skip
+        """Every length that an edge could be at, every operator, every kind of contents."""
+        return contract_cases(rng, scale)
+
+
+def _sum(x: Float64Array, steps: int) -> tuple[float, float]:
+    finite = np.isfinite(x)
+    value = math.fsum(x) if x.size <= EXACT_LENGTH and finite.all() else float(_plain_sum(x))
+    magnitude = float(np.abs(x[finite]).sum())
+    overflows = magnitude * (1.0 + steps * UNIT_ROUNDOFF) >= OVERFLOW
+    if not math.isfinite(value):
+        # An infinity among numbers whose partial sums overflow to the other side becomes NaN in some orders.
+        return value, math.inf if overflows and math.isinf(value) else 0.0
+    bound = steps * UNIT_ROUNDOFF * magnitude + _FLOAT64_ERROR * magnitude
+    if not overflows:
+        return value, bound
+    certain = abs(value) >= magnitude * (1.0 - 1e-12) and abs(value) - bound > OVERFLOW
+    return (math.copysign(math.inf, value), 0.0) if certain else (value, math.inf)
+
+
+def _plain_sum(x: Float64Array) -> float:
+    with np.errstate(invalid="ignore"):
+        return float(x.sum())

@@ -88,6 +88,21 @@ def test_options_reach_the_plan(bench: Any) -> None:
     assert {spec.mode for spec in bench.plans[1].contestants} == {"cold"}
 
 
+def test_configurations_are_contestants_and_have_a_table(bench: Any) -> None:
+    results = tuple(_timed(f"kernel:packed[KC={kc}]", "rung", time) for kc, time in ((128, 5000.0), (256, 2000.0)))
+    asked = ("packed", "--peers", "none", "--config", "KC=128", "--config", "KC=256,NC=256")
+    told = bench(*asked, results=results).stdout
+    assert [line.split() for line in told.splitlines()[-3:-1]] == [["KC=128", "5"], ["KC=256", "2*"]]
+    names = [spec.name for spec in bench.plans[0].contestants]
+    assert names == ["kernel:packed[KC=128]", "kernel:packed[KC=256,NC=256]"]
+    (table,) = json.loads(bench(*asked, "--json", results=results).stdout)["configurations"]
+    assert table == {"kernel": "packed", "threads": 1, "sizes": ["10x10x10"],
+                     "rows": {"KC=128": [5.0], "KC=256": [2.0]}}  # fmt: skip
+    bench("packed", "--configs", "3", "--peers", "none")
+    assert len(bench.plans[2].contestants) == 3
+    assert "configurations" not in json.loads(bench("packed", "--json").stdout)
+
+
 def test_the_record_is_saved(bench: Any, tmp_path: Path) -> None:
     assert bench("--peers", "", "--save", str(tmp_path / "r.json")).exit_code == 0
     assert load_record(tmp_path / "r.json").results == RESULTS
@@ -122,6 +137,9 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
         (["--rounds", "0"], 2, "rounds = 0"),
         (["--op", "sort"], 2, "sort"),
         (["nosuchkernel"], 2, "nosuchkernel"),
+        (["--config", "KC=128"], 2, "name the kernel"),
+        (["packed", "--config", "MC"], 2, "write NAME=VALUE"),
+        (["--device", "emulated", "naive", "--configs", "2"], 2, "--config, --configs: on emulated:sm_90 nothing"),
         (["--save", "/nonexistent/r.json"], 2, "no folder"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,10 +12,17 @@ from cuda_source import needs_compiler
 from typer.testing import CliRunner, Result
 
 from gemmlab.cli.app import build_app
-from gemmlab.core.errors import NoCompilerError
+from gemmlab.core import gpu
+from gemmlab.core.errors import NoCompilerError, RecordError
 from gemmlab.kernels.catalog import find_kernel, ladder
+from gemmlab.measure.bench import Plan
+from gemmlab.measure.configurations import config_specs
+from gemmlab.measure.peers import Spec, kernel_spec
+from gemmlab.measure.prebuild import prebuild
 from gemmlab.measure.precompile import jobs
 from gemmlab.measure.precompile import run as run_job
+from gemmlab.measure.sweep import load_sweep
+from gemmlab.ops.gemm import GemmOp
 from gemmlab.toolchain import nvrtc
 from gemmlab.toolchain.build_cuda import build
 
@@ -111,6 +119,51 @@ def test_a_configuration_of_ones_own_and_all_of_them() -> None:
     assert (run_job(same).digest, run_job(same).cached) == (row["digest"], True)
 
 
+def test_a_sweep_is_a_record_that_can_be_read_back(folder: Path) -> None:
+    path = folder / "sweep.json"
+    result = run("block_tile", "--all-configs", "--arch", "sm_80,sm_90", "--save", str(path), "--processes", "2")
+    assert result.exit_code == 0, result.output
+    rows = load_sweep(path)
+    kernel = find_kernel("block_tile")
+    assert [row.config for row in rows if row.arch == "sm_80"] == list(kernel.configurations())
+    assert len(rows) == 2 * len(list(kernel.configurations()))
+    (default,) = answer("block_tile", "--arch", "sm_90")["kernels"]
+    assert default["cached"]
+    first = next(row for row in rows if row.arch == "sm_90")
+    assert default["digest"].startswith(first.figures["code"])
+    assert first.figures["registers"] == default["registers"]
+    bm, bn, bk = (first.config[name] for name in ("BM", "BN", "BK"))
+    assert first.figures["threads"] == bm * bn
+    assert first.figures["smem_bytes"] == default["static_smem_bytes"] == 4 * bk * (bm + bn)
+    fit = gpu.occupancy(gpu.limits("sm_90"), default["registers"], first.figures["smem_bytes"], bm * bn)
+    assert (first.figures["blocks_per_sm"], first.figures["warps_per_sm"]) == (fit.blocks, fit.warps)
+    # Some thousand of these lines must stay a file to look at.
+    assert max(map(len, path.read_text().splitlines())) < 300
+    path.write_text("{}")
+    with pytest.raises(RecordError, match="compile-sweep"):
+        load_sweep(path)
+
+
+def test_what_a_bench_will_run_is_compiled_before_its_workers_start() -> None:
+    op, said = GemmOp(), list[str]()
+    specs = config_specs([kernel_spec("naive", "cuda", "cold")], [], "5")
+    plan = Plan(op, op.parse_sizes("8,16"), [*specs, Spec("cublas", "cublas")], device="cuda:0", mode="cold")
+    device: Any = SimpleNamespace(id="cuda:0", target=lambda _config: "sm_90")
+    prebuild(plan, device, said.append)
+    assert len(said) == 5
+    planned = [job for spec in specs for job in jobs(["naive"], ["sm_90"], spec.config)[0]]
+    assert [run_job(job).cached for job in planned] == [True] * 5
+    prebuild(plan, SimpleNamespace(id="cpu"), said.append)  # type: ignore[arg-type]
+    assert len(said) == 5
+
+
+def test_layouts_can_be_left_out() -> None:
+    planned, _ = jobs(["vector_load"], ["sm_90"], {}, every=True, layouts=["nn"])
+    assert [job.config for job in planned] == [
+        {**config, "TRANS_A": 0, "TRANS_B": 0} for config in find_kernel("vector_load").configurations()
+    ]
+
+
 def test_files_of_ones_own(folder: Path) -> None:
     (folder / "mine.cu").write_text(MINE)
     (folder / "scale.cu").write_text(TEMPLATE)
@@ -163,9 +216,11 @@ def test_the_table_has_a_line_for_each() -> None:
         (["naive", "--config", "BM=16", "--all-configs"], "--all-configs takes every configuration"),
         (["naive", "--instance", "naive<8, 8>"], "--instance: name the one .cu file"),
         (["--instance", "f<1>"], "--instance: name the one .cu file"),
+        (["naive", "--layouts", "nn,nm"], "no layout 'nm'"),
+        (["naive", "--save", "nowhere/sweep.json"], "--save nowhere/sweep.json: no folder nowhere"),
     ],
     ids=["architecture", "empty architecture", "name", "cpu kernel", "config alone", "unknown parameter", "no number",
-         "config and all", "instance of a kernel shipped", "instance alone"],
+         "config and all", "instance of a kernel shipped", "instance alone", "unknown layout", "no folder"],
 )  # fmt: skip
 def test_what_cannot_be_served_is_said(arguments: list[str], said: str) -> None:
     assert said in refused(*arguments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gemmlab.cli.answer import print_json
+from gemmlab.cli.check_cmd import parse_config
 from gemmlab.cli.console import DEVICE_HELP, progress_console
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import UsageError, WrongResultError
@@ -40,6 +41,13 @@ def bench(
     op: Annotated[str, typer.Option(help="Operation.")] = "gemm",
     sizes: Annotated[
         str | None, typer.Option(help="256, 256,512, 256:4096:128, MxNxK. Default: a few that suit the device.")
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE,...", help="The kernel in this configuration; repeatable, each is timed."),
+    ] = None,
+    configs: Annotated[
+        str | None, typer.Option(metavar="all|N", help="Every legal configuration of the tuning space, or N of them.")
     ] = None,
     peers: Annotated[
         str,
@@ -86,7 +94,9 @@ def bench(
     from gemmlab.cli.bench_tables import print_tables
     from gemmlab.core.records import save_record, to_json
     from gemmlab.measure.bench import run_bench
+    from gemmlab.measure.configurations import config_tables
     from gemmlab.measure.families import family_of
+    from gemmlab.measure.prebuild import prebuild
     from gemmlab.measure.summary import judge, summarise
 
     where = open_device(device, mode)
@@ -99,12 +109,16 @@ def bench(
     if not family_of(where.id).timed:
         if judged:
             raise UsageError(f"--target, --floor: on {where.id} nothing is timed")
+        if config or configs:
+            raise UsageError(f"--config, --configs: on {where.id} nothing is timed")
         _count(where, names, op, sizes, seed, save, flags, as_json=as_json)
         return
     plan = _plan(
-        where, mode, names, op, sizes, peers, workers or "1", rounds, processes, seed, timeout, verify, naive, flags
-    )
+        where, mode, names, op, sizes, peers, workers or "1", rounds, processes, seed, timeout, verify, naive, flags,
+        [parse_config(text.split(",")) for text in config or []], configs,
+    )  # fmt: skip
     with _display() as bar:
+        prebuild(plan, where, lambda text: bar.update(bar.task_ids[0], description=text) if bar else None)
         record = run_bench(plan, device=_describe(where), progress=_reporter(bar))
     if save is not None:
         save_record(record, save)
@@ -112,7 +126,8 @@ def bench(
     verdict = judge(summary, target or 0.0, floor or 0.0) if judged else None
     if as_json:
         extra = {} if verdict is None else {"verdict": {"passed": verdict.passed, "failures": list(verdict.failures)}}
-        print_json({"record": to_json(record), "summary": summary.to_json(), **extra})
+        tables = {"configurations": [asdict(table) for table in config_tables(record)]} if config or configs else {}
+        print_json({"record": to_json(record), "summary": summary.to_json(), **tables, **extra})
     else:
         print_tables(record, summary, verdict)
     _fail_if_wrong(record, summary, verdict)
@@ -121,9 +136,11 @@ def bench(
 def _plan(
     device: Device, mode: str | None, kernels: list[str], op: str, sizes: str | None, peers: str, threads: str,
     rounds: int, processes: int, seed: int, timeout_s: float, verify: bool, naive: bool, flags: Mapping[str, Any],
+    named: Sequence[Mapping[str, int]], some: str | None,
 ) -> Plan:  # fmt: skip
     from gemmlab.measure.baseline import baseline_spec
     from gemmlab.measure.bench import Plan
+    from gemmlab.measure.configurations import config_specs
     from gemmlab.measure.families import default_mode, family_of
     from gemmlab.measure.peers import kernel_spec, parse_contestant, parse_peers
     from gemmlab.ops.catalog import find_op
@@ -131,6 +148,9 @@ def _plan(
     operation, family, caches = find_op(op), family_of(device.id), mode or default_mode(device.id)
     if kernels or not family.library_call:
         ours = [kernel_spec(name, device.id, caches, flags) for name in kernels or _ladder(op, device)]
+        ours = config_specs(ours, named, some)
+    elif named or some is not None:
+        raise UsageError("--config, --configs: name the kernel that they are of")
     else:
         ours = [parse_contestant("gemmlab", device.id, caches)]
     return Plan(

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import table_console
 from gemmlab.measure.climb_rows import digits, percent, short_size, times
+from gemmlab.measure.configurations import config_tables
 from gemmlab.measure.summary import BASELINE, FASTEST
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from gemmlab.core.records import Record
+    from gemmlab.measure.configurations import ConfigTable
     from gemmlab.measure.summary import Row, Summary, Verdict
 
 
@@ -26,6 +28,10 @@ def print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> N
     console.print(_rows(summary.rows))
     for line in _legend(record, summary):
         console.print(line)
+    for table in config_tables(record):
+        threads = "" if table.threads == 1 else f" on {table.threads} threads"
+        console.print(f"\n{table.kernel}{threads}: median ms of each configuration, * the best of a size")
+        console.print(_configurations(table))
     if summary.means:
         console.print("\nGeometric mean of speed ratios (95 % interval):")
     for mean in summary.means:
@@ -56,6 +62,17 @@ def _contestants(record: Record) -> Table:
     for name, known in facts.items():
         cells = [str(known.get(key) or "") for key in ("library", "version", "core_type", "thread_runtime")]
         _add(table, (name, *cells))
+    return table
+
+
+def _configurations(found: ConfigTable) -> Table:
+    table = _table(("configuration", *map(short_size, found.sizes)), texts=1)
+    for config, times_ms in found.rows.items():
+        cells = [
+            "" if time is None else f"{time:.4g}{'*' if time == best else ' '}"
+            for time, best in zip(times_ms, found.best, strict=True)
+        ]
+        _add(table, (config.replace(",", " "), *cells))
     return table
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,9 @@ import typer
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.check_cmd import parse_config
 from gemmlab.core.errors import GemmlabError, UsageError
+from gemmlab.core.hardware import usable_cpus
 from gemmlab.devices.select import DEFAULT_ARCH
+from gemmlab.ops.gemm_problem import LAYOUTS
 
 if TYPE_CHECKING:
     from gemmlab.measure.precompile import Compiled, Job
@@ -29,6 +32,11 @@ def compile_kernels(
     every: Annotated[
         bool, typer.Option("--all-configs", help="Every configuration of the tuning space, not the default alone.")
     ] = False,
+    layouts: Annotated[str, typer.Option(help="Operand layouts, as nn,tn. Default: all that a kernel reads.")] = "",
+    processes: Annotated[int | None, typer.Option(min=1, help="Compilers at once. Default: one a core.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write registers, spills, shared memory and occupancy of each to this file.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compile kernels and keep the code, for a machine of the same cache without a compiler.
@@ -50,39 +58,52 @@ def compile_kernels(
         raise UsageError("--all-configs takes every configuration; --config and --instance pick one")
     if instance and [name.endswith(".cu") for name in names] != [True]:
         raise UsageError("--instance: name the one .cu file that it is in")
-    planned, skipped = precompile.jobs(names, archs, overrides, instance=instance, every=every)
-    rows, errors = _run(planned)
+    if save is not None and not save.resolve().parent.is_dir():
+        raise UsageError(f"--save {save}: no folder {save.parent}")
+    kept = [part.strip() for part in layouts.split(",") if part.strip()]
+    if unknown := [part for part in kept if part not in LAYOUTS]:
+        raise UsageError(f"--layouts: no layout {unknown[0]!r}; there are {', '.join(LAYOUTS)}")
+    planned, skipped = precompile.jobs(names, archs, overrides, instance=instance, every=every, layouts=kept)
+    rows, errors = _run(planned, processes or len(usable_cpus()))
+    if save is not None:
+        from gemmlab.measure.sweep import save_sweep
+
+        save_sweep(rows, errors, save)
     if as_json:
         print_json({
             "compiler": compiler(), "cache": str(cache_dir()), "kernels": [row.to_json() for row in rows],
             "skipped": skipped, "errors": {name: str(error) for name, error in errors.items()},
         })  # fmt: skip
     else:
-        _print(rows, skipped, errors)
+        if save is None or errors:
+            _print([] if save else rows, skipped, errors)
+        if save is not None:
+            typer.echo(f"{len(rows)} compiled, {sum(row.spill_stores > 0 for row in rows)} of them spill: {save}")
         typer.echo(f"\n{compiler()}; kept in {cache_dir()}")
     if errors:
         raise typer.Exit(2)
 
 
-def _run(planned: list[Job]) -> tuple[list[Compiled], dict[str, GemmlabError]]:
-    from rich.progress import Progress
+def _run(planned: list[Job], processes: int) -> tuple[list[Compiled], dict[str, GemmlabError]]:
+    """What came of each, in the order of the jobs."""
+    from rich.progress import MofNCompleteColumn, Progress
 
     from gemmlab.cli.console import progress_console
-    from gemmlab.measure.precompile import run
+    from gemmlab.measure.precompile import run, run_all
 
-    rows: list[Compiled] = []
-    errors: dict[str, GemmlabError] = {}
-    with Progress(console=progress_console(), transient=True) as bar:
-        task = bar.add_task("", total=len(planned))
-        for job in planned:
+    found: dict[str, Compiled | GemmlabError] = {}
+    titles = [f"{job.program.entry} for {job.program.target}" for job in planned]
+    with Progress(
+        *Progress.get_default_columns(), MofNCompleteColumn(), console=progress_console(), transient=True
+    ) as bar:
+        task = bar.add_task("compiling", total=len(planned))
+        for job, outcome in run_all(planned, processes, run):
             title = f"{job.program.entry} for {job.program.target}"
-            bar.update(task, description=title)
-            try:
-                rows.append(run(job))
-            except GemmlabError as error:
-                errors[title] = error
-            bar.advance(task)
-    return rows, errors
+            found[title] = outcome
+            bar.update(task, description=title, advance=1)
+    outcomes = [(title, found[title]) for title in titles]
+    rows = [outcome for _, outcome in outcomes if not isinstance(outcome, GemmlabError)]
+    return rows, {title: outcome for title, outcome in outcomes if isinstance(outcome, GemmlabError)}
 
 
 def _print(rows: list[Compiled], skipped: list[str], errors: Mapping[str, GemmlabError]) -> None:

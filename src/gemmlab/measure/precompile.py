@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
 from gemmlab.core.program import Config, Program
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.cuda_file.header import read_header, read_text
@@ -18,6 +20,8 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.toolchain.build_cuda import compile_here
 
 _SOURCE = ".cu"
+Made = TypeVar("Made")
+_WORTH_PROCESSES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,8 @@ class Job:
     config: Mapping[str, int]
     """Compile-time parameters by name; empty where the name expression alone says them."""
     program: Program
+    origin: str = ""
+    """What `find_kernel` finds the kernel by; empty for a function of a file that says nothing of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +60,19 @@ class Compiled:
 
 
 def jobs(
-    names: Sequence[str], archs: Sequence[str], config: Config, *, instance: str = "", every: bool = False
+    names: Sequence[str],
+    archs: Sequence[str],
+    config: Config,
+    *,
+    instance: str = "",
+    every: bool = False,
+    layouts: Sequence[str] = (),
 ) -> tuple[list[Job], list[str]]:
     """What to compile, and which of it cannot be for an architecture (only kernels that nobody named).
 
     `names` are kernels by id or `.cu` files; without any, all CUDA kernels. `instance` is a name expression in the
-    only file named, `every` takes all configurations of the tuning space. Raises `UsageError`.
+    only file named, `every` takes all configurations of the tuning space, `layouts` leaves out operand layouts that
+    are not among them. Raises `UsageError`.
     """
     found: list[Job] = []
     skipped: list[str] = []
@@ -72,7 +85,8 @@ def jobs(
             raise UsageError(f"{name} is a kernel for {kernel.device}; those for cuda are compiled ahead of time")
         for arch in archs:
             try:
-                found += _of_kernel(kernel, arch, config, every=every)
+                chosen = replace(kernel, layouts=tuple(n for n in kernel.layouts if not layouts or n in layouts))
+                found += _of_kernel(chosen, name, arch, config, every=every)
             except DeviceError as error:
                 if names:
                     raise UsageError(str(error)) from error
@@ -104,10 +118,47 @@ def run(job: Job) -> Compiled:
     )
 
 
-def _of_kernel(kernel: Kernel, arch: str, config: Config, *, every: bool) -> Iterator[Job]:
+def run_all(
+    planned: Sequence[Job], processes: int, make: Callable[[Job], Made]
+) -> Iterator[tuple[Job, Made | GemmlabError]]:
+    """`make` of every job, in order of completion; `make` is a function of a module, such as `run`.
+
+    The compiler keeps to one core of a process, so there are several; a few jobs are not worth starting them.
+    """
+    if processes < 2 or len(planned) < _WORTH_PROCESSES:
+        for job in planned:
+            yield job, _attempt(job, make)
+        return
+    # A process that has opened a GPU cannot be forked.
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        apart = {
+            pool.submit(_attempt_named, job.origin, dict(job.config), job.program.target, make): job
+            for job in planned
+            if job.origin
+        }
+        for job in planned:
+            if not job.origin:
+                yield job, _attempt(job, make)
+        for done in as_completed(apart):
+            yield apart[done], done.result()
+
+
+def _attempt(job: Job, make: Callable[[Job], Made]) -> Made | GemmlabError:
+    try:
+        return make(job)
+    except GemmlabError as error:
+        return error
+
+
+def _attempt_named(origin: str, instance: Config, arch: str, make: Callable[[Job], Made]) -> Made | GemmlabError:
+    kernel = find_kernel(origin)
+    return _attempt(Job(kernel.id, instance, kernel.program(instance, arch), origin), make)
+
+
+def _of_kernel(kernel: Kernel, origin: str, arch: str, config: Config, *, every: bool) -> Iterator[Job]:
     for chosen in kernel.configurations() if every else [kernel.configure(config)]:
         for instance in kernel.instances(chosen):
-            yield Job(kernel.id, instance, kernel.program(instance, arch))
+            yield Job(kernel.id, instance, kernel.program(instance, arch), origin)
 
 
 def _has_facts(path: Path) -> bool:

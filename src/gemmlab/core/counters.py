@@ -140,7 +140,9 @@ class Counters:
             sums[name] = _sum(self.of_kind(kind), "requests")
         for name, kind in _SECTORS.items():
             sums[name] = _sum(self.of_kind(kind), "sectors")
-        return {name: Metric(value) for name, value in sums.items()} | dict(self.extra)
+        textures = {name: Metric(_sum(self.of_kind(TEXTURE_LOAD), what), APPROXIMATE, _UNCOMPARED)
+                    for name, what in _TEXTURE.items()}  # fmt: skip
+        return {name: Metric(value) for name, value in sums.items()} | textures | dict(self.extra)
 
     def facts(self) -> Mapping[str, float]:
         """Short names for statements about a kernel: `shared_load_excess == 0`.
@@ -247,6 +249,11 @@ _SECTORS = {
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": GLOBAL_LOAD,
     "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": GLOBAL_STORE,
 }
+_TEXTURE = {
+    "l1tex__t_requests_pipe_tex_mem_texture.sum": "requests",
+    "l1tex__t_sectors_pipe_tex_mem_texture.sum": "sectors",
+}
+_UNCOMPARED = "one request a warp and texture, sectors as of a global load: not compared with a GPU's"
 _ADDED = (
     "executed", "active_threads", "predicated_on_threads", "requests", "sectors", "sectors_distinct", "wavefronts",
     "wavefronts_ideal", "bank_conflicts",

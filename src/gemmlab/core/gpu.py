@@ -3,8 +3,9 @@
 Sources. Limits: the technical specifications by compute capability in the CUDA programming guide, and its table of
 arithmetic throughput (`fma_lanes`). Allocation units and the arithmetic of `occupancy`: the occupancy calculator that
 comes with the toolkit, and from compute capability 8.0 the tuning guides, which say that the system keeps 1 KiB of
-shared memory a block. `param_base`: seen in compiled code, compute capability 7.0 excepted. Models: NVIDIA's data
-sheets and architecture white papers; the clock is the highest boost clock.
+shared memory a block. `param_base`: seen in compiled code, compute capability 7.0 excepted. `texture_1d_linear`: what
+an H200's driver says, and half of it, the older limit, where no driver was asked. Models: NVIDIA's data sheets and
+architecture white papers; the clock is the highest boost clock.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class GpuLimits:
     constant_bytes: int = 64 * KIB
     param_bytes: int = 32764
     barriers_per_block: int = 16
+    texture_1d_linear: int = 1 << 27
+    """Texels of a one-dimensional texture over linear memory."""
 
     @property
     def threads_per_sm(self) -> int:
@@ -195,7 +198,7 @@ def _known() -> dict[str, GpuLimits]:
     ada = replace(ampere, arch="sm_89", blocks_per_sm=24)
     hopper = replace(
         a100, arch="sm_90", smem_per_sm=228 * KIB, smem_per_block=227 * KIB, l1_bytes=256 * KIB, fma_lanes=128,
-        param_base=0x210,
+        param_base=0x210, texture_1d_linear=1 << 28,
     )  # fmt: skip
     blackwell = replace(hopper, arch="sm_100", param_base=0x380)
     consumer = replace(ada, arch="sm_120", param_base=0x380)

@@ -18,9 +18,11 @@ from gemmlab.devices.cuda_driver import KernelFaultError, open_driver
 from gemmlab.devices.cuda_facts import Nvml, device_facts, open_nvml
 from gemmlab.devices.cuda_memory import CudaBuffer, CudaMemory
 from gemmlab.devices.cuda_peaks import Peaks
+from gemmlab.devices.cuda_texture import create_texture
 from gemmlab.devices.cuda_timing import EventTimer, Mode
-from gemmlab.devices.device import Clocks, DeviceInfo
+from gemmlab.devices.device import Buffer, Clocks, DeviceInfo
 from gemmlab.devices.interop import DeviceArray, device_array
+from gemmlab.devices.texture import owner_of, texels_of
 from gemmlab.toolchain.build_cuda import build
 
 
@@ -120,7 +122,21 @@ class CudaDevice:
 
     def free(self, buffer: CudaBuffer) -> None:
         """Give memory back now rather than with its last user; what was borrowed stays its owner's."""
+        buffer.drop_textures()
         buffer.release()
+
+    @property
+    def most_texels(self) -> int:
+        """Of one texture over linear memory."""
+        return int(self.facts["texture_1d_linear"])
+
+    def linear_texture(self, buffer: Buffer, channels: int = 4, element: str = "f32") -> int:
+        """The handle of a texture over a buffer; it goes with the buffer."""
+        texels, owner = texels_of(buffer, channels, element, self.most_texels), owner_of(buffer)
+        if texels not in owner.textures:
+            self._enter()
+            owner.textures[texels] = create_texture(self._driver, self._context, texels)
+        return int(owner.textures[texels])
 
     def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
         """Copy a buffer into a C-contiguous array of the same size."""

@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import GemmlabError, UsageError
 from gemmlab.devices.cuda_driver import Driver
+from gemmlab.devices.cuda_texture import CudaTexture
 from gemmlab.devices.interop import UNKNOWN, DeviceArray
+from gemmlab.devices.texture import Texels
 
 
 class CudaBuffer:
@@ -23,6 +25,14 @@ class CudaBuffer:
         """What keeps the memory alive where it is not this object."""
         self.release: Callable[[], object] = lambda: None
         """Frees it; harmless when repeated."""
+        self.textures: dict[Texels, CudaTexture] = {}
+        """Texture objects over it."""
+
+    def drop_textures(self) -> None:
+        """Give the texture objects over this memory back."""
+        for texture in self.textures.values():
+            texture.release()
+        self.textures.clear()
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

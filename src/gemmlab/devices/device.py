@@ -128,3 +128,15 @@ class CountingDevice(Protocol):
 
     def observe(self, loaded: Any, launch: Launch) -> Observation:
         """Run once, as `launch` does, and say what was counted and what went wrong."""
+
+
+@runtime_checkable
+class TextureDevice(Protocol):
+    """A device with one-dimensional textures over linear memory, which kernels read through `tex1Dfetch`."""
+
+    @property
+    def most_texels(self) -> int:
+        """That one texture can have."""
+
+    def linear_texture(self, buffer: Any, channels: int = 4, element: str = "f32") -> int:
+        """The handle of a texture over a buffer, as described by `texture.texels_of`; it goes with the buffer."""

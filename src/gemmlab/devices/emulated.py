@@ -14,7 +14,8 @@ from gemmlab.core import gpu
 from gemmlab.core.counters import Hazard, Observation
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 from gemmlab.core.program import Artifact, Launch, Program
-from gemmlab.devices.device import DeviceInfo
+from gemmlab.devices.device import Buffer, DeviceInfo
+from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.image import Image, load_image
 from gemmlab.emulator.launching import geometry_of
 from gemmlab.emulator.machine import run
@@ -98,8 +99,18 @@ class EmulatedDevice:
         out.reshape(-1).view(np.uint8)[:] = buffer.data[: out.nbytes]
 
     def free(self, buffer: Allocation) -> None:
-        """Give a buffer back."""
+        """Give a buffer back, and the textures over it."""
         self._memory.free(buffer)
+
+    @property
+    def most_texels(self) -> int:
+        """Of one texture over linear memory."""
+        return self.limits.texture_1d_linear
+
+    def linear_texture(self, buffer: Buffer, channels: int = 4, element: str = "f32") -> int:
+        """The handle of a texture over a buffer; it goes with the buffer."""
+        texels = texels_of(buffer, channels, element, self.most_texels)
+        return self._memory.textures.handle(texels.address, texels.count, channels, element)
 
     def launch(self, loaded: EmulatedLoaded, launch: Launch) -> None:
         """Run once. Raises `WrongResultError` for a hazard: what the kernel left behind cannot be trusted."""

@@ -172,7 +172,26 @@ class Launch:
     CODE_COUNT = 168
     GRID = 176
     """3 i32, then 3 i32 of blockDim."""
+    TEXTURES = 200
+    """Table of texture objects by their number (see `Texture`)."""
     SIZE = 256
+
+
+class Texture:
+    """A one-dimensional texture object over linear memory; its handle is its place in the table, never 0."""
+
+    BASE = 0
+    """i64: address of texel 0."""
+    TEXELS = 8
+    """i64: how many there are; 0 in a place of the table that holds no texture."""
+    CHANNELS = 16
+    """i64: values in a texel: 1, 2 or 4."""
+    ELEMENT = 24
+    """i64: one of `ELEMENTS`."""
+    SIZE = 32
+    COUNT = 1024
+    ELEMENTS = ("f32", "f16", "u16", "s16")
+    """What a value is; those of 16 bits reach a register as a float or an integer of 32."""
 
 
 SHARED_WINDOW = 0x10000
@@ -242,7 +261,7 @@ class Insn:
 class Kind:
     """What an event reports."""
 
-    OUT_OF_BOUNDS, MISALIGNED, UNWRITTEN, RACE_BLOCK, RACE_WARP, BARRIER, ASYNC, TRAP = range(1, 9)
+    OUT_OF_BOUNDS, MISALIGNED, UNWRITTEN, RACE_BLOCK, RACE_WARP, BARRIER, ASYNC, TRAP, TEXTURE = range(1, 10)
 
 
 class Space:

@@ -291,6 +291,7 @@ def _launch_structure(
         launch[offset : offset + np.dtype(type_).itemsize].view(type_)[0] = value
 
     put(Launch.SLOTS, memory.slots.ctypes.data)
+    put(Launch.TEXTURES, memory.textures.table.ctypes.data)
     for bank, data in geometry.constants.items():
         put(Launch.CONSTANT + 8 * bank, data.ctypes.data)
         put(Launch.CONSTANT_SIZE + 8 * bank, data.nbytes)

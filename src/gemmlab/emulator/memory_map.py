@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
 from gemmlab.emulator.layout import Launch
+from gemmlab.emulator.texture_map import TextureMap
 
 Bytes = npt.NDArray[np.uint8]
 SECTOR = 32
@@ -38,6 +39,7 @@ class MemoryMap:
     def __init__(self) -> None:
         self.slots = np.zeros((Launch.SLOT_COUNT, Launch.SLOT_SIZE // 8), np.int64)
         self._held: dict[int, Allocation] = {}
+        self.textures = TextureMap()
 
     def allocate(self, nbytes: int, *, valid: bool = False) -> Allocation:
         """Memory nothing has written yet (`valid`: count it as written). `MemoryError` when there is none."""
@@ -55,10 +57,11 @@ class MemoryMap:
         return allocation
 
     def free(self, allocation: Allocation) -> None:
-        """Give an allocation's address space back."""
+        """Give an allocation's address space back; textures over it are gone."""
         number = allocation.address >> Launch.SLOT_BITS
         if self._held.pop(number, None) is not None:
             self.slots[number] = 0
+            self.textures.forget(allocation.address, allocation.address + (1 << Launch.SLOT_BITS))
 
     def find(self, address: int) -> Allocation | None:
         """The allocation whose slot an address lies in."""

@@ -136,6 +136,8 @@ def _message(image: Image, geometry: Geometry, memory: MemoryMap, event: _Event)
     instruction = image.code.instructions[event.site]
     if kind == Kind.TRAP:
         return _stopped(OUTSIDE.get(address, ""))
+    if kind == Kind.TEXTURE:
+        return f"a fetch through {address}, which is no texture object"
     if kind == Kind.BARRIER:
         if extra & 1:
             return "the barrier was passed without threads that had already ended"

@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.errors import ArgumentTypeError, UsageError
-from gemmlab.devices.device import Buffer, Device
+from gemmlab.devices.device import Buffer, Device, TextureDevice
 from gemmlab.devices.interop import device_array, is_device_array
 from gemmlab.devices.select import parse_device
-from gemmlab.kernels.cuda_file.arguments import C_TYPES
+from gemmlab.kernels.cuda_file.arguments import C_TYPES, TEXTURE_TYPE
 from gemmlab.kernels.cuda_file.signature import Signature
 from gemmlab.toolchain.nv_info import Param
 
 POINTER_BYTES = 8
 _WHOLE = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 _REAL = {2: np.float16, 4: np.float32, 8: np.float64}
+_TEXELS = {"<f4": "f32", "<f2": "f16", "<u2": "u16", "<i2": "s16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +74,30 @@ class Bound:
 
     def _add(self, parameter: Parameter, value: Any) -> None:
         if isinstance(value, np.ndarray) or is_device_array(value):
-            if parameter.takes_address is False:
+            if parameter.takes_address is False and parameter.type != TEXTURE_TYPE:
                 what = parameter.type or f"of {parameter.size} bytes"
                 raise ArgumentTypeError(f"{parameter.place} is an array, but the parameter is {what}, no pointer")
             if id(value) not in self._buffers:
                 self._buffers[id(value)] = self._copy(parameter, value)
             self._arrays.append(id(value))
-            self.values.append(self._buffers[id(value)][0])
+            buffer, array = self._buffers[id(value)]
+            self.values.append(self._texture(parameter, buffer, array) if parameter.type == TEXTURE_TYPE else buffer)
         else:
             self._arrays.append(None)
             self.values.append(scalar(parameter, value))
+
+    def _texture(self, parameter: Parameter, buffer: Buffer, array: npt.NDArray[Any]) -> np.uint64:
+        """The handle of a texture over an array: a texel is a row of up to four values, or one value of a vector."""
+        if not isinstance(self._device, TextureDevice):
+            raise ArgumentTypeError(f"{parameter.place} is a texture, and {self._device.id} has none")
+        channels = array.shape[1] if array.ndim == 2 else 1
+        if array.ndim not in (1, 2) or channels not in (1, 2, 4) or array.dtype.str not in _TEXELS:
+            what = f"{array.dtype} of shape {array.shape}"
+            raise ArgumentTypeError(
+                f"{parameter.place} is {what}; a texture lies over float32, float16, uint16 or int16 of shape (n,), "
+                "(n, 1), (n, 2) or (n, 4)"
+            )
+        return np.uint64(self._device.linear_texture(buffer, channels, _TEXELS[array.dtype.str]))
 
     def _copy(self, parameter: Parameter, value: Any) -> tuple[Buffer, npt.NDArray[Any]]:
         """A buffer with the array's elements in C order, and an array to bring them back into."""

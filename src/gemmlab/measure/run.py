@@ -12,7 +12,9 @@ from gemmlab.core.counters import Counters, Observation, merge
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Launch
 from gemmlab.devices.device import Buffer, CountingDevice, Device, Loaded
+from gemmlab.devices.texture import matrix_texture
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.names import texture_over
 from gemmlab.ops.op import Op, Problem
 
 
@@ -76,6 +78,9 @@ class Placed:
         loaded = self._load(instance)
         workspace = self.device.allocate(max(1, self.kernel.workspace_bytes(problem, instance)))
         bound = {**scalars, **buffers, "threads": np.int64(threads), "workspace": workspace}
+        for operand in op.operands(problem):
+            if (name := texture_over(operand.name)) in self.kernel.args:
+                bound[name] = np.uint64(matrix_texture(self.device, buffers[operand.name], operand.ld))
         launches = tuple(self.kernel.launches(instance, bound, threads))
         return BoundKernel(self.device, loaded, launches, buffers, workspace)
 

@@ -52,7 +52,7 @@ def addresses(x: Form, space: str) -> Lanes:
     return (low + (base + offset).trunc("i32").splat(LANES)).zext("i64")
 
 
-def call_access(x: Form, name: str, lanes: Value, where: Lanes, words: Value, key: int) -> Lanes:
+def call_access(x: Form, name: str, lanes: Value, where: Lanes, words: Value, key: Value | int) -> Lanes:
     """Run a load or store service; which lanes it served, as bits."""
     row = x.fn.scratch(I64, LANES)
     x.fn.store(row, where.value)

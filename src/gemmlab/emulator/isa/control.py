@@ -28,8 +28,10 @@ def hint(x: Form) -> None:
 
 @opcode("BRA", "JMP")
 def bra(x: Form) -> None:
-    """`.DIV` where the running group is not all of a mask's lanes, `.CONV` where it is."""
+    """`.DIV` where the running group is not all of a mask's lanes, `.CONV` where it is; all go with `.ANY`."""
     taken = narrowed(x)
+    if x.has("ANY"):
+        taken = taken.ne(0).select(Lanes(x.warp.load(Warp.ACTIVE)), 0)
     if x.has("DIV", "CONV"):
         whole = Lanes(x.warp.load(Warp.ACTIVE)).eq(x.source().lane(0))
         goes = whole if x.has("CONV") else ~whole

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.lanes import lane_mask
+from gemmlab.emulator.layout import LANES
 
 
 @opcode("MOV", "UMOV")
@@ -23,7 +25,12 @@ def sel(x: Form) -> None:
 
 @opcode("R2UR")
 def r2ur(x: Form) -> None:
-    """To a uniform register, from the lowest lane that executes; compilers use it where all hold the same."""
-    x.allow()
+    """To a uniform register, from the lowest lane that executes; the predicate says which lanes hold something else."""
+    x.allow("OR")
+    others = x.dest_predicates(1)
     d, a = x.dest(), x.source()
-    d.set(x.first_active(a))
+    first = x.first_active(a)
+    for other in others:
+        differs = a.ne(first.splat(LANES))
+        other.set(differs | lane_mask(x.warp.load(x.field(other.record))) if x.has("OR") else differs)
+    d.set(first)

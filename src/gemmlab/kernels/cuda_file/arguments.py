@@ -109,19 +109,18 @@ def match_in_order(signature: Signature, names: OpNames, given: Sequence[str], k
     """Take arguments as `given` says: an operation's name, or an expression over its numbers and `known` parameters."""
     if len(given) != len(signature.args):
         raise UsageError(f"{len(given)} names for the {len(signature.args)} arguments of {signature}")
+    textures = [texture_over(operand) for operand in names.operands]
+    values_of = {*names.operands, *names.whole, *names.real, *textures}
     values: list[str | Expression] = []
     for text, argument in zip(given, signature.args, strict=True):
         name = text.strip().lower()
-        over = _TEXTURE_OVER.fullmatch(name)
-        if name in names.operands or name in names.whole or name in names.real:
-            values.append(name)
-        elif over is not None and over[1] in names.operands:
+        if name in values_of:
             values.append(name)
         else:
             expression = parse(text)
             expression.check_names((*names.in_expressions, *known))
             values.append(expression)
-        if argument.is_pointer != (name in names.operands) or (over is not None) > (argument.type == TEXTURE_TYPE):
+        if argument.is_pointer != (name in names.operands) or (name in textures) > (argument.type == TEXTURE_TYPE):
             raise UsageError(f"{text!r} cannot be {str(argument)!r} of {signature}")
     if missing := [name for name in names.operands if name not in values]:
         raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(given)}")

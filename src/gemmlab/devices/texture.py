@@ -1,0 +1,70 @@
+"""One-dimensional textures over linear memory: which bytes are which texel, and when a matrix can have one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.core.errors import UsageError
+from gemmlab.devices.device import Buffer, Device, TextureDevice, Window
+
+BASE_ALIGNMENT = 512
+"""Bytes: texel 0 lies at a multiple of this."""
+ELEMENT_BYTES: Mapping[str, int] = {"f32": 4, "f16": 2, "u16": 2, "s16": 2}
+MATRIX_TEXEL = 16
+"""Bytes of a matrix's texel, four floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texels:
+    """What a texture covers: `count` texels of `channels` elements from `address` on."""
+
+    address: int
+    count: int
+    channels: int
+    element: str
+
+    @property
+    def nbytes(self) -> int:
+        """Of all texels."""
+        return self.count * self.channels * ELEMENT_BYTES[self.element]
+
+
+def texels_of(buffer: Buffer, channels: int, element: str, most: int) -> Texels:
+    """The texels of a buffer: whole ones only, counted from its address rounded down to `BASE_ALIGNMENT`.
+
+    A kernel finds the buffer's first element at texel `address % 512 / bytes of a texel`. Raises `UsageError` for a
+    texel that there is not, an address within one, and more than `most` texels.
+    """
+    if channels not in (1, 2, 4) or element not in ELEMENT_BYTES:
+        raise UsageError(f"a texel of {channels} x {element}; there are 1, 2 or 4 of {', '.join(ELEMENT_BYTES)}")
+    size = channels * ELEMENT_BYTES[element]
+    if buffer.address % size:
+        raise UsageError(f"a texture of {size}-byte texels over memory at 0x{buffer.address:x}, within a texel")
+    before = buffer.address % BASE_ALIGNMENT
+    count = (before + buffer.nbytes) // size
+    if not before // size < count <= most:
+        raise UsageError(f"a texture of {count} texels with {buffer.nbytes} bytes of data; there are 1 to {most}")
+    return Texels(buffer.address - before, count, channels, element)
+
+
+def owner_of(buffer: Any) -> Any:
+    """The memory that a buffer is, or is part of."""
+    while isinstance(buffer, Window):
+        buffer = buffer.whole
+    return buffer
+
+
+def matrix_texture(device: Device, buffer: Buffer, ld: int) -> int:
+    """A texture of four floats a texel over a row-major matrix with rows `ld` floats apart, or 0 where there is none.
+
+    There is none where a row would begin within a texel, where the matrix is less than one or more than a texture can
+    have, and on a device without textures.
+    """
+    if not isinstance(device, TextureDevice) or buffer.address % MATRIX_TEXEL or 4 * ld % MATRIX_TEXEL:
+        return 0
+    texels = (buffer.address % BASE_ALIGNMENT + buffer.nbytes) // MATRIX_TEXEL
+    if buffer.nbytes < MATRIX_TEXEL or texels > device.most_texels:
+        return 0
+    return device.linear_texture(buffer)

@@ -1,0 +1,33 @@
+"""The texture objects of the emulated device: what each handle stands for, in the table that handlers read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gemmlab.emulator.layout import Texture
+
+Entry = tuple[int, int, int, int]
+
+
+class TextureMap:
+    """Handles from 1 on. The same texture asked for twice is one, so that nothing piles up."""
+
+    def __init__(self) -> None:
+        self.table = np.zeros((Texture.COUNT, Texture.SIZE // 8), np.int64)
+        self._handles: dict[Entry, int] = {}
+
+    def handle(self, base: int, texels: int, channels: int, element: str) -> int:
+        """The handle of a texture whose texel 0 lies at `base`. `MemoryError` when the table is full."""
+        entry = base, texels, channels, Texture.ELEMENTS.index(element)
+        if entry not in self._handles:
+            free = np.flatnonzero(self.table[1:, Texture.TEXELS // 8] == 0)
+            if not free.size:
+                raise MemoryError(f"more than {Texture.COUNT - 1} textures on the emulated device")
+            self._handles[entry] = int(free[0]) + 1
+            self.table[self._handles[entry]] = entry
+        return self._handles[entry]
+
+    def forget(self, low: int, high: int) -> None:
+        """Drop the textures whose memory lies from `low` to before `high`."""
+        for entry in [entry for entry in self._handles if low <= entry[0] < high]:
+            self.table[self._handles.pop(entry)] = 0

@@ -193,7 +193,8 @@ def check_kernel(
         seen = case.run()
         mismatches = []
         instance = kernel.instantiate(placed.config, op.scalars(problem))
-        expected = op.reference(problem, contents, kernel.roundings(instance, op.scalars(problem)))
+        roundings = kernel.roundings(instance, op.scalars(problem))
+        expected = op.reference(problem, contents, roundings, kernel.precision)
         for name, values in expected.items():
             compared = compare(name, case.guarded[name].contents(), values, op.dot_length(problem))
             mismatches.append(compared.mismatch)

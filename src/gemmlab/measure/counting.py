@@ -75,6 +75,7 @@ def _result(count: Count, placed: Placed, problem: Problem) -> Result:
     kernel, op = placed.kernel, count.op
     facts: dict[str, Any] = {
         "role": "rung", "name": kernel.id, "step": kernel.step, "idea": kernel.idea, "config": dict(placed.config),
+        "precision": kernel.precision,
     }  # fmt: skip
     notes: tuple[str, ...] = ()
     verified: bool | None = None
@@ -92,7 +93,7 @@ def _result(count: Count, placed: Placed, problem: Problem) -> Result:
         roundings = kernel.roundings(kernel.instantiate(placed.config, scalars), scalars)
         found = [
             compare(name, run.guarded[name].contents(), expected, op.dot_length(problem))
-            for name, expected in op.reference(problem, contents, roundings).items()
+            for name, expected in op.reference(problem, contents, roundings, kernel.precision).items()
         ]
         wrong = [item.mismatch.explain() for item in found if item.mismatch is not None]
         notes = (*wrong, *(hazard.explain() for hazard in hazards))

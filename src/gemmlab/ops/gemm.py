@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmlab.core.dtypes import FLOAT_BYTES, OVERFLOW, SMALLEST_NORMAL, UNIT_ROUNDOFF
 from gemmlab.core.errors import UsageError
-from gemmlab.core.precision import FLOAT32, input_errors
+from gemmlab.core.precision import FLOAT32, TF32_HALF_SUBNORMAL, TF32_OVERFLOW, TF32_ROUNDOFF
 from gemmlab.ops.gemm_cases import contract_cases, operand_contents
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.op import Expected, Float32Array, Float64Array, Operand
@@ -101,14 +101,18 @@ class GemmOp:
         return arrays
 
     def reference(
-        self, problem: GemmProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None
-    ) -> dict[str, Expected]:
+        self, problem: GemmProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None,
+        precision: str = FLOAT32,
+    ) -> dict[str, Expected]:  # fmt: skip
         """C in float64, and its elementwise bound.
 
         (K + c) u (|alpha| |A||B| + |beta C|) + (K + c) tiny max(1, |alpha|), with
         u half a unit in the last place and tiny the smallest normal number (`roundings` takes the place of K).
         NaN and infinities come out where IEEE arithmetic puts them. Where a partial sum may overflow in some order of
         evaluation, the bound is infinite, unless all terms have one sign: then the result is infinite in every order.
+
+        With inputs rounded to TF32, |alpha| times what that may change in the product is added, and K is doubled,
+        because a tensor core cuts its sums off where float32 arithmetic rounds them.
         """
         p = problem
         a = (inputs["a"].T if p.trans_a else inputs["a"]).astype(np.float64)
@@ -121,9 +125,11 @@ class GemmOp:
                 return {"c": Expected(added, np.where(np.isfinite(added), bound, 0.0))}
             product, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
             values = p.alpha * product + added
+            moved = 0.0 if precision == FLOAT32 else _moved(np.abs(a), np.abs(b), magnitude)
+            magnitude += moved
             scaled = abs(p.alpha) * magnitude + np.abs(added)
-            steps = (p.k if roundings is None else roundings) + ROUNDINGS
-            bound = steps * (UNIT_ROUNDOFF * scaled + SMALLEST_NORMAL * max(1.0, abs(p.alpha)))
+            steps = (p.k if roundings is None else roundings) * (1 if precision == FLOAT32 else 2) + ROUNDINGS
+            bound = steps * (UNIT_ROUNDOFF * scaled + SMALLEST_NORMAL * max(1.0, abs(p.alpha))) + abs(p.alpha) * moved
             finite = np.isfinite(values)
             bound = np.where(finite, bound, 0.0)
             risky = finite & (np.maximum(magnitude, scaled) * (1.0 + steps * UNIT_ROUNDOFF) >= OVERFLOW)
@@ -139,14 +145,19 @@ class GemmOp:
         return contract_cases(layouts, rng, scale)
 
 
-def _moved(a: Float64Array, b: Float64Array, precision: str) -> Float64Array | float:
-    """How far the product may move when its operands are rounded: |dA| |B| + |A| |dB| + |dA| |dB|."""
-    of_a, of_b = input_errors(precision, a), input_errors(precision, b)
-    if of_a is None or of_b is None:
-        return 0.0
-    moved = _product(of_a, np.abs(b) + of_b) + _product(np.abs(a), of_b)
-    # Rounded to infinity, an operand can make anything of a sum; where one is no number, no bound is asked for.
-    return np.where(np.isnan(moved), np.inf, moved)
+def _moved(a: Float64Array, b: Float64Array, product: Float64Array) -> Float64Array:
+    """How far rounding to TF32 may move the product: |dA| |B| + |A| |dB| + |dA| |dB|. The arguments are magnitudes.
+
+    With |dA| = u |A| + t, u for normal numbers and t for subnormal ones, it takes sums of rows and columns alone. An
+    operand that rounds to infinity can make anything of its row or column.
+    """
+    u, t = TF32_ROUNDOFF, TF32_HALF_SUBNORMAL
+    lines = a.sum(axis=1)[:, np.newaxis] + b.sum(axis=0)[np.newaxis, :]
+    moved = (2 * u + u * u) * product + (1 + u) * t * lines + a.shape[1] * t * t
+    over_a, over_b = ((x >= TF32_OVERFLOW) & (x < np.inf) for x in (a, b))
+    moved[over_a.any(axis=1), :] = np.inf
+    moved[:, over_b.any(axis=0)] = np.inf
+    return moved
 
 
 def _product(a: Float64Array, b: Float64Array) -> Float64Array:

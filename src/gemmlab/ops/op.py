@@ -92,11 +92,12 @@ class Op(Protocol):
         """Random contents by operand name, each of shape (rows, cols); outputs that are not read: NaN."""
 
     def reference(
-        self, problem: Any, inputs: Mapping[str, Float32Array], roundings: int | None = None
+        self, problem: Any, inputs: Mapping[str, Float32Array], roundings: int | None = None, precision: str = FLOAT32
     ) -> dict[str, Expected]:
         """Float64 results and bounds by output name.
 
         `roundings`: additions in a row that a term goes through at most, where the order of summation is known.
+        `precision`: one of `core.precision`, which the bounds are for; operations that round no input have one bound.
         """
 
     def dot_length(self, problem: Any) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gemmlab.core.dtypes import FLOAT_BYTES, OVERFLOW, UNIT_ROUNDOFF
 from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import FLOAT32
 from gemmlab.ops.op import Expected, Float32Array, Float64Array, Operand
 from gemmlab.ops.reduce_cases import contract_cases, operand_contents
 from gemmlab.ops.reduce_problem import OPERATORS, ReduceProblem
@@ -84,8 +85,9 @@ class ReduceOp:
         return {"x": operand_contents(problem, rng).reshape(1, -1), "out": np.full((1, 1), np.nan, np.float32)}
 
     def reference(
-        self, problem: ReduceProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None
-    ) -> dict[str, Expected]:
+        self, problem: ReduceProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None,
+        precision: str = FLOAT32,  # noqa: ARG002 - nothing is rounded before it is added
+    ) -> dict[str, Expected]:  # fmt: skip
         """The result in float64, and its bound.
 
         `roundings`: how many additions in a row a term goes through at most in the order of summation at hand. The

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,17 @@ BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, YELLOW, BLACK = (
 SERIES_COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, BLACK)
 
 PNG_SCALE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What speeds are shown in."""
+
+    name: str
+    gflops: float
+
+
+GFLOPS, TFLOPS = Unit("GFLOP/s", 1.0), Unit("TFLOP/s", 1e3)
 
 CONFIG: dict[str, Any] = {
     "font": "Liberation Sans, Arial, Helvetica, sans-serif",

@@ -1,4 +1,4 @@
-"""Speed by size: one line an entry, sizes on a logarithmic axis, GFLOP/s from zero."""
+"""Speed by size: one line an entry, sizes on a logarithmic axis, speeds from zero."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from gemmlab.core.records import Record
 from gemmlab.measure.climb_rows import peaks
 from gemmlab.measure.summary import BASELINE
-from gemmlab.plots.chart import BLACK, SERIES_COLOURS
+from gemmlab.plots.chart import BLACK, GFLOPS, SERIES_COLOURS, Unit
 
 if TYPE_CHECKING:
     import altair as alt
@@ -51,9 +51,10 @@ def bench_chart(record: Record, threads: int) -> alt.LayerChart:
 
 
 def curve_chart(
-    points: Sequence[Point], *, peak: float | None = None, title: str = "", subtitle: Sequence[str] = ()
-) -> alt.LayerChart:
-    """Lines by series in the order they first appear; dashes tell them apart without colour."""
+    points: Sequence[Point], *, peak: float | None = None, title: str = "", subtitle: Sequence[str] = (),
+    unit: Unit = GFLOPS, colours: Sequence[str] = SERIES_COLOURS,
+) -> alt.LayerChart:  # fmt: skip
+    """Lines by series in the order they first appear; dashes tell them apart without colour. `peak` is in GFLOP/s."""
     import altair as alt
 
     names = list(dict.fromkeys(point.series for point in points))
@@ -62,21 +63,22 @@ def curve_chart(
         {
             "series": point.series,
             "size": point.size,
-            "gflops": point.gflops,
-            "low": point.gflops if point.low is None else point.low,
-            "high": point.gflops if point.high is None else point.high,
+            "speed": point.gflops / unit.gflops,
+            "low": (point.gflops if point.low is None else point.low) / unit.gflops,
+            "high": (point.gflops if point.high is None else point.high) / unit.gflops,
         }
         for point in points
     ]
-    top = max([peak or 0.0, *(row["high"] for row in rows), 1e-9]) * 1.05
-    palette = [SERIES_COLOURS[index % len(SERIES_COLOURS)] for index in range(len(names))]
+    line_at = (peak or 0.0) / unit.gflops
+    top = max([line_at, *(row["high"] for row in rows), 1e-9]) * 1.05
+    palette = [colours[index % len(colours)] for index in range(len(names))]
     dashes = [DASHES[index % len(DASHES)] for index in range(len(names))]
     x = alt.X(
         "size:Q",
         scale=alt.Scale(type="log", base=2, nice=False),
         axis=alt.Axis(title="n (n x n x n)", values=sizes, labelOverlap="greedy", format="d", grid=False),
     )
-    y = alt.Y("gflops:Q", scale=alt.Scale(domain=[0, top], nice=False), title="GFLOP/s (float32)")
+    y = alt.Y("speed:Q", scale=alt.Scale(domain=[0, top], nice=False), title=f"{unit.name} (float32)")
     legend = alt.Legend(
         title=None, orient="right", symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=500, symbolOpacity=1
     )
@@ -89,11 +91,13 @@ def curve_chart(
         base.mark_point(filled=True, size=36, opacity=1),
     ]
     if peak:
-        line = alt.Chart(alt.InlineData(values=[{"gflops": peak, "label": f"FMA peak {peak:.0f}", "size": sizes[0]}]))
-        layers.append(line.mark_rule(color=BLACK, strokeDash=[5, 3], strokeWidth=1.5).encode(y="gflops:Q"))
+        line = alt.Chart(
+            alt.InlineData(values=[{"speed": line_at, "label": f"FMA peak {line_at:.0f}", "size": sizes[0]}])
+        )
+        layers.append(line.mark_rule(color=BLACK, strokeDash=[5, 3], strokeWidth=1.5).encode(y="speed:Q"))
         layers.append(
             line.mark_text(align="left", dx=6, dy=-7, fontSize=12, color=BLACK).encode(
-                x="size:Q", y="gflops:Q", text="label:N"
+                x="size:Q", y="speed:Q", text="label:N"
             )
         )
     return alt.LayerChart(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.records import Record
 from gemmlab.measure.climb_rows import climb_rows, digits, peaks, percent, short_size
-from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE
+from gemmlab.plots.chart import BLACK, BLUE, GFLOPS, GREEN, ORANGE, Unit
 
 if TYPE_CHECKING:
     import altair as alt
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 KINDS = {"rung": BLUE, "library call": GREEN, "peer": ORANGE}
 WIDTH = 560
 BAR_STEP = 26
-UNITS = "GFLOP/s, float32 (in brackets: share of the FMA peak measured in the same rounds)"
+AXIS = "float32 (in brackets: share of the FMA peak measured in the same rounds)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +43,23 @@ def climb_chart(record: Record) -> alt.VConcatChart:
 
 
 def ladder_chart(
-    bars: Sequence[Bar], peaks: Mapping[int, float], *, title: str = "", subtitle: Sequence[str] = ()
-) -> alt.VConcatChart:
-    """Horizontal bars in the order given, GFLOP/s from zero; `peaks` maps a thread count to its FMA peak."""
+    bars: Sequence[Bar], peaks: Mapping[int, float], *, title: str = "", subtitle: Sequence[str] = (),
+    unit: Unit = GFLOPS, heading: Callable[[int], str] = lambda n: "1 thread" if n == 1 else f"{n} threads",
+) -> alt.VConcatChart:  # fmt: skip
+    """Horizontal bars in the order given, from zero; `peaks` maps a thread count to its FMA peak in GFLOP/s.
+
+    A panel a thread count under its `heading`; on a GPU there is one.
+    """
     import altair as alt
 
     counts = sorted({bar.threads for bar in bars})
     top = max([*(bar.gflops for bar in bars), *(peaks.get(count, 0.0) for count in counts), 1e-9])
-    limit = top * 1.02
-    panels = [
-        _panel([bar for bar in bars if bar.threads == count], peaks.get(count), count, limit, last=count == counts[-1])
-        for count in counts
-    ]
+    limit = top * 1.02 / unit.gflops
+    panels = []
+    for count in counts:
+        mine = [replace(bar, gflops=bar.gflops / unit.gflops) for bar in bars if bar.threads == count]
+        axis = f"{unit.name}, {AXIS}" if count == counts[-1] else None
+        panels.append(_panel(mine, peaks.get(count, 0.0) / unit.gflops, heading(count), limit, axis))
     chart = alt.vconcat(*panels, spacing=18)
     return chart.properties(title=alt.TitleParams(text=title, subtitle=list(subtitle)))
 
@@ -64,30 +69,31 @@ def _value_label(bar: Bar) -> str:
     return digits(bar.gflops) + (f" ({share})" if share else "")
 
 
-def _panel(bars: Sequence[Bar], peak: float | None, threads: int, limit: float, *, last: bool) -> alt.LayerChart:
+def _panel(bars: Sequence[Bar], peak: float, heading: str, limit: float, axis: str | None) -> alt.LayerChart:
     import altair as alt
 
     rows: list[dict[str, Any]] = [
         {
             "entry": f"{bar.name}  {short_size(bar.size)}",
             "kind": bar.kind,
-            "gflops": bar.gflops,
+            "speed": bar.gflops,
             "label": _value_label(bar),
         }
         for bar in bars
     ]
+    kinds = [kind for kind in KINDS if kind in {bar.kind for bar in bars}]
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("entry:N", sort=None, title=None, axis=alt.Axis(ticks=False, domain=False)),
         x=alt.X(
-            "gflops:Q",
+            "speed:Q",
             scale=alt.Scale(domain=[0, limit], nice=False),
-            axis=alt.Axis(title=UNITS if last else None, tickCount=10),
+            axis=alt.Axis(title=axis, tickCount=10),
         ),
     )
     colour = alt.Color(
         "kind:N",
-        scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())),
-        legend=alt.Legend(title=None, orient="top", direction="horizontal") if threads == bars[0].threads else None,
+        scale=alt.Scale(domain=kinds, range=[KINDS[kind] for kind in kinds]),
+        legend=alt.Legend(title=None, orient="top", direction="horizontal"),
     )
     layers: list[alt.Chart] = [
         base.mark_bar(height={"band": 0.72}).encode(color=colour),
@@ -95,14 +101,13 @@ def _panel(bars: Sequence[Bar], peak: float | None, threads: int, limit: float, 
         base.mark_text(align="left", fontSize=12, color=BLACK).encode(x=alt.value(WIDTH + 10), text="label:N"),
     ]
     if peak:
-        line = alt.Chart(alt.InlineData(values=[{"gflops": peak, "label": f"FMA peak {peak:.0f}"}]))
-        layers.append(line.mark_rule(color=BLACK, strokeDash=[5, 3], strokeWidth=1.5).encode(x="gflops:Q"))
+        line = alt.Chart(alt.InlineData(values=[{"speed": peak, "label": f"FMA peak {peak:.0f}"}]))
+        layers.append(line.mark_rule(color=BLACK, strokeDash=[5, 3], strokeWidth=1.5).encode(x="speed:Q"))
         layers.append(
             line.mark_text(align="right", dx=0, dy=-9, fontSize=12, color=BLACK).encode(
-                x="gflops:Q", y=alt.value(0), text="label:N"
+                x="speed:Q", y=alt.value(0), text="label:N"
             )
         )
-    heading = "1 thread" if threads == 1 else f"{threads} threads"
     return alt.LayerChart(layer=layers).properties(
         width=WIDTH,
         height=BAR_STEP * len(rows),

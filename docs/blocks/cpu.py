@@ -1,0 +1,155 @@
+"""Blocks of the CPU ladder and the library call, from benchmarks/results/cpu."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from blocks.markdown import interval, markdown_table, plain, provenance
+from blocks.records import RESULTS, from_record, load
+from gemmlab.core.records import Record
+from gemmlab.kernels.catalog import ladder
+from gemmlab.measure.cache_record import cache_rows
+from gemmlab.measure.climb_rows import ClimbRow, about, climb_rows, digits, peer_names, percent, short_size, times
+from gemmlab.measure.summary import FASTEST, summarise
+from gemmlab.plots.chart import save
+from gemmlab.plots.curves import bench_chart
+from gemmlab.plots.ladder import climb_chart
+
+
+def climb_table(record: Record) -> str:
+    """The table of README: every row with its ratio to the first rung and to each peer."""
+    rows = climb_rows(record)
+    peers = peer_names(rows)
+    heading = ["", "size", "threads", "time, ms", "GFLOP/s", "of FMA peak", "x first rung", *(f"x {p}" for p in peers)]
+    lines = [
+        [
+            f"`{row.name}`" if row.role != "peer" else row.name, short_size(row.size), str(row.threads),
+            digits(row.time_us / 1e3), digits(row.gflops),
+            percent(row.peak_share),
+            "" if row.to_first is None else times(row.to_first),
+            *(times(row.to_peers[peer]) if peer in row.to_peers else "" for peer in peers),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    libraries = dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.role == "peer")
+    notes = [f"Measured on {provenance(record)}.", *(f"{line}." for line in libraries)]
+    return "\n\n".join([markdown_table(heading, lines), "  \n".join(notes)])
+
+
+def gains_table(record: Record) -> str:
+    """Each rung's gain over the one before, and its idea."""
+    rungs = [row for row in climb_rows(record) if row.role == "rung"]
+    before: list[ClimbRow | None] = [None, *rungs[:-1]]
+    lines = [
+        [
+            f"[`{row.name}`](#{row.name})", short_size(row.size), str(row.threads), digits(row.gflops),
+            percent(row.peak_share),
+            "" if last is None else times(row.gflops / last.gflops), row.idea,
+        ]
+        for row, last in zip(rungs, before, strict=True)
+    ]  # fmt: skip
+    heading = ["rung", "size", "threads", "GFLOP/s", "of FMA peak", "x rung before", "why"]
+    return "\n\n".join([markdown_table(heading, lines, ["why"]), f"Measured on {provenance(record)}."])
+
+
+def library_table(record: Record) -> str:
+    """Each size of `gemmlab.gemm`: speed, share of peak, ratio to the fastest peer and to each."""
+    summary = summarise(record)
+    rows = [row for row in summary.rows if row.role == "library call"]
+    peers = list(dict.fromkeys(peer for row in rows for peer in row.ratios if peer != FASTEST))
+    heading = ["m x n x k", "threads", "GFLOP/s", "of FMA peak", "x fastest peer (95 %)", "fastest"]
+    lines = [
+        [
+            row.label, str(row.threads), digits(row.gflops),
+            percent(row.peak_share),
+            interval(row.ratios.get(FASTEST)), plain(row.fastest or ""),
+            *(f"{row.ratios[peer].value:.3f}" if peer in row.ratios else "" for peer in peers),
+        ]
+        for row in sorted(rows, key=lambda row: row.threads)
+    ]  # fmt: skip
+    means = [
+        f"Geometric mean over {mean.problems} sizes, threads {mean.threads}: {interval(mean.ratio)} x the fastest peer."
+        for mean in summary.means
+        if mean.peer == FASTEST and mean.contestant in {row.contestant for row in rows}
+    ]
+    counts = sorted({row.threads for row in rows})
+    pictures = "\n".join(f"![GFLOP/s by size, threads: {n}](benchmarks/results/cpu/{curve_name(n)})" for n in counts)
+    known = {result.contestant: about(result.facts) for result in record.results if result.facts.get("role") == "peer"}
+    notes = [*means, f"Measured on {provenance(record)}.", *(f"{plain(name)}: {text}." for name, text in known.items())]
+    table = markdown_table([*heading, *(f"x {plain(peer)}" for peer in peers)], lines, ["fastest"])
+    return "\n\n".join([pictures, table, "  \n".join(notes)])
+
+
+def cache_table(record: Record) -> str:
+    """Misses of each rung at each size: L1, L2 and TLB in one cell."""
+    rows = cache_rows(record)
+    sizes = list(dict.fromkeys(row.size for row in rows))
+    heading = ["rung", "bytes used", *(f"{short_size(size)}: L1, L2, TLB" for size in sizes)]
+    lines = []
+    for name in dict.fromkeys(row.kernel for row in rows):
+        mine = {row.size: row for row in rows if row.kernel == name}
+        misses = ((row.l1_misses, row.l2_misses, row.tlb_misses) for row in (mine[size] for size in sizes))
+        lines.append(
+            [
+                f"[`{name}`](#{name})", f"{mine[sizes[-1]].touched:.2f}",
+                *(", ".join(f"{count:.2f}" for count in counts) for counts in misses),
+            ]
+        )  # fmt: skip
+    note = f"Misses for 1000 multiply-adds, bytes for one. {described(record)}"
+    return "\n\n".join([markdown_table(heading, lines), note])
+
+
+def packing_table(record: Record) -> str:
+    """The share of packing: of bytes loaded and stored, of L2 misses, of time."""
+    rows = cache_rows(record)
+    names = [row.kernel for row in rows]
+    lines = [
+        [
+            f"[`{row.kernel}`](#{row.kernel})", short_size(row.size),
+            *("" if share is None else f"{share:.1%}" for share in (row.packing_bytes, row.packing_l2_misses)),
+            "none called" if row.packing_time is None else f"{row.packing_time:.1%}",
+        ]
+        for row in sorted(rows, key=lambda row: names.index(row.kernel))
+    ]  # fmt: skip
+    heading = ["rung", "size", "of bytes used", "of L2 misses", "of time, in packing functions"]
+    note = f"{described(record)} The times were measured on {provenance(record)}, one thread, caches warm."
+    return "\n\n".join([markdown_table(heading, lines, ["size"]), note])
+
+
+def described(record: Record) -> str:
+    """The simulated caches."""
+    caches = record.device["caches"]
+    l1, l2, tlb = (caches[name] for name in ("l1", "l2", "tlb"))
+    return (
+        f"L1 {l1['size'] >> 10} KiB with {l1['ways']} ways, L2 {l2['size'] >> 10} KiB with {l2['ways']}, "
+        f"TLB {tlb['size'] // tlb['line']} pages of {tlb['line'] >> 10} KiB with {tlb['ways']}."
+    )
+
+
+def sources_table() -> str:
+    """Where the technique of each rung comes from."""
+    lines = [[f"[`{kernel.id}`](#{kernel.id})", kernel.source] for kernel in ladder("gemm", "cpu")]
+    return markdown_table(["rung", "from"], lines, ["from"])
+
+
+def curve_name(threads: int) -> str:
+    return f"gemm-threads-{threads}.svg"
+
+
+def draw() -> None:
+    """The charts of the records, beside them."""
+    if (climb := load("cpu/climb.json")) is not None:
+        save(climb_chart(climb), RESULTS / "cpu/climb.svg", RESULTS / "cpu/climb.png")
+    if (bench := load("cpu/gemm.json")) is not None:
+        for threads in {result.threads for result in bench.results}:
+            save(bench_chart(bench, threads), RESULTS / "cpu" / curve_name(threads))
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "climb": from_record("cpu/climb.json", climb_table),
+    "sources": sources_table,
+    "gains": from_record("cpu/climb.json", gains_table),
+    "library": from_record("cpu/gemm.json", library_table),
+    "cache": from_record("cpu/cache.json", cache_table),
+    "packing": from_record("cpu/packing.json", packing_table),
+}

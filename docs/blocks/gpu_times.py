@@ -1,0 +1,172 @@
+"""Blocks of the GPU's times: rungs by size beside cuBLAS, the ladder at one size, configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from blocks.markdown import interval, markdown_table, provenance
+from blocks.records import RESULTS, from_record, if_recorded, load
+from blocks.speeds import VENDOR, Speed, Speeds, extent, rungs, square
+from gemmlab.core.records import Record
+from gemmlab.measure.climb_rows import digits, percent, short_size, times
+from gemmlab.plots.chart import save
+from gemmlab.plots.gpu_ladder import ladder_at, rungs_by_size
+
+TIMES, CONFIGS = "h200/gemm.json", "h200/configs.json"
+TOP = 4096
+"""The size at which rungs are compared."""
+SHOWN = (64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192)
+"""Columns of the short table, as far as they were measured: powers of two and where cuBLAS dips."""
+CONFIG_SIZES = (256, 512, 1024, 2048, 4096)
+
+
+def ladder_table(record: Record) -> str:
+    """Each rung at 4096: speed, share of the peak, gain over the rung below, ratio to the vendor."""
+    speeds, size = Speeds(record), square(TOP)
+    vendor, peak = speeds.at(VENDOR, size), speeds.peak_tflops(size)
+    lines, before = [], None
+    for kernel in rungs():
+        speed = speeds.rung(kernel.id, size)
+        if speed is None:
+            continue
+        lines.append([
+            f"[`{kernel.id}`](ladder-gpu.md#{kernel.id})", digits(speed.time_us / 1e3), _tflops(speed), _share(speed, peak),
+            "" if before is None else times(speed.to(before).value),
+            "" if vendor is None else interval(speed.to(vendor, resamples=2000)), kernel.idea,
+        ])  # fmt: skip
+        before = speed
+    lines += [
+        [name, digits(peer.time_us / 1e3), _tflops(peer), _share(peer, peak), "", "", ""]
+        for name in speeds.peers
+        if (peer := speeds.at(name, size)) is not None
+    ]
+    heading = ["rung", "ms", "TFLOP/s", "of FMA peak", "x rung below", "x cuBLAS (95 %)", "why"]
+    said = "" if peak is None else f"FMA peak measured in the same rounds: {peak:.1f} TFLOP/s. "
+    return "\n\n".join(
+        [markdown_table(heading, lines, ["why"]), f"At {short_size(size)}. {_measured(record)} {said}".strip()]
+    )
+
+
+def readme_ladder(record: Record) -> str:
+    """The pictures, and the same table as on the ladder's page."""
+    pictures = "\n".join(f"![{text}](benchmarks/results/h200/{name}.svg)" for name, text in PICTURES.items())
+    return "\n\n".join([pictures, ladder_table(record).replace("](ladder-gpu.md", "](docs/ladder-gpu.md")])
+
+
+def size_table(record: Record) -> str:
+    """A rung a line, a size a column: TFLOP/s, and in brackets the ratio to cuBLAS."""
+    speeds = Speeds(record)
+    sizes = [size for size in speeds.sizes if extent(size) in SHOWN]
+    lines = []
+    for kernel in rungs():
+        found = [speeds.rung(kernel.id, size) for size in sizes]
+        if any(found):
+            lines.append([f"[`{kernel.id}`](#{kernel.id})", *(_cell(speeds, speed) for speed in found)])
+    for peer in speeds.peers:
+        lines.append([peer, *(_cell(speeds, speeds.at(peer, size)) for size in sizes)])
+    table = markdown_table(["TFLOP/s (x cuBLAS)", *(short_size(size) for size in sizes)], lines)
+    return "\n\n".join([table, _measured(record), _all_sizes(speeds)]).rstrip()
+
+
+def _all_sizes(speeds: Speeds) -> str:
+    """Every size, folded up; nothing where the short table has them all."""
+    if {extent(size) for size in speeds.sizes} <= set(SHOWN):
+        return ""
+    names = [f"kernel:{kernel.id}" for kernel in rungs() if any(s.kernel == kernel.id for s in speeds.all)]
+    columns = [*names, *speeds.peers]
+    lines = []
+    for size in speeds.sizes:
+        found = [speeds.at(name, size) for name in columns]
+        lines.append([str(extent(size)), *("" if speed is None else _tflops(speed) for speed in found)])
+    table = markdown_table(["n", *(f"`{name.removeprefix('kernel:')}`" for name in columns)], lines)
+    return f"<details>\n<summary>All sizes n x n x n, in TFLOP/s</summary>\n\n{table}\n\n</details>"
+
+
+def config_table(record: Record) -> str:
+    """Configurations of each rung by size, in milliseconds, the best of a size in bold."""
+    speeds = Speeds(record)
+    sizes = [size for size in speeds.sizes if extent(size) in CONFIG_SIZES] or speeds.sizes
+    parts = ["### Configurations", "Milliseconds by size; the best of each rung and size in bold."]
+    for kernel in rungs():
+        mine = [speed for speed in speeds.all if speed.kernel == kernel.id]
+        if not mine:
+            continue
+        names = list(dict.fromkeys(speed.contestant for speed in mine))
+        best = {size: min((s.time_us for s in mine if s.size == size and s.right), default=0.0) for size in sizes}
+        varied = [name for name in mine[0].config if len({speed.config.get(name) for speed in mine}) > 1]
+        lines = []
+        for name in names:
+            config = next(speed.config for speed in mine if speed.contestant == name)
+            cells = [_ms(speeds.at(name, size), best[size]) for size in sizes]
+            lines.append([*(str(config[part]) for part in varied), *cells])
+        fixed = ", ".join(f"{name} {value}" for name, value in mine[0].config.items() if name not in varied)
+        heading = [*varied, *(short_size(size) for size in sizes)]
+        table = f"{markdown_table(heading, lines)}\n\n{f'With {fixed}. ' if fixed else ''}"
+        best_one = _best_at_top(mine)
+        parts.append(
+            f"<details>\n<summary><code>{kernel.id}</code>: {len(names)} configurations{best_one}</summary>\n\n"
+            f"{table.rstrip()}\n\n</details>"
+        )
+    return "\n\n".join([*parts, _measured(record)])
+
+
+def _best_at_top(mine: list[Speed]) -> str:
+    top = [speed for speed in mine if speed.size == square(TOP) and speed.right]
+    if not top:
+        return ""
+    best = min(top, key=lambda speed: speed.time_us)
+    said = ", ".join(f"{name} {value}" for name, value in best.config.items())
+    return f"; best at {TOP}: {digits(best.tflops)} TFLOP/s with {said}"
+
+
+def _ms(speed: Speed | None, best_us: float) -> str:
+    if speed is None:
+        return ""
+    text = digits(speed.time_us / 1e3) if speed.right else "wrong"
+    return f"**{text}**" if speed.right and speed.time_us == best_us else text
+
+
+def _cell(speeds: Speeds, speed: Speed | None) -> str:
+    if speed is None:
+        return ""
+    vendor = speeds.at(VENDOR, speed.size)
+    beside = "" if vendor is None or vendor is speed else f" ({speed.to(vendor).value:.2f})"
+    return _tflops(speed) + (beside if speed.right else "")
+
+
+def _tflops(speed: Speed) -> str:
+    return digits(speed.tflops) if speed.right else "wrong"
+
+
+def _share(speed: Speed, peak: float | None) -> str:
+    return "" if peak is None else percent(speed.tflops / peak)
+
+
+def _measured(record: Record) -> str:
+    method = record.method
+    mode = "" if method is None else f", {method.mode} caches, {method.processes} processes of {method.rounds} rounds"
+    return f"Measured on {provenance(record)}{mode}."
+
+
+PICTURES = {
+    "gemm": "TFLOP/s by size of every rung and of cuBLAS",
+    "ladder": f"TFLOP/s of every rung and of cuBLAS at {TOP}, with the FMA peak as a line",
+}
+
+
+def draw() -> None:
+    """The two charts, beside the record."""
+    record = load(TIMES)
+    if record is None:
+        return
+    order = [kernel.id for kernel in rungs()]
+    save(rungs_by_size(record, order), RESULTS / "h200/gemm.svg")
+    save(ladder_at(record, order, square(TOP)), RESULTS / "h200/ladder.svg")
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "gpu-readme": from_record(TIMES, readme_ladder),
+    "gpu-ladder": from_record(TIMES, ladder_table),
+    "gpu-sizes": from_record(TIMES, size_table),
+    "gpu-configs": if_recorded(CONFIGS, config_table),
+}

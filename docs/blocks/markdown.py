@@ -1,0 +1,39 @@
+"""What every block is written with: tables, and where a record was made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gemmlab.core.records import Record
+from gemmlab.core.stats import Ratio
+
+
+def markdown_table(heading: list[str], rows: list[list[str]], texts: Collection[str] = ()) -> str:
+    """A table of numbers, but for the first column and those headed as in `texts`."""
+    rule = ["---" if index == 0 or name in texts else "---:" for index, name in enumerate(heading)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heading, rule, *rows))
+
+
+def provenance(record: Record) -> str:
+    """Where and when a record was made."""
+    seen = record.environment
+    return f"{machine(record)}, {str(seen.get('time_utc', ''))[:10]}, gemmlab {seen.get('gemmlab', '?')}"
+
+
+def machine(record: Record) -> str:
+    """The GPU, or the processor and its cores."""
+    if record.device.get("id", "cpu") != "cpu":
+        facts = record.device.get("facts", {})
+        driver = f", driver {facts['driver']}" if "driver" in facts else ""
+        return f"{record.device.get('name')}{driver}"
+    seen = record.environment
+    return f"{seen.get('cpu', 'an unknown processor')}, {seen.get('cpus', '?')} cores"
+
+
+def interval(ratio: Ratio | None) -> str:
+    return "" if ratio is None else f"{ratio.value:.3f} ({ratio.low:.3f}-{ratio.high:.3f})"
+
+
+def plain(contestant: str) -> str:
+    """A peer without the choice of its core type."""
+    return contestant.removesuffix(":best")

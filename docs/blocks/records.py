@@ -1,0 +1,39 @@
+"""The records that blocks are made from, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from gemmlab.core.records import Record, load_record
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+@cache
+def load(name: str) -> Record | None:
+    """`"h200/gemm.json"`, or `None` where it has not been made yet."""
+    path = RESULTS / name
+    return load_record(path) if path.exists() else None
+
+
+def from_record(name: str, block: Callable[[Record], str]) -> Callable[[], str]:
+    """A block's text from a record, or a sentence where there is none yet."""
+
+    def text() -> str:
+        record = load(name)
+        return f"*Not measured yet: there is no record benchmarks/results/{name}.*" if record is None else block(record)
+
+    return text
+
+
+def if_recorded(name: str, block: Callable[[Record], str]) -> Callable[[], str]:
+    """The same, or nothing."""
+
+    def text() -> str:
+        record = load(name)
+        return "" if record is None else block(record)
+
+    return text

@@ -1,0 +1,69 @@
+"""The GPU's ladder: every rung by size in the colours of a climb, and all of them at one size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gemmlab.core.records import Record, Result
+from gemmlab.core.stats import spread
+from gemmlab.plots.chart import BLACK, TFLOPS
+from gemmlab.plots.curves import Point, curve_chart
+from gemmlab.plots.ladder import Bar, ladder_chart
+
+if TYPE_CHECKING:
+    import altair as alt
+
+# From the foot of the ladder to its top: dark to light, so that the order shows in grey too.
+CLIMB = ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (205, 185, 10))
+
+
+def rungs_by_size(record: Record, order: Sequence[str], vendor: str = "cublas") -> alt.LayerChart:
+    """A line a rung, the highest first, and the vendor's library in black; cubic sizes only."""
+    names = [name for name in reversed(order) if any(r.contestant == f"kernel:{name}" for r in record.results)]
+    points = [
+        Point(name, int(result.label.split("x")[0]), _gflops(result))
+        for name in (vendor, *names)
+        for result in record.results
+        if result.samples and _name(result) == name and len(set(result.label.split("x"))) == 1
+    ]
+    shades = [climb_colour(place / max(1, len(names) - 1)) for place in range(len(names))]
+    return curve_chart(
+        points, title=f"Speed by size on {record.device.get('name')}", unit=TFLOPS,
+        subtitle=["Medians of turns taken side by side; rungs in their reference configurations"],
+        colours=[BLACK, *reversed(shades)],
+    )  # fmt: skip
+
+
+def ladder_at(record: Record, order: Sequence[str], label: str) -> alt.VConcatChart:
+    """Every rung and peer of one size as a bar, with the FMA peak that was probed beside them."""
+    here = {_name(r): r for r in record.results if r.label == label and r.samples}
+    peak = _gflops(here["probe"]) if "probe" in here else 0.0
+    peers = [name for name, result in here.items() if result.facts.get("role") == "peer"]
+    bars = [
+        Bar(name, "peer" if name in peers else "rung", 1, speed, label, speed / peak if peak else None)
+        for name in (*order, *peers)
+        if name in here
+        for speed in (_gflops(here[name]),)
+    ]
+    return ladder_chart(
+        bars, {1: peak}, title=f"The climb on {record.device.get('name')}", unit=TFLOPS, heading=lambda _threads: "",
+        subtitle=["Medians of turns taken side by side"],
+    )  # fmt: skip
+
+
+def climb_colour(height: float) -> str:
+    """Of a height from 0 to 1."""
+    place = min(max(height, 0.0), 1.0) * (len(CLIMB) - 1)
+    low = min(int(place), len(CLIMB) - 2)
+    mixed = (round(a + (b - a) * (place - low)) for a, b in zip(CLIMB[low], CLIMB[low + 1], strict=True))
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+def _name(result: Result) -> str:
+    """A rung's id; its other configurations keep their whole name."""
+    return result.contestant.removeprefix("kernel:")
+
+
+def _gflops(result: Result) -> float:
+    return result.flops / spread([sample.time_us for sample in result.samples]).median / 1e3

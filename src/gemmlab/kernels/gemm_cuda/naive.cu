@@ -18,8 +18,9 @@ expect = [
 ]
 */
 
+#include "dot.cuh"
 #include "epilogue.cuh"
-#include "tile.cuh"
+#include "tile_down.cuh"
 
 //            B   K x N                      thread (x, y) of the block computes C[row + y][col + x]
 //            +-------|-------+
@@ -33,18 +34,12 @@ template <int BM, int BN>
 __global__ void __launch_bounds__(BM * BN) naive(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
-    const Tile tile = tile_of_block<BM, BN>(N);
+    const Tile tile = tile_of_block_down<BM, BN>(M);
     const int x = threadIdx.x;  // [0, BN): column in the tile
     const int y = threadIdx.y;  // [0, BM): row in the tile
     if (x >= N - tile.col || y >= M - tile.row) return;
 
     const float* a = A + (tile.row + y) * static_cast<Offset>(lda);
-    const float* b = B + tile.col + x;
-    const int depth = sum_depth(K, alpha);
-    float sum = 0.0f;
-    for (int k = 0; k < depth; ++k) {
-        sum += a[k] * *b;
-        b += ldb;
-    }
+    const float sum = dot(a, B + tile.col + x, ldb, sum_depth(K, alpha));
     store_element(C + (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x, alpha, sum, beta);
 }

@@ -1,0 +1,65 @@
+/* gemmlab
+summary = "fragments of both tiles staged in registers by 128-bit shared loads"
+idea = "A step k reads its TM + TN words by LDS.128 into a_frag and b_frag; the outer product is registers alone."
+source = "Chinese summary of SGEMM versions: its v4; Chinese SGEMM write-up: the fragments of its tiled kernel"
+op = "gemm"
+step = 7
+arch = "sm_75"
+params = { BM = 128, BN = 128, BK = 8, TM = 8, TN = 8 }
+tune = { BM = [64, 128], BN = [64, 128], BK = [8, 16], TM = [4, 8], TN = [4, 8] }
+require = [
+    "min(BM, BN, BK, TM, TN) >= 1 and BM % TM == 0 and BN % TN == 0 and TM % 4 == 0 and TN % 4 == 0",
+    "BM // TM * (BN // TN) >= 64 and BM // TM * (BN // TN) <= 512",
+    "BM * BK % (4 * (BM // TM) * (BN // TN)) == 0 and BN * BK % (4 * (BM // TM) * (BN // TN)) == 0",
+]
+grid = "ceil_div(M, BM) * ceil_div(N, BN)"
+threads = "BM // TM * (BN // TN)"
+expect = [
+    "executed_LDS_128 == executed_LDS and 128 * TM * TN * executed_LDS_128 == (TM + TN) * M * N * K",
+    { config = { BK = 16, TM = 4 }, that = "8 * 128 * executed_LDS_128 == 3 * M * N * K" },
+    # A is turned on its way in without the conflicts of vector_load, and no sector is asked for twice;
+    "shared_store_excess == 0 and global_load_sectors_per_request == 16",
+    # those of the loads stay: 2 for 512 products, 268,435,456 at 4096.
+    "512 * l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum == 2 * M * N * K",
+    { shape = "256x256x64", that = "128 * global_load_requests == M * N * K // BM + M * N * K // BN" },
+    { shape = "256x256x64", that = "executed_LDG_128 == global_load_requests" },
+    { shape = "256x256x64", that = "executed_STG_128 == global_store_requests" },
+]
+*/
+
+#include "epilogue.cuh"
+#include "fragment.cuh"
+#include "staged_pair.cuh"
+#include "tile.cuh"
+
+template <int BM, int BN, int BK, int TM, int TN>
+__global__ void __launch_bounds__((BM / TM) * (BN / TN), 512 / ((BM / TM) * (BN / TN))) register_stage(
+    int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
+{
+    using Pair = StagedPair<BM, BN, BK, (BM / TM) * (BN / TN)>;
+    __shared__ __align__(16) float As[BK][Pair::A_LD];
+    __shared__ __align__(16) float Bs[BK][Pair::B_LD];
+
+    const Tile tile = tile_of_block<BM, BN>(N);
+    const int x = threadIdx.x % (BN / TN) * TN;  // [0, BN) in steps of TN: first column in the tile
+    const int y = threadIdx.x / (BN / TN) * TM;  // [0, BM) in steps of TM: first row in the tile
+    Pair next(A, lda, B, ldb, tile, M, N);
+
+    float sums[TM][TN] = {};
+    for (int left = sum_depth(K, alpha); left > 0; left -= BK) {
+        next.fetch(left);
+        next.put(&As[0][0], &Bs[0][0]);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            float a_frag[TM], b_frag[TN];
+            load_fragment(a_frag, &As[k][y]);
+            load_fragment(b_frag, &Bs[k][x]);
+            add_outer_product(sums, a_frag, b_frag);
+        }
+        __syncthreads();  // before the next tiles overwrite these
+    }
+
+    C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
+    store_tile(C, ldc, M - tile.row - y, N - tile.col - x, rows_are_aligned(C, ldc), alpha, sums, beta);
+}

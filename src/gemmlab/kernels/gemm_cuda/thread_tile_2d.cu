@@ -1,0 +1,83 @@
+/* gemmlab
+summary = "a thread owns TM x TN results"
+idea = "TM + TN shared words serve TM * TN multiply-adds from registers: a quarter word each for 8 x 8, not 9/8."
+source = "Korean worklog on CUDA matmul: its kernel 4; Chinese SGEMM profiling notes: kernel 2; SGEMM versions: v2"
+op = "gemm"
+step = 5
+arch = "sm_75"
+params = { BM = 128, BN = 128, BK = 8, TM = 8, TN = 8 }
+tune = { BM = [64, 128], BN = [64, 128], BK = [8, 16], TM = [4, 8], TN = [4, 8] }
+require = [
+    "min(BM, BN, BK, TM, TN) >= 1 and BM % TM == 0 and BN % TN == 0 and TN % 4 == 0",
+    "BM // TM * (BN // TN) <= 1024 and BM // TM * (BN // TN) >= 64",
+    "4 * BK * (BM + BN) <= 49152",
+]
+grid = "ceil_div(M, BM) * ceil_div(N, BN)"
+threads = "BM // TM * (BN // TN)"
+expect = [
+    # Words of shared memory that the threads read: (TM + TN) / (TM * TN) a multiply-add, K/4 an element for 8 x 8.
+    "32 * TM * TN * (executed_LDS + 3 * executed_LDS_128) == (TM + TN) * M * N * K",
+    { config = { TM = 4 }, that = "8 * 32 * (executed_LDS + 3 * executed_LDS_128) == 3 * M * N * K" },
+    # Neighbours in a warp now begin TN words apart in Bs and TM rows apart in As: bank conflicts, in loads alone. With
+    # tiles of 64 x 64 they are 3 for 512 products: the 402,653,184 that a published profile has at 4096.
+    "shared_load_excess > 0 and shared_store_excess == 0",
+    { config = { BM = 64, BN = 64 }, that = """
+      512 * l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum == 3 * M * N * K""" },
+    "512 * l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum == 2 * M * N * K",
+    { shape = "256x256x64", that = "32 * global_load_requests == M * N * K // BM + M * N * K // BN" },
+    "global_load_sectors_per_request == 4 and executed_LDG_128 == 0",
+    # A store of a warp puts one word into every TN-th: a sector each.
+    "global_store_sectors_per_request == 32 and executed_STG_128 == 0",
+]
+*/
+
+#include "epilogue.cuh"
+#include "fragment.cuh"
+#include "moving_tile.cuh"
+#include "tile.cuh"
+
+//                               Bs  BK x BN                   a step k of the product
+//                     k  [ . . . . b b b b b b b b . . ]
+//                                       TN                    TM words of column k of As and TN of row k of Bs go into
+//      As  BM x BK                                            registers; their outer product is added to the sums
+//           k              +----------------------+
+//         [ . ]            |                      |           As lies as A does. The compiler unrolls along k and reads
+//    y    [ a ]            |        c c c c c c c c           four steps of a row of As at once, so that both come by
+//         [ a ]  TM        |     TM c c c c c c c c           LDS.128; but lanes above each other are TM * BK words
+//         [ a ]            |        c c c c c c c c           apart, in the same banks
+//         [ . ]            +----------------------+
+template <int BM, int BN, int BK, int TM, int TN>
+__global__ void __launch_bounds__((BM / TM) * (BN / TN), 512 / ((BM / TM) * (BN / TN))) thread_tile_2d(
+    int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
+{
+    constexpr int THREADS = (BM / TM) * (BN / TN);
+    __shared__ __align__(16) float As[BM][BK];
+    __shared__ __align__(16) float Bs[BK][BN];
+
+    const Tile tile = tile_of_block<BM, BN>(N);
+    const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
+    const int x = threadIdx.x % (BN / TN) * TN;          // [0, BN) in steps of TN: first column in the tile
+    const int y = threadIdx.x / (BN / TN) * TM;          // [0, BM) in steps of TM: first row in the tile
+    A += tile.row * static_cast<Offset>(lda);
+    B += tile.col;
+    MovingTiles<BM, BN, BK, THREADS> tiles(A, lda, B, ldb, rows, cols);
+
+    float sums[TM][TN] = {};
+    for (int left = sum_depth(K, alpha); left > 0; left -= BK) {
+        tiles.load(As, Bs, left);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            float a_frag[TM], b_frag[TN];
+#pragma unroll
+            for (int i = 0; i < TM; ++i) a_frag[i] = As[y + i][k];
+#pragma unroll
+            for (int j = 0; j < TN; ++j) b_frag[j] = Bs[k][x + j];
+            add_outer_product(sums, a_frag, b_frag);
+        }
+        __syncthreads();  // before the next tiles overwrite these
+    }
+
+    C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
+    store_tile(C, ldc, rows - y, cols - x, false, alpha, sums, beta);
+}

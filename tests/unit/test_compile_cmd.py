@@ -18,7 +18,7 @@ from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.measure.bench import Plan
 from gemmlab.measure.configurations import config_specs
 from gemmlab.measure.peers import Spec, kernel_spec
-from gemmlab.measure.prebuild import prebuild
+from gemmlab.measure.prebuild import of_plan, prebuild
 from gemmlab.measure.precompile import jobs
 from gemmlab.measure.precompile import run as run_job
 from gemmlab.measure.sweep import load_sweep
@@ -149,11 +149,11 @@ def test_what_a_bench_will_run_is_compiled_before_its_workers_start() -> None:
     specs = config_specs([kernel_spec("naive", "cuda", "cold")], [], "5")
     plan = Plan(op, op.parse_sizes("8,16"), [*specs, Spec("cublas", "cublas")], device="cuda:0", mode="cold")
     device: Any = SimpleNamespace(id="cuda:0", target=lambda _config: "sm_90")
-    prebuild(plan, device, said.append)
+    prebuild(of_plan(plan), device, said.append)
     assert len(said) == 5
     planned = [job for spec in specs for job in jobs(["naive"], ["sm_90"], spec.config)[0]]
     assert [run_job(job).cached for job in planned] == [True] * 5
-    prebuild(plan, SimpleNamespace(id="cpu"), said.append)  # type: ignore[arg-type]
+    prebuild(of_plan(plan), SimpleNamespace(id="cpu"), said.append)
     assert len(said) == 5
 
 

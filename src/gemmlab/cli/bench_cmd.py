@@ -53,7 +53,7 @@ def bench(
         str,
         typer.Option(
             help="On a CPU openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; "
-            "on a GPU cublas, torch, cupy; none."
+            "on a GPU cublas, torch, cupy, for sums cub; none."
         ),
     ] = "installed",
     threads: Annotated[
@@ -96,7 +96,7 @@ def bench(
     from gemmlab.measure.bench import run_bench
     from gemmlab.measure.configurations import config_tables
     from gemmlab.measure.families import family_of
-    from gemmlab.measure.prebuild import prebuild
+    from gemmlab.measure.prebuild import of_plan, prebuild
     from gemmlab.measure.summary import judge, summarise
 
     where = open_device(device, mode)
@@ -118,7 +118,7 @@ def bench(
         [parse_config(text.split(",")) for text in config or []], configs,
     )  # fmt: skip
     with _display() as bar:
-        prebuild(plan, where, lambda text: bar.update(bar.task_ids[0], description=text) if bar else None)
+        prebuild(of_plan(plan), where, lambda text: bar.update(bar.task_ids[0], description=text) if bar else None)
         record = run_bench(plan, device=_describe(where), progress=_reporter(bar))
     if save is not None:
         save_record(record, save)
@@ -145,17 +145,17 @@ def _plan(
     from gemmlab.measure.peers import kernel_spec, parse_contestant, parse_peers
     from gemmlab.ops.catalog import find_op
 
-    operation, family, caches = find_op(op), family_of(device.id), mode or default_mode(device.id)
+    operation, family, caches = find_op(op), family_of(device.id, op), mode or default_mode(device.id)
     if kernels or not family.library_call:
         ours = [kernel_spec(name, device.id, caches, flags) for name in kernels or _ladder(op, device)]
         ours = config_specs(ours, named, some)
     elif named or some is not None:
         raise UsageError("--config, --configs: name the kernel that they are of")
     else:
-        ours = [parse_contestant("gemmlab", device.id, caches)]
+        ours = [parse_contestant("gemmlab", device.id, caches, op)]
     return Plan(
         op=operation, problems=operation.parse_sizes(sizes or family.bench_sizes),
-        contestants=[*ours, *parse_peers(peers, device.id, caches)],
+        contestants=[*ours, *parse_peers(peers, device.id, caches, op)],
         threads=_parse_threads(threads), rounds=rounds, processes=processes, seed=seed, verify=verify,
         timing=replace(family.timing[caches], timeout_s=timeout_s), device=device.id, mode=caches,
         baseline=baseline_spec(operation, device.id, caches) if naive else None,
@@ -182,7 +182,7 @@ def _count(
 
     operation = find_op(op)
     chosen = [require_device(kernel_named(name, flags), device.id) for name in names or _ladder(op, device)]
-    problems = operation.parse_sizes(sizes or family_of(device.id).bench_sizes)
+    problems = operation.parse_sizes(sizes or family_of(device.id, op).bench_sizes)
     record = count(Count(operation, device, chosen, problems, seed))
     if save is not None:
         save_record(record, save)

@@ -38,6 +38,8 @@ class Climbed:
     notes: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    elsewhere: Record | None = None
+    """A climb of the same ladder on the device that is not here."""
 
 
 def climb(
@@ -45,8 +47,8 @@ def climb(
     device: Annotated[
         str | None,
         typer.Option(
-            help="cpu, cuda[:N] or emulated[:sm_XX]. Default: the CPU, then the GPU's ladder on the GPU, or counted "
-            "on an emulated one."
+            help="cpu, cuda[:N] or emulated[:sm_XX]; cuda without a GPU shows counts and recorded times. Default: the "
+            "CPU, then the GPU's ladder on the GPU, or counted on an emulated one."
         ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the threaded rung; default: physical cores.")] = None,
@@ -65,18 +67,27 @@ def climb(
     ] = False,
 ) -> None:
     """Climb the ladder: verify and time every rung beside the peers."""
-    first, *others = _devices(device, op)
-    parts = [_plan(first, op, threads, peers, sizes, quick)]
+    from gemmlab.cli.climb_table import recorded_json
+    from gemmlab.measure.recorded import recorded_climb
+
+    instead = _no_gpu(device) if sizes is None else ""
+    first, *others = _devices("emulated" if instead else device, op)
+    parts = [_plan(first, op, threads, INSTALLED if instead else peers, sizes, quick)]
     # What is asked for by name is the first device's.
     parts += [_plan(other, op, None, INSTALLED, None, quick, COUNT_BUDGET_S) for other in others]
     _make_folder(out)
     done = [_run(part, out, installed=peers == INSTALLED or part is not parts[0]) for part in parts]
+    if instead:
+        done[0].notes.append(f"{instead}; so the rungs were counted on {first.id}")
+        done[0].elsewhere = recorded_climb(op)
     if as_json:
+        recorded = done[0].elsewhere
         print_json({
             "rows": [{**asdict(row), "device": part.record.device.get("id")} for part in done for row in part.times],
             "counts": [{**asdict(row), "device": part.record.device.get("id")} for part in done for row in part.counts],
             "notes": [note for part in done for note in (*part.record.notes, *part.notes)],
             "files": [str(path) for part in done for path in part.files],
+            **({} if recorded is None else {"recorded": recorded_json(recorded)}),
         })  # fmt: skip
     else:
         for part in done:
@@ -84,6 +95,17 @@ def climb(
         typer.echo("\nWritten: " + ", ".join(str(path) for part in done for path in part.files))
     if wrong := [line for part in done for line in part.wrong]:
         raise WrongResultError("\n".join(wrong))
+
+
+def _no_gpu(named: str | None) -> str:
+    """Why the GPU that was asked for, no particular one, is not here; empty where it is or none was asked for."""
+    if named != "cuda":
+        return ""
+    try:
+        open_device(named)
+    except DeviceError as error:
+        return str(error)
+    return ""
 
 
 def _devices(named: str | None, op: str) -> list[Device]:
@@ -113,12 +135,12 @@ def _plan(
     from gemmlab.measure.peers import parse_peers
     from gemmlab.ops.catalog import find_op
 
-    what, family, mode = find_op(op), family_of(device.id), default_mode(device.id)
+    what, family, mode = find_op(op), family_of(device.id, op), default_mode(device.id)
     problems = what.parse_sizes(sizes or family.climb_sizes)
     kernels = _ladder(device, op)
     if not family.timed:
         return Count(what, device, kernels, problems, budget_s=budget_s)
-    named = [] if peers == INSTALLED else parse_peers(peers, device.id, mode)
+    named = [] if peers == INSTALLED else parse_peers(peers, device.id, mode, op)
     count = physical_cores() if threads is None else threads
     require_cpus(count)
     return Climb(what, device, kernels, named, count if family.host_threads else 1, sizes or "", quick, mode=mode)
@@ -144,12 +166,12 @@ def _timed(part: Climb, stem: Path, *, installed: bool) -> Climbed:
     from gemmlab.measure.climb_rows import climb_rows
 
     with live_steps() as show:
-        peers = default_peers(part.device.id, part.mode) if installed else part.peers
+        peers = default_peers(part.device.id, part.mode, part.op.name) if installed else part.peers
         record, reports = run_climb(replace(part, peers=peers, progress=show))
     rows = climb_rows(record)
     wrong = [report.explain() for report in reports if not report.passed]
     wrong += [f"{r.name} at {r.size}: outside its bound" for r in rows if r.role != "peer" and r.verified is False]
-    notes = missing_peers(part.device.id) if installed else []
+    notes = missing_peers(part.device.id, part.op.name) if installed else []
     return Climbed(record, times=rows, notes=notes, wrong=wrong, files=_write(record, stem, chart=True))
 
 
@@ -163,7 +185,7 @@ def _counted(part: Count, stem: Path) -> Climbed:
 
 
 def _print(part: Climbed) -> None:
-    from gemmlab.cli.climb_table import print_ideas, print_notes, print_times
+    from gemmlab.cli.climb_table import print_ideas, print_notes, print_recorded, print_times
     from gemmlab.cli.counts import print_counts
 
     typer.echo(f"\n{part.record.device.get('name')}")
@@ -172,7 +194,11 @@ def _print(part: Climbed) -> None:
         print_notes(part.record, part.times, part.notes)
     else:
         print_counts(part.record, part.counts)
+        for note in part.notes:
+            typer.echo(f"  note: {note}")
         print_ideas(part.counts)
+    if part.elsewhere is not None:
+        print_recorded(part.elsewhere)
 
 
 def _write(record: Record, stem: Path, *, chart: bool) -> list[Path]:

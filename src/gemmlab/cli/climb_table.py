@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from gemmlab.cli.console import progress_console, table_console
 
@@ -70,6 +71,26 @@ def print_notes(record: Record, rows: list[ClimbRow], notes: Sequence[str]) -> N
         console.print(line)
     for note in (*record.notes, *notes):
         console.print(f"  note: {note}")
+
+
+def print_recorded(record: Record) -> None:
+    """A climb that was recorded on another machine, said to be so."""
+    from gemmlab.measure.climb_rows import climb_rows
+    from gemmlab.measure.recorded import where_recorded
+
+    console = table_console()
+    console.print(f"\nRecorded, not measured here: {where_recorded(record)}")
+    print_times(climb_rows(record))
+    for note in record.notes:
+        console.print(f"  note: {note}")
+
+
+def recorded_json(record: Record) -> dict[str, Any]:
+    """The same as JSON values."""
+    from gemmlab.measure.climb_rows import climb_rows
+    from gemmlab.measure.recorded import where_recorded
+
+    return {"where": where_recorded(record), "rows": [asdict(row) for row in climb_rows(record)]}
 
 
 def print_ideas(rungs: Sequence[ClimbRow | CountRow]) -> None:

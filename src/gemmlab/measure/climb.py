@@ -21,8 +21,9 @@ from gemmlab.measure.disturbed import disturbances
 from gemmlab.measure.families import Family, family_of
 from gemmlab.measure.memory import operand_bytes, require_memory
 from gemmlab.measure.peers import Spec, installed_peers, parse_contestant
+from gemmlab.measure.prebuild import of_ladder, prebuild
 from gemmlab.measure.run import bind
-from gemmlab.ops.op import Op, Problem
+from gemmlab.ops.op import Float32Array, Op, Problem
 
 CALL_LIMIT_S = 0.25
 """A rung is timed at the largest size at which one call stays under this."""
@@ -30,6 +31,8 @@ TIMING_BUDGET_S = 15.0
 """What all turns together may last, from which the number of rounds follows."""
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 15
 LIBRARY = Spec("gemmlab", "gemmlab")
+Contents = dict[str, dict[str, Float32Array]]
+"""Operands by a problem's label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Climb:
     @property
     def family(self) -> Family:
         """What measuring is like there."""
-        return family_of(self.device.id)
+        return family_of(self.device.id, self.op.name)
 
     @property
     def library(self) -> list[Spec]:
@@ -101,11 +104,13 @@ def run_climb(climb: Climb, *, bench: Callable[..., Record] = run_bench) -> tupl
     require_core_types(climb.peers)
     reports: list[CheckReport] = []
     rungs: list[Rung] = []
+    prebuild(of_ladder(climb.kernels), climb.device, lambda text: climb.progress(Step("", text)))
+    contents: Contents = {}
     for kernel in climb.kernels:
         report = _verify(climb, kernel)
         reports.append(report)
         if report.passed:
-            rungs.append(_choose(climb, kernel, report, problems))
+            rungs.append(_choose(climb, kernel, report, problems, contents))
     if not rungs:
         raise WrongResultError("every rung is wrong:\n" + "\n".join(report.explain() for report in reports))
     top = max((rung.problem for rung in rungs), key=climb.op.flops)
@@ -128,25 +133,28 @@ def _verify(climb: Climb, kernel: Kernel) -> CheckReport:
     return report
 
 
-def _choose(climb: Climb, kernel: Kernel, report: CheckReport, problems: Sequence[Problem]) -> Rung:
+def _choose(climb: Climb, kernel: Kernel, report: CheckReport, problems: Sequence[Problem], contents: Contents) -> Rung:
     threads = _threads(climb, kernel)
-    problem, call_s = largest_quick_problem(climb, kernel, threads, problems)
+    problem, call_s = largest_quick_problem(climb, kernel, threads, problems, contents)
     said = f"{report.cases} cases right (error {report.worst_ratio:.2f} of bound), timed at {short_size(problem.label)}"
     climb.progress(Step(kernel.id, said, final=True))
     return Rung(kernel, threads, report, problem, call_s)
 
 
 def largest_quick_problem(
-    climb: Climb, kernel: Kernel, threads: int, problems: Sequence[Problem]
+    climb: Climb, kernel: Kernel, threads: int, problems: Sequence[Problem], contents: Contents
 ) -> tuple[Problem, float]:
-    """The largest problem at which one call stays under the limit (at least the smallest), and its seconds."""
+    """The largest problem at which one call stays under the limit (at least the smallest), and its seconds.
+
+    `contents` are operands by problem, made when they are first needed.
+    """
     chosen: tuple[Problem, float] | None = None
     for problem in problems:
         per_flop = chosen[1] / climb.op.flops(chosen[0]) if chosen else 0.0
         if per_flop * climb.op.flops(problem) > climb.call_limit_s:
             break
         climb.progress(Step(kernel.id, f"trying {problem.label}"))
-        seconds = _call_seconds(climb, kernel, threads, problem)
+        seconds = _call_seconds(climb, kernel, threads, problem, contents)
         if chosen and seconds > climb.call_limit_s:
             break
         chosen = problem, seconds
@@ -155,11 +163,12 @@ def largest_quick_problem(
     return chosen
 
 
-def _call_seconds(climb: Climb, kernel: Kernel, threads: int, problem: Problem) -> float:
-    require_memory(operand_bytes(climb.op, problem), f"size {problem.label}")
-    contents = climb.op.fill(problem, np.random.default_rng(0))
-    flat = {name: np.ascontiguousarray(values).reshape(-1) for name, values in contents.items()}
-    bound = bind(kernel, climb.device, climb.op, problem, flat, threads=threads)
+def _call_seconds(climb: Climb, kernel: Kernel, threads: int, problem: Problem, contents: Contents) -> float:
+    if problem.label not in contents:
+        require_memory(operand_bytes(climb.op, problem), f"size {problem.label}")
+        filled = climb.op.fill(problem, np.random.default_rng(0))
+        contents[problem.label] = {name: np.ascontiguousarray(array).reshape(-1) for name, array in filled.items()}
+    bound = bind(kernel, climb.device, climb.op, problem, contents[problem.label], threads=threads)
     bound.run()
     first_us = bound.time(1)[0]
     # Another program's turn on the processor makes a short call look slow.
@@ -227,18 +236,18 @@ def _facts(result: Result, rungs: Mapping[str, Rung], op: Op) -> dict[str, Any]:
     return {"name": result.contestant.removesuffix(":best")}
 
 
-def missing_peers(device: str = "cpu") -> list[str]:
+def missing_peers(device: str = "cpu", op: str = "gemm") -> list[str]:
     """One sentence for each peer that could be compared with on a device and is not installed."""
     missing = []
-    for name in sorted(family_of(device).peers):
+    for name in sorted(family_of(device, op).peers):
         try:
-            parse_contestant(name, device)
+            parse_contestant(name, device, op=op)
         except PeerError as error:
             missing.append(str(error))
     return missing
 
 
-def default_peers(device: str = "cpu", mode: str = "warm") -> list[Spec]:
+def default_peers(device: str = "cpu", mode: str = "warm", op: str = "gemm") -> list[Spec]:
     """Every installed library, on a CPU NumPy as it is, and OpenBLAS with the core type fastest on one thread."""
-    names = ["numpy" if name.startswith("numpy") else name for name in installed_peers(device)]
-    return [with_best_core_type(parse_contestant(name, device, mode), 1) for name in sorted(names)]
+    names = ["numpy" if name.startswith("numpy") else name for name in installed_peers(device, op)]
+    return [with_best_core_type(parse_contestant(name, device, mode, op), 1) for name in sorted(names)]

@@ -95,8 +95,8 @@ def test_the_probe_becomes_the_time_at_peak() -> None:
         asked.append((threads, seconds))
         return 200.0
 
-    device: Any = types.SimpleNamespace(measure_peak=measure)
-    turn = PeakTurn(device, 2, 2 * 100**3).turn(**TIMING)
+    device: Any = types.SimpleNamespace()
+    turn = PeakTurn(device, measure, 2, 2 * 100**3).turn(**TIMING)
     assert turn.time_us == pytest.approx(10.0)
     assert asked == [(2, 0.003)]
 

@@ -9,6 +9,8 @@ from gemmlab.cli.console import table_console
 from gemmlab.measure.climb_rows import digits, percent, short_size, times
 from gemmlab.measure.configurations import config_tables
 from gemmlab.measure.summary import BASELINE, FASTEST
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.op import LIMITS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from gemmlab.core.records import Record
     from gemmlab.measure.configurations import ConfigTable
     from gemmlab.measure.summary import Row, Summary, Verdict
+    from gemmlab.ops.op import Op
 
 
 def print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> None:
@@ -23,9 +26,10 @@ def print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> N
     console = table_console()
     console.print(_contestants(record))
     console.print()
-    console.print(_sizes(summary.rows))
+    op = find_op(record.op)
+    console.print(_sizes(summary.rows, op))
     console.print()
-    console.print(_rows(summary.rows))
+    console.print(_rows(summary.rows, op.unit))
     for line in _legend(record, summary):
         console.print(line)
     for table in config_tables(record):
@@ -76,24 +80,24 @@ def _configurations(found: ConfigTable) -> Table:
     return table
 
 
-def _sizes(rows: Sequence[Row]) -> Table:
-    table = _table(("size", "GFLOP", "float64\nreference ms"), texts=1)
+def _sizes(rows: Sequence[Row], op: Op) -> Table:
+    table = _table(("size", op.unit.removesuffix("/s"), "float64\nreference ms"), texts=1)
     for row in {row.label: row for row in rows}.values():
         reference = "" if row.reference_us is None else digits(row.reference_us / 1e3)
-        _add(table, (short_size(row.label), digits(row.flops / 1e9), reference))
+        _add(table, (short_size(row.label), digits(row.speed(op.unit) * row.median_us / 1e6), reference))
     return table
 
 
-def _rows(rows: Sequence[Row]) -> Table:
+def _rows(rows: Sequence[Row], unit: str) -> Table:
     peers = list(dict.fromkeys(row.contestant for row in rows if row.role == "peer"))
     naive = any(row.to_naive is not None for row in rows)
-    headings = ["contestant", "size", "thr", "ms", "IQR", "GFLOP\n/s", "of\npeak", "result"]
+    headings = ["contestant", "size", "thr", "ms", "IQR", unit.replace("/", "\n/"), "of\npeak", "result"]
     headings += ["x\nnaive"] * naive + [f"x\n{_plain(peer)}" for peer in peers] + ["95 %\nof *"] * bool(peers)
     table = _table(headings, texts=1)
     for row in rows:
         cells = [
             row.contestant.removeprefix("kernel:"), short_size(row.label), str(row.threads),
-            f"{row.median_us / 1e3:.4g}", f"{row.iqr_us / row.median_us:.1%}", digits(row.gflops),
+            f"{row.median_us / 1e3:.4g}", f"{row.iqr_us / row.median_us:.1%}", digits(row.speed(unit)),
             percent(row.peak_share), {True: "PASS", False: "FAIL", None: "-"}[row.verified],
         ]  # fmt: skip
         if naive:
@@ -109,7 +113,9 @@ def _rows(rows: Sequence[Row]) -> Table:
 
 
 def _legend(record: Record, summary: Summary) -> list[str]:
-    lines = ["ms: median; IQR: middle half, as a share of it; of peak: of the FMA peak probed in the same rounds."]
+    unit = find_op(record.op).unit
+    peak = f"of the {LIMITS[unit]} probed in the same rounds"
+    lines = [f"ms: median; IQR: middle half, as a share of it; of peak: {peak}."]
     if summary.means:
         lines.append("x: our speed to theirs, * marks the fastest peer of that size.")
     naive = [row for row in summary.rows if row.role == BASELINE]
@@ -117,7 +123,7 @@ def _legend(record: Record, summary: Summary) -> list[str]:
         name = naive[0].contestant.partition(":")[2]
         where = ", ".join(short_size(row.label) for row in naive)
         lines.append(
-            f"x naive: GFLOP/s to those of {name} on one thread at the same size, where that is one it can finish in "
+            f"x naive: {unit} to those of {name} on one thread at the same size, where that is one it can finish in "
             f"time ({where}), else at the largest of them."
         )
     if record.method is not None:

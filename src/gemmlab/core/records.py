@@ -68,6 +68,8 @@ class Result:
     notes: tuple[str, ...] = ()
     reference_us: float | None = None
     """What the float64 reference took on the CPU, its error bound included; `None`: not computed."""
+    bytes: int = 0
+    """What an execution must read and write; 0 where nobody said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -152,7 +152,20 @@ class CudaDevice:
 
     def time(self, loaded: CudaLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
         """`repeats` times of one run in microseconds by events, each the mean over `inner` runs in a row."""
-        return self.time_enqueued(self.prepare(loaded, launch), repeats, inner, loaded.artifact.kernel)
+        return self.time_launches(loaded, [launch], repeats, inner)
+
+    def time_launches(
+        self, loaded: CudaLoaded, launches: Sequence[Launch], repeats: int, inner: int = 1
+    ) -> list[float]:
+        """`time` of several launches, put on the stream one after the other."""
+        prepared = [self.prepare(loaded, launch) for launch in launches]
+
+        def enqueue() -> None:
+            for one in prepared:
+                one()
+
+        call = prepared[0] if len(prepared) == 1 else enqueue
+        return self.time_enqueued(call, repeats, inner, loaded.artifact.kernel)
 
     def time_enqueued(
         self, enqueue: Callable[[], object], repeats: int, inner: int = 1, what: str = "a call"
@@ -193,6 +206,11 @@ class CudaDevice:
         """Float32 GFLOP/s of pure fused multiply-adds on every SM. Raises as `build` does."""
         self._enter()
         return self._peaks.fma_gflops(seconds)
+
+    def measure_read(self, threads: int = 1, seconds: float = 0.2) -> float:  # noqa: ARG002 - of the host, which waits
+        """GB/s of reading memory far larger than the level-2 cache. Raises as `build` does."""
+        self._enter()
+        return self._peaks.read_gbs(seconds)
 
     def measure_peaks(self) -> dict[str, float]:
         """`fma_gflops` and `copy_gbs` (bytes read and written). Raises as `build` does."""

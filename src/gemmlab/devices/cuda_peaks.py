@@ -22,10 +22,14 @@ FMAS_A_ROUND = 8 * 16
 _THREADS = 256
 _COPY_BYTES = 1 << 30
 _BURST_US = 1000.0
+_READ_BYTES = 1 << 30
+_READ_THREADS = 512
+_READ_WAVES = (2, 4, 8, 16)
+"""Blocks an SM: two fit, more balance the SMs."""
 
 
 def program(entry: str, target: str) -> Program:
-    """The source with `ffma_peak` or `copy_peak` as entry."""
+    """The source with `ffma_peak`, `copy_peak` or `read_peak` as entry."""
     text = SOURCE.read_text(encoding="utf-8")
     return Program(
         kernel=entry,
@@ -48,6 +52,7 @@ class Peaks:
         self._blocks = int(facts["sms"]) * int(facts["threads_per_sm"]) // _THREADS
         self._out = device.allocate(4 * self._blocks * _THREADS)
         self._loaded: dict[str, Any] = {}
+        self._readable: Any = None
 
     def fma_gflops(self, seconds: float) -> float:
         """Median rate of bursts of about a millisecond with every SM full of warps, 2 FLOP an FMA."""
@@ -65,6 +70,23 @@ class Peaks:
         launch = Launch((to, source, np.int64(nbytes // 16)), (self._blocks, 1, 1), (_THREADS, 1, 1))
         times = device.time(self._load("copy_peak"), launch, repeats)
         return 2 * nbytes / (statistics.median(times) * 1e3)
+
+    def read_gbs(self, seconds: float) -> float:
+        """10^9 bytes a second of reading a gigabyte, in the best of a few grids: the median of each."""
+        device, deadline = self._device, time.perf_counter() + seconds
+        if self._readable is None:
+            free, _ = device.memory.room()
+            nbytes = min(_READ_BYTES, free // 4) // 16 * 16
+            self._readable = device.upload(np.zeros(nbytes // 4, np.float32))
+        source, loaded = self._readable, self._load("read_peak")
+        times: dict[int, list[float]] = {waves: [] for waves in _READ_WAVES}
+        while not times[_READ_WAVES[-1]] or time.perf_counter() < deadline:
+            for waves in _READ_WAVES:
+                blocks = waves * int(self._facts["sms"])
+                args = (source, np.int64(source.nbytes // 16), self._out)
+                times[waves] += device.time(loaded, Launch(args, (blocks, 1, 1), (_READ_THREADS, 1, 1)), 3)
+        best = min(statistics.median(found) for found in times.values())
+        return float(source.nbytes / (best * 1e3))
 
     def _repeat(self, seconds: float) -> list[float]:
         deadline = time.perf_counter() + seconds

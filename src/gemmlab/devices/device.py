@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -102,6 +102,22 @@ class PeakDevice(Protocol):
 
     def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:
         """Float32 GFLOP/s of pure fused multiply-adds; `threads` matters where this machine's threads compute."""
+
+
+@runtime_checkable
+class ReadingDevice(Protocol):
+    """A device whose rate of reading memory can be measured."""
+
+    def measure_read(self, threads: int = 1, seconds: float = 0.2) -> float:
+        """10^9 bytes a second, of memory far larger than its caches; `threads` as for `PeakDevice`."""
+
+
+@runtime_checkable
+class SequenceDevice(Protocol):
+    """A device that times launches which follow each other as one."""
+
+    def time_launches(self, loaded: Any, launches: Sequence[Launch], repeats: int, inner: int = 1) -> list[float]:
+        """`repeats` times of all of them in a row in microseconds, each the mean over `inner` such runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def baseline_spec(op: Op, device: str, mode: str) -> Spec | None:
 
 def sizes_for_baseline(op: Op, problems: Sequence[Any], device: str) -> list[Any]:
     """What must be placed beside `problems`: the family's smallest size, unless one of them is as small."""
-    small = min(op.parse_sizes(family_of(device).bench_sizes), key=op.flops)
+    small = min(op.parse_sizes(family_of(device, op.name).bench_sizes), key=op.flops)
     return [] if any(op.flops(problem) <= op.flops(small) for problem in problems) else [small]
 
 
@@ -72,6 +72,7 @@ def _time(crew: Crew, spec: Spec, index: int, *, verify: bool) -> Result | None:
         samples.append(Sample(0, turn, timed["time_us"], timed["calls"], timed["inner"], tuple(timed["raw_us"])))
     return Result(
         contestant=spec.name, problem=problem.to_json(), label=problem.label, flops=op.flops(problem), threads=1,
+        bytes=op.bytes_moved(problem),
         facts={"role": BASELINE, **crew.facts[spec.name]}, samples=tuple(samples),
         verified=None if outcome is None else outcome.right,
         max_error_ratio=None if outcome is None else outcome.error_ratio,

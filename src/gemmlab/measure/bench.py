@@ -242,7 +242,7 @@ class _Bench:
                     results.append(
                         Result(
                             contestant=spec.name, problem=problem.to_json(), label=problem.label,
-                            flops=self.plan.op.flops(problem), threads=threads,
+                            flops=self.plan.op.flops(problem), bytes=self.plan.op.bytes_moved(problem), threads=threads,
                             facts={"role": spec.role, **cell.facts}, samples=tuple(cell.samples),
                             verified=cell.verified, max_error_ratio=cell.error, notes=tuple(cell.notes),
                             reference_us=self.reference_us.get(index),

@@ -182,14 +182,32 @@ class LibraryCall:
         return {"library": "gemmlab", "version": gemmlab.__version__, "thread_runtime": "own workers"}
 
 
+def call_for(library: str, op: str, calls: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+    """What a library has for an operation; `UnsupportedError` where that is nothing."""
+    if op not in calls:
+        raise UnsupportedError(f"{library} has no {op}")
+    return calls[op]
+
+
 class NumpyCall:
-    """`numpy.matmul(a, b, out=c)`."""
+    """`numpy.matmul(a, b, out=c)`; `numpy.sum(x, out=out)`, `numpy.max` or `numpy.min`."""
 
     def prepare(self, work: Work) -> Prepared:
+        calls = {"gemm": self._product, "reduce": self._reduction}
+        return Calls.of(call_for("numpy", work.op, calls)(work), work.before)
+
+    @staticmethod
+    def _product(work: Work) -> Callable[[], object]:
         if not work.plain:
             raise UnsupportedError("numpy.matmul has no alpha and beta")
-        product = partial(np.matmul, work.operand("a"), work.operand("b"), out=work.matrices["c"])
-        return Calls.of(product, work.before)
+        return partial(np.matmul, work.operand("a"), work.operand("b"), out=work.matrices["c"])
+
+    @staticmethod
+    def _reduction(work: Work) -> Callable[[], object]:
+        if work.threads > 1:
+            raise UnsupportedError("numpy adds on one thread")
+        reduce: Callable[..., object] = getattr(np, str(work.problem["operator"]))
+        return partial(reduce, work.flat["x"], out=work.matrices["out"].reshape(()))
 
     def facts(self) -> dict[str, Any]:
         from threadpoolctl import threadpool_info
@@ -214,6 +232,7 @@ class BlasCall:
         self._library = BlasLibrary(path)
 
     def prepare(self, work: Work) -> Prepared:
+        call_for("a BLAS", work.op, {"gemm": self._library.prepare})
         limit = 2**31 - 1
         if any(work.scalars[name] > limit for name in ("m", "n", "k", "lda", "ldb", "ldc")):
             raise UnsupportedError(f"an extent is above {limit}")
@@ -237,7 +256,7 @@ def make_contestant(spec: Mapping[str, Any]) -> Contestant:
         if kind == "probe":
             return PeakProbe(*where)
         return KernelCall(spec["kernel"], spec["config"], *where, spec.get("flags"))
-    if kind in ("cublas", "torch", "cupy"):
+    if kind in ("cublas", "torch", "cupy", "cub"):
         from gemmlab.measure.gpu_contestants import make_gpu_contestant
 
         return make_gpu_contestant(kind, spec["path"], *where)

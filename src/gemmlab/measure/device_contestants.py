@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from gemmlab.devices.device import Buffer, ClockedDevice, Device, PeakDevice
+from gemmlab.devices.device import Buffer, ClockedDevice, Device, PeakDevice, ReadingDevice
 from gemmlab.devices.select import open_device
 from gemmlab.measure.contestants import Calls, Prepared, Turn, UnsupportedError, Work
 from gemmlab.measure.families import family_of
+from gemmlab.ops.op import GBS, GFLOPS, LIMITS
 
 
 class Attached(Protocol):
@@ -129,33 +130,51 @@ class KernelCall:
 
 @dataclass(frozen=True, slots=True)
 class PeakTurn:
-    """The FMA probe dressed as a contestant: its time is what the problem would take at the probed rate."""
+    """A probe dressed as a contestant: its time is what the problem would take at the probed rate."""
 
-    device: PeakDevice
+    device: Device
+    measure: Callable[[int, float], float]
+    """From threads and seconds to 10^9 a second of what `amount` counts."""
     threads: int
-    flops: int
+    amount: int
 
     def run(self) -> None:
-        self.device.measure_peak(self.threads, 1e-3)
+        self.measure(self.threads, 1e-3)
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:  # noqa: ARG002
-        time_us = self.flops / (self.device.measure_peak(self.threads, min_us / 1e6) * 1e3)
+        time_us = self.amount / (self.measure(self.threads, min_us / 1e6) * 1e3)
         return with_clocks(self.device, Turn(time_us, 1, 1, [time_us]))
 
 
 class PeakProbe:
-    """Measures the FMA peak of a device, on a CPU that of the threads in use."""
+    """Measures what limits an operation on a device: its FMA peak, or the rate at which it reads memory.
+
+    On a CPU that of the threads in use.
+    """
 
     def __init__(self, device: str = "cpu", mode: str = "warm") -> None:
         self._device = open_device(device, mode)
+        self._what = ""
 
     def prepare(self, work: Work) -> Prepared:
-        if not isinstance(self._device, PeakDevice):
-            raise UnsupportedError(f"the FMA peak of {self._device.id} cannot be measured")
-        return PeakTurn(self._device, work.threads, work.flops)
+        from gemmlab.ops.catalog import find_op
+
+        device, op = self._device, find_op(work.op)
+        self._what, (kind, measure) = LIMITS[op.unit], _MEASURED[op.unit]
+        if not isinstance(device, kind):
+            raise UnsupportedError(f"the {self._what} of {device.id} cannot be measured")
+        amount = op.work(op.problem_from_json(work.problem))
+        return PeakTurn(device, getattr(device, measure), work.threads, amount)
 
     def facts(self) -> dict[str, Any]:
-        return {"library": "gemmlab", "core_type": "FMA peak of the device", "device": self._device.id}
+        return {"library": "gemmlab", "core_type": f"{self._what} of the device", "device": self._device.id}
+
+
+_MEASURED: Mapping[str, tuple[type, str]] = {
+    GFLOPS: (PeakDevice, "measure_peak"),
+    GBS: (ReadingDevice, "measure_read"),
+}
+"""Who measures what limits an operation whose speed is told in a unit, and by what method."""
 
 
 def with_clocks(device: object, turn: Turn) -> Turn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from gemmlab.devices.select import DeviceName, modes, parse_device
 
@@ -40,6 +41,8 @@ class Family:
     peer_grammar: str
     bench_sizes: str
     climb_sizes: str
+    tuned_peers: tuple[str, ...] = ()
+    """Those of the peers that are as fast as the core type they are told."""
     timing: Mapping[str, Timing] = field(default_factory=dict)
     """By mode."""
     method: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -61,6 +64,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         host_threads=True,
         peers=("openblas", "mkl", "onednn", "numpy"),
         peer_grammar="openblas[:CORETYPE|:best], numpy[:CORETYPE|:best], mkl, onednn or NAME=/path/to/library",
+        tuned_peers=("openblas", "numpy"),
         bench_sizes="256,512,1024",
         climb_sizes="256,512,1024,2048",
         # What is flushed before every call gains nothing from calls in a row.
@@ -105,10 +109,25 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
 })  # fmt: skip
 
 
-def family_of(device: DeviceName | str) -> Family:
-    """The family of a device named as on the command line."""
+_SUMS = "2^10,2^14,2^18,2^22,2^26"
+OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
+    ("cpu", "reduce"): {
+        "library_call": False, "peers": ("numpy",), "peer_grammar": "numpy", "tuned_peers": (),
+        "bench_sizes": _SUMS, "climb_sizes": _SUMS,
+    },
+    ("cuda", "reduce"): {
+        "peers": ("torch", "cupy", "cub"), "peer_grammar": "torch, cupy, cub",
+        "bench_sizes": f"{_SUMS},2^28", "climb_sizes": "2^20,2^24,2^28",
+    },
+    ("emulated", "reduce"): {"bench_sizes": "2^16", "climb_sizes": "2^16"},
+})  # fmt: skip
+"""What is different for an operation other than the matrix product."""
+
+
+def family_of(device: DeviceName | str, op: str = "gemm") -> Family:
+    """The family of a device named as on the command line, and what comparing an operation there is like."""
     name = parse_device(device) if isinstance(device, str) else device
-    return FAMILIES[name.family]
+    return replace(FAMILIES[name.family], **OF_OPERATION.get((name.family, op), {}))
 
 
 def default_mode(device: DeviceName | str) -> str:

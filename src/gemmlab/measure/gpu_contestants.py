@@ -11,18 +11,20 @@ from typing import Any, Protocol
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Buffer
 from gemmlab.devices.select import open_device
-from gemmlab.measure.contestants import Contestant, Prepared, UnsupportedError, Work
+from gemmlab.measure.contestants import Contestant, Prepared, UnsupportedError, Work, call_for
 from gemmlab.measure.cublas import Cublas
 from gemmlab.measure.device_contestants import Attached, OnDevice
+from gemmlab.measure.gpu_reductions import CubCall, cupy_reduction, torch_reduction
+from gemmlab.ops.catalog import find_op
 
 _LIMIT = 2**31 - 1
 
 
 class Library(Protocol):
-    """A matrix product of a library on a GPU."""
+    """What a library has for an operation on a GPU."""
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-        """A call that puts C = alpha op(A) op(B) + beta C on the device's stream."""
+        """A call that puts the operation on the device's stream. `UnsupportedError` where it has none."""
 
     def facts(self) -> dict[str, Any]:
         """Library and version."""
@@ -50,13 +52,12 @@ class GpuCall:
         self._name, self._device, self._library = name, device, library
 
     def prepare(self, work: Work) -> Prepared:
-        if any(work.scalars[name] > _LIMIT for name in ("m", "n", "k", "lda", "ldb", "ldc")):
-            raise UnsupportedError(f"an extent is above {_LIMIT}")
-
         def attach(buffers: Mapping[str, Buffer]) -> Attached:
             return Enqueued(self._device, self._library.prepare(work, buffers), self._name)
 
-        return OnDevice(self._device, work, ["c"], attach)
+        op = find_op(work.op)
+        outputs = [operand.name for operand in op.operands(op.problem_from_json(work.problem)) if operand.role != "in"]
+        return OnDevice(self._device, work, outputs, attach)
 
     def facts(self) -> dict[str, Any]:
         return {**self._library.facts(), "device": self._device.id, "mode": self._device.mode}
@@ -70,14 +71,18 @@ class CublasCall:
         self._library = Cublas(path, int(device.stream))
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-        return self._library.prepare(work.scalars, {name: buffer.address for name, buffer in buffers.items()})
+        product = call_for("cuBLAS", work.op, {"gemm": self._library.prepare})
+        if any(work.scalars[name] > _LIMIT for name in ("m", "n", "k", "lda", "ldb", "ldc")):
+            raise UnsupportedError(f"an extent is above {_LIMIT}")
+        call: Callable[[], object] = product(work.scalars, {name: buffer.address for name, buffer in buffers.items()})
+        return call
 
     def facts(self) -> dict[str, Any]:
         return self._library.facts()
 
 
 class TorchCall:
-    """`torch.mm(out=)`, or `torch.addmm(out=)` where alpha and beta are not 1 and 0."""
+    """`torch.mm(out=)`, or `torch.addmm(out=)` where alpha and beta are not 1 and 0; `torch.sum(out=)`."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._torch: Any = import_module("torch")
@@ -87,6 +92,14 @@ class TorchCall:
         self._where = f"cuda:{device.ordinal}"
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        calls: Mapping[str, Callable[..., Any]] = {
+            "gemm": self._product,
+            "reduce": partial(torch_reduction, self._torch, self._where),
+        }
+        call: Callable[[], object] = call_for("torch", work.op, calls)(work, buffers)
+        return call
+
+    def _product(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         torch = self._torch
 
         def matrix(name: str) -> Any:
@@ -108,7 +121,7 @@ class TorchCall:
 
 
 class CupyCall:
-    """`cupy.matmul(out=)`."""
+    """`cupy.matmul(out=)`; `cupy.sum(out=)`, which is CUB's."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._cupy: Any = import_module("cupy")
@@ -116,6 +129,11 @@ class CupyCall:
         self._cupy.cuda.ExternalStream(int(device.stream), device.ordinal).use()
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        calls: Mapping[str, Callable[..., Any]] = {"gemm": self._product, "reduce": partial(cupy_reduction, self._cupy)}
+        call: Callable[[], object] = call_for("cupy", work.op, calls)(work, buffers)
+        return call
+
+    def _product(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         if not work.plain:
             raise UnsupportedError("cupy.matmul has no alpha and beta")
         cupy = self._cupy
@@ -137,13 +155,11 @@ class CupyCall:
 
 
 def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str) -> Contestant:
-    """The contestant of that kind: `"cublas"` (at `path`), `"torch"` or `"cupy"`."""
+    """The contestant of that kind: `"cublas"` (at `path`), `"torch"`, `"cupy"` or `"cub"`."""
     where = open_device(device, mode)
     if not isinstance(where, CudaDevice):
         raise UnsupportedError(f"{kind} runs on cuda devices, not on {where.id}")
-    library: Library
     if kind == "cublas":
-        library = CublasCall(path or "", where)
-    else:
-        library = TorchCall(where) if kind == "torch" else CupyCall(where)
-    return GpuCall(kind, where, library)
+        return GpuCall(kind, where, CublasCall(path or "", where))
+    packages: Mapping[str, Callable[[CudaDevice], Library]] = {"torch": TorchCall, "cupy": CupyCall, "cub": CubCall}
+    return GpuCall(kind, where, packages[kind](where))

@@ -26,7 +26,7 @@ _WHEELS = {
     "onednn": (("onednn-cpu-gomp",), "libdnnl"),
     "cublas": (("nvidia-cublas", "nvidia-cublas-cu12"), "libcublas"),
 }
-_PACKAGES = ("torch", "cupy")
+_PACKAGES = {"torch": "torch", "cupy": "cupy", "cub": "cuda.compute", "numpy": "numpy"}
 """Peers that are Python packages of their own."""
 _OUR_ROLES = {"gemmlab": "library call", "kernel": "rung", "probe": "peak"}
 
@@ -47,7 +47,7 @@ class Spec:
     """As it was asked for; what tables and records call it."""
     kind: str
     """`"gemmlab"`, `"kernel"`, `"numpy"`, `"openblas"`, `"mkl"`, `"onednn"`, `"cublas"`, `"torch"`, `"cupy"`,
-    `"library"` or `"probe"`."""
+    `"cub"`, `"library"` or `"probe"`."""
     core_type: str | None = None
     """OpenBLAS core type; `"best"` stands for the fastest one here and `None` for the library's own choice."""
     path: str | None = None
@@ -80,25 +80,25 @@ class Spec:
 PROBE = Spec("probe", "probe")
 
 
-def parse_contestant(text: str, device: str = "cpu", mode: str = "warm") -> Spec:
-    """A contestant from `gemmlab`, `kernel:ID` or a peer, on a device.
+def parse_contestant(text: str, device: str = "cpu", mode: str = "warm", op: str = "gemm") -> Spec:
+    """A contestant from `gemmlab`, `kernel:ID` or a peer, on a device, for an operation.
 
     Raises `UsageError` for what that device has not, `PeerError` for what is not installed.
     """
     head, colon, tail = text.partition(":")
-    family = family_of(device)
+    family = family_of(device, op)
     if head == "kernel" and colon:
         return kernel_spec(tail, device, mode)
     if text == "gemmlab" and family.library_call:
         return Spec(text, "gemmlab", mode=mode)
     if "=" in text and family.host_threads:
         return _custom(text, mode)
-    if head in ("numpy", "openblas") and head in family.peers and (not colon or _CORE_TYPE.match(tail)):
+    if head in family.tuned_peers and (not colon or _CORE_TYPE.match(tail)):
         path = find_library("openblas") if head == "openblas" else None
         return Spec(text, head, core_type=tail or None, path=path, mode=mode)
     if text in family.peers:
         return Spec(text, text, path=_peer_path(text), device=device, mode=mode)
-    raise UsageError(f"no contestant {text!r} on {device}; peers are {family.peer_grammar}")
+    raise UsageError(f"no contestant {text!r} for {op} on {device}; peers are {family.peer_grammar}")
 
 
 def kernel_spec(name: str, device: str = "cpu", mode: str = "warm", flags: Mapping[str, Any] | None = None) -> Spec:
@@ -108,23 +108,24 @@ def kernel_spec(name: str, device: str = "cpu", mode: str = "warm", flags: Mappi
     return Spec(f"kernel:{kernel.id}", "kernel", kernel=where, device=device, mode=mode, flags=dict(flags or {}))
 
 
-def parse_peers(text: str, device: str = "cpu", mode: str = "warm") -> list[Spec]:
+def parse_peers(text: str, device: str = "cpu", mode: str = "warm", op: str = "gemm") -> list[Spec]:
     """Comma-separated peers; `installed` stands for those that are, `none` or nothing at all for none."""
     if text == "installed":
-        return [parse_contestant(name, device, mode) for name in installed_peers(device)]
+        return [parse_contestant(name, device, mode, op) for name in installed_peers(device, op)]
     if text == "none":
         return []
-    specs = [parse_contestant(part.strip(), device, mode) for part in text.split(",") if part.strip()]
+    specs = [parse_contestant(part.strip(), device, mode, op) for part in text.split(",") if part.strip()]
     for spec in specs:
         if spec.role != "peer":
-            raise UsageError(f"{spec.name} is not a peer; peers are {family_of(device).peer_grammar}")
+            raise UsageError(f"{spec.name} is not a peer; peers are {family_of(device, op).peer_grammar}")
     return specs
 
 
-def installed_peers(device: str = "cpu") -> list[str]:
+def installed_peers(device: str = "cpu", op: str = "gemm") -> list[str]:
     """The peers a bench compares with when none are named; those that have core types, with the fastest."""
-    found = [name for name in family_of(device).peers if _is_installed(name)]
-    return [f"{name}:best" if name in ("openblas", "numpy") else name for name in found]
+    family = family_of(device, op)
+    found = [name for name in family.peers if _is_installed(name)]
+    return [f"{name}:best" if name in family.tuned_peers else name for name in found]
 
 
 def core_types() -> list[str]:
@@ -183,7 +184,11 @@ def _peer_path(name: str) -> str | None:
     """A library's file; `None` for a Python package. `PeerError` when it is not installed."""
     if name not in _PACKAGES:
         return find_library(name)
-    if find_spec(name) is None:
+    try:
+        found = find_spec(_PACKAGES[name])
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
         raise PeerError(f"{name} is not installed here")
     return None
 

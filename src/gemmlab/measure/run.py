@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gemmlab.core.counters import Counters, Observation, merge
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Launch
-from gemmlab.devices.device import Buffer, CountingDevice, Device, Loaded
+from gemmlab.devices.device import Buffer, CountingDevice, Device, Loaded, SequenceDevice
 from gemmlab.devices.texture import matrix_texture
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import texture_over
@@ -36,6 +36,8 @@ class BoundKernel:
 
     def time(self, repeats: int, inner: int = 1) -> list[float]:
         """`repeats` times of one execution in microseconds, each the mean over `inner` in a row."""
+        if len(self.launches) > 1 and isinstance(self.device, SequenceDevice):
+            return self.device.time_launches(self.loaded, self.launches, repeats, inner)
         totals = [0.0] * repeats
         for launch in self.launches:
             for index, time_us in enumerate(self.device.time(self.loaded, launch, repeats, inner)):

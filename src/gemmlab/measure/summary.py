@@ -8,6 +8,7 @@ from typing import Any
 
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import RESAMPLES, Ratio, Timings, combine_ratios, ratio_of_medians, spread
+from gemmlab.ops.op import GBS, GFLOPS
 
 FASTEST = "fastest peer"
 OURS = ("library call", "rung")
@@ -34,11 +35,21 @@ class Row:
     """To each peer, and under `FASTEST` to the one with the best median; empty for the peers themselves."""
     fastest: str | None = None
     flops: int = 0
+    bytes: int = 0
     reference_us: float | None = None
     """What the float64 reference took on the CPU."""
     to_naive: float | None = None
     """GFLOP/s to those of the naive kernel at the size that `naive_at` names."""
     naive_at: str | None = None
+
+    @property
+    def gbs(self) -> float:
+        """10^9 bytes a second, of those that an execution must read and write."""
+        return self.bytes / (self.median_us * 1e3)
+
+    def speed(self, unit: str) -> float:
+        """In the unit of the operation (`Op.unit`)."""
+        return {GFLOPS: self.gflops, GBS: self.gbs}[unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,7 @@ class Summary:
     def to_json(self) -> dict[str, Any]:
         """JSON values; ratios as value, low, high."""
         rows = [
-            {**_plain(row), "ratios": {name: _interval(ratio) for name, ratio in row.ratios.items()}}
+            {**_plain(row), "gbs": row.gbs, "ratios": {name: _interval(ratio) for name, ratio in row.ratios.items()}}
             for row in self.rows
         ]
         means = [{**_plain(mean), "ratio": _interval(mean.ratio)} for mean in self.means]
@@ -145,7 +156,8 @@ def _rows(members: Sequence[Result]) -> list[Row]:
                 label=result.label, threads=result.threads, contestant=name, role=role, median_us=middle.median,
                 iqr_us=middle.iqr, mad_us=middle.mad, gflops=result.flops / (middle.median * 1e3),
                 peak_share=share.value if share else None, verified=result.verified, ratios=ratios,
-                fastest=fastest if FASTEST in ratios else None, flops=result.flops, reference_us=result.reference_us,
+                fastest=fastest if FASTEST in ratios else None, flops=result.flops, bytes=result.bytes,
+                reference_us=result.reference_us,
             )
         )  # fmt: skip
     return rows

@@ -13,7 +13,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32, TF32_HALF_SUBNORMAL, TF32_OVERFLOW, TF32_ROUNDOFF
 from gemmlab.ops.gemm_cases import contract_cases, operand_contents
 from gemmlab.ops.gemm_problem import GemmProblem
-from gemmlab.ops.op import Expected, Float32Array, Float64Array, Operand
+from gemmlab.ops.op import GFLOPS, Expected, Float32Array, Float64Array, Operand
 from gemmlab.ops.sizes import parse_sizes
 
 __all__ = ["GemmOp", "GemmProblem"]
@@ -26,7 +26,7 @@ class GemmOp:
     """The operation `gemm` (see `gemmlab.ops.op.Op`)."""
 
     name = "gemm"
-    unit = "GFLOP/s"
+    unit = GFLOPS
     flags: Mapping[str, tuple[int, ...]] = {"trans_a": (0, 1), "trans_b": (0, 1)}
 
     def parse_sizes(self, text: str) -> list[GemmProblem]:
@@ -153,7 +153,7 @@ def _moved(a: Float64Array, b: Float64Array, product: Float64Array) -> Float64Ar
     """
     u, t = TF32_ROUNDOFF, TF32_HALF_SUBNORMAL
     lines = a.sum(axis=1)[:, np.newaxis] + b.sum(axis=0)[np.newaxis, :]
-    moved = (2 * u + u * u) * product + (1 + u) * t * lines + a.shape[1] * t * t
+    moved: Float64Array = (2 * u + u * u) * product + (1 + u) * t * lines + a.shape[1] * t * t
     over_a, over_b = ((x >= TF32_OVERFLOW) & (x < np.inf) for x in (a, b))
     moved[over_a.any(axis=1), :] = np.inf
     moved[:, over_b.any(axis=0)] = np.inf

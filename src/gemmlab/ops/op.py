@@ -17,6 +17,10 @@ from gemmlab.core.precision import FLOAT32
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
 
+GFLOPS, GBS = "GFLOP/s", "GB/s"
+LIMITS: Mapping[str, str] = {GFLOPS: "FMA peak", GBS: "rate of reading memory"}
+"""What bounds an operation whose speed is told in a unit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operand:

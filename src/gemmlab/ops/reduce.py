@@ -12,7 +12,7 @@ import numpy as np
 from gemmlab.core.dtypes import FLOAT_BYTES, OVERFLOW, UNIT_ROUNDOFF
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32
-from gemmlab.ops.op import Expected, Float32Array, Float64Array, Operand
+from gemmlab.ops.op import GBS, Expected, Float32Array, Operand
 from gemmlab.ops.reduce_cases import contract_cases, operand_contents
 from gemmlab.ops.reduce_problem import OPERATORS, ReduceProblem
 from gemmlab.ops.sizes import parse_sizes
@@ -22,8 +22,9 @@ __all__ = ["ReduceOp", "ReduceProblem"]
 LARGEST_LENGTH = 2**40
 FEWEST_ROUNDINGS = 64
 """What a term may go through at any length, see `ReduceOp.reference`."""
-EXACT_LENGTH = 1 << 16
-"""Up to here the reference is `math.fsum`; beyond, NumPy's sum in float64, whose own error is in the bound."""
+PIECE = 1 << 20
+"""A row up to this long is summed without any rounding (`math.fsum`), of a longer one NumPy's sums of pieces in
+float64 are; their error is in the bound."""
 _FLOAT64_ERROR = 2.0**-48
 IDENTITIES: Mapping[str, float] = {"sum": 0.0, "max": -math.inf, "min": math.inf}
 """What comes of nothing."""
@@ -33,7 +34,7 @@ class ReduceOp:
     """The operation `reduce` (see `gemmlab.ops.op.Op`)."""
 
     name = "reduce"
-    unit = "GB/s"
+    unit = GBS
     flags: Mapping[str, tuple[int, ...]] = {"operator": tuple(range(len(OPERATORS)))}
 
     def parse_sizes(self, text: str) -> list[ReduceProblem]:
@@ -98,9 +99,9 @@ class ReduceOp:
         The greatest and the least are exact, and NaN when any element is. Where a partial sum may overflow in some
         order, the bound is infinite, unless all terms have one sign: then the result is infinite in every order.
         """
-        x = inputs["x"].reshape(-1).astype(np.float64)
+        x = inputs["x"].reshape(-1)
         if problem.operator != "sum" or not x.size:
-            value = IDENTITIES[problem.operator] if not x.size else getattr(np, problem.operator)(x)
+            value = IDENTITIES[problem.operator] if not x.size else float(getattr(np, problem.operator)(x))
             return {"out": Expected(np.full((1, 1), value), np.zeros((1, 1)))}
         steps = max(FEWEST_ROUNDINGS, math.isqrt(x.size)) if roundings is None else roundings
         value, bound = _sum(x, steps)
@@ -113,10 +114,18 @@ class ReduceOp:
         return contract_cases(rng, scale)
 
 
-def _sum(x: Float64Array, steps: int) -> tuple[float, float]:
-    finite = np.isfinite(x)
-    value = math.fsum(x) if x.size <= EXACT_LENGTH and finite.all() else float(_plain_sum(x))
-    magnitude = float(np.abs(x[finite]).sum())
+def _sum(x: Float32Array, steps: int) -> tuple[float, float]:
+    """The sum and its bound, piece by piece: in float64 as a whole, a long row would take many times its memory."""
+    sums, magnitudes = [], []
+    exact = x.size <= PIECE
+    for first in range(0, x.size, PIECE):
+        piece = x[first : first + PIECE].astype(np.float64)
+        finite = np.isfinite(piece)
+        with np.errstate(invalid="ignore"):
+            sums.append(math.fsum(piece) if exact and finite.all() else float(piece.sum()))
+        magnitudes.append(float(np.abs(piece[finite]).sum()))
+    value = math.fsum(sums) if all(map(math.isfinite, sums)) else float(np.sum(sums))
+    magnitude = math.fsum(magnitudes)
     overflows = magnitude * (1.0 + steps * UNIT_ROUNDOFF) >= OVERFLOW
     if not math.isfinite(value):
         # An infinity among numbers whose partial sums overflow to the other side becomes NaN in some orders.
@@ -126,8 +135,3 @@ def _sum(x: Float64Array, steps: int) -> tuple[float, float]:
         return value, bound
     certain = abs(value) >= magnitude * (1.0 - 1e-12) and abs(value) - bound > OVERFLOW
     return (math.copysign(math.inf, value), 0.0) if certain else (value, math.inf)
-
-
-def _plain_sum(x: Float64Array) -> float:
-    with np.errstate(invalid="ignore"):
-        return float(x.sum())

@@ -30,7 +30,8 @@ def ladder_table(record: Record) -> str:
         if speed is None:
             continue
         lines.append([
-            f"[`{kernel.id}`](ladder-gpu.md#{kernel.id})", digits(speed.time_us / 1e3), _tflops(speed), _share(speed, peak),
+            f"[`{kernel.id}`](ladder-gpu.md#{kernel.id})",
+            digits(speed.time_us / 1e3), _tflops(speed), _share(speed, peak),
             "" if before is None else times(speed.to(before).value),
             "" if vendor is None else interval(speed.to(vendor, resamples=2000)), kernel.idea,
         ])  # fmt: skip

@@ -80,7 +80,7 @@ class Speeds:
 
 def extent(size: str) -> int:
     """Of a square size."""
-    return int(size.split("x")[0])
+    return int(size.partition("x")[0])
 
 
 def square(n: int) -> str:

@@ -1,0 +1,87 @@
+"""Blocks of plain arithmetic: what a product needs at least, and how often each rung reads memory for an element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from blocks.gpu_counts import COUNTS, GPU, number, rung_counts
+from blocks.markdown import markdown_table
+from blocks.records import from_record
+from blocks.speeds import square
+from gemmlab.core.gpu import model
+from gemmlab.core.program import Config
+from gemmlab.core.records import Record
+from gemmlab.measure.climb_rows import digits, percent, short_size
+
+SIZES = (256, 512, 1024, 4096, 8192)
+BETA = 1
+"""C is read."""
+
+
+def bounds_table() -> str:
+    """Operations, bytes and the two times that they take at the data sheet's rates."""
+    gpu = model(GPU)
+    lines = []
+    for n in SIZES:
+        flops, read, written = 2 * n**3 + 3 * n**2, 4 * (2 + BETA) * n**2, 4 * n**2
+        compute_us, memory_us = flops / gpu.peak_gflops / 1e3, (read + written) / gpu.memory_gbs / 1e3
+        least_us = max(compute_us, memory_us)
+        lines.append([
+            short_size(square(n)), number(flops / 1e9), number(read / 1e6), number(written / 1e6), number(compute_us),
+            number(memory_us), digits(2 * n**3 / least_us / 1e6), digits(flops / (read + written)),
+        ])  # fmt: skip
+    heading = [
+        "size", "GFLOP", "MB read", "MB written", "µs of arithmetic", "µs of memory", "TFLOP/s at most",
+        "FLOP a byte",
+    ]  # fmt: skip
+    note = (
+        f"2MNK + 3MN operations, 4(MK + KN + MN) bytes read, 4MN written, at the {gpu.name}'s data sheet: "
+        f"{gpu.peak_gflops / 1e3:.1f} TFLOP/s ({gpu.sms} SMs x {gpu.limits.fma_lanes} lanes x 2 at {gpu.boost_mhz} "
+        f"MHz) and {gpu.memory_gbs / 1e3:.1f} TB/s."
+    )
+    return "\n\n".join([markdown_table(heading, lines), note])
+
+
+def access_table(record: Record) -> str:
+    """Words that one element of C costs for each step of k, by formula and as counted."""
+    lines = []
+    for name, c in rung_counts(record).items():
+        rows, cols = thread_tile(c.config)
+        tiled = rows > 1 or "BK" in c.config
+        global_words = 1 / c.config["BM"] + 1 / c.config["BN"] if "BK" in c.config else 2.0
+        shared_words = (rows + cols) / (rows * cols) if tiled else 0.0
+        lines.append([
+            f"[`{name}`](#{name})", f"{c.config['BM']} x {c.config['BN']}", f"{rows} x {cols}", _words(global_words),
+            _words(c.read_bytes / 4 / c.fmas), _words(shared_words), _words(32 * c.wavefronts / c.fmas),
+            percent(c.excess / c.wavefronts) if c.wavefronts else "",
+        ])  # fmt: skip
+    heading = [
+        "rung", "tile of a block", "results of a thread", "global words", "words in the sectors", "shared words",
+        "words in the wavefronts", "of them excess",
+    ]  # fmt: skip
+    note = (
+        "Words of four bytes for an element of C and a step of k, so times K for an element. *Global words* and "
+        "*shared words* are what the threads ask for, by formula; *in the sectors* and *in the wavefronts* is what the memory "
+        "moved for that, counted: more where a request uses a part of its sectors or a wavefront a part of its 32 "
+        "banks, less where lanes share a word."
+    )
+    return "\n\n".join([markdown_table(heading, lines), note])
+
+
+def thread_tile(config: Config) -> tuple[int, int]:
+    """Rows and columns of C that a thread computes, by the names that the ladder's parameters have."""
+    rows, cols = config.get("TM", 1), config.get("TN", 1)
+    if "WM" in config:
+        across = config.get("WNITER", 1)
+        return config["WM"] * config["WN"] // (32 * cols * across), cols * across
+    return rows, cols
+
+
+def _words(value: float) -> str:
+    return f"{value:.3g}"
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "gpu-bounds": bounds_table,
+    "gpu-accesses": from_record(COUNTS, access_table),
+}

@@ -1,0 +1,134 @@
+"""A block for each rung's section: bottleneck before and after, code, speed, source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from blocks.counted import FMA, ISSUE, L1, Counted
+from blocks.gpu_counts import COUNTS, FIGURES, number, rung_counts
+from blocks.gpu_times import CONFIGS, TIMES, TOP
+from blocks.markdown import markdown_table
+from blocks.records import RESULTS, load
+from blocks.speeds import VENDOR, Speed, Speeds, below, rungs, square
+from gemmlab.core.gpu import limits, occupancy
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.climb_rows import digits, percent, times
+from gemmlab.measure.sweep import load_sweep
+
+SWEEP = "compile-sweep.json"
+ARCH = "sm_90"
+
+
+def rung_block(kernel: Kernel) -> str:
+    """What the records say of one rung, as far as there are any."""
+    parts = [_counters(kernel), *(f"**{name}.** {text}" for name, text in _lines(kernel).items() if text)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _lines(kernel: Kernel) -> dict[str, str]:
+    config = ", ".join(f"`{name}` {value}" for name, value in kernel.params.items())
+    return {
+        "Configuration": f"{config}.",
+        "Bound by": _bound(kernel),
+        "Occupancy": _occupancy(kernel),
+        "Measured": _measured(kernel),
+        "Best configuration": _best(kernel),
+        "Source": f"{kernel.source}.",
+    }
+
+
+def _counters(kernel: Kernel) -> str:
+    """Its counters beside those of the rung below."""
+    record = load(COUNTS)
+    rows = {} if record is None else rung_counts(record)
+    if kernel.id not in rows:
+        return ""
+    lower = below(kernel)
+    seen = [rows[one.id] for one in (lower, kernel) if one is not None and one.id in rows]
+    lines = []
+    for heading, figure in {**FIGURES, **_DEMANDS}.items():
+        cells = [figure(item) for item in seen]
+        if any(cell not in ("", "0", "0.0%") for cell in cells):
+            lines.append([heading, *cells])
+    return markdown_table(["for 1000 multiply-adds", *(f"`{item.kernel}`" for item in seen)], lines)
+
+
+def _unit(unit: str) -> Callable[[Counted], str]:
+    def cycles(item: Counted) -> str:
+        text = number(item.demand()[unit])
+        return f"**{text}**" if item.bound_by == unit else text
+
+    return cycles
+
+
+_DEMANDS = {f"cycles: {unit}": _unit(unit) for unit in (FMA, ISSUE, L1)}
+
+
+def _bound(kernel: Kernel) -> str:
+    record = load(COUNTS)
+    rows = {} if record is None else rung_counts(record)
+    if kernel.id not in rows:
+        return ""
+    mine, lower = rows[kernel.id], below(kernel)
+    said = f"{mine.bound_by}, {percent(mine.peak_share)} of the multiply-add peak at most"
+    if lower is None or lower.id not in rows:
+        return f"{said}."
+    before = rows[lower.id]
+    return f"{said} (`{before.kernel}`: {before.bound_by}, {percent(before.peak_share)})."
+
+
+def _occupancy(kernel: Kernel) -> str:
+    """003's arithmetic on what the compiler made of the reference configuration."""
+    if not (RESULTS / SWEEP).exists():
+        return ""
+    mine = [row for row in load_sweep(RESULTS / SWEEP) if row.kernel == kernel.id and row.arch == ARCH]
+    row = next((row for row in mine if dict(kernel.params).items() <= row.config.items()), None)
+    if row is None:
+        return ""
+    figures = row.figures
+    fit = occupancy(limits(ARCH), figures["registers"], figures["smem_bytes"], figures["threads"])
+    allowed = ", ".join(f"{name} {count}" for name, count in fit.allowed.items())
+    return (
+        f"{figures['registers']} registers a thread, {figures['smem_bytes']:,} bytes of shared memory and "
+        f"{figures['threads']} threads a block. Blocks that an SM of {ARCH} has room for, by limit: {allowed}. So "
+        f"{fit.blocks} {'block' if fit.blocks == 1 else 'blocks'}, {fit.warps} of {fit.warps_per_sm} warps, "
+        f"{percent(fit.fraction)}; {' and '.join(fit.binding)} {'binds' if len(fit.binding) == 1 else 'bind'}."
+    )
+
+
+def _measured(kernel: Kernel) -> str:
+    record = load(TIMES)
+    speeds = None if record is None else Speeds(record)
+    speed = None if speeds is None else speeds.rung(kernel.id, square(TOP))
+    if speeds is None or speed is None:
+        return ""
+    lower, vendor = below(kernel), speeds.at(VENDOR, speed.size)
+    beside = None if lower is None else speeds.rung(lower.id, speed.size)
+    said = [f"{digits(speed.tflops)} TFLOP/s at {TOP}" if speed.right else "wrong"]
+    if lower is not None and beside is not None:
+        said.append(f"{times(speed.to(beside).value)} x {lower.id}")
+    if vendor is not None:
+        said.append(f"{times(speed.to(vendor).value)} x cuBLAS")
+    return f"{', '.join(said)}."
+
+
+def _best(kernel: Kernel) -> str:
+    """Of the configurations that were timed, where one of them beats the reference."""
+    record = load(CONFIGS)
+    if record is None:
+        return ""
+    mine = [s for s in Speeds(record).all if s.kernel == kernel.id and s.size == square(TOP) and s.right]
+    reference = next((speed for speed in mine if speed.config == kernel.params), None)
+    best = min(mine, key=lambda speed: speed.time_us, default=None)
+    if best is None:
+        return ""
+    gain = "" if reference is None else f", {times(best.to(reference).value)} x the reference in that run"
+    return f"{_config(best)}: {digits(best.tflops)} TFLOP/s at {TOP}{gain}."
+
+
+def _config(speed: Speed) -> str:
+    return ", ".join(f"`{name}` {value}" for name, value in speed.config.items())
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {f"rung-{kernel.id}": partial(rung_block, kernel) for kernel in rungs()}

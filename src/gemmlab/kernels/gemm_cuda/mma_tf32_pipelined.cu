@@ -1,0 +1,144 @@
+/* gemmlab
+summary = "tensor cores through mma.sync with TF32 inputs, swizzled shared memory, cp.async in several stages"
+idea = "With the fragments' layout in hand, 16-byte loads bring what WMMA fetches word by word, without a bank conflict."
+source = "beyond the Chinese GEMM notes, whose last kernel is wmma_tf32_pipelined; PTX's fragment layouts of mma.m16n8k8"
+op = "gemm"
+step = 18
+arch = "sm_80"
+precision = "tf32"
+transposes = ["nn", "nt", "tn", "tt"]
+grid = "ceil_div(M, BM) * ceil_div(N, BN)"
+threads = "32 * (BM // WM) * (BN // WN)"
+smem_bytes = "4 * STAGES * BK * (BM + BN)"
+require = [
+    "min(BM, BN, BK, WM, WN) >= 1 and BM % WM == 0 and BN % WN == 0 and WM % 32 == 0 and WN % 32 == 0",
+    "BK == 16 or BK == 32",
+    "BM * BK % (128 * (BM // WM) * (BN // WN)) == 0 and BN * BK % (128 * (BM // WM) * (BN // WN)) == 0",
+    "8 * (BM // WM) * (BN // WN) % BK == 0 and 128 * (BM // WM) * (BN // WN) % max(BM, BN) == 0",
+    "2 <= STAGES <= 5 and GROUP >= 1 and WM * WN <= 4096 and BM * BN <= 32768",
+    "4 * STAGES * BK * (BM + BN) <= 232448",
+]
+expect = [
+    "shared_load_excess == 0 and async_copy_excess == 0",
+]
+
+[params]
+BM = 128
+BN = 256
+BK = 16
+WM = 64  # of a warp: 64 x 64 results take 32 mma.sync and 32 registers of operands a step of 8 along k
+WN = 64
+STAGES = 4
+GROUP = 8  # rows of tiles that are walked through together, down before across
+
+[tune]
+BM = [128, 256]
+BN = [128, 256]
+BK = [16, 32]
+STAGES = [2, 3, 4, 5]
+GROUP = [1, 8]
+*/
+
+#include "epilogue.cuh"
+#include "tf32_tile.cuh"
+#include "tile.cuh"
+#include "tile_group.cuh"
+
+template <int BM, int BN, int BK, int WM, int WN, int STAGES, int GROUP, bool TRANS_A, bool TRANS_B>
+__global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined(
+    int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
+{
+    constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
+    constexpr bool A_LIES = TRANS_A ? ACROSS_K : ALONG_K, B_LIES = TRANS_B ? ALONG_K : ACROSS_K;
+    using ATile = Tf32Tile<BM, BK, THREADS, A_LIES>;
+    using BTile = Tf32Tile<BN, BK, THREADS, B_LIES>;
+    constexpr int STAGE = ATile::FLOATS + BTile::FLOATS;
+    extern __shared__ __align__(128) float stages[];  // STAGES times a tile of A and one of B
+
+    const Tile tile = tile_in_group<BM, BN, GROUP>(M, N);
+    // A tile that would reach over the end moves back to end there, where rows stay aligned: then it is whole. What two
+    // tiles have both computed, the first of them stores.
+    const int row = whole_tile<BM>(tile.row, M, TRANS_A), col = whole_tile<BN>(tile.col, N, true);
+    const int rows = M - row, cols = N - col;  // of C from there on
+    A += TRANS_A ? row : row * static_cast<Offset>(lda);
+    B += TRANS_B ? col * static_cast<Offset>(ldb) : col;
+    const int warp_row = threadIdx.x / 32 / (BN / WN) * WM;  // [0, BM): the warp's first row in the tile
+    const int warp_col = threadIdx.x / 32 % (BN / WN) * WN;  // [0, BN)
+
+    const int depth = sum_depth(K, alpha);
+    const int blocks = static_cast<int>(ceil_div(depth, BK));
+    float sums[WM / 16][WN / 8][4] = {};
+    if (blocks > 0) {
+        ATile a_tile(A, lda, rows, depth);
+        BTile b_tile(B, ldb, cols, depth);
+        const auto fetch = [&](int block, int stage) {
+            if (block < blocks) {
+                a_tile.copy(stages + stage, block);
+                b_tile.copy(stages + stage + ATile::FLOATS, block);
+            }
+            commit_copies();  // behind the last block empty groups, so that groups count blocks
+        };
+        const StripReader<BM, BK, A_LIES> a_reader(warp_row);
+        const StripReader<BN, BK, B_LIES> b_reader(warp_col);
+        Strip a[2][WM / 16], b[2][WN / 16];
+        const auto load = [&](int into, int stage, int step) {
+            a_reader.load(a[into], stages + stage, step);
+            b_reader.load(b[into], stages + stage + ATile::FLOATS, step);
+        };
+
+#pragma unroll
+        for (int block = 0; block < STAGES - 1; ++block) fetch(block, block * STAGE);
+        wait_for_copies<STAGES - 2>();
+        __syncthreads();
+        load(0, 0, 0);
+        int full = 0;                     // the stage that is computed on
+        int free = (STAGES - 1) * STAGE;  // the one that was, a block before
+#pragma unroll 1
+        for (int block = 0; block < blocks; ++block) {
+#pragma unroll
+            for (int step = 0; step < BK / 8; ++step) {
+                if (step == 0) fetch(block + STAGES - 1, free);
+                if (step == BK / 8 - 1) {
+                    wait_for_copies<STAGES - 2>();
+                    __syncthreads();
+                    free = full;
+                    // Behind the last block there is none; its own stage is read again, for nothing.
+                    if (block + 1 < blocks) full = full == (STAGES - 1) * STAGE ? 0 : full + STAGE;
+                }
+                // The next step's operands are under way while this one's are multiplied.
+                load((step + 1) % 2, full, (step + 1) % (BK / 8));
+                round_to_tf32(a[step % 2]);
+                round_to_tf32(b[step % 2]);
+#pragma unroll
+                for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+                    for (int j = 0; j < WN / 16; ++j) {
+                        add_product<0>(sums[i][2 * j], a[step % 2][i], b[step % 2][j]);
+                        add_product<1>(sums[i][2 * j + 1], a[step % 2][i], b[step % 2][j]);
+                    }
+            }
+        }
+    }
+
+    // Strips' line l / 4 of A is row 16 * (l / 4 % 2) + 4 * (l / 8) of 32, and lines 2 * (l % 4) and the next of B's
+    // strips j = 0 .. 3 are columns 4 * (l % 4) + j and 16 more.
+    const int lane = threadIdx.x % 32;
+    const bool vectors = rows_are_aligned(C + col, ldc);
+    C += row * static_cast<Offset>(ldc) + col;
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int r = warp_row + dealt(16 * i + 8 * half + lane / 4);
+            if (r < tile.row - row || r >= rows) continue;
+#pragma unroll
+            for (int j = 0; j < WN / 8; j += 4)
+#pragma unroll
+                for (int odd = 0; odd < 2; ++odd) {
+                    const int s = warp_col + dealt(8 * j + 2 * (lane % 4) + odd), at = 2 * half + odd;
+                    const float four[4] = {sums[i][j][at], sums[i][j + 1][at], sums[i][j + 2][at], sums[i][j + 3][at]};
+                    if (s >= tile.col - col)
+                        store_row(C + r * static_cast<Offset>(ldc) + s, cols - s, vectors, alpha, four, beta);
+                }
+        }
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import cycle
@@ -14,12 +15,14 @@ from cuda_source import needs_compiler
 from gemmlab.core.counters import Observation
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import parse
+from gemmlab.core.program import Config
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.claims import Expectation
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.check import check_kernel
+from gemmlab.measure.configurations import spread
 from gemmlab.measure.run import place
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
@@ -29,6 +32,8 @@ ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 OP = GemmOp()
 SHAPES = ((33, 35, 31), (64, 64, 64), (3, 70, 9), (129, 131, 17), (70, 3, 5), (1, 1, 1), (0, 5, 3), (7, 6, 0))
 SCALARS = ((1.0, 0.0), (0.5, -1.0), (0.0, 1.0), (0.0, 0.0), (float("nan"), 0.0), (-1.0, float("nan")))
+SAMPLED = 8
+"""Configurations of each kernel, beside its default, which is checked at every edge."""
 STATEMENTS = [(kernel, expectation) for kernel in CUDA_KERNELS for expectation in kernel.expect]
 
 
@@ -70,18 +75,32 @@ def test_a_kernel_is_right_at_every_edge_and_commits_no_hazard(kernel: Kernel, a
     assert report.cases >= 10
 
 
-@pytest.mark.parametrize(
-    ("kernel_id", "config"),
-    [
-        ("naive", {"BM": 8, "BN": 64}),
-        ("block_tile", {"BM": 8, "BN": 32, "BK": 64}),
-        ("vector_load", {"BM": 64, "BN": 64, "PAD": 4, "A_ORDER": 1}),
-        ("vector_load", {"BM": 64, "BN": 64, "TRANSPOSE_A": 0, "PAD": 4}),
-    ],
-)
-def test_other_configurations_are_right_too(kernel_id: str, config: dict[str, int]) -> None:
-    kernel = find_kernel(kernel_id)
-    report = check_kernel(kernel, device("sm_90"), OP, config=config, cases=edge_cases(kernel))
+def sampled() -> Iterator[Any]:
+    """Configurations spread over each kernel's space beside its default, each on the next architecture and layout."""
+    archs = cycle(ARCHITECTURES)
+    for kernel in CUDA_KERNELS:
+        # To compile takes longer than to run: a configuration meets one of each.
+        for config, layout in zip(spread(kernel, SAMPLED + 1)[1:], cycle(kernel.layouts), strict=False):
+            named, arch = ",".join(f"{name}={value}" for name, value in config.items()), next(archs)
+            yield pytest.param(kernel, config, layout, arch, id=f"{kernel.id}[{named}] {layout} {arch}")
+
+
+def tile_cases(config: Config, layout: str) -> list[GemmProblem]:
+    """A whole number of tiles, ragged ones around it, and hardly anything."""
+    bm, bn, bk = (config.get(name, 32) for name in ("BM", "BN", "BK"))
+    # Deep enough for a ring of stages to come round.
+    deep = bk * (config.get("STAGES", 1) + 1)
+    shapes = ((bm, 2 * bn, deep), (bm + 3, bn + 5, deep + 3), (bm - 1, 7, bk + 1), (2, 3, 1))
+    scalars = cycle(((1.0, 0.0), (0.5, -1.0), (-1.0, 1.0)))
+    problems = (GemmProblem(*shape, *next(scalars)).with_layout(layout) for shape in shapes)
+    return [replace(p, lda=p.lda + 4 * place, ldc=p.ldc + place) for place, p in enumerate(problems)]
+
+
+@pytest.mark.parametrize(("kernel", "config", "layout", "arch"), list(sampled()))
+def test_configurations_spread_over_the_space_are_right_too(
+    kernel: Kernel, config: Config, layout: str, arch: str
+) -> None:
+    report = check_kernel(kernel, device(arch), OP, config=config, cases=tile_cases(config, layout))
     assert report.passed, report.explain()
 
 

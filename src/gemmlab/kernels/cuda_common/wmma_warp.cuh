@@ -35,8 +35,8 @@ struct WmmaWarp {
     __device__ __forceinline__ void store(
         float* patch, float* c, int ldc, int rows, int cols, float alpha, float beta) const
     {
-        const int x = threadIdx.x % 4 * 4;       // [0, 16) in steps of 4: the lane's columns of a piece
-        const int y = threadIdx.x % 32 / 4 * 2;  // [0, 16) in steps of 2: its rows
+        const int x = threadIdx.x % 4 * 4;   // [0, 16) in steps of 4: the lane's columns of a piece
+        const int y = threadIdx.x % 32 / 4;  // [0, 8): its first row; the other is 8 below
         const bool vectors = rows_are_aligned(c, ldc);
 #pragma unroll
         for (int i = 0; i < WM; i += 16)
@@ -44,12 +44,14 @@ struct WmmaWarp {
             for (int j = 0; j < WN; j += 16) {
                 store_sums(patch, 16, sums[i / 16][j / 16]);
                 __syncwarp();
-                float four[2][4];
-                load_fragment(four[0], patch + y * 16 + x);
-                load_fragment(four[1], patch + (y + 1) * 16 + x);
-                store_tile(
-                    c + (i + y) * static_cast<Offset>(ldc) + j + x, ldc, rows - i - y, cols - j - x, vectors, alpha,
-                    four, beta);
+#pragma unroll
+                for (int row = y; row < y + 16; row += 8) {
+                    float four[4];
+                    load_fragment(four, patch + row * 16 + x);
+                    if (i + row < rows)
+                        store_row(
+                            c + (i + row) * static_cast<Offset>(ldc) + j + x, cols - j - x, vectors, alpha, four, beta);
+                }
                 __syncwarp();  // before the next piece takes its place
             }
     }

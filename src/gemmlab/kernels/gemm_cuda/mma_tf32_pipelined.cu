@@ -29,7 +29,7 @@ BK = 16
 WM = 64  # of a warp: 64 x 64 results take 32 mma.sync and 32 registers of operands a step of 8 along k
 WN = 64
 STAGES = 4
-GROUP = 8  # rows of tiles that are walked through together, down before across
+GROUP = 8  # tiles across a strip of the order in which blocks walk C
 
 [tune]
 BM = [128, 256]
@@ -39,10 +39,10 @@ STAGES = [2, 3, 4, 5]
 GROUP = [1, 8]
 */
 
+#include "block_order.cuh"
 #include "epilogue.cuh"
 #include "tf32_tile.cuh"
 #include "tile.cuh"
-#include "tile_group.cuh"
 
 template <int BM, int BN, int BK, int WM, int WN, int STAGES, int GROUP, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined(
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
     constexpr int STAGE = ATile::FLOATS + BTile::FLOATS;
     extern __shared__ __align__(128) float stages[];  // STAGES times a tile of A and one of B
 
-    const Tile tile = tile_in_group<BM, BN, GROUP>(M, N);
+    const Tile tile = tile_in_order<BM, BN, GROUPED, GROUP>(M, N);
     // A tile that would reach over the end moves back to end there, where rows stay aligned: then it is whole. What two
     // tiles have both computed, the first of them stores.
     const int row = whole_tile<BM>(tile.row, M, TRANS_A), col = whole_tile<BN>(tile.col, N, true);

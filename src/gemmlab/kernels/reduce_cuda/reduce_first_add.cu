@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "each thread adds two elements on their way into shared memory"
-idea = "In the first step of the tree half of the threads had nothing to do: now they have, and there are half the blocks."
+idea = "Half of the threads had nothing to do from the first step on: now each adds once, in half as many blocks."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce3"
 op = "reduce"
 step = 3

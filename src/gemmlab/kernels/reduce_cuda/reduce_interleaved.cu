@@ -13,7 +13,7 @@ threads = "BLOCK"
 again = { N = "blocks", x = "out" }
 roundings = "10"
 expect = [
-    # Of the eight warps all load in each of the first five steps, then 4, 2 and 1 of them: 47 times two, and the result.
+    # Of the eight warps all load in the first five steps, then 4, 2 and 1 of them: 47 times two, and the result.
     { shape = "256", that = "shared_load_requests == 2 * 47 + 1" },
     { shape = "256", that = "shared_load_excess == 0 and shared_store_excess == 0" },
     { shape = "65536", that = "barriers == 8 * 9 * (N // BLOCK + 1)" },

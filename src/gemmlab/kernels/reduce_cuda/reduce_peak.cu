@@ -6,7 +6,7 @@ op = "reduce"
 step = 8
 arch = "sm_80"
 params = { BLOCK = 512, BLOCKS = 264, LOADS = 8, ALONE = 16384 }
-tune = { BLOCK = [256, 512, 1024], BLOCKS = [264, 528, 1056, 2112], LOADS = [4, 8], ALONE = [8192, 16384, 32768] }
+tune = { BLOCK = [256, 512, 1024], BLOCKS = [264, 528, 1056, 2112, 4096], LOADS = [4, 8], ALONE = [8192, 16384, 32768] }
 require = [
     "BLOCK == 128 or BLOCK == 256 or BLOCK == 512 or BLOCK == 1024",
     "1 <= BLOCKS <= 4096 and 1 <= LOADS <= 16 and BLOCK * LOADS <= 8192",

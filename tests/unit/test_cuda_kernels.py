@@ -195,6 +195,16 @@ def test_block_tile_unrolls_a_tile_and_reads_as_four_at_a_time(arch: str) -> Non
 
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("rung", ["thread_tile_2d", "vector_load", "register_stage"])
+def test_fragments_come_by_sixteen_bytes_asked_for_or_not(rung: str, arch: str) -> None:
+    made = built(find_kernel(rung), arch)
+    found = opcodes(made)
+    assert (found["LDS.128"], found["LDS"], found["LDS.64"]) == (8 * (8 + 8) / 4, 0, 0)
+    assert made.resources["registers"] <= 128
+
+
+@needs_compiler
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize(
     ("layout", "transpose_a", "stores", "vector_stores"),
     [("nn", 1, 4, 1), ("nt", 1, 8, 0), ("tn", 1, 0, 2), ("tt", 1, 4, 1), ("nn", 0, 0, 2), ("tn", 0, 4, 1)],

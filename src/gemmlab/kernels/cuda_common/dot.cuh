@@ -3,9 +3,9 @@
 
 #include "tile.cuh"
 
-// A row of A times a column of B, `depth` products. Two loads a multiply-add keep the load unit busy all the time, and
-// a warp that waits for a load holds up those behind it. So AHEAD steps are loaded before the first is used, and there
-// is little besides: A's addresses are one register pair plus constants, B's cost one instruction each.
+// A row of A times a column of B, `depth` products. Two loads a multiply-add make the load unit the limit, so there is
+// little besides: AHEAD steps a turn, where A's addresses are one register pair plus constants and B's cost one
+// instruction each, and where loads of later steps need not wait for the first product.
 constexpr int AHEAD = 8;
 
 __device__ __forceinline__ float dot(const float* a, const float* b, int ldb, int depth)

@@ -4,8 +4,9 @@
 #include "tile.cuh"
 
 //           N
-//         0    2           the blocks that run at the same time read few columns of B and all rows of A: a cache line
-//      M  1    3           from far away then brings a thread's next 32 steps along a row of A, not one step of B
+//         0    2           The blocks that run at the same time take a few columns of B and all rows of A. What they
+//      M  1    3           meet first, far from the processor, is mostly A: a line of it is 32 steps of a thread, a line
+//                          of B is one. For kernels that keep nothing and wait for every step that is what counts.
 template <int BM, int BN>
 __device__ __forceinline__ Tile tile_of_block_down(int M)
 {

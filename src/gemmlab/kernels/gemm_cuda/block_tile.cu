@@ -7,7 +7,7 @@ step = 3
 arch = "sm_75"
 params = { BM = 32, BN = 32, BK = 32 }
 tune = { BM = [8, 16, 32], BN = [32, 64], BK = [8, 16, 32, 64] }
-require = ["BM >= 1", "BN >= 1", "BK >= 1", "BM * BN <= 1024", "4 * BK * (BM + BN) <= 49152"]
+require = ["BM >= 1", "BN >= 1", "BK >= 1", "BM * BN <= 1024", "BM * BN % BK == 0", "4 * BK * (BM + BN) <= 49152"]
 grid = "ceil_div(M, BM) * ceil_div(N, BN)"
 threads = "BM * BN"
 expect = [

@@ -9,8 +9,9 @@ params = { BM = 128, BN = 128, BK = 8, TM = 8, TN = 8 }
 tune = { BM = [64, 128], BN = [64, 128], BK = [8, 16], TM = [4, 8], TN = [4, 8] }
 require = [
     "min(BM, BN, BK, TM, TN) >= 1 and BM % TM == 0 and BN % TN == 0 and TN % 4 == 0",
-    "BM // TM * (BN // TN) <= 1024 and BM // TM * (BN // TN) >= 64",
-    "4 * BK * (BM + BN) <= 49152",
+    "BM // TM * (BN // TN) >= 64 and BM // TM * (BN // TN) <= 512",
+    "BK * TM * TN <= 512",  # with more steps unrolled the compiler runs out of registers
+    "BM // TM * (BN // TN) % BK == 0 and BM // TM * (BN // TN) % BN == 0 and 4 * BK * (BM + BN) <= 49152",
 ]
 grid = "ceil_div(M, BM) * ceil_div(N, BN)"
 threads = "BM // TM * (BN // TN)"
@@ -34,6 +35,7 @@ expect = [
 #include "epilogue.cuh"
 #include "fragment.cuh"
 #include "moving_tile.cuh"
+#include "residency.cuh"
 #include "tile.cuh"
 
 //                               Bs  BK x BN                   a step k of the product
@@ -47,7 +49,8 @@ expect = [
 //         [ a ]            |        c c c c c c c c           apart, in the same banks
 //         [ . ]            +----------------------+
 template <int BM, int BN, int BK, int TM, int TN>
-__global__ void __launch_bounds__((BM / TM) * (BN / TN), 512 / ((BM / TM) * (BN / TN))) thread_tile_2d(
+__global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks(BM, BN, BK, (BM / TM) * (BN / TN)))
+thread_tile_2d(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
     constexpr int THREADS = (BM / TM) * (BN / TN);

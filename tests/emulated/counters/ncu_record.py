@@ -9,16 +9,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from ncu_rows import Instructions, from_csv, from_report
-from profiled import ARCH, METRICS, SCHEMA
+from profiled import ARCH, SCHEMA
 
 from gemmlab.devices.select import open_device
+from gemmlab.measure.ncu_report import METRICS, Instructions, from_csv, from_report
 
 EXTRA = (
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
@@ -79,7 +80,7 @@ def profile(ncu: str, device: str, what: str, folder: Path) -> dict[str, Any]:
 def instructions(ncu: str, report: Path) -> list[Instructions]:
     """Each profiled kernel's instructions, by ncu's Python module if it lies beside ncu, else from the printed page."""
     try:
-        found = from_report(ncu, report, EXTRA)
+        found = from_report(ncu, report, [re.escape(name) for name in EXTRA])
     except ImportError as error:
         sys.stdout.write(f"no ncu_report module ({error}): the printed source page is read\n")
         page = run(ncu, "--import", str(report), "--page", "source", "--csv", "--print-units", "base")

@@ -10,19 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.counters import SiteCounters
+from gemmlab.measure.ncu_report import METRICS
 
 ARCH = "sm_90"
 PATH = Path(__file__).parents[2] / "data" / "counters" / f"{ARCH}.json"
 SCHEMA = 1
-METRICS: Mapping[str, str] = {
-    "inst_executed": "executed",
-    "thread_inst_executed": "active_threads",
-    "thread_inst_executed_true": "predicated_on_threads",
-    "memory_l1_wavefronts_shared": "wavefronts",
-    "memory_l1_wavefronts_shared_ideal": "wavefronts_ideal",
-    "memory_l2_theoretical_sectors_global": "sectors",
-}
-"""Nsight Compute's name -> field of `SiteCounters`."""
 
 
 @dataclass(frozen=True, slots=True)

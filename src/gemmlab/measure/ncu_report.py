@@ -1,4 +1,4 @@
-"""Counts of each instruction out of an Nsight Compute report: through its Python module, or from the page it prints."""
+"""What an Nsight Compute report holds: through its Python module, or from the pages that ncu prints."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ import importlib
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from profiled import METRICS
+from gemmlab.core.errors import UsageError
 
+METRICS: Mapping[str, str] = {
+    "inst_executed": "executed",
+    "thread_inst_executed": "active_threads",
+    "thread_inst_executed_true": "predicated_on_threads",
+    "memory_l1_wavefronts_shared": "wavefronts",
+    "memory_l1_wavefronts_shared_ideal": "wavefronts_ideal",
+    "memory_l2_theoretical_sectors_global": "sectors",
+}
+"""What Nsight Compute counts of each instruction -> field of `SiteCounters`."""
 LABELS = {
     "inst_executed": ("Instructions Executed", "# Instructions Executed", "Inst Executed"),
     "thread_inst_executed": ("Thread Instructions Executed", "# Thread Instructions Executed"),
@@ -39,7 +48,10 @@ class Instructions:
 
 
 def from_report(ncu: str, report: Path, totals: Sequence[str]) -> list[Instructions]:
-    """Every launch of a report. `ImportError` where ncu's module is not to be found."""
+    """Every launch of a report; `totals` are patterns of the metrics of whole launches to keep.
+
+    `ImportError` where ncu's module is not to be found.
+    """
     module = _module(ncu)
     context = module.load_report(str(report))
     return [
@@ -76,13 +88,33 @@ def _action(action: Any, totals: Sequence[str]) -> Instructions:
             counts.setdefault(int(places.as_uint64(index)), {})[name] = float(metric.as_double(index))
     start = min(counts, default=0)
     rows = [(place - start, _text(action, place), counts[place]) for place in sorted(counts)]
-    kept = {name: float(action.metric_by_name(name).as_double()) for name in totals if name in names}
+    kept = {name: float(action.metric_by_name(name).as_double()) for name in sorted(names) if _wanted(name, totals)}
     return Instructions(action.name(), rows, kept)
 
 
 def _text(action: Any, place: int) -> str:
     text = action.sass_by_pc(place)
     return " ".join(str(text).split()) if text else ""
+
+
+def _wanted(name: str, patterns: Sequence[str]) -> bool:
+    return any(re.fullmatch(pattern, name) for pattern in patterns)
+
+
+def totals_from_csv(page: str, totals: Sequence[str]) -> list[dict[str, float]]:
+    """Metrics of whole launches, of `ncu --page raw --csv`: headings, units, then a row a launch.
+
+    `UsageError` for a page that is no such thing.
+    """
+    rows = [row for row in csv.reader(line for line in page.splitlines() if not line.startswith("==")) if row]
+    if not rows or "Kernel Name" not in rows[0]:
+        raise UsageError("ncu printed no table of metrics")
+    heading, found = rows[0], list[dict[str, float]]()
+    for row in rows[1:]:
+        if len(row) == len(heading) and row[0].strip().isdigit():
+            values = {name: _number(text) for name, text in zip(heading, row, strict=True) if _wanted(name, totals)}
+            found.append({name: value for name, value in values.items() if value is not None})
+    return found
 
 
 def from_csv(page: str) -> list[Instructions]:

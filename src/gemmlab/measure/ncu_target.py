@@ -1,0 +1,59 @@
+"""`python -m gemmlab.measure.ncu_target PLAN DONE`: executes contestants once each while a profiler looks on.
+
+The plan names an operation, sizes and contestants. A first execution loads and chooses code; profiling is switched on
+around the second. DONE tells, in order, what was executed and how many launches each took.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gemmlab.devices.cuda_driver import open_driver
+from gemmlab.measure.contestants import Work, make_contestant
+from gemmlab.measure.device_contestants import OnDevice
+from gemmlab.measure.run import BoundKernel
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.op import Op
+
+
+def main() -> None:
+    """Entry of the process."""
+    plan, done = (Path(argument) for argument in sys.argv[1:3])
+    done.write_text(json.dumps(list(execute(json.loads(plan.read_text())))), encoding="utf-8")
+
+
+def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What was executed: contestant, size, facts, and its launches (`None` for those of a library)."""
+    op, driver = find_op(plan["op"]), open_driver()
+    for spec in plan["specs"]:
+        contestant = make_contestant(spec)
+        for problem in op.parse_sizes(plan["sizes"]):
+            prepared = contestant.prepare(work_of(op, problem))
+            prepared.run()
+            driver("cuProfilerStart")
+            prepared.run()
+            driver("cuProfilerStop")
+            attached = prepared.attached if isinstance(prepared, OnDevice) else None
+            launches = len(attached.launches) if isinstance(attached, BoundKernel) else None
+            yield {"contestant": spec["name"], "size": problem.label, "facts": contestant.facts(), "launches": launches}
+
+
+def work_of(op: Op, problem: Any) -> Work:
+    """A problem with operands of its own."""
+    operands = {operand.name: operand for operand in op.operands(problem)}
+    contents = {name: np.ascontiguousarray(array) for name, array in op.fill(problem, np.random.default_rng(1)).items()}
+    return Work(
+        op=op.name, problem=problem.to_json(), flops=op.flops(problem),
+        scalars={name: value.item() for name, value in op.scalars(problem).items()},
+        flat={name: contents[name].reshape(-1) for name in operands}, matrices=contents, threads=1,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -81,12 +82,12 @@ def test_any_length_is_launched_and_ends_in_one_result(kernel: Kernel) -> None:
     for n in (0, 1, 2, 255, 256, 257, 65_536, 65_537, 2**31 - 1, 2**31 + 5, 2**33):
         for config in kernel.configurations():
             found = launches(kernel, n, **config)
-            assert [launch.args[0] for launch in found][0] == n
+            assert found[0].args[0] == n
             assert isinstance(found[0].args[0], np.int64)
             assert found[0].args[1] == "x"
             assert found[-1].args[2] == "out"
             assert all(1 <= launch.grid[0] < 2**31 and launch.grid[1:] == (1, 1) for launch in found)
-            for before, after in zip(found, found[1:], strict=False):
+            for before, after in pairwise(found):
                 assert after.args[0] == before.grid[0]
                 assert after.args[1] is before.args[2]
             assert found[-1].grid[0] == 1 or kernel.id == "reduce_peak"
@@ -168,7 +169,7 @@ __global__ void mine(long long N, const float* x, float* out) {}
         ('N = "blocks", x = "out"', 'N = "blocks"', "again: .* is not an extent that becomes blocks"),
         ('N = "blocks", x = "out"', 'M = "blocks", x = "out"', "again: .* is not an extent"),
         ('N = "blocks", x = "out"', 'N = "blocks", x = "y"', "again: .* is not an extent"),
-        ('again = {', 'roundings = "blocks + MISSING"\nagain = {', "roundings: .*no value named 'MISSING'"),
+        ("again = {", 'roundings = "blocks + MISSING"\nagain = {', "roundings: .*no value named 'MISSING'"),
     ],
 )  # fmt: skip
 def test_a_wrong_statement_is_refused(tmp_path: Any, old: str, new: str, said: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,8 @@ def test_what_a_file_expects_is_what_is_counted(kernel: Kernel, arch: str) -> No
 @pytest.mark.parametrize(
     ("kernel_id", "config"),
     [
-        *((f"reduce_{name}", {"BLOCK": block}) for name in ("interleaved", "unroll_last_warp") for block in (128, 1024)),
+        ("reduce_interleaved", {"BLOCK": 128}), ("reduce_interleaved", {"BLOCK": 1024}),
+        ("reduce_unroll_last_warp", {"BLOCK": 128}), ("reduce_unroll_last_warp", {"BLOCK": 1024}),
         ("reduce_unrolled", {"BLOCK": 128}), ("reduce_unrolled", {"BLOCK": 1024}),
         ("reduce_grid_stride", {"BLOCK": 128, "BLOCKS": 3}), ("reduce_shuffle", {"BLOCK": 1024, "BLOCKS": 2}),
         ("reduce_shuffle", {"BLOCK": 128, "BLOCKS": 1}),
@@ -127,13 +129,14 @@ def test_conflicts_of_the_strided_index_step_by_step() -> None:
             ended, "reduce_strided_index<256, 0>", grid=1, threads=256,
             args=(np.int64(2**steps), np.ones(256, np.float32), np.zeros(1, np.float32)), device="emulated:sm_90",
         )  # fmt: skip
+        assert done.counters is not None
         sites = done.counters.of_kind(SHARED_LOAD)
         loads.append(sum(site.wavefronts for site in sites))
         requests.append(sum(site.requests for site in sites))
     # The last load is of the result.
     loads, requests = [max(0, v - 1) for v in loads], [max(0, v - 1) for v in requests]
-    warps = [(b - a) // 2 for a, b in zip(requests, requests[1:], strict=False)]
-    wavefronts = [(b - a) // 2 for a, b in zip(loads, loads[1:], strict=False)]
+    warps = [(b - a) // 2 for a, b in pairwise(requests)]
+    wavefronts = [(b - a) // 2 for a, b in pairwise(loads)]
     assert warps == [4, 2, 1, 1, 1, 1, 1, 1]
     assert [w // count for w, count in zip(wavefronts, warps, strict=True)] == [2, 4, 8, 8, 8, 4, 2, 1]
 
@@ -162,5 +165,6 @@ def test_a_last_warp_that_trusts_in_volatile_is_a_race() -> None:
         VOLATILE, "article", grid=1, threads=256, args=(np.ones(256, np.float32), np.zeros(1, np.float32)),
         device="emulated:sm_90",
     )  # fmt: skip
+    assert done.hazards is not None
     assert {hazard.kind for hazard in done.hazards} == {"race"}
     assert all("cache[tid] +=" in VOLATILE.splitlines()[hazard.line - 1] for hazard in done.hazards)

@@ -1,4 +1,4 @@
-"""What the CPU kernels of a matrix product have in common: their signature and their descriptor.
+"""What CPU kernels have in common, their descriptor, and what those of a matrix product do: their signature.
 
 Every one is a function `status = name(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, ...)` on row-major float32
 matrices; `trans_a`, `trans_b`, `workspace` and `threads` follow where a kernel takes them.
@@ -50,7 +50,7 @@ ALL_LAYOUTS = ("nn", "nt", "tn", "tt")
 
 
 @dataclass(frozen=True, slots=True)
-class Gemm:
+class Arguments:
     """A kernel's arguments by name, and the configuration it is built for."""
 
     module: Module
@@ -64,7 +64,9 @@ class Gemm:
             raise AttributeError(f"the kernel has no argument {name!r}") from None
 
 
-Emit = Callable[[Function, Gemm], None]
+Gemm = Arguments
+"""Those of a matrix product."""
+Emit = Callable[[Function, Arguments], None]
 
 
 def update(fn: Function, g: Gemm, where: Value, total: Value) -> None:
@@ -139,8 +141,14 @@ def cpu_kernel(
     threaded: bool = False,
     exports: tuple[str, ...] = (),
     resources: Callable[[int], Mapping[str, int]] = lambda _lanes: {},
+    op: str = "gemm",
+    types: Mapping[str, Type] = ARGUMENTS,
+    from_problem: tuple[str, ...] = (),
+    roundings: Callable[[Config, Mapping[str, Any]], int | None] = lambda _instance, _scalars: None,
 ) -> Kernel:
     """The descriptor of the kernel in `file`, whose name is its id; `emit` writes the function's body.
+
+    `types` are those of the operation's arguments by name, of which the kernel takes `args`.
 
     `resources(lanes)` states what the code needs from its device. `params` gets `LANES` (float32 vector width; 0 is
     the widest the processor has) when it is not named.
@@ -155,9 +163,9 @@ def cpu_kernel(
 
         def text() -> str:
             module = Module(host_target(lanes), probe_of(target))
-            signature = [(argument, ARGUMENTS[argument]) for argument in args]
+            signature = [(argument, types[argument]) for argument in args]
             with module.function(name, signature, I64, exported=True) as fn:
-                emit(fn, Gemm(module, chosen, dict(zip(args, fn.args, strict=True))))
+                emit(fn, Arguments(module, chosen, dict(zip(args, fn.args, strict=True))))
                 fn.finish(0)
             return module.text()
 
@@ -175,7 +183,7 @@ def cpu_kernel(
 
     return Kernel(
         id=name,
-        op="gemm",
+        op=op,
         device="cpu",
         step=step,
         summary=summary,
@@ -190,6 +198,8 @@ def cpu_kernel(
         legal=legal,
         workspace_bytes=workspace_bytes,
         threaded=threaded,
+        from_problem=from_problem,
+        roundings=roundings,
     )
 
 

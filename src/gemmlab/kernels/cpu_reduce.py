@@ -1,0 +1,37 @@
+"""What the CPU kernels of a reduction have in common: their signature and their descriptor.
+
+Every one is a function `status = name(n, x, out)` on `n` neighbouring float32; `threads` follows where a kernel takes it.
+The operator is known when the code is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gemmlab.codegen.types import F32, I64, Type, pointer
+from gemmlab.core.program import Config
+from gemmlab.kernels.cpu_kernel import Arguments, Emit, cpu_kernel
+from gemmlab.kernels.kernel import Kernel
+
+ARGUMENTS: Mapping[str, Type] = {"n": I64, "x": pointer(F32), "out": pointer(F32), "threads": I64}
+PLAIN = ("n", "x", "out")
+
+
+def reduce_kernel(
+    file: str, *, emit: Emit, roundings: Callable[[Config, int], int], args: tuple[str, ...] = PLAIN, **facts: Any
+) -> Kernel:
+    """The descriptor of the kernel in `file` (see `cpu_kernel`); `roundings(config, n)` for sums of n terms."""
+
+    def of_problem(instance: Config, scalars: Mapping[str, Any]) -> int:
+        return roundings(instance, int(scalars["n"]))
+
+    return cpu_kernel(
+        file, emit=emit, args=args, op="reduce", types=ARGUMENTS, from_problem=("OPERATOR",), roundings=of_problem,
+        **facts,
+    )  # fmt: skip
+
+
+def operator_of(g: Arguments) -> int:
+    """The operator's number."""
+    return g.config["OPERATOR"]

@@ -88,7 +88,7 @@ def test_blocks_lie_along_x_and_cover_any_shape(kernel: Kernel) -> None:
         assert launch.grid == (-(-m // bm) * -(-n // bn), 1, 1)
         assert launch.grid[0] < 2**31
         assert 32 <= np.prod(launch.threads) <= 1024
-        assert launch.smem_bytes == 0
+        assert launch.smem_bytes <= 99 << 10  # what a block may ask for on any architecture from sm_80
 
 
 @each_kernel
@@ -227,5 +227,5 @@ def test_vector_load_moves_sixteen_bytes_at_a_time(
 def test_errors_and_lines_name_the_kernels_own_files() -> None:
     made = built(find_kernel("block_tile"), "sm_90")
     named = set(re.findall(r'//## File "([^"]+)"', made.texts["sass"]))
-    assert {Path(name).name for name in named} >= {"block_tile.cu", "tile_load.cuh", "tile.cuh", "epilogue.cuh"}
+    assert {Path(name).name for name in named} >= {"block_tile.cu", "moving_tile.cuh", "tile.cuh", "epilogue.cuh"}
     assert all(Path(name).is_file() for name in named)

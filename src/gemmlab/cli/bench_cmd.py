@@ -155,7 +155,7 @@ def _plan(
         ours = [parse_contestant("gemmlab", device.id, caches, op)]
     return Plan(
         op=operation, problems=operation.parse_sizes(sizes or family.bench_sizes),
-        contestants=[*ours, *parse_peers(peers, device.id, caches, op)],
+        contestants=[*ours, *parse_peers(peers, device.id, caches, op, {spec.precision for spec in ours})],
         threads=_parse_threads(threads), rounds=rounds, processes=processes, seed=seed, verify=verify,
         timing=replace(family.timing[caches], timeout_s=timeout_s), device=device.id, mode=caches,
         baseline=baseline_spec(operation, device.id, caches) if naive else None,

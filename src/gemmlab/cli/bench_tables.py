@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import table_console
-from gemmlab.measure.climb_rows import digits, percent, short_size, times
+from gemmlab.measure.climb_rows import digits, percent, short_size, times, with_precision
 from gemmlab.measure.configurations import config_tables
 from gemmlab.measure.summary import BASELINE, FASTEST
 from gemmlab.ops.catalog import find_op
@@ -95,8 +95,9 @@ def _rows(rows: Sequence[Row], unit: str) -> Table:
     headings += ["x\nnaive"] * naive + [f"x\n{_plain(peer)}" for peer in peers] + ["95 %\nof *"] * bool(peers)
     table = _table(headings, texts=1)
     for row in rows:
+        name = with_precision(row.contestant.removeprefix("kernel:"), row.precision)
         cells = [
-            row.contestant.removeprefix("kernel:"), short_size(row.label), str(row.threads),
+            name, short_size(row.label), str(row.threads),
             f"{row.median_us / 1e3:.4g}", f"{row.iqr_us / row.median_us:.1%}", digits(row.speed(unit)),
             percent(row.peak_share), {True: "PASS", False: "FAIL", None: "-"}[row.verified],
         ]  # fmt: skip

@@ -166,7 +166,10 @@ def _timed(part: Climb, stem: Path, *, installed: bool) -> Climbed:
     from gemmlab.measure.climb_rows import climb_rows
 
     with live_steps() as show:
-        peers = default_peers(part.device.id, part.mode, part.op.name) if installed else part.peers
+        peers = list(part.peers)
+        if installed:
+            precisions = {kernel.precision for kernel in part.kernels}
+            peers = default_peers(part.device.id, part.mode, part.op.name, precisions)
         record, reports = run_climb(replace(part, peers=peers, progress=show))
     rows = climb_rows(record)
     wrong = [report.explain() for report in reports if not report.passed]

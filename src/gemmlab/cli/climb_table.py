@@ -40,7 +40,7 @@ def print_times(rows: list[ClimbRow]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from gemmlab.measure.climb_rows import digits, peer_names, percent, short_size, times
+    from gemmlab.measure.climb_rows import digits, peer_names, percent, short_size, times, with_precision
 
     peers = peer_names(rows)
     headings = ["", "size", "thr", "ms", "GFLOP\n/s", "of\npeak", "x\nfirst", *(f"x\n{peer}" for peer in peers)]
@@ -49,7 +49,8 @@ def print_times(rows: list[ClimbRow]) -> None:
         table.add_column(Text(heading), justify="right" if heading else "left", overflow="fold", no_wrap=not heading)
     for row in rows:
         ratios = [row.to_first, *(row.to_peers.get(peer) for peer in peers)]
-        cells = [row.name, short_size(row.size), str(row.threads), digits(row.time_us / 1e3), digits(row.gflops)]
+        name = with_precision(row.name, row.precision)
+        cells = [name, short_size(row.size), str(row.threads), digits(row.time_us / 1e3), digits(row.gflops)]
         cells.append(percent(row.peak_share))
         table.add_row(*(Text(cell) for cell in (*cells, *("" if r is None else times(r) for r in ratios))))
     table_console().print(table)

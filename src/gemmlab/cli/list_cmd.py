@@ -35,12 +35,13 @@ def _print_table(kernels: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
     table = Table(title=None, box=None, pad_edge=False, header_style="bold")
-    for heading in ("step", "kernel", "op", "device", "layouts", "parameters", "summary", "source"):
+    for heading in ("step", "kernel", "op", "device", "precision", "layouts", "parameters", "summary", "source"):
         table.add_column(heading, justify="right" if heading == "step" else "left", overflow="fold")
     for kernel in kernels:
         params = " ".join(f"{name}={value}" for name, value in kernel["params"].items())
         step = "" if kernel["step"] is None else str(kernel["step"])
-        cells = (step, kernel["id"], kernel["op"], kernel["device"], " ".join(kernel["layouts"]), params)
+        cells = (step, kernel["id"], kernel["op"], kernel["device"], kernel["precision"],
+                 " ".join(kernel["layouts"]), params)  # fmt: skip
         table.add_row(*(Text(cell) for cell in (*cells, kernel["summary"], kernel["source"])))
     table_console().print(table)
 

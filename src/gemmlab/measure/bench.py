@@ -12,6 +12,7 @@ from gemmlab.core.clocks import read_clocks, throttled_between
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.hardware import require_cpus
+from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Method, Record, Result, Sample
 from gemmlab.measure.arena import Arena
 from gemmlab.measure.baseline import sizes_for_baseline, time_baseline
@@ -187,13 +188,15 @@ class _Bench:
         self._say(f"{problem.label}: verifying")
         contents = arena.fill(index)
         started = time.perf_counter()
-        expected = plan.op.reference(problem, contents)
+        expected = {FLOAT32: plan.op.reference(problem, contents)}
         self.reference_us.setdefault(index, (time.perf_counter() - started) * 1e6)
+        for precision in {spec.precision for spec in plan.contestants} - {FLOAT32}:
+            expected[precision] = plan.op.reference(problem, contents, precision=precision)
         for spec in plan.contestants:
             if crew.can(spec.name, index):
                 arena.restore(index, contents)
                 if crew.run(spec.name, index):
-                    found = judge_outputs(arena, index, expected)
+                    found = judge_outputs(arena, index, expected[spec.precision])
                     cell = self._cell(crew.threads, index, spec.name)
                     cell.verified, cell.error = found.right, found.error_ratio
                     cell.notes += found.explanations
@@ -243,7 +246,8 @@ class _Bench:
                         Result(
                             contestant=spec.name, problem=problem.to_json(), label=problem.label,
                             flops=self.plan.op.flops(problem), bytes=self.plan.op.bytes_moved(problem), threads=threads,
-                            facts={"role": spec.role, **cell.facts}, samples=tuple(cell.samples),
+                            facts={"role": spec.role, "precision": spec.precision, **cell.facts},
+                            samples=tuple(cell.samples),
                             verified=cell.verified, max_error_ratio=cell.error, notes=tuple(cell.notes),
                             reference_us=self.reference_us.get(index),
                         )

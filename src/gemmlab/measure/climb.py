@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from gemmlab.core.errors import PeerError, UsageError, WrongResultError
+from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import Device
 from gemmlab.kernels.kernel import Kernel
@@ -193,8 +194,12 @@ def _time(
     where[LIBRARY.name] = top
     device, mode = climb.device.id, climb.mode
     specs = [
-        Spec(f"kernel:{rung.kernel.id}", "kernel", kernel=rung.kernel.id, device=device, mode=mode) for rung in mine
-    ]
+        Spec(
+            f"kernel:{rung.kernel.id}", "kernel", kernel=rung.kernel.id, device=device, mode=mode,
+            precision=rung.kernel.precision,
+        )
+        for rung in mine
+    ]  # fmt: skip
     problems = sorted(set(where.values()), key=climb.op.flops)
     plan = Plan(
         op=climb.op, problems=problems, contestants=[*specs, *climb.library, *climb.peers], threads=(threads,),
@@ -247,7 +252,9 @@ def missing_peers(device: str = "cpu", op: str = "gemm") -> list[str]:
     return missing
 
 
-def default_peers(device: str = "cpu", mode: str = "warm", op: str = "gemm") -> list[Spec]:
+def default_peers(
+    device: str = "cpu", mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
+) -> list[Spec]:
     """Every installed library, on a CPU NumPy as it is, and OpenBLAS with the core type fastest on one thread."""
-    names = ["numpy" if name.startswith("numpy") else name for name in installed_peers(device, op)]
+    names = ["numpy" if name.startswith("numpy") else name for name in installed_peers(device, op, precisions)]
     return [with_best_core_type(parse_contestant(name, device, mode, op), 1) for name in sorted(names)]

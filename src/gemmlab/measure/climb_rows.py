@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record
 from gemmlab.core.stats import spread
 from gemmlab.measure.summary import FASTEST, Row, summarise
@@ -34,6 +35,8 @@ class ClimbRow:
     idea: str
     about: str
     """Library, version, core type, thread runtime, as far as they are known."""
+    precision: str = FLOAT32
+    """What its inputs are rounded to; ratios to peers are to those of the same."""
 
 
 def climb_rows(record: Record) -> list[ClimbRow]:
@@ -74,6 +77,11 @@ def about(facts: Mapping[str, Any]) -> str:
     return " ".join(parts[:2]).strip() + "".join(f", {part}" for part in parts[2:] if part)
 
 
+def with_precision(name: str, precision: str) -> str:
+    """`wmma_tf32 (tf32)`; a name alone for float32, and where it says so itself (`cublas:tf32`)."""
+    return name if precision == FLOAT32 or name.endswith(f":{precision}") else f"{name} ({precision})"
+
+
 def short_size(label: str) -> str:
     """`512x512x512` as `512³`, anything else as it is."""
     parts = label.split("x")
@@ -106,4 +114,5 @@ def _row(row: Row, facts: Mapping[str, Any], names: Mapping[str, str], first: fl
         to_first=row.gflops / first if first else None,
         to_peers={names[peer]: ratio.value for peer, ratio in row.ratios.items() if peer != FASTEST},
         verified=row.verified, idea=str(facts.get("idea", "")), about=about(facts),
+        precision=row.precision,
     )  # fmt: skip

@@ -259,7 +259,7 @@ def make_contestant(spec: Mapping[str, Any]) -> Contestant:
     if kind in ("cublas", "torch", "cupy", "cub"):
         from gemmlab.measure.gpu_contestants import make_gpu_contestant
 
-        return make_gpu_contestant(kind, spec["path"], *where)
+        return make_gpu_contestant(kind, spec["path"], *where, spec["precision"])
     return BlasCall(spec["path"])
 
 

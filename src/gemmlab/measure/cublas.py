@@ -13,15 +13,18 @@ _PLAIN, _TRANSPOSED = 0, 1
 _HOST_SCALARS = 0
 _MATH_OF_THE_TYPE = 0
 """`CUBLAS_DEFAULT_MATH`: as many mantissa bits as the type has, so no TF32 for float32."""
+_TF32_MATH = 3
+"""`CUBLAS_TF32_TENSOR_OP_MATH`"""
 
 
 class Cublas:
-    """The library at `path` with a handle on `stream`, in the CUDA context that is current.
+    """The library at `path` with a handle on `stream`, in the CUDA context that is current; with `tf32` it may round.
 
     `PeerError` when it does not load or a call fails.
     """
 
-    def __init__(self, path: str, stream: int) -> None:
+    def __init__(self, path: str, stream: int, *, tf32: bool = False) -> None:
+        self._tf32 = tf32
         self._file = Path(path).name
         for companion in sorted(Path(path).parent.glob("libcublasLt.so*")):
             ctypes.CDLL(str(companion), mode=ctypes.RTLD_GLOBAL)
@@ -33,7 +36,7 @@ class Cublas:
         self._check("cublasCreate_v2", ctypes.byref(self._handle))
         self._check("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
         self._check("cublasSetPointerMode_v2", self._handle, ctypes.c_int(_HOST_SCALARS))
-        self._check("cublasSetMathMode", self._handle, ctypes.c_int(_MATH_OF_THE_TYPE))
+        self._check("cublasSetMathMode", self._handle, ctypes.c_int(_TF32_MATH if tf32 else _MATH_OF_THE_TYPE))
 
     def prepare(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], None]:
         """A call of C = alpha op(A) op(B) + beta C that goes to the stream, its arguments converted once.
@@ -62,7 +65,8 @@ class Cublas:
         number = ctypes.c_int()
         self._check("cublasGetVersion_v2", self._handle, ctypes.byref(number))
         version = version_text(number.value)
-        return {"library": "cuBLAS", "version": version, "core_type": "SGEMM, no TF32", "file": self._file}
+        math = "SGEMM, TF32" if self._tf32 else "SGEMM, no TF32"
+        return {"library": "cuBLAS", "version": version, "core_type": math, "file": self._file}
 
     def _check(self, function: str, *arguments: Any) -> None:
         status = getattr(self._library, function)(*arguments)

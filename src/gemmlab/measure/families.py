@@ -43,6 +43,8 @@ class Family:
     climb_sizes: str
     tuned_peers: tuple[str, ...] = ()
     """Those of the peers that are as fast as the core type they are told."""
+    tf32_peers: tuple[str, ...] = ()
+    """Those that can be told to round their inputs to TF32, as in `cublas:tf32`."""
     timing: Mapping[str, Timing] = field(default_factory=dict)
     """By mode."""
     method: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -83,7 +85,8 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         timed=True,
         host_threads=False,
         peers=("cublas", "torch", "cupy"),
-        peer_grammar="cublas, torch, cupy",
+        peer_grammar="cublas[:tf32], torch[:tf32], cupy",
+        tf32_peers=("cublas", "torch"),
         bench_sizes="512,1024,2048,4096",
         climb_sizes="512,1024,2048,4096",
         # What is flushed before every call gains nothing from calls in a row.
@@ -116,7 +119,7 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
         "bench_sizes": _SUMS, "climb_sizes": _SUMS,
     },
     ("cuda", "reduce"): {
-        "peers": ("torch", "cupy", "cub"), "peer_grammar": "torch, cupy, cub",
+        "peers": ("torch", "cupy", "cub"), "peer_grammar": "torch, cupy, cub", "tf32_peers": (),
         "bench_sizes": f"{_SUMS},2^28", "climb_sizes": "2^20,2^24,2^28",
     },
     ("emulated", "reduce"): {"bench_sizes": "2^16", "climb_sizes": "2^16"},

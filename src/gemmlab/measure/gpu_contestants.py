@@ -8,6 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
+from gemmlab.core.precision import FLOAT32, TF32
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Buffer
 from gemmlab.devices.select import open_device
@@ -66,9 +67,9 @@ class GpuCall:
 class CublasCall:
     """cuBLAS itself, with the least overhead that a Python program could have."""
 
-    def __init__(self, path: str, device: CudaDevice) -> None:
+    def __init__(self, path: str, device: CudaDevice, *, tf32: bool = False) -> None:
         device.activate()
-        self._library = Cublas(path, int(device.stream))
+        self._library = Cublas(path, int(device.stream), tf32=tf32)
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         product = call_for("cuBLAS", work.op, {"gemm": self._library.prepare})
@@ -84,9 +85,9 @@ class CublasCall:
 class TorchCall:
     """`torch.mm(out=)`, or `torch.addmm(out=)` where alpha and beta are not 1 and 0; `torch.sum(out=)`."""
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:
         self._torch: Any = import_module("torch")
-        self._torch.backends.cuda.matmul.allow_tf32 = False
+        self._torch.backends.cuda.matmul.allow_tf32 = self._tf32 = tf32
         self._torch.cuda.set_device(device.ordinal)
         self._torch.cuda.set_stream(self._torch.cuda.ExternalStream(int(device.stream), device=device.ordinal))
         self._where = f"cuda:{device.ordinal}"
@@ -117,7 +118,7 @@ class TorchCall:
     def facts(self) -> dict[str, Any]:
         torch = self._torch
         return {"library": "torch", "version": f"{torch.__version__} (CUDA {torch.version.cuda})",
-                "core_type": "float32, no TF32"}  # fmt: skip
+                "core_type": "float32, TF32" if self._tf32 else "float32, no TF32"}  # fmt: skip
 
 
 class CupyCall:
@@ -154,12 +155,14 @@ class CupyCall:
         return {"library": "CuPy", "version": version, "core_type": "float32, no TF32"}
 
 
-def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str) -> Contestant:
-    """The contestant of that kind: `"cublas"` (at `path`), `"torch"`, `"cupy"` or `"cub"`."""
+def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, precision: str = FLOAT32) -> Contestant:
+    """The contestant of that kind: `"cublas"` (at `path`), `"torch"`, `"cupy"` or `"cub"`; only the first two round."""
     where = open_device(device, mode)
     if not isinstance(where, CudaDevice):
         raise UnsupportedError(f"{kind} runs on cuda devices, not on {where.id}")
     if kind == "cublas":
-        return GpuCall(kind, where, CublasCall(path or "", where))
-    packages: Mapping[str, Callable[[CudaDevice], Library]] = {"torch": TorchCall, "cupy": CupyCall, "cub": CubCall}
+        return GpuCall(kind, where, CublasCall(path or "", where, tf32=precision == TF32))
+    packages: Mapping[str, Callable[[CudaDevice], Library]] = {
+        "torch": partial(TorchCall, tf32=precision == TF32), "cupy": CupyCall, "cub": CubCall,
+    }  # fmt: skip
     return GpuCall(kind, where, packages[kind](where))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import import_module
@@ -16,6 +16,7 @@ from gemmlab.core.cpu_facts import parse_cpu_list
 from gemmlab.core.environment import THREAD_VARIABLES
 from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.hardware import cpu_info, require_cpus
+from gemmlab.core.precision import FLOAT32, TF32
 from gemmlab.measure.families import family_of
 from gemmlab.measure.own_kernel import is_own, kernel_named, require_device
 
@@ -59,6 +60,8 @@ class Spec:
     """How that device times: with `"warm"` or `"cold"` caches."""
     flags: Mapping[str, Any] = field(default_factory=dict)
     """What was said about a kernel that is a person's own file."""
+    precision: str = FLOAT32
+    """What it rounds its inputs to, which its results are judged by, and speeds of which are compared."""
     host: str = ""
     """Contestants of one host live in one process; without a host each has a process of its own."""
 
@@ -96,6 +99,8 @@ def parse_contestant(text: str, device: str = "cpu", mode: str = "warm", op: str
     if head in family.tuned_peers and (not colon or _CORE_TYPE.match(tail)):
         path = find_library("openblas") if head == "openblas" else None
         return Spec(text, head, core_type=tail or None, path=path, mode=mode)
+    if head in family.tf32_peers and tail == TF32:
+        return Spec(text, head, path=_peer_path(head), device=device, mode=mode, precision=TF32)
     if text in family.peers:
         return Spec(text, text, path=_peer_path(text), device=device, mode=mode)
     raise UsageError(f"no contestant {text!r} for {op} on {device}; peers are {family.peer_grammar}")
@@ -105,13 +110,18 @@ def kernel_spec(name: str, device: str = "cpu", mode: str = "warm", flags: Mappi
     """A kernel of the catalog or a person's own file as a contestant. Raises `UsageError`."""
     kernel = require_device(kernel_named(name, flags), device)
     where = str(Path(name).resolve()) if is_own(name) else kernel.id
-    return Spec(f"kernel:{kernel.id}", "kernel", kernel=where, device=device, mode=mode, flags=dict(flags or {}))
+    return Spec(
+        f"kernel:{kernel.id}", "kernel", kernel=where, device=device, mode=mode, flags=dict(flags or {}),
+        precision=kernel.precision,
+    )  # fmt: skip
 
 
-def parse_peers(text: str, device: str = "cpu", mode: str = "warm", op: str = "gemm") -> list[Spec]:
-    """Comma-separated peers; `installed` stands for those that are, `none` or nothing at all for none."""
+def parse_peers(
+    text: str, device: str = "cpu", mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
+) -> list[Spec]:
+    """Comma-separated peers; `none` or nothing at all for none, `installed` for those that are, in these precisions."""
     if text == "installed":
-        return [parse_contestant(name, device, mode, op) for name in installed_peers(device, op)]
+        return [parse_contestant(name, device, mode, op) for name in installed_peers(device, op, precisions)]
     if text == "none":
         return []
     specs = [parse_contestant(part.strip(), device, mode, op) for part in text.split(",") if part.strip()]
@@ -121,11 +131,18 @@ def parse_peers(text: str, device: str = "cpu", mode: str = "warm", op: str = "g
     return specs
 
 
-def installed_peers(device: str = "cpu", op: str = "gemm") -> list[str]:
-    """The peers a bench compares with when none are named; those that have core types, with the fastest."""
+def installed_peers(
+    device: str = "cpu", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
+) -> list[str]:  # fmt: skip
+    """The peers a bench compares with when none are named, in each of the precisions that is to be compared.
+
+    Those that have core types compute with the fastest.
+    """
     family = family_of(device, op)
     found = [name for name in family.peers if _is_installed(name)]
-    return [f"{name}:best" if name in family.tuned_peers else name for name in found]
+    plain = [f"{name}:best" if name in family.tuned_peers else name for name in found]
+    rounding = [f"{name}:{TF32}" for name in found if name in family.tf32_peers]
+    return [*(plain if FLOAT32 in precisions else ()), *(rounding if TF32 in precisions else ())]
 
 
 def core_types() -> list[str]:
@@ -145,8 +162,10 @@ def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dic
         environment |= {"MKL_INTERFACE_LAYER": "LP64", "MKL_THREADING_LAYER": "INTEL"}
     if spec.core_type:
         environment["OPENBLAS_CORETYPE"] = spec.core_type
-    # Float32 means float32: no library may round its inputs to TF32 for speed.
-    environment["NVIDIA_TF32_OVERRIDE"] = "0"
+    # Float32 means float32: no library may round its inputs to TF32 for speed, unless that is what was asked for.
+    environment.pop("NVIDIA_TF32_OVERRIDE", None)
+    if spec.precision == FLOAT32:
+        environment["NVIDIA_TF32_OVERRIDE"] = "0"
     return environment
 
 

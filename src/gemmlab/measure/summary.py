@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import RESAMPLES, Ratio, Timings, combine_ratios, ratio_of_medians, spread
 from gemmlab.ops.op import GBS, GFLOPS
@@ -29,7 +30,7 @@ class Row:
     mad_us: float
     gflops: float
     peak_share: float | None
-    """Of the FMA peak probed in the same rounds."""
+    """Of the FMA peak probed in the same rounds; none for what tensor cores compute."""
     verified: bool | None
     ratios: Mapping[str, Ratio] = field(default_factory=dict)
     """To each peer, and under `FASTEST` to the one with the best median; empty for the peers themselves."""
@@ -41,6 +42,8 @@ class Row:
     to_naive: float | None = None
     """GFLOP/s to those of the naive kernel at the size that `naive_at` names."""
     naive_at: str | None = None
+    precision: str = FLOAT32
+    """Only what computes in the same precision is compared with."""
 
     @property
     def gbs(self) -> float:
@@ -132,15 +135,16 @@ def _rows(members: Sequence[Result]) -> list[Row]:
     timings = {result.contestant: _timings(result) for result in members}
     medians = {name: spread(list(times.values())) for name, times in timings.items()}
     peak = next((timings[r.contestant] for r in members if _role(r) == "peak"), None)
-    peers = [r.contestant for r in members if _role(r) == "peer"]
-    # A wrong answer given quickly is not a speed to compare with.
-    right = [r.contestant for r in members if _role(r) == "peer" and r.verified is not False]
-    fastest = min(right, key=lambda name: medians[name].median, default=None)
     rows = []
     for result in members:
-        name, role = result.contestant, _role(result)
+        name, role, precision = result.contestant, _role(result), _precision(result)
         if role == "peak":
             continue
+        equals = [r for r in members if _role(r) == "peer" and _precision(r) == precision]
+        peers = [r.contestant for r in equals]
+        # A wrong answer given quickly is not a speed to compare with.
+        right = [r.contestant for r in equals if r.verified is not False]
+        fastest = min(right, key=lambda name: medians[name].median, default=None)
         ratios: dict[str, Ratio] = {}
         if role in OURS:
             for peer in peers:
@@ -149,7 +153,8 @@ def _rows(members: Sequence[Result]) -> list[Row]:
                     ratios[peer] = found
             if fastest in ratios:
                 ratios[FASTEST] = ratios[fastest]
-        share = None if peak is None or not result.flops else _ratio(peak, timings[name], resamples=1)
+        on_fma = peak is not None and result.flops and precision == FLOAT32
+        share = None if peak is None or not on_fma else _ratio(peak, timings[name], resamples=1)
         middle = medians[name]
         rows.append(
             Row(
@@ -157,7 +162,7 @@ def _rows(members: Sequence[Result]) -> list[Row]:
                 iqr_us=middle.iqr, mad_us=middle.mad, gflops=result.flops / (middle.median * 1e3),
                 peak_share=share.value if share else None, verified=result.verified, ratios=ratios,
                 fastest=fastest if FASTEST in ratios else None, flops=result.flops, bytes=result.bytes,
-                reference_us=result.reference_us,
+                reference_us=result.reference_us, precision=precision,
             )
         )  # fmt: skip
     return rows
@@ -188,6 +193,10 @@ def _ratio(numerator: Timings, denominator: Timings, *, resamples: int = RESAMPL
 
 def _role(result: Result) -> str:
     return str(result.facts.get("role", ""))
+
+
+def _precision(result: Result) -> str:
+    return str(result.facts.get("precision", FLOAT32))
 
 
 def _interval(ratio: Ratio) -> dict[str, float]:

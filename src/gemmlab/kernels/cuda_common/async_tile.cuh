@@ -23,6 +23,16 @@ __device__ __forceinline__ void copy_one_async(float* dst, const float* src, boo
                  : "memory");
 }
 
+// One float, if it is `wanted`; else nothing happens. The predicate spares the loop around it a branch.
+__device__ __forceinline__ void copy_one_async_if(bool wanted, float* dst, const float* src)
+{
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.ca.shared.global [%0], [%1], 4; }" ::"r"(
+            shared_address(dst)),
+        "l"(src), "r"(static_cast<int>(wanted))
+        : "memory");
+}
+
 // Four floats side by side, through L2 only: a tile is read once by a block, so L1 would keep it in vain.
 __device__ __forceinline__ void copy_four_async(float* dst, const float* src)
 {
@@ -35,6 +45,16 @@ __device__ __forceinline__ void copy_four_async(float* dst, const float* src, in
     const int bytes = 4 * min(max(cols, 0), 4);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(dst)), "l"(src), "r"(bytes)
                  : "memory");
+}
+
+// Four floats, if they are `wanted`.
+__device__ __forceinline__ void copy_four_async_if(bool wanted, float* dst, const float* src)
+{
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.cg.shared.global [%0], [%1], 16; }" ::"r"(
+            shared_address(dst)),
+        "l"(src), "r"(static_cast<int>(wanted))
+        : "memory");
 }
 
 // The copies this thread has started since the last commit are a group, even if there are none.

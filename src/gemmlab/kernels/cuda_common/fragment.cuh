@@ -30,3 +30,18 @@ __device__ __forceinline__ void add_outer_product(
 #pragma unroll
         for (int j = 0; j < TN; ++j) sums[i][j] += a_frag[i] * b_frag[j];
 }
+
+// The same sums, column by column and every second one upwards: a product then shares a_frag[i] or b_frag[j] with the
+// one before it, which the operand cache keeps, and the compiler finds registers without bank conflicts more often.
+template <int TM, int TN>
+__device__ __forceinline__ void add_outer_product_in_serpentine(
+    float (&sums)[TM][TN], const float (&a_frag)[TM], const float (&b_frag)[TN])
+{
+#pragma unroll
+    for (int j = 0; j < TN; ++j)
+#pragma unroll
+        for (int step = 0; step < TM; ++step) {
+            const int i = j % 2 ? TM - 1 - step : step;
+            sums[i][j] += a_frag[i] * b_frag[j];
+        }
+}

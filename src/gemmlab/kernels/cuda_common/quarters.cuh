@@ -1,4 +1,5 @@
-// A thread's piece of As, of Bs and of C where it is in parts of 4 that lie APART floats from each other (lane_map.cuh).
+// A thread's piece of As, of Bs and of C, where it is in parts of 4 that lie APART floats from each other (see
+// lane_map.cuh).
 #pragma once
 
 #include "epilogue.cuh"

@@ -113,6 +113,20 @@ def test_bench_on_the_command_line() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
+def test_configurations_share_a_process_and_are_told_side_by_side() -> None:
+    asked = ("--config", "BM=8,BN=32", "--config", "BM=16,BN=16,BK=16", "--peers", "none", "--no-naive")
+    quick = ("--sizes", "256,300x200x100", "--rounds", "2", "--processes", "1")
+    answer = gemmlab("bench", "block_tile", "--device", "cuda", *asked, *quick)
+    (table,) = answer["configurations"]
+    assert (table["kernel"], table["sizes"]) == ("block_tile", ["256x256x256", "300x200x100"])
+    assert set(table["rows"]) == {"BM=8,BN=32", "BM=16,BN=16,BK=16"}
+    assert all(0 < time < 100 for times in table["rows"].values() for time in times)
+    results = [r for r in answer["record"]["results"] if r["contestant"].startswith("kernel:")]
+    assert all(result["verified"] for result in results)
+    assert len({result["facts"]["code_sha256"] for result in results}) == 2
+
+
+@pytest.mark.usefixtures("gpu")
 def test_doctor_tells_of_the_gpu() -> None:
     (detail,) = gemmlab("doctor")["gpu"]["details"][:1]
     assert detail["id"] == "cuda:0"

@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.precision import FLOAT32
+from gemmlab.dispatch.precision import HIGHEST, precision_for
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.cpu import CpuProduct
@@ -42,6 +44,7 @@ def gemm(
     trans_a: bool = False,
     trans_b: bool = False,
     threads: SupportsIndex | None = None,
+    precision: str = HIGHEST,
 ) -> Float32Array:
     """`alpha * op(a) @ op(b) + beta * c` in float32, where op transposes the last two axes if asked to.
 
@@ -53,10 +56,15 @@ def gemm(
     alpha == 0 or k == 0 gives beta * c without reading a and b. `threads` bounds the threads used, by default
     one for each physical core the process may use; the result is the same to the bit for any number.
 
+    `precision` is the lowest that will do: `"highest"`, IEEE float32 throughout, or `"tf32"`, inputs rounded to ten
+    bits behind the point, where that is faster. On a CPU it is not, and both compute in float32.
+
     Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 NumPy array, `UsageError` (a
-    ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, and a
-    thread count below 1, and `MemoryError`.
+    ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, a
+    thread count below 1 and an unknown precision, and `MemoryError`.
     """
+    if precision != HIGHEST:
+        precision_for(precision, (FLOAT32,))
     if _entry is not None and (c is None or c is out):
         target = _fresh(a, b, trans_a, trans_b) if out is None else out
         if target is not None:

@@ -1,0 +1,33 @@
+"""In what precision a library call is computed: never a lower one than was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.precision import FLOAT32, PRECISIONS, TF32
+
+HIGHEST = "highest"
+ASKED = {HIGHEST: FLOAT32, "tf32": TF32}
+"""What a caller may ask for, by the names of JAX and torch: the lowest precision that will do."""
+
+
+def precision_for(asked: object, offered: Collection[str]) -> str:
+    """The lowest of the precisions `offered` that is no lower than what was asked for: the fastest that will do.
+
+    Raises `ArgumentTypeError` for what is no text, `UsageError` for a name that is unknown, or when nothing is offered
+    that will do.
+    """
+    if not isinstance(asked, str):
+        raise ArgumentTypeError(f"gemm: precision is {asked!r}; it must be one of {_names()}")
+    if asked not in ASKED:
+        raise UsageError(f"gemm: precision is {asked!r}; it must be one of {_names()}")
+    enough = PRECISIONS[: PRECISIONS.index(ASKED[asked]) + 1]
+    found = [precision for precision in enough if precision in offered]
+    if not found:
+        raise UsageError(f"gemm: precision {asked!r} is not offered here: there is {', '.join(offered) or 'nothing'}")
+    return found[-1]
+
+
+def _names() -> str:
+    return ", ".join(repr(name) for name in ASKED)

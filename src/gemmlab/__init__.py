@@ -15,6 +15,7 @@ from gemmlab.core.errors import (
     UsageError,
     WrongResultError,
 )
+from gemmlab.sums import sum  # noqa: A004 - as NumPy calls it
 
 if TYPE_CHECKING:
     from gemmlab.launching import launch
@@ -33,6 +34,7 @@ __all__ = [
     "__version__",
     "gemm",
     "launch",
+    "sum",
 ]
 
 

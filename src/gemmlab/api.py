@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import threading
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.arguments import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.precision import HIGHEST, precision_for
@@ -110,7 +110,7 @@ def _general(
 ) -> Float32Array:
     scale, keep = _scalar("alpha", alpha), _scalar("beta", beta)
     left, right = _operand("a", a), _operand("b", b)
-    count = _thread_count(threads)
+    count = thread_count("gemm", threads)
     row, column = left.ndim == 1, right.ndim == 1
     for name, flag in (("trans_a", trans_a), ("trans_b", trans_b)):
         if not isinstance(flag, int | np.integer | np.bool_) or flag not in (0, 1):
@@ -145,24 +145,10 @@ def _general(
 
 
 def _operand(name: str, value: object) -> Float32Array:
-    array = _float32(name, value)
+    array = float32_array("gemm", name, value)
     if array.ndim == 0:
         raise UsageError(f"gemm: {name} is a scalar; it must have at least one axis")
     return array
-
-
-def _float32(name: str, value: object) -> Float32Array:
-    if not isinstance(value, np.ndarray):
-        raise ArgumentTypeError(
-            f"gemm: {name} is {type(value).__module__}.{type(value).__qualname__}, not a NumPy array; "
-            f"numpy.asarray({name}, dtype=numpy.float32) makes one"
-        )
-    if value.dtype != np.float32 or not value.dtype.isnative:
-        raise ArgumentTypeError(
-            f"gemm: {name} has dtype {value.dtype.str if value.dtype.kind == 'f' else value.dtype}, not native "
-            f"float32; {name}.astype(numpy.float32) converts it"
-        )
-    return cast("Float32Array", value.view(np.ndarray))
 
 
 def _scalar(name: str, value: SupportsFloat) -> float:
@@ -174,25 +160,13 @@ def _scalar(name: str, value: SupportsFloat) -> float:
     raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number")
 
 
-def _thread_count(threads: object) -> int | None:
-    if threads is None:
-        return None
-    try:
-        count = operator.index(cast("Any", threads))
-    except TypeError as error:
-        raise ArgumentTypeError(f"gemm: threads is {threads!r}, not a whole number") from error
-    if isinstance(threads, bool) or count < 1:
-        raise UsageError(f"gemm: threads is {threads}; it must be at least 1")
-    return count
-
-
 def _addend(c: object, beta: float, shape: tuple[int, ...]) -> Float32Array | None:
     """c broadcast to the result; None when beta == 0 leaves it unread."""
     if c is None:
         if beta != 0.0:
             raise UsageError(f"gemm: beta is {beta} but there is no c to scale by it")
         return None
-    array = _float32("c", c)
+    array = float32_array("gemm", "c", c)
     try:
         spread = np.broadcast_to(array, shape)
     except ValueError as error:
@@ -206,7 +180,7 @@ def _target(out: object, shape: tuple[int, ...], operands: dict[str, Float32Arra
             return np.empty(shape, np.float32)
         except ValueError as error:
             raise MemoryError(f"gemm: a result of shape {shape} is larger than any array can be") from error
-    target = _float32("out", out)
+    target = float32_array("gemm", "out", out)
     if target.shape != shape:
         raise UsageError(f"gemm: out has shape {target.shape}; the result has {shape}")
     if not target.flags.writeable:

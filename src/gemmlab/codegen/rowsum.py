@@ -4,8 +4,8 @@
     block     CHAIN turns of ACCUMULATORS vectors: every lane of every accumulator adds CHAIN numbers
     total     a vector; each block's accumulators are added to it as a tree
 
-A term goes through CHAIN additions in its block, three in the block's tree, and one for each block from there on: sums of
-a million terms are as accurate as NumPy's, which halves the row again and again.
+A term goes through CHAIN additions in its block, three in the block's tree, and one for each block from there on: sums
+of a million terms are as accurate as NumPy's, which halves the row again and again.
 """
 
 from __future__ import annotations
@@ -84,6 +84,52 @@ def _rest(fn: Function, operator: int, x: Value, first: Value, n: Value, total: 
         mask = fn.first_lanes(n - vectors, lanes)
         some = fn.select(mask, fn.load(x + vectors, lanes, mask), fn.constant(IDENTITIES[operator], wide), wide)
         total.set(combine(fn, operator, total.read(), some))
+
+
+COLUMN_ROWS = 8
+"""Rows added to the columns' sums at once, as a tree: so many streams of memory, and a chain an eighth as long."""
+
+
+def emit_columns(module: Module, operator: int) -> Function:
+    """Emit `reduce_columns(rows, cols, stride, x, out)`: `out[c]` from all `x[r * stride + c]`.
+
+    All columns are swept for eight rows at a time, so memory is read in order; `out` stays in a cache.
+    """
+    lanes = module.lanes
+    wide, floats = vector(F32, lanes), pointer(F32)
+    params = [("rows", I64), ("cols", I64), ("stride", I64), ("x", floats), ("out", floats)]
+    with module.function("reduce_columns", params) as fn:
+        rows, cols, stride, x, out = fn.args
+
+        def sweep(first: Value, count: int) -> None:
+            """Add `count` rows to the sums of all columns."""
+
+            def some(c: Value, mask: Value | None) -> None:
+                values = [fn.load(x + (first + row) * stride + c, lanes, mask) for row in range(count)]
+                kept = fn.load(out + c, lanes, mask)
+                fn.store(out + c, combine(fn, operator, kept, tree(fn, operator, values)), mask)
+
+            vectors = cols - cols % lanes
+            with fn.range(0, vectors, lanes) as c:
+                some(c, None)
+            with fn.when(vectors < cols):
+                some(vectors, fn.first_lanes(cols - vectors, lanes))
+
+        start = fn.constant(IDENTITIES[operator], wide)
+        with fn.range(0, cols, lanes) as c:
+            fn.store(out + c, start, fn.first_lanes(cols - c, lanes))
+        whole = rows - rows % COLUMN_ROWS
+        with fn.range(0, whole, COLUMN_ROWS) as first:
+            sweep(first, COLUMN_ROWS)
+        with fn.range(whole, rows) as first:
+            sweep(first, 1)
+        fn.finish()
+    return fn
+
+
+def column_roundings(rows: int) -> int:
+    """Likewise of `reduce_columns`: from eight rows to eight rows, in their tree, the rest one by one."""
+    return rows // COLUMN_ROWS + 3 + COLUMN_ROWS
 
 
 def row_roundings(n: int) -> int:

@@ -1,0 +1,41 @@
+"""What a user handed to a library call: the array or count that it must be, or what is wrong with it, in words."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+
+Float32Array = npt.NDArray[np.float32]
+
+
+def float32_array(call: str, name: str, value: object) -> Float32Array:
+    """A plain view of the array `name` of a `call`; `ArgumentTypeError` when it is none of float32."""
+    if not isinstance(value, np.ndarray):
+        raise ArgumentTypeError(
+            f"{call}: {name} is {type(value).__module__}.{type(value).__qualname__}, not a NumPy array; "
+            f"numpy.asarray({name}, dtype=numpy.float32) makes one"
+        )
+    if value.dtype != np.float32 or not value.dtype.isnative:
+        raise ArgumentTypeError(
+            f"{call}: {name} has dtype {value.dtype.str if value.dtype.kind == 'f' else value.dtype}, not native "
+            f"float32; {name}.astype(numpy.float32) converts it"
+        )
+    return cast("Float32Array", value.view(np.ndarray))
+
+
+def thread_count(call: str, threads: object) -> int | None:
+    """A number of threads, `None` where nothing was said."""
+    if threads is None:
+        return None
+    try:
+        count = operator.index(cast("Any", threads))
+    except TypeError as error:
+        raise ArgumentTypeError(f"{call}: threads is {threads!r}, not a whole number") from error
+    if isinstance(threads, bool) or count < 1:
+        raise UsageError(f"{call}: threads is {threads}; it must be at least 1")
+    return count

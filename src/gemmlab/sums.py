@@ -1,0 +1,147 @@
+"""The library call `sum`: an array in, the sum of all its elements or of those along some axes out.
+
+Whatever the strides, what is summed into one result is brought into one of two forms that compiled code reads in place:
+rows (neighbours in memory are summed) or columns (neighbours belong to different results). Where the axes do not fold
+into one of them, results are taken apart along the outermost axis, or the elements are copied.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.arguments import float32_array, thread_count
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+
+if TYPE_CHECKING:
+    from gemmlab.dispatch.cpu_sums import CpuSums
+
+Float32Array = npt.NDArray[np.float32]
+
+_SMALL = 1 << 12
+"""Elements up to which NumPy's own sum has ended before compiled code is reached."""
+_WORTH_A_CALL = 1 << 14
+_WORTH_A_ROW = 32
+_SIZE = 4
+
+_sums: CpuSums | None = None
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def sum(  # noqa: A001 - as NumPy calls it
+    x: Float32Array,
+    axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    *,
+    threads: SupportsIndex | None = None,
+) -> Any:
+    """The sum of a float32 array's elements, or of those along one axis or several; float32 like NumPy's.
+
+    Any strides will do. A term goes through some hundred additions at most in a row of a million; along an axis whose
+    neighbours lie apart, through an eighth of its length. `threads` bounds the threads used, by default one for each
+    physical core that the process may use; the result is the same to the bit for any number. The sum of nothing is 0.
+    Up to 4,096 elements are NumPy's to sum.
+
+    Raises `ArgumentTypeError` (a TypeError) for anything but a float32 NumPy array or an axis that is no whole number,
+    `UsageError` (a ValueError) for an axis that there is not or that is there twice, and `MemoryError`.
+    """
+    array = float32_array("sum", "x", x)
+    count = thread_count("sum", threads)
+    axes = _axes(axis, array.ndim)
+    kept = [index for index in range(array.ndim) if index not in axes]
+    shape = tuple(array.shape[index] for index in kept)
+    if array.size <= _SMALL:
+        # Compiled code warns of nothing either.
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.add.reduce(array, axis=tuple(axes), dtype=np.float32)
+    out = np.empty(shape, np.float32)
+    _fill(array.transpose([*kept, *axes]), len(kept), out, count)
+    return out if shape else out[()]
+
+
+def _axes(axis: object, ndim: int) -> list[int]:
+    """The axes to sum along, in order; each from 0 on."""
+    listed = range(ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    found = []
+    for each in listed:
+        try:
+            index = operator.index(cast("Any", each))
+        except TypeError as error:
+            raise ArgumentTypeError(f"sum: axis is {each!r}, not a whole number") from error
+        if not -ndim <= index < ndim:
+            raise UsageError(f"sum: axis {index} of an array of {ndim} axes")
+        found.append(index % ndim)
+    if len(set(found)) < len(found):
+        raise UsageError(f"sum: an axis is there twice in {axis}")
+    return sorted(found)
+
+
+def _fill(array: Float32Array, kept: int, out: Float32Array, threads: int | None) -> None:
+    """`out[...]` from the elements of `array[...]`, whose first `kept` axes are those of `out`."""
+    results = _folded(list(zip(array.shape[:kept], array.strides[:kept], strict=True)))
+    # Terms may be added in any order: axes go by their strides, the widest first, and backward ones forward.
+    terms, first = _forward(list(zip(array.shape[kept:], array.strides[kept:], strict=True)), array.ctypes.data)
+    terms = _folded(terms)
+    whole = all(stride % _SIZE == 0 for _, stride in (*results, *terms))
+    if len(results) <= 1 and len(terms) <= 1 and whole:
+        count, step = results[0] if results else (1, 0)
+        length, apart = terms[0] if terms else (1, _SIZE)
+        target = out.ctypes.data
+        if apart == _SIZE or length == 1:
+            _load().rows(count, length, step // _SIZE, first, target, threads)
+            return
+        if step == _SIZE:
+            _load().columns(count, length, apart // _SIZE, first, target, threads)
+            return
+    if kept > 0 and array[0].size >= _WORTH_A_CALL:
+        for index in range(array.shape[0]):
+            _fill(array[index], kept - 1, out[index, ...], threads)
+        return
+    if kept == 0 and terms[-1][1] == _SIZE and terms[-1][0] >= _WORTH_A_ROW:
+        # Rows that lie apart: each by itself, then their sums.
+        array = array.transpose(sorted(range(array.ndim), key=lambda index: -abs(array.strides[index])))
+        inner = array.shape[-1]
+        rows = np.empty(array.size // inner, np.float32)
+        _fill(array, array.ndim - 1, rows.reshape(array.shape[:-1]), threads)
+        _fill(rows, 0, out, threads)
+        return
+    plain = np.ascontiguousarray(array).reshape(out.size, -1)
+    _load().rows(*plain.shape, plain.shape[1], plain.ctypes.data, out.ctypes.data, threads)
+
+
+def _forward(axes: list[tuple[int, int]], first: int) -> tuple[list[tuple[int, int]], int]:
+    """Axes as (extent, stride) with strides of at least 0, widest first, and where the lowest element lies."""
+    first += builtins.sum((extent - 1) * stride for extent, stride in axes if stride < 0)
+    return sorted(((extent, abs(stride)) for extent, stride in axes), key=lambda axis: -axis[1]), first
+
+
+def _folded(axes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Neighbouring axes joined where their elements follow each other; those of extent 1 left out."""
+    found: list[tuple[int, int]] = []
+    for extent, stride in axes:
+        if extent == 1:
+            continue
+        if found and found[-1][1] == extent * stride:
+            found[-1] = found[-1][0] * extent, stride
+        else:
+            found.append((extent, stride))
+    return found
+
+
+def _load() -> CpuSums:
+    """Compile or load the sums, once."""
+    global _sums
+    with _lock:
+        if _sums is None:
+            from gemmlab.dispatch.cpu_sums import load_sums
+
+            _sums = load_sums()
+        return _sums

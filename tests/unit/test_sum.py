@@ -1,0 +1,145 @@
+"""`gemmlab.sum`: any strides, any axes, as accurate as promised, the same bits on any number of threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gemmlab
+from gemmlab.codegen.rowsum import column_roundings, row_roundings
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.ops.op import Float32Array
+
+UNIT = 2.0**-24
+RNG = np.random.default_rng(11)
+CUBE = RNG.standard_normal((37, 45, 53)).astype(np.float32)
+MATRIX = RNG.standard_normal((300, 1100)).astype(np.float32)
+
+VIEWS: dict[str, Callable[[], Float32Array]] = {
+    "whole": lambda: CUBE,
+    "backwards": lambda: CUBE[::-1, :, ::-1],
+    "steps": lambda: CUBE[:, ::2, ::3],
+    "axes turned": lambda: CUBE.transpose(2, 0, 1),
+    "a part": lambda: CUBE[1:, 3:40, 5:],
+    "broadcast": lambda: np.broadcast_to(CUBE[:1], CUBE.shape),
+    "unaligned": lambda: np.frombuffer(b"x" + MATRIX.tobytes() + b"xyz", np.uint8)[1:-3].view(np.float32),
+    "matrix": lambda: MATRIX,
+    "transposed": lambda: MATRIX.T,
+    "long": lambda: RNG.standard_normal(200_003).astype(np.float32),
+}
+
+
+def axes_of(ndim: int) -> list[Any]:
+    return [None, -1, *(choice for count in range(ndim + 1) for choice in combinations(range(ndim), count))]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_any_view_along_any_axes(view: str) -> None:
+    x = VIEWS[view]()
+    wide = x.astype(np.float64)
+    for axis in axes_of(x.ndim):
+        reference, magnitude = wide.sum(axis=axis), np.abs(wide).sum(axis=axis)
+        found = gemmlab.sum(x, axis)
+        assert np.shape(found) == np.shape(reference)
+        assert found.dtype == np.float32
+        terms = x.size // max(1, np.size(reference))
+        bound = (row_roundings(terms) + column_roundings(terms)) * UNIT * magnitude
+        assert (np.abs(found - reference) <= bound).all(), axis
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_same_bits_on_any_number_of_threads(view: str) -> None:
+    x = VIEWS[view]()
+    for axis in axes_of(x.ndim):
+        one, two, seven = (np.asarray(gemmlab.sum(x, axis, threads=count)) for count in (1, 2, 7))
+        assert one.tobytes() == two.tobytes() == seven.tobytes()
+
+
+def test_nothing_is_zero_and_one_element_is_itself() -> None:
+    assert gemmlab.sum(np.empty(0, np.float32)) == 0
+    assert gemmlab.sum(np.empty((0, 3), np.float32), 0).tolist() == [0, 0, 0]
+    assert gemmlab.sum(np.empty((3, 0), np.float32), 0).shape == (0,)
+    assert gemmlab.sum(np.full((), 3.5, np.float32)) == 3.5
+    assert isinstance(gemmlab.sum(CUBE), np.float32)
+
+
+@pytest.mark.parametrize("n", [100, 70_000, 300_000])
+def test_special_values_come_out_as_ieee_says(n: int) -> None:
+    x = np.ones(n, np.float32)
+    x[n // 2] = np.inf
+    assert gemmlab.sum(x) == np.inf
+    x[n // 3] = -np.inf
+    assert np.isnan(gemmlab.sum(x))
+    x[:] = 1e-40
+    assert gemmlab.sum(x) == pytest.approx(n * 1e-40, rel=1e-4)
+    x[:] = 3e38
+    assert gemmlab.sum(x) == np.inf
+
+
+def test_an_ill_conditioned_sum_is_as_good_as_its_terms() -> None:
+    x = RNG.standard_normal(400_000).astype(np.float32) * 1000
+    x[200_000:] = -x[:200_000]
+    RNG.shuffle(x)
+    x[7] += np.float32(0.25)
+    wide = x.astype(np.float64)
+    error = abs(float(gemmlab.sum(x)) - wide.sum())
+    assert error <= 150 * UNIT * np.abs(wide).sum()
+
+
+def test_a_long_sum_is_no_worse_than_numpys() -> None:
+    x = np.full(1 << 22, 0.1, np.float32)
+    exact = float(x[0]) * x.size
+    assert abs(float(gemmlab.sum(x)) - exact) <= max(abs(float(np.sum(x)) - exact), 20 * UNIT * exact)
+
+
+def test_input_is_left_alone_and_may_be_read_only() -> None:
+    x = MATRIX.copy()
+    x.flags.writeable = False
+    before = x.tobytes()
+    gemmlab.sum(x, 0)
+    gemmlab.sum(x[:, ::2])
+    assert x.tobytes() == before
+
+
+@pytest.mark.parametrize(
+    ("x", "options", "error", "said"),
+    [
+        ([1.0, 2.0], {}, ArgumentTypeError, "sum: x is builtins.list, not a NumPy array"),
+        (np.ones(3), {}, ArgumentTypeError, "sum: x has dtype <f8, not native float32"),
+        (CUBE, {"axis": 3}, UsageError, "sum: axis 3 of an array of 3 axes"),
+        (CUBE, {"axis": (0, -3)}, UsageError, "sum: an axis is there twice"),
+        (CUBE, {"axis": 1.5}, ArgumentTypeError, "sum: axis is 1.5, not a whole number"),
+        (CUBE, {"threads": 0}, UsageError, "sum: threads is 0; it must be at least 1"),
+    ],
+)
+def test_what_is_wrong_is_said(x: Any, options: dict[str, Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        gemmlab.sum(x, **options)
+
+
+def test_many_threads_may_call_at_once() -> None:
+    x = RNG.standard_normal((400, 700)).astype(np.float32)
+    expected = [np.asarray(gemmlab.sum(x, axis)).tobytes() for axis in (None, 0, 1)]
+    wrong: list[int] = []
+
+    def work() -> None:
+        for _ in range(20):
+            if [np.asarray(gemmlab.sum(x, axis)).tobytes() for axis in (None, 0, 1)] != expected:
+                wrong.append(1)
+
+    callers = [threading.Thread(target=work) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+def test_products_and_sums_share_one_pool() -> None:
+    a = RNG.standard_normal((300, 300)).astype(np.float32)
+    assert np.allclose(gemmlab.sum(gemmlab.gemm(a, a, threads=2), threads=2), (a @ a).sum(), rtol=1e-3, atol=1e-1)

@@ -18,7 +18,9 @@ CACHED := 250,256,128x1000x1000,128x1024x1024
 CACHES := --l1 48K/12 --l2 2M/16
 RESULTS := benchmarks/results/cpu
 
-.PHONY: climb test lint results tables install clean
+EMULATED := benchmarks/results/emulated
+
+.PHONY: climb test lint results counts tables install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -40,6 +42,12 @@ results: $(STAMP)
 	$(BIN)/gemmlab bench --sizes $(SMALL) --peers numpy:best --threads 1,2 --save $(RESULTS)/small.json
 	$(BIN)/gemmlab cache --sizes $(CACHED) $(CACHES) --save $(RESULTS)/cache.json
 	$(BIN)/gemmlab cache packed microkernel --sizes 128,256,512,1024 $(CACHES) --save $(RESULTS)/packing.json
+	$(BIN)/python docs/build_tables.py
+
+# Count the GPU's rungs on the emulator: in their reference configurations, and in those that the claims ask for.
+counts: $(STAMP)
+	$(BIN)/gemmlab bench --device emulated:sm_90 --sizes 256x256x1024 --save $(EMULATED)/counters.json
+	$(BIN)/python docs/count_configurations.py
 	$(BIN)/python docs/build_tables.py
 
 # Regenerate the tables and plots of README.md and docs/ from the records in benchmarks/results.

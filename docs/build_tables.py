@@ -10,11 +10,12 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 
-from blocks import cpu
+from blocks import claims_page, cpu, gpu_bounds, gpu_code, gpu_counts, gpu_rungs, gpu_times, profiles
 from blocks.records import ROOT
 
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
-BLOCKS: Mapping[str, Callable[[], str]] = {**cpu.BLOCKS}
+MODULES = (cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page)
+BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 
 
 def filled(text: str) -> str:
@@ -25,6 +26,7 @@ def filled(text: str) -> str:
 def main(arguments: list[str]) -> int:
     if "--check" not in arguments:
         cpu.draw()
+        gpu_times.draw()
     stale = False
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         text = path.read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ ISSUE, FMA, L1 = "issue slots", "FMA pipes", "L1 and shared memory"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One kernel on one problem. Figures by name are `Counters.facts`."""
+    """One kernel on one problem; `facts` are those of `Counters.facts`."""
 
     kernel: str
     size: str
@@ -28,6 +28,8 @@ class Counted:
     """MN."""
     facts: Mapping[str, float]
     opcodes: Mapping[str, int]
+    metrics: Mapping[str, float]
+    """Totals by Nsight Compute's names."""
     arch: str
     right: bool
     compiler: str
@@ -108,6 +110,7 @@ def _counted(result: Result) -> Counted:
     m, n, k = (int(result.problem[name]) for name in "mnk")
     return Counted(
         kernel=known["name"], size=result.label, config=known["config"], fmas=m * n * k, k=k, outputs=m * n,
-        facts=known["facts"], opcodes=known["opcodes"], arch=known["target"],
+        facts=known["facts"], opcodes=known["opcodes"],
+        metrics={name: metric["value"] for name, metric in known["counters"].items()}, arch=known["target"],
         right=result.verified is not False, compiler=known["compiler"], code=known["code_sha256"],
     )  # fmt: skip

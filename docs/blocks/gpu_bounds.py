@@ -16,6 +16,8 @@ from gemmlab.measure.climb_rows import digits, percent, short_size
 SIZES = (256, 512, 1024, 4096, 8192)
 BETA = 1
 """C is read."""
+MAXAS = 8, 8
+"""Results of a thread in the Maxwell design, whose tiles follow from them."""
 
 
 def bounds_table() -> str:
@@ -61,15 +63,17 @@ def access_table(record: Record) -> str:
     ]  # fmt: skip
     note = (
         "Words of four bytes for an element of C and a step of k, so times K for an element. *Global words* and "
-        "*shared words* are what the threads ask for, by formula; *in the sectors* and *in the wavefronts* is what the memory "
-        "moved for that, counted: more where a request uses a part of its sectors or a wavefront a part of its 32 "
-        "banks, less where lanes share a word."
+        "*shared words* are what the threads ask for, by formula; *in the sectors* and *in the wavefronts* is what the "
+        "memory moved for that, counted: more where a request uses a part of its sectors or a wavefront a part of its "
+        "32 banks, less where lanes share a word."
     )
     return "\n\n".join([markdown_table(heading, lines), note])
 
 
 def thread_tile(config: Config) -> tuple[int, int]:
     """Rows and columns of C that a thread computes, by the names that the ladder's parameters have."""
+    if "SPLIT" in config:
+        return MAXAS
     rows, cols = config.get("TM", 1), config.get("TN", 1)
     if "WM" in config:
         across = config.get("WNITER", 1)

@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from blocks.counted import FMA, ISSUE, L1, Counted
+from blocks.gpu_code import fit, swept
 from blocks.gpu_counts import COUNTS, FIGURES, number, rung_counts
 from blocks.gpu_times import CONFIGS, TIMES, TOP
 from blocks.markdown import markdown_table
-from blocks.records import RESULTS, load
+from blocks.records import load, matching
 from blocks.speeds import VENDOR, Speed, Speeds, below, rungs, square
-from gemmlab.core.gpu import limits, occupancy
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.climb_rows import digits, percent, times
-from gemmlab.measure.sweep import load_sweep
 
-SWEEP = "compile-sweep.json"
 ARCH = "sm_90"
 
 
@@ -30,7 +28,7 @@ def _lines(kernel: Kernel) -> dict[str, str]:
     config = ", ".join(f"`{name}` {value}" for name, value in kernel.params.items())
     return {
         "Configuration": f"{config}.",
-        "Bound by": _bound(kernel),
+        "Bound": _bound(kernel),
         "Occupancy": _occupancy(kernel),
         "Measured": _measured(kernel),
         "Best configuration": _best(kernel),
@@ -71,29 +69,25 @@ def _bound(kernel: Kernel) -> str:
     if kernel.id not in rows:
         return ""
     mine, lower = rows[kernel.id], below(kernel)
-    said = f"{mine.bound_by}, {percent(mine.peak_share)} of the multiply-add peak at most"
+    said = f"By {mine.bound_by}: {percent(mine.peak_share)} of the multiply-add peak at most"
     if lower is None or lower.id not in rows:
         return f"{said}."
     before = rows[lower.id]
-    return f"{said} (`{before.kernel}`: {before.bound_by}, {percent(before.peak_share)})."
+    return f"{said} (`{before.kernel}`: by {before.bound_by}, {percent(before.peak_share)})."
 
 
 def _occupancy(kernel: Kernel) -> str:
-    """003's arithmetic on what the compiler made of the reference configuration."""
-    if not (RESULTS / SWEEP).exists():
-        return ""
-    mine = [row for row in load_sweep(RESULTS / SWEEP) if row.kernel == kernel.id and row.arch == ARCH]
-    row = next((row for row in mine if dict(kernel.params).items() <= row.config.items()), None)
+    """How many blocks fit, by each limit, of what the compiler made of the reference configuration."""
+    row = swept(kernel.id, ARCH, kernel.params)
     if row is None:
         return ""
-    figures = row.figures
-    fit = occupancy(limits(ARCH), figures["registers"], figures["smem_bytes"], figures["threads"])
-    allowed = ", ".join(f"{name} {count}" for name, count in fit.allowed.items())
+    figures, found = row.figures, fit(row)
+    allowed = ", ".join(f"{name} {count}" for name, count in found.allowed.items())
     return (
         f"{figures['registers']} registers a thread, {figures['smem_bytes']:,} bytes of shared memory and "
         f"{figures['threads']} threads a block. Blocks that an SM of {ARCH} has room for, by limit: {allowed}. So "
-        f"{fit.blocks} {'block' if fit.blocks == 1 else 'blocks'}, {fit.warps} of {fit.warps_per_sm} warps, "
-        f"{percent(fit.fraction)}; {' and '.join(fit.binding)} {'binds' if len(fit.binding) == 1 else 'bind'}."
+        f"{found.blocks} {'block' if found.blocks == 1 else 'blocks'}, {found.warps} of {found.warps_per_sm} warps, "
+        f"{percent(found.fraction)}; {' and '.join(found.binding)} {'binds' if len(found.binding) == 1 else 'bind'}."
     )
 
 
@@ -114,11 +108,13 @@ def _measured(kernel: Kernel) -> str:
 
 
 def _best(kernel: Kernel) -> str:
-    """Of the configurations that were timed, where one of them beats the reference."""
-    record = load(CONFIGS)
-    if record is None:
-        return ""
-    mine = [s for s in Speeds(record).all if s.kernel == kernel.id and s.size == square(TOP) and s.right]
+    """Of the configurations that were timed in one run."""
+    mine: list[Speed] = []
+    for name in matching(CONFIGS):
+        record = load(name)
+        if record is not None and not mine:
+            found = Speeds(record).all
+            mine = [s for s in found if s.kernel == kernel.id and s.size == square(TOP) and s.right]
     reference = next((speed for speed in mine if speed.config == kernel.params), None)
     best = min(mine, key=lambda speed: speed.time_us, default=None)
     if best is None:

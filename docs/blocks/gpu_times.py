@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from blocks.markdown import interval, markdown_table, provenance
-from blocks.records import RESULTS, from_record, if_recorded, load
-from blocks.speeds import VENDOR, Speed, Speeds, extent, rungs, square
+from blocks.records import RESULTS, from_record, load, matching
+from blocks.speeds import VENDOR, Speed, Speeds, below, extent, rungs, square
 from gemmlab.core.records import Record
 from gemmlab.measure.climb_rows import digits, percent, short_size, times
 from gemmlab.plots.chart import save
 from gemmlab.plots.gpu_ladder import ladder_at, rungs_by_size
 
-TIMES, CONFIGS = "h200/gemm.json", "h200/configs.json"
+TIMES, CONFIGS = "h200/gemm.json", "h200/configs*.json"
 TOP = 4096
 """The size at which rungs are compared."""
 SHOWN = (64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192)
@@ -24,18 +24,18 @@ def ladder_table(record: Record) -> str:
     """Each rung at 4096: speed, share of the peak, gain over the rung below, ratio to the vendor."""
     speeds, size = Speeds(record), square(TOP)
     vendor, peak = speeds.at(VENDOR, size), speeds.peak_tflops(size)
-    lines, before = [], None
+    lines = []
     for kernel in rungs():
-        speed = speeds.rung(kernel.id, size)
+        speed, lower = speeds.rung(kernel.id, size), below(kernel)
         if speed is None:
             continue
+        before = None if lower is None else speeds.rung(lower.id, size)
         lines.append([
             f"[`{kernel.id}`](ladder-gpu.md#{kernel.id})",
             digits(speed.time_us / 1e3), _tflops(speed), _share(speed, peak),
             "" if before is None else times(speed.to(before).value),
             "" if vendor is None else interval(speed.to(vendor, resamples=2000)), kernel.idea,
         ])  # fmt: skip
-        before = speed
     lines += [
         [name, digits(peer.time_us / 1e3), _tflops(peer), _share(peer, peak), "", "", ""]
         for name in speeds.peers
@@ -83,11 +83,18 @@ def _all_sizes(speeds: Speeds) -> str:
     return f"<details>\n<summary>All sizes n x n x n, in TFLOP/s</summary>\n\n{table}\n\n</details>"
 
 
-def config_table(record: Record) -> str:
+def configs_block() -> str:
+    """The tables of every record of configurations, or nothing."""
+    found = [config_tables(record) for name in matching(CONFIGS) if (record := load(name)) is not None]
+    said = "Milliseconds by size; the best of each rung and size in bold."
+    return "\n\n".join(["### Configurations", said, *found]) if found else ""
+
+
+def config_tables(record: Record) -> str:
     """Configurations of each rung by size, in milliseconds, the best of a size in bold."""
     speeds = Speeds(record)
     sizes = [size for size in speeds.sizes if extent(size) in CONFIG_SIZES] or speeds.sizes
-    parts = ["### Configurations", "Milliseconds by size; the best of each rung and size in bold."]
+    parts = []
     for kernel in rungs():
         mine = [speed for speed in speeds.all if speed.kernel == kernel.id]
         if not mine:
@@ -169,5 +176,5 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "gpu-readme": from_record(TIMES, readme_ladder),
     "gpu-ladder": from_record(TIMES, ladder_table),
     "gpu-sizes": from_record(TIMES, size_table),
-    "gpu-configs": if_recorded(CONFIGS, config_table),
+    "gpu-configs": configs_block,
 }

@@ -19,6 +19,11 @@ def load(name: str) -> Record | None:
     return load_record(path) if path.exists() else None
 
 
+def matching(pattern: str) -> list[str]:
+    """Names of the records that there are: `"h200/configs*.json"`."""
+    return sorted(str(path.relative_to(RESULTS)) for path in RESULTS.glob(pattern))
+
+
 def from_record(name: str, block: Callable[[Record], str]) -> Callable[[], str]:
     """A block's text from a record, or a sentence where there is none yet."""
 

@@ -1,0 +1,72 @@
+"""Blocks of what the compiler made of every configuration, and of where the techniques come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+from blocks.markdown import markdown_table
+from blocks.records import RESULTS
+from blocks.speeds import rungs
+from gemmlab.core.gpu import Occupancy, limits, occupancy
+from gemmlab.core.program import Config
+from gemmlab.measure.sweep import Swept, load_sweep
+
+SWEEP = "compile-sweep.json"
+
+
+@cache
+def sweep() -> Sequence[Swept]:
+    """Every row of the record; none where there is none."""
+    return load_sweep(RESULTS / SWEEP) if (RESULTS / SWEEP).exists() else ()
+
+
+def swept(kernel: str, arch: str, config: Config) -> Swept | None:
+    """A kernel in a configuration, operands as they are in the reference layout where it has several."""
+    return next(
+        (row for row in sweep() if (row.kernel, row.arch) == (kernel, arch) and config.items() <= row.config.items()),
+        None,
+    )
+
+
+def fit(row: Swept) -> Occupancy:
+    """Blocks that an SM has room for, with the arithmetic."""
+    return occupancy(limits(row.arch), row.figures["registers"], row.figures["smem_bytes"], row.figures["threads"])
+
+
+def sweep_block() -> str:
+    """Every configuration of a rung in one line an architecture, with its heading, or nothing."""
+    lines = []
+    for kernel in rungs():
+        for arch in sorted({row.arch for row in sweep() if row.kernel == kernel.id}):
+            rows = [row for row in sweep() if (row.kernel, row.arch) == (kernel.id, arch)]
+            spilling = sum(row.figures["spill_stores"] + row.figures["spill_loads"] > 0 for row in rows)
+            lines.append([
+                f"[`{kernel.id}`](#{kernel.id})", arch, str(len(rows)), _range(rows, "registers"),
+                _range(rows, "smem_bytes"), _range(rows, "blocks_per_sm"), _range(rows, "warps_per_sm"),
+                _range(rows, "code_bytes"), str(spilling) if spilling else "none",
+            ])  # fmt: skip
+    if not lines:
+        return ""
+    heading = [
+        "rung", "for", "instances", "registers", "shared bytes", "blocks an SM", "warps an SM", "code bytes",
+        "spilling",
+    ]  # fmt: skip
+    said = (
+        "What the compiler made of every legal configuration, operand layouts included: least and most of each figure."
+    )
+    return "\n\n".join(["### What the compiler makes of them", said, markdown_table(heading, lines, ["for"])])
+
+
+def sources_table() -> str:
+    """Where the technique of each rung comes from."""
+    lines = [[f"[`{kernel.id}`](#{kernel.id})", kernel.summary, kernel.source] for kernel in rungs()]
+    return markdown_table(["rung", "what it is", "from"], lines, ["what it is", "from"])
+
+
+def _range(rows: Sequence[Swept], figure: str) -> str:
+    values = [row.figures[figure] for row in rows]
+    return f"{min(values):,}" if min(values) == max(values) else f"{min(values):,} to {max(values):,}"
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {"gpu-sweep": sweep_block, "gpu-sources": sources_table}

@@ -1,0 +1,126 @@
+"""The records as claims ask them. What is not there raises `Missing`, which says what would have to be recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from blocks.counted import Counted, counted
+from blocks.gpu_code import SWEEP, swept
+from blocks.profiles import PROFILES, Profile, profiles
+from blocks.records import load, matching
+from blocks.speeds import VENDOR, Speed, Speeds, square
+from gemmlab.core.errors import UsageError
+from gemmlab.core.program import Config
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.measure.climb_rows import ClimbRow, climb_rows
+
+TIMES, CONFIGS = "h200/gemm.json", "h200/configs*.json"
+COUNTS, CONFIG_COUNTS, CPU = "emulated/counters.json", "emulated/configs.json", "cpu/climb.json"
+DEFAULT: Config = {}
+"""A kernel's reference configuration."""
+
+
+class Missing(Exception):  # noqa: N818 - no error: it is what an open claim waits for
+    """Something that no record has yet."""
+
+    def __init__(self, what: str, count: tuple[str, Config] | None = None) -> None:
+        super().__init__(what)
+        self.count = count
+        """The kernel and configuration that the emulator could count, if that is what is missing."""
+
+
+class Evidence:
+    """What the records say; `used` names those that were asked with success."""
+
+    def __init__(self) -> None:
+        self.used: list[str] = []
+
+    def times(self, n: int, *wanted: tuple[str, Config]) -> list[Speed]:
+        """Kernels in configurations, or peers, at n x n x n, all from one record: only there times can be compared."""
+        for name in (TIMES, *matching(CONFIGS)):
+            record = load(name)
+            if record is None:
+                continue
+            speeds = Speeds(record)
+            found = [_speed(speeds, who, n, config) for who, config in wanted]
+            right = [speed for speed in found if speed is not None and speed.right]
+            if len(right) == len(wanted):
+                self.used.append(name)
+                return right
+        which = " and ".join(f"`{who}`{_said(config)}" for who, config in wanted)
+        raise Missing(f"times of {which} at {n}³ in one record ({TIMES} or {CONFIGS})")
+
+    def ratio(self, n: int, one: str, other: str, config: Config = DEFAULT, against: Config = DEFAULT) -> float:
+        """Speed of one against the other's; above 1, the first is faster."""
+        first, second = self.times(n, (one, config), (other, against))
+        return first.to(second).value
+
+    def peak_share(self, n: int, kernel: str, config: Config = DEFAULT) -> float:
+        """Of the multiply-add peak that was probed beside it."""
+        (speed,) = self.times(n, (kernel, config))
+        record = load(self.used[-1])
+        peak = None if record is None else Speeds(record).peak_tflops(square(n))
+        if peak is None:
+            raise Missing(f"the peak beside {n}³ in {self.used[-1]}")
+        return speed.tflops / peak
+
+    def count(self, kernel: str, config: Config = DEFAULT) -> Counted:
+        """What the emulator counted."""
+        whole = _whole(kernel, config)
+        for name in (COUNTS, CONFIG_COUNTS):
+            record = load(name)
+            for item in [] if record is None else counted(record):
+                if item.kernel == kernel and item.config == whole and item.right:
+                    self.used.append(name)
+                    return item
+        raise Missing(f"counts of `{kernel}`{_said(config)} ({CONFIG_COUNTS})", (kernel, config))
+
+    def swept(self, kernel: str, arch: str, config: Config = DEFAULT) -> Mapping[str, Any]:
+        """What the compiler made of a configuration: `measure.sweep.FIGURES` by name."""
+        row = swept(kernel, arch, _whole(kernel, config))
+        if row is None:
+            raise Missing(f"`{kernel}`{_said(config)} for {arch} in {SWEEP}")
+        self.used.append(SWEEP)
+        return row.figures
+
+    def profile(self, n: int, kernel: str) -> Profile:
+        """What Nsight Compute said of one launch."""
+        for one in profiles():
+            if one.name == kernel and one.size == square(n):
+                self.used.append(PROFILES)
+                return one
+        raise Missing(f"a profile of `{kernel}` at {n}³ in {PROFILES}")
+
+    def profiled(self, n: int, kernel: str, metric: str) -> float:
+        """One of its metrics."""
+        metrics = self.profile(n, kernel).metrics
+        if metric not in metrics:
+            raise Missing(f"{metric} of `{kernel}` at {n}³ in {PROFILES}")
+        return metrics[metric]
+
+    def cpu(self, kernel: str) -> ClimbRow:
+        """A rung of the CPU ladder in the recorded climb."""
+        record = load(CPU)
+        row = next((row for row in climb_rows(record) if row.name == kernel), None) if record else None
+        if row is None:
+            raise Missing(f"`{kernel}` in {CPU}")
+        self.used.append(CPU)
+        return row
+
+
+def _whole(kernel: str, config: Config) -> dict[str, int]:
+    try:
+        return {**find_kernel(kernel).params, **config}
+    except UsageError as error:
+        raise Missing(f"the rung `{kernel}`") from error
+
+
+def _speed(speeds: Speeds, who: str, n: int, config: Config) -> Speed | None:
+    if who == VENDOR:
+        return speeds.at(who, square(n))
+    return speeds.find(who, square(n), _whole(who, config))
+
+
+def _said(config: Config) -> str:
+    return "" if not config else " with " + ", ".join(f"{name} {value}" for name, value in config.items())

@@ -1,0 +1,148 @@
+"""The Chinese worklog of a GPU GEMM: shared memory to cp.async, block swizzle and WMMA."""
+
+from __future__ import annotations
+
+from claims.claim import Claim, Finding, Source, awaiting, judged
+from claims.evidence import Evidence
+from gemmlab.core.program import Config
+
+CP_ASYNC: Config = {"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8, "STAGES": 2, "TURN_ASYNC": 0}
+"""Its own kernel: two stages, B by cp.async, A through registers because it is turned."""
+HIT_RATE = "lts__t_sector_hit_rate.pct"
+
+
+def _tile_traffic(e: Evidence) -> Finding:
+    c = e.count("block_tile")
+    words, formula = c.read_bytes / 4 / c.fmas, 1 / c.config["BM"] + 1 / c.config["BN"]
+    return judged(words == formula, f"{words:.4f} words a multiply-add, the formula says {formula:.4f}")
+
+
+def _no_conflicts(e: Evidence) -> Finding:
+    before, after = e.count("double_buffer"), e.count("conflict_free")
+    excess = [c.facts["shared_load_excess"] / c.facts["shared_load_wavefronts"] for c in (before, after)]
+    return judged(
+        excess[0] > 0 and excess[1] == 0, f"excess wavefronts of loads {excess[0]:.1%} before, {excess[1]:.1%} after"
+    )
+
+
+def _two_passes(e: Evidence) -> Finding:
+    c = e.count("conflict_free")
+    passes = c.facts["shared_load_wavefronts"] / c.facts["shared_load_requests"]
+    return judged(passes == 2, f"{passes:.2f} wavefronts a load")
+
+
+def _conflict_free_is_faster(e: Evidence) -> Finding:
+    gain = e.ratio(4096, "conflict_free", "double_buffer")
+    return judged(gain > 1.05, f"{gain:.2f} x")
+
+
+def _cp_async(e: Evidence) -> Finding:
+    ratio = e.ratio(4096, "async_copy", "conflict_free", CP_ASYNC)
+    return judged(abs(ratio - 1) <= 0.05, f"{ratio:.3f} x")
+
+
+def _stages_and_conflicts(e: Evidence) -> Finding:
+    excess = {stages: e.count("async_copy", {"STAGES": stages}).excess for stages in (2, 3, 4)}
+    return judged(len(set(excess.values())) == 1, f"excess wavefronts by stages: {_by(excess)}")
+
+
+def _stage_three(e: Evidence) -> Finding:
+    counts = {stages: e.count("wmma_tf32_pipelined", {"STAGES": stages, "MODULO": 1}) for stages in (2, 3, 4)}
+    instructions = {stages: c.per_1000(c.facts["instructions"]) for stages, c in counts.items()}
+    holds = instructions[3] > 1.01 * max(instructions[2], instructions[4])
+    return judged(holds, "warp instructions for 1000 multiply-adds by stages: " + _by(instructions, ".2f"))
+
+
+def _l2_hits(e: Evidence) -> Finding:
+    at = {n: e.profiled(n, "async_copy", HIT_RATE) for n in (2048, 4096)}
+    return judged(at[2048] >= 90 and 40 <= at[4096] <= 60, f"{at[2048]:.1f}% at 2048, {at[4096]:.1f}% at 4096")
+
+
+def _l2_gain(e: Evidence) -> Finding:
+    gain = {n: e.profiled(n, "block_swizzle", HIT_RATE) - e.profiled(n, "async_copy", HIT_RATE) for n in (2048, 4096)}
+    return judged(
+        0 <= gain[2048] < 1 and 2 <= gain[4096] <= 6, f"{gain[2048]:+.1f} points at 2048, {gain[4096]:+.1f} at 4096"
+    )
+
+
+def _swizzle(e: Evidence) -> Finding:
+    ratio = {n: e.ratio(n, "block_swizzle", "async_copy") for n in (2048, 4096)}
+    return judged(
+        max(abs(r - 1) for r in ratio.values()) <= 0.02, f"{ratio[2048]:.3f} x at 2048, {ratio[4096]:.3f} x at 4096"
+    )
+
+
+def _hundredfold(e: Evidence) -> Finding:
+    (naive_1024,), (naive, best) = e.times(1024, ("naive", {})), e.times(2048, ("naive", {}), ("conflict_free", {}))
+    fall, gain = naive.tflops / naive_1024.tflops, best.to(naive).value
+    return judged(
+        gain >= 50 and fall < 0.5,
+        f"{gain:.1f} x; naive at 2048 is {fall:.2f} x as fast as at 1024, not {75.3 / 643:.2f} x",
+    )
+
+
+def _by(values: dict[int, float], form: str = ",.0f") -> str:
+    return ", ".join(f"{key}: {value:{form}}" for key, value in values.items())
+
+
+SOURCE = Source(
+    name="Chinese GPU GEMM worklog",
+    about="Seven techniques one by one, then cp.async, block swizzle and TF32 through WMMA; RTX 4050 Laptop (sm_89).",
+    claims=(
+        Claim(
+            "Tiles in shared memory cut the words read from global memory from 2 to 1/BM + 1/BN a multiply-add.",
+            "Sectors that `block_tile` asks for, exactly.", _tile_traffic,
+        ),
+        Claim(
+            "Reading 8 x 8 fragments as four 4 x 4, lanes in z-order, ends the conflicts of shared loads.",
+            "Excess wavefronts of loads in `double_buffer` (some) and `conflict_free` (none).", _no_conflicts,
+        ),
+        Claim(
+            "In z-order a warp's 128-bit load takes two transactions.",
+            "Wavefronts of a shared load in `conflict_free`, exactly 2.", _two_passes,
+        ),
+        Claim(
+            "Without the conflicts the kernel is clearly faster.",
+            "`conflict_free` against `double_buffer` at 4096, more than 1.05 x.", _conflict_free_is_faster,
+        ),
+        Claim(
+            "cp.async with two stages is no faster than staging through registers.",
+            "`async_copy` as it was there (two stages, A through registers) against `conflict_free` at 4096, within "
+            "5%.", _cp_async,
+        ),
+        Claim(
+            "The L2 hit rate is 96% at 2048 and 50% at 4096.",
+            "Nsight Compute's hit rate of `async_copy`: 90% or more, and 40 to 60%.", _l2_hits,
+        ),
+        Claim(
+            "Block swizzle gains under one point of L2 hit rate at 2048 and about four at 4096.",
+            "`block_swizzle` less `async_copy`: 0 to 1 and 2 to 6 points.", _l2_gain,
+        ),
+        Claim(
+            "Block swizzle hardly changes the speed.",
+            "`block_swizzle` against `async_copy` at 2048 and 4096, within 2%.", _swizzle,
+        ),
+        Claim(
+            "The number of stages does not change bank conflicts.",
+            "Excess wavefronts of `async_copy` with 2, 3 and 4 stages, equal.", _stages_and_conflicts,
+        ),
+        Claim(
+            "Three stages cost integer instructions that two and four do not, for the remainder by 3.",
+            "Warp instructions of `wmma_tf32_pipelined` with 3 stages and `MODULO` 1, over 1% more than with 2 and "
+            "4.", _stage_three,
+        ),
+        Claim(
+            "The best kernel is 101 x naive at 2048.",
+            "`conflict_free` (its best) against `naive` at 2048, 50 x or more; and naive falls to under half from "
+            "1024 to 2048, as there (643 to 75 GFLOP/s), which is what the factor rests on.", _hundredfold,
+        ),
+        Claim(
+            "TF32 through WMMA passes a test of 1e-6 relative to the dot length.",
+            "The source's own test on `wmma_tf32`.", awaiting("a record of the source's own test for the TF32 rungs"),
+        ),
+        Claim(
+            "A TF32 product of WMMA becomes HMMA of the shape m16n8k4.",
+            "Opcodes of `wmma_tf32` for sm_89.", awaiting("a record of the TF32 rungs' opcodes"),
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,103 @@
+"""The Chinese compilation: maxas, GPU GEMM by tiles and prefetch, GPU reduction, SGEMM on AVX2."""
+
+from __future__ import annotations
+
+from claims.claim import Claim, Finding, Source, awaiting, judged, untestable
+from claims.evidence import Evidence
+
+
+def _ninety_one(e: Evidence) -> Finding:
+    ratio = e.ratio(4096, "double_buffer", "cublas", {"BM": 64, "BN": 64, "BK": 8, "TM": 8, "TN": 8})
+    return judged(ratio >= 0.9, f"{ratio:.2f} x cuBLAS")
+
+
+def _ninety_six(e: Evidence) -> Finding:
+    ratio = e.ratio(4096, "conflict_free", "cublas", {"LANE_MAP": 0})
+    return judged(ratio >= 0.955, f"{ratio:.2f} x cuBLAS")
+
+
+def _main_loop(e: Evidence) -> Finding:
+    c = e.count("double_buffer")
+    ratio = c.opcodes["FFMA"] / c.opcodes["LDS"]
+    return judged(abs(ratio - 512 / 32) < 0.2, f"{ratio:.2f} FFMAs a shared load")
+
+
+def _demand(_e: Evidence) -> Finding:
+    gib_s = 64 * 128 * 16 * 1.216e9 / 520 / 2**30
+    return judged(abs(gib_s - 285) < 1, f"{gib_s:.0f} GiB/s")
+
+
+def _crossover(e: Evidence) -> Finding:
+    ratios = {n: e.ratio(n, "maxas_256", "maxas_64") for n in (512, 1024, 2048, 4096)}
+    return judged(ratios[512] < 1 < ratios[4096], ", ".join(f"{ratio:.2f} x at {n}" for n, ratio in ratios.items()))
+
+
+def _switches(e: Evidence) -> Finding:
+    ratios = {name: e.ratio(4096, "maxas_256", "maxas_256", {name: 0}) for name in ("SPLIT", "COALESCE", "LANE_MAP")}
+    holds = abs(ratios["SPLIT"] - 1) <= 0.02 and abs(ratios["COALESCE"] - 1) <= 0.02 and ratios["LANE_MAP"] < 0.98
+    return judged(holds, ", ".join(f"without {name} {ratio:.3f} x" for name, ratio in ratios.items()))
+
+
+def _cpu_swap(e: Evidence) -> Finding:
+    gain = e.cpu("loop_reorder_ikj").gflops / e.cpu("naive_ijk").gflops
+    return judged(7 <= gain <= 14, f"{gain:.1f} x the GFLOP/s")
+
+
+def _cpu_peak(e: Evidence) -> Finding:
+    share = e.cpu("microkernel").peak_share or 0.0
+    return judged(share >= 69.12 / 80, f"{share:.1%} of the measured peak, there {69.12 / 80:.1%} of the computed one")
+
+
+SOURCE = Source(
+    name="Chinese compilation on SGEMM",
+    about="maxas translated (GM204), GEMM by tiles and prefetch (V100), reduction, SGEMM for AVX2 (one core).",
+    claims=(
+        Claim(
+            "Without assembly, 64/64/8 with 8 x 8 a thread and prefetch reaches 91% of cuBLAS.",
+            "`double_buffer` with those tiles against cuBLAS at 4096, 0.90 x or more.", _ninety_one,
+        ),
+        Claim(
+            "With the conflict-free lane map (a scan) it reaches 96 to 97% at 4096.",
+            "`conflict_free` with `LANE_MAP` 0 against cuBLAS at 4096, 0.955 x or more.", _ninety_six,
+        ),
+        Claim(
+            "The main loop has 512 FFMAs and 32 shared loads.",
+            "FFMAs a shared load of `double_buffer`, 16 within 0.2.", _main_loop,
+        ),
+        Claim(
+            "With 64 threads a block the design asks 285 GiB/s of a GM204, more than its 224.",
+            "The demand model on the source's figures.", _demand,
+        ),
+        Claim(
+            "Small products are for 64 threads a block, large ones for 256.",
+            "`maxas_256` against `maxas_64`: slower at 512, faster at 4096.", _crossover,
+        ),
+        Claim(
+            "Of maxas's ideas only the lane map matters for large K, not halves that load one matrix each nor "
+            "coalesced stores.",
+            "`maxas_256` at 4096 with one switch off: within 2% for `SPLIT` and `COALESCE`, slower by more than 2% for "
+            "`LANE_MAP`.",
+            _switches,
+        ),
+        Claim(
+            "Reordering FFMAs raises the share of reuse flags from 39 to 47% and the speed by about 1%.",
+            "The scheduling pass on our own SASS, off and on.", awaiting("a SASS scheduling pass"),
+        ),
+        Claim(
+            "On Maxwell the hand-written loop reaches 98% of the peak.",
+            "", untestable("there is no Maxwell, and its register banks and dual issue are gone from the GPUs at hand"),
+        ),
+        Claim(
+            "A fully unrolled reduction is 1.41 x as fast on a G80.",
+            "", awaiting("a record of the reduction ladder"),
+        ),
+        Claim(
+            "Exchanging two loops of the naive CPU product makes it ten times as fast.",
+            "`loop_reorder_ikj` against `naive_ijk` in the recorded climb, each at its size: 7 to 14 x.", _cpu_swap,
+        ),
+        Claim(
+            "The packed AVX2 kernel reaches 69.12 of 80 GFLOP/s on one core.",
+            "Share of the peak of `microkernel`, no less.", _cpu_peak,
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,99 @@
+"""The Chinese notes that profile five SGEMM kernels with Nsight Compute."""
+
+from __future__ import annotations
+
+from claims.claim import Claim, Finding, Source, judged
+from claims.evidence import Evidence
+
+PREDICTED = 2 * 1024**2 / (2 * 32 * 1024 * 4 + 1024 * 4)
+"""FLOP a byte of a block of 32 x 32 with K 1024, C written once: the source's 7.87."""
+L1_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
+THROUGHPUT = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+
+
+def _intensity(e: Evidence) -> Finding:
+    c = e.count("block_tile")
+    counted = 2 * c.fmas / (c.read_bytes + c.written_bytes)
+    return judged(
+        c.k == 1024 and abs(counted - PREDICTED) < 0.01,
+        f"{counted:.2f} FLOP a byte at K {c.k}, by formula {PREDICTED:.2f}",
+    )
+
+
+def _conflicts(e: Evidence) -> Finding:
+    names = ("block_tile", "thread_tile_2d", "warp_tile")
+    excess = [e.count(name).excess / e.count(name).wavefronts for name in names]
+    holds = excess[0] == 0 and excess[1] > 0.2 and excess[2] < excess[1] / 2
+    return judged(holds, ", ".join(f"{name} {share:.1%}" for name, share in zip(names, excess, strict=True)))
+
+
+def _fma_pipe(e: Evidence) -> Finding:
+    share = e.peak_share(4096, "thread_tile_2d")
+    return judged(0.2 <= share <= 0.3, f"{share:.1%} of the multiply-add peak")
+
+
+def _efficient_loads(e: Evidence) -> Finding:
+    # Down the rows of A and along those of B, one float a lane, as naive_strided and naive store C.
+    strided, along = (e.count(name).facts["global_store_sectors_per_request"] for name in ("naive_strided", "naive"))
+    share = 2 * along / (strided + along)
+    return judged(
+        abs(share - 0.22) < 0.01,
+        f"{along:.0f} + {along:.0f} sectors would do of {strided:.0f} + {along:.0f}: {share:.1%}",
+    )
+
+
+def _throughput_falls(e: Evidence) -> Finding:
+    gain = e.ratio(2048, "vector_load", "thread_tile_2d")
+    before, after = (e.profiled(2048, name, THROUGHPUT) for name in ("thread_tile_2d", "vector_load"))
+    return judged(gain > 1 and after < before, f"{before:.1f}% to {after:.1f}%, {gain:.2f} x as fast")
+
+
+def _arbitration(e: Evidence) -> Finding:
+    mine = e.count("warp_tile_double_buffer").facts["shared_load_excess"]
+    hardware = e.profiled(2048, "warp_tile_double_buffer", L1_CONFLICTS)
+    return judged(mine == 0 and hardware > 0, f"{hardware:,.0f} on the counter, {mine:.0f} excess wavefronts")
+
+
+def _meets_cublas(e: Evidence) -> Finding:
+    ratios = {n: e.ratio(n, "warp_tile_double_buffer", "cublas") for n in (1024, 2048, 4096)}
+    return judged(max(ratios.values()) >= 1, ", ".join(f"{ratio:.2f} x at {n}" for n, ratio in ratios.items()))
+
+
+SOURCE = Source(
+    name="Chinese SGEMM profiling notes",
+    about="Five kernels under Nsight Compute, with cuBLAS as baseline for the last; the GPU is not named.",
+    claims=(
+        Claim(
+            "Tiles of 32 x 32 have an intensity of 7.87 FLOP a byte at 1024 (predicted; 7.77 measured).",
+            "FLOP over bytes of the sectors that `block_tile` reads and writes with K 1024, within 0.01.", _intensity,
+        ),
+        Claim(
+            "Shared tiles have no bank conflicts, 2D thread tiles have many, warp tiles have few.",
+            "Excess share of shared wavefronts: 0, over 20%, under half of that.", _conflicts,
+        ),
+        Claim(
+            "With 2D thread tiles the FMA pipes are busy for 25% of the time.",
+            "Share of the multiply-add peak of `thread_tile_2d` at 4096, 20 to 30%.", _fma_pipe,
+        ),
+        Claim(
+            "When A is loaded down its rows, 22% of the global loads are efficient.",
+            "Sectors of a strided and a contiguous request, as counted; ideal over actual for equally many of both, "
+            "within one point.", _efficient_loads,
+        ),
+        Claim(
+            "With vector loads memory throughput falls while speed rises.",
+            "Nsight Compute's memory throughput of `vector_load` below that of `thread_tile_2d` at 2048, and it is "
+            "faster.", _throughput_falls,
+        ),
+        Claim(
+            "The hardware's counter of bank conflicts shows some where no address conflicts.",
+            "`warp_tile_double_buffer`: no excess wavefronts, and a count above 0 in Nsight Compute at 2048.",
+            _arbitration,
+        ),
+        Claim(
+            "Warp tiles with a double buffer pass cuBLAS.",
+            "`warp_tile_double_buffer` against cuBLAS at 1024, 2048 or 4096: 1.00 x or more at one of them.",
+            _meets_cublas,
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,98 @@
+"""Verdicts follow from records, and each claim of the sources has one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from blocks.claims_page import SOURCES, claims_block
+from blocks.records import ROOT, load
+from blocks.speeds import VENDOR
+from claims import evidence as evidence_module
+from claims.claim import Claim, Verdict, finding, judged
+from claims.evidence import CONFIG_COUNTS, COUNTS, TIMES, Evidence, Missing
+from count_configurations import missing
+from gemmlab.core.records import Record
+
+CLAIMS = [claim for source in SOURCES for claim in source.claims]
+
+
+def claim(words: str) -> Claim:
+    (found,) = (one for one in CLAIMS if words in one.said)
+    return found
+
+
+def with_records(monkeypatch: pytest.MonkeyPatch, **records: Record | None) -> None:
+    monkeypatch.setattr(evidence_module, "load", lambda name: records.get(name.replace("/", "_").partition(".")[0]))
+
+
+def test_every_claim_is_on_the_page_with_a_verdict() -> None:
+    page = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    assert claims_block() in page
+    for one in CLAIMS:
+        found = finding(one)
+        assert f"| {one.said} | {one.tested} | **{found.verdict}** |" in page
+        assert one.tested or found.verdict in (Verdict.UNTESTABLE, Verdict.OPEN)
+        assert found.figure
+
+
+def test_what_the_emulator_can_count_has_been_counted() -> None:
+    assert missing() == [], "run `make counts`"
+
+
+def test_a_verdict_follows_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = load(COUNTS)
+    assert counts is not None
+    traffic = claim("cut the words read from global memory")
+    assert finding(traffic).verdict is Verdict.CONFIRMED
+    more = {"global_load_sectors": 1e9}
+    results = [
+        replace(r, facts={**r.facts, "facts": {**r.facts["facts"], **more}})
+        for r in counts.results
+        if "facts" in r.facts
+    ]
+    with_records(monkeypatch, emulated_counters=replace(counts, results=tuple(results)))
+    assert finding(traffic).verdict is Verdict.REFUTED
+    assert finding(traffic).records == (COUNTS,)
+    with_records(monkeypatch)
+    found = finding(traffic)
+    assert found.verdict is Verdict.OPEN
+    assert f"`block_tile` ({CONFIG_COUNTS})" in found.figure
+    assert found.count == ("block_tile", {})
+
+
+def test_a_wrong_kernel_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = load(COUNTS)
+    assert counts is not None
+    wrong = tuple(replace(result, verified=False) for result in counts.results)
+    with_records(monkeypatch, emulated_counters=replace(counts, results=wrong))
+    assert finding(claim("cut the words read from global memory")).verdict is Verdict.OPEN
+
+
+def test_times_are_compared_within_a_record_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = load(TIMES)
+    assert times is not None
+    ratio = Evidence().ratio(1024, "block_tile", VENDOR)
+    assert 0 < ratio < 1
+    assert Evidence().ratio(1024, VENDOR, "block_tile") == pytest.approx(1 / ratio)
+    ours = replace(times, results=tuple(r for r in times.results if r.contestant != VENDOR))
+    theirs = replace(times, results=tuple(r for r in times.results if r.contestant == VENDOR))
+    monkeypatch.setattr(evidence_module, "matching", lambda _pattern: ["h200/configs.json"])
+    with_records(monkeypatch, h200_gemm=ours, h200_configs=theirs)
+    with pytest.raises(Missing, match="in one record"):
+        Evidence().ratio(1024, "block_tile", VENDOR)
+
+
+def test_what_is_not_known_is_missing_and_no_error() -> None:
+    with pytest.raises(Missing, match="the rung `no_such_rung`"):
+        Evidence().count("no_such_rung")
+    with pytest.raises(Missing, match="`no_such_rung` in"):
+        Evidence().cpu("no_such_rung")
+    with pytest.raises(Missing, match="a profile of"):
+        Evidence().profile(12345, "naive")
+
+
+def test_judged_needs_a_reason_to_confirm() -> None:
+    assert judged(holds=True, figure="1").verdict is Verdict.CONFIRMED
+    assert judged(holds=False, figure="1").verdict is Verdict.REFUTED

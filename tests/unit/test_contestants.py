@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-import time
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -32,6 +31,15 @@ OP = GemmOp()
 TIMING: dict[str, Any] = {"min_us": 3000.0, "warm_us": 1000.0, "inner_us": 20.0, "raw_limit": 16}
 
 
+@pytest.fixture
+def standing(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
+    """The clock that a turn reads, which stands still unless `now_ns` is moved."""
+    clock = types.SimpleNamespace(now_ns=0)
+    clock.perf_counter_ns = lambda: clock.now_ns
+    monkeypatch.setattr("gemmlab.measure.contestants.time", clock)
+    return clock
+
+
 class Clock:
     """A timer for which every call takes `call_us`, the first one `first_us`."""
 
@@ -48,6 +56,7 @@ class Clock:
 @pytest.mark.parametrize(
     ("call_us", "calls", "inner"), [(0.5, 150, 40), (3.0, 143, 7), (20.0, 150, 1), (2000.0, 2, 1), (5e6, 1, 1)]
 )
+@pytest.mark.usefixtures("standing")
 def test_turns_last_their_time_and_short_calls_go_in_batches(call_us: float, calls: int, inner: int) -> None:
     clock = Clock(call_us)
     turn = Calls(lambda: None, clock).turn(**TIMING)
@@ -58,11 +67,13 @@ def test_turns_last_their_time_and_short_calls_go_in_batches(call_us: float, cal
     assert warm_up * call_us >= 1000 or warm_up == 1
 
 
+@pytest.mark.usefixtures("standing")
 def test_a_cold_first_call_does_not_shorten_the_turn() -> None:
     turn = Calls(lambda: None, Clock(100.0, first_us=900.0)).turn(**TIMING)
     assert turn.calls == 30
 
 
+@pytest.mark.usefixtures("standing")
 def test_a_call_as_long_as_the_turn_needs_no_warm_up() -> None:
     clock = Clock(5000.0)
     turn = Calls(lambda: None, clock).turn(**{**TIMING, "warm_us": 0.0})
@@ -71,14 +82,15 @@ def test_a_call_as_long_as_the_turn_needs_no_warm_up() -> None:
     assert Calls(lambda: None, clock).turn(**{**TIMING, "warm_us": 0.0}).calls == 3
 
 
-def test_what_a_timer_does_beside_the_calls_shortens_the_turn() -> None:
+def test_what_a_timer_does_beside_the_calls_shortens_the_turn(standing: types.SimpleNamespace) -> None:
     def timer(calls: int, _inner: int) -> list[float]:
-        time.sleep(calls * 2e-4)
+        standing.now_ns += calls * 200_000
         return [20.0] * calls
 
     turn = Calls(lambda: None, timer).turn(**TIMING)
-    # 3 ms of calls of 20 us would be 150 of them; each takes 0.2 ms and more in all.
-    assert 2 <= turn.calls <= 15
+    # 3 ms of calls of 20 us would be 150 of them; each takes 0.2 ms in all, and so did the 8 of the warm-up.
+    assert turn.calls == 15
+    assert standing.now_ns == (8 + 15) * 200_000
 
 
 def test_times_are_of_one_call() -> None:

@@ -45,10 +45,10 @@ def sum(  # noqa: A001 - as NumPy calls it
 ) -> Any:
     """The sum of a float32 array's elements, or of those along one axis or several; float32 like NumPy's.
 
-    Any strides will do. A term goes through some hundred additions at most in a row of a million; along an axis whose
-    neighbours lie apart, through an eighth of its length. `threads` bounds the threads used, by default one for each
-    physical core that the process may use; the result is the same to the bit for any number. The sum of nothing is 0.
-    Up to 4,096 elements are NumPy's to sum.
+    Any strides will do. A term goes through some hundred additions at most in a row of a million, and along an axis
+    whose neighbours lie apart through fewer than the square root of its length. `threads` bounds the threads used, by
+    default one for each physical core that the process may use; the result is the same to the bit for any number. The
+    sum of nothing is 0. Up to 4,096 elements are NumPy's to sum.
 
     Raises `ArgumentTypeError` (a TypeError) for anything but a float32 NumPy array or an axis that is no whole number,
     `UsageError` (a ValueError) for an axis that there is not or that is there twice, and `MemoryError`.

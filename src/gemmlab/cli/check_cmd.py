@@ -126,14 +126,14 @@ def _plan(
             seed=seed, progress=progress,
         )  # fmt: skip
 
-    library = [LIBRARY] if op.name == "gemm" and family_of(where).library_call else []
-    for name in names or [*(kernel.id for kernel in ladder(op.name, where.kernels)), *library]:
-        if name == LIBRARY:
-            if not library:
-                raise UsageError(f"{LIBRARY} does not run on {where}")
+    library = family_of(where, op.name).library_call
+    for name in names or [*(kernel.id for kernel in ladder(op.name, where.kernels)), *([library] if library else [])]:
+        if name in _LIBRARY_CHECKS:
+            if name != library:
+                raise UsageError(f"{name} does not run on {where}, or is not of the operation {op.name}")
             if config:
-                raise UsageError(f"--config: {LIBRARY} has no parameters")
-            plan[name] = _library_call(problems, workers, scale, seed)
+                raise UsageError(f"--config: {name} has no parameters")
+            plan[name] = _LIBRARY_CHECKS[name](problems, workers, scale, seed)
             continue
         kernel = require_device(kernel_named(name, flags), where)
         if kernel.op != op.name:
@@ -144,7 +144,20 @@ def _plan(
     return plan
 
 
-def _library_call(problems: list[Any] | None, threads: int, scale: str, seed: int) -> Callable[[Progress], CheckReport]:
+def _sum_call(problems: list[Any] | None, threads: int, scale: str, seed: int) -> Callable[[Progress], CheckReport]:
+    def run(progress: Progress) -> CheckReport:
+        import gemmlab
+        from gemmlab.measure.check_sum import check_sum
+
+        total: Callable[..., Any] = gemmlab.sum
+        return check_sum(
+            total, name="gemmlab.sum", threads=threads, problems=problems, scale=scale, seed=seed, progress=progress
+        )
+
+    return run
+
+
+def _product_call(problems: list[Any] | None, threads: int, scale: str, seed: int) -> Callable[[Progress], CheckReport]:
     def run(progress: Progress) -> CheckReport:
         import gemmlab
         from gemmlab.measure.check_call import Call, check_callable
@@ -156,6 +169,10 @@ def _library_call(problems: list[Any] | None, threads: int, scale: str, seed: in
         )
 
     return run
+
+
+_LIBRARY_CHECKS = {LIBRARY: _product_call, "gemmlab.sum": _sum_call}
+"""What the library's functions are named among the kernels, and how each is checked."""
 
 
 def _run(plan: Mapping[str, Callable[[Progress], CheckReport]]) -> tuple[list[CheckReport], dict[str, GemmlabError]]:

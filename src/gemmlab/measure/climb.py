@@ -217,7 +217,7 @@ def _time(
 def _merge(climb: Climb, rungs: Sequence[Rung], reports: Sequence[CheckReport], records: Sequence[Record]) -> Record:
     by_name = {f"kernel:{rung.kernel.id}": rung for rung in rungs}
     results = [
-        replace(result, facts={**result.facts, **_facts(result, by_name, climb.op)})
+        replace(result, facts={**result.facts, **_facts(result, by_name, climb.family.library_call)})
         for record in records
         for result in record.results
         if result.samples
@@ -228,7 +228,7 @@ def _merge(climb: Climb, rungs: Sequence[Rung], reports: Sequence[CheckReport], 
     return replace(merged, notes=(*notes, *disturbances(merged)))
 
 
-def _facts(result: Result, rungs: Mapping[str, Rung], op: Op) -> dict[str, Any]:
+def _facts(result: Result, rungs: Mapping[str, Rung], library: str) -> dict[str, Any]:
     if result.contestant in rungs:
         rung = rungs[result.contestant]
         kernel, report = rung.kernel, rung.report
@@ -237,7 +237,7 @@ def _facts(result: Result, rungs: Mapping[str, Rung], op: Op) -> dict[str, Any]:
             "checked_cases": report.cases, "checked_error_ratio": report.worst_ratio,
         }  # fmt: skip
     if result.contestant == LIBRARY.name:
-        return {"name": f"gemmlab.{op.name}"}
+        return {"name": library}
     return {"name": result.contestant.removesuffix(":best")}
 
 

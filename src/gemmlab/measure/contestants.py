@@ -158,10 +158,35 @@ class Calls:
         return times
 
 
+def call_for(library: str, op: str, calls: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+    """What a library has for an operation; `UnsupportedError` where that is nothing."""
+    if op not in calls:
+        raise UnsupportedError(f"{library} has no {op}")
+    return calls[op]
+
+
 class LibraryCall:
-    """`gemmlab.gemm` as a user calls it, argument handling included."""
+    """`gemmlab.gemm` or `gemmlab.sum` as a user calls it, argument handling included."""
 
     def prepare(self, work: Work) -> Prepared:
+        calls = {"gemm": self._product, "reduce": self._sum}
+        return Calls.of(call_for("gemmlab", work.op, calls)(work), work.before)
+
+    @staticmethod
+    def _sum(work: Work) -> Callable[[], object]:
+        import gemmlab
+
+        if work.problem["operator"] != "sum":
+            raise UnsupportedError("gemmlab.sum adds")
+        x, out = work.flat["x"], work.flat["out"]
+
+        def call() -> None:
+            out[0] = gemmlab.sum(x, threads=work.threads)
+
+        return call
+
+    @staticmethod
+    def _product(work: Work) -> Callable[[], object]:
         import gemmlab
 
         gemm: Callable[..., object] = gemmlab.gemm
@@ -174,19 +199,12 @@ class LibraryCall:
             options |= {"alpha": work.scalars["alpha"], "beta": work.scalars["beta"]}
         if work.scalars["beta"] != 0:
             options["c"] = c
-        return Calls.of(partial(gemm, a, b, **options), work.before)
+        return partial(gemm, a, b, **options)
 
     def facts(self) -> dict[str, Any]:
         import gemmlab
 
         return {"library": "gemmlab", "version": gemmlab.__version__, "thread_runtime": "own workers"}
-
-
-def call_for(library: str, op: str, calls: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-    """What a library has for an operation; `UnsupportedError` where that is nothing."""
-    if op not in calls:
-        raise UnsupportedError(f"{library} has no {op}")
-    return calls[op]
 
 
 class NumpyCall:

@@ -30,8 +30,8 @@ class Timing:
 class Family:
     """One family of devices."""
 
-    library_call: bool
-    """Whether `gemmlab.gemm` runs there."""
+    library_call: str
+    """The library's function that runs there, `"gemmlab.gemm"`; empty where none does."""
     timed: bool
     """Whether time says anything; where it does not, kernels are counted."""
     host_threads: bool
@@ -61,7 +61,7 @@ _LONG = (
 _GPU_TIMING = Timing(min_us=7000.0, warm_us=3000.0, long_us=10_000.0, cell_us=1e6)
 FAMILIES: Mapping[str, Family] = MappingProxyType({
     "cpu": Family(
-        library_call=True,
+        library_call="gemmlab.gemm",
         timed=True,
         host_threads=True,
         peers=("openblas", "mkl", "onednn", "numpy"),
@@ -81,7 +81,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         },
     ),
     "cuda": Family(
-        library_call=False,
+        library_call="",
         timed=True,
         host_threads=False,
         peers=("cublas", "torch", "cupy"),
@@ -101,7 +101,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         },
     ),
     "emulated": Family(
-        library_call=False,
+        library_call="",
         timed=False,
         host_threads=False,
         peers=(),
@@ -115,7 +115,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
 _SUMS = "2^10,2^14,2^18,2^22,2^26"
 OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
     ("cpu", "reduce"): {
-        "library_call": False, "peers": ("numpy",), "peer_grammar": "numpy", "tuned_peers": (),
+        "library_call": "gemmlab.sum", "peers": ("numpy",), "peer_grammar": "numpy", "tuned_peers": (),
         "bench_sizes": _SUMS, "climb_sizes": _SUMS,
     },
     ("cuda", "reduce"): {

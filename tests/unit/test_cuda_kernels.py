@@ -24,6 +24,8 @@ CUDA_KERNELS = [kernel for kernel in all_kernels() if kernel.device == "cuda" an
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 OP = GemmOp()
 ARGS = ("m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc")
+TEXTURES = ("texture(a)", "texture(b)")
+"""Arguments that may follow."""
 
 each_kernel = pytest.mark.parametrize("kernel", [pytest.param(kernel, id=kernel.id) for kernel in CUDA_KERNELS])
 
@@ -32,6 +34,7 @@ def launches(kernel: Kernel, problem: GemmProblem) -> list[Launch]:
     scalars = OP.scalars(problem)
     instance = kernel.instantiate(kernel.configure(), scalars)
     bound: dict[str, Any] = {**scalars, "a": "a", "b": "b", "c": "c", "threads": np.int64(1), "workspace": None}
+    bound |= dict.fromkeys(TEXTURES, np.uint64(7))
     return kernel.launches(instance, bound)
 
 
@@ -61,7 +64,7 @@ def test_a_file_states_what_it_is(kernel: Kernel) -> None:
     assert len(kernel.source.split()) > 3
     assert not kernel.source[0].isdigit()
     assert kernel.expect
-    assert kernel.args == ARGS
+    assert kernel.args in (ARGS, (*ARGS, *TEXTURES))
     assert kernel.restrictions == ()
 
 
@@ -95,8 +98,10 @@ def test_blocks_lie_along_x_and_cover_any_shape(kernel: Kernel) -> None:
 def test_arguments_are_c_values_of_the_signature(kernel: Kernel) -> None:
     problem = GemmProblem(5, 6, 7, 0.5, -2.0, lda=9, ldb=10, ldc=11)
     (launch,) = launches(kernel, problem)
-    assert launch.args == (5, 6, 7, 0.5, "a", 9, "b", 10, -2.0, "c", 11)
-    kinds = [type(value) for value in launch.args]
+    args, textures = launch.args[: len(ARGS)], launch.args[len(ARGS) :]
+    assert args == (5, 6, 7, 0.5, "a", 9, "b", 10, -2.0, "c", 11)
+    assert all(isinstance(handle, np.uint64) and handle == 7 for handle in textures)
+    kinds = [type(value) for value in args]
     assert kinds == [np.int32] * 3 + [np.float32, str, np.int32, str, np.int32, np.float32, str, np.int32]
 
 

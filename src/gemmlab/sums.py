@@ -27,6 +27,7 @@ Float32Array = npt.NDArray[np.float32]
 
 _SMALL = 1 << 12
 """Elements up to which NumPy's own sum has ended before compiled code is reached."""
+_FLOAT32 = np.dtype(np.float32)
 _WORTH_A_CALL = 1 << 14
 _WORTH_A_ROW = 32
 _SIZE = 4
@@ -48,20 +49,24 @@ def sum(  # noqa: A001 - as NumPy calls it
     Any strides will do. A term goes through some hundred additions at most in a row of a million, and along an axis
     whose neighbours lie apart through fewer than the square root of its length. `threads` bounds the threads used, by
     default one for each physical core that the process may use; the result is the same to the bit for any number. The
-    sum of nothing is 0. Up to 4,096 elements are NumPy's to sum.
+    sum of nothing is 0. Up to 4,096 elements are NumPy's to sum, with its warnings of what is invalid.
 
     Raises `ArgumentTypeError` (a TypeError) for anything but a float32 NumPy array or an axis that is no whole number,
     `UsageError` (a ValueError) for an axis that there is not or that is there twice, and `MemoryError`.
     """
+    if axis is None and type(x) is np.ndarray and x.dtype is _FLOAT32 and threads is None:
+        # The common case, with as little around it as can be.
+        if x.size <= _SMALL:
+            return np.add.reduce(x, None)
+        if x.flags.c_contiguous:
+            return _load().total(x.size, x.ctypes.data)
     array = float32_array("sum", "x", x)
     count = thread_count("sum", threads)
     axes = _axes(axis, array.ndim)
     kept = [index for index in range(array.ndim) if index not in axes]
     shape = tuple(array.shape[index] for index in kept)
     if array.size <= _SMALL:
-        # Compiled code warns of nothing either.
-        with np.errstate(invalid="ignore", over="ignore"):
-            return np.add.reduce(array, axis=tuple(axes), dtype=np.float32)
+        return np.add.reduce(array, axis=tuple(axes), dtype=np.float32)
     out = np.empty(shape, np.float32)
     _fill(array.transpose([*kept, *axes]), len(kept), out, count)
     return out if shape else out[()]
@@ -139,6 +144,8 @@ def _folded(axes: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def _load() -> CpuSums:
     """Compile or load the sums, once."""
     global _sums
+    if _sums is not None:
+        return _sums
     with _lock:
         if _sums is None:
             from gemmlab.dispatch.cpu_sums import load_sums

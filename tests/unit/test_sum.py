@@ -69,6 +69,7 @@ def test_nothing_is_zero_and_one_element_is_itself() -> None:
 
 
 @pytest.mark.parametrize("n", [100, 70_000, 300_000])
+@pytest.mark.filterwarnings("ignore:(invalid|overflow):RuntimeWarning")
 def test_special_values_come_out_as_ieee_says(n: int) -> None:
     x = np.ones(n, np.float32)
     x[n // 2] = np.inf

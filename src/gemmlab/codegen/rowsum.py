@@ -156,7 +156,7 @@ def _add_rows(
 
 
 def column_roundings(rows: int) -> int:
-    """Additions in a row of `reduce_columns`: in a block by eight rows, in their tree, the rest, from block to block."""
+    """Additions in a row of `reduce_columns`: by eight rows in a block, their tree, the rest, the blocks."""
     step = _LEAST_ROWS
     while step * step < rows * COLUMN_ROWS:
         step *= 2

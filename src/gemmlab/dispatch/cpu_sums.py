@@ -6,6 +6,8 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from gemmlab.codegen import runtime as shared
 from gemmlab.codegen.sums import COLUMN_SUMS, ROW_SUMS, SERIAL
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
@@ -26,6 +28,12 @@ class CpuSums:
     def rows(self, count: int, length: int, stride: int, x: int, out: int, threads: int | None) -> None:
         """`out[r]` from `length` neighbours at `x + r * stride`."""
         self._rows(count, length, stride, x, out, self._ready(count * length, threads))
+
+    def total(self, length: int, x: int) -> np.float32:
+        """The sum of `length` neighbours at `x`."""
+        out = ctypes.c_float()
+        self._rows(1, length, 0, x, ctypes.addressof(out), self._ready(length, None))
+        return np.float32(out.value)
 
     def columns(self, count: int, length: int, stride: int, x: int, out: int, threads: int | None) -> None:
         """`out[c]` from `length` elements `stride` apart, the first at `x + c`."""

@@ -39,11 +39,17 @@ class Speed:
 
 
 class Speeds:
-    """A record's speeds, the probe and the baseline left out."""
+    """A record's speeds in one precision, the probe and the baseline left out."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, precision: str = FLOAT32) -> None:
         self.record = record
-        self.all = [_speed(r) for r in record.results if r.samples and r.facts.get("role") in ("rung", "peer")]
+        self.all = [
+            _speed(result)
+            for result in record.results
+            if result.samples
+            and result.facts.get("role") in ("rung", "peer")
+            and result.facts.get("precision", FLOAT32) == precision
+        ]
         self._by_place = {(speed.contestant, speed.size): speed for speed in self.all}
 
     def at(self, contestant: str, size: str) -> Speed | None:

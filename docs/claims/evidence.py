@@ -13,9 +13,10 @@ from blocks.speeds import VENDOR, Speed, Speeds, square
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Config
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.climb_rows import ClimbRow, climb_rows
+from gemmlab.measure.climb_rows import ClimbRow, climb_rows, short_size
 
-TIMES, CONFIGS = "h200/gemm.json", "h200/configs*.json"
+TIMED = ("h200/gemm.json", "h200/configs*.json", "h200/reduce*.json")
+"""Records of times, in the order in which they are asked."""
 COUNTS, CONFIG_COUNTS, CPU = "emulated/counters.json", "emulated/configs.json", "cpu/climb.json"
 DEFAULT: Config = {}
 """A kernel's reference configuration."""
@@ -36,24 +37,30 @@ class Evidence:
     def __init__(self) -> None:
         self.used: list[str] = []
 
-    def times(self, n: int, *wanted: tuple[str, Config]) -> list[Speed]:
-        """Kernels in configurations, or peers, at n x n x n, all from one record: only there times can be compared."""
-        for name in (TIMES, *matching(CONFIGS)):
+    def times(self, size: int | str, *wanted: tuple[str, Config]) -> list[Speed]:
+        """Kernels in configurations, or peers, all from one record: only there times can be compared.
+
+        `size` is that of a square product, or a problem's label.
+        """
+        label = square(size) if isinstance(size, int) else size
+        for name in (name for pattern in TIMED for name in matching(pattern)):
             record = load(name)
             if record is None:
                 continue
             speeds = Speeds(record)
-            found = [_speed(speeds, who, n, config) for who, config in wanted]
+            found = [_speed(speeds, who, label, config) for who, config in wanted]
             right = [speed for speed in found if speed is not None and speed.right]
             if len(right) == len(wanted):
                 self.used.append(name)
                 return right
         which = " and ".join(f"`{who}`{_said(config)}" for who, config in wanted)
-        raise Missing(f"times of {which} at {n}³ in one record ({TIMES} or {CONFIGS})")
+        raise Missing(f"times of {which} at {short_size(label)} in one record ({' or '.join(TIMED)})")
 
-    def ratio(self, n: int, one: str, other: str, config: Config = DEFAULT, against: Config = DEFAULT) -> float:
+    def ratio(
+        self, size: int | str, one: str, other: str, config: Config = DEFAULT, against: Config = DEFAULT
+    ) -> float:
         """Speed of one against the other's; above 1, the first is faster."""
-        first, second = self.times(n, (one, config), (other, against))
+        first, second = self.times(size, (one, config), (other, against))
         return first.to(second).value
 
     def peak_share(self, n: int, kernel: str, config: Config = DEFAULT) -> float:
@@ -75,6 +82,17 @@ class Evidence:
                     self.used.append(name)
                     return item
         raise Missing(f"counts of `{kernel}`{_said(config)} ({CONFIG_COUNTS})", (kernel, config))
+
+    def facts(self, record: str, kernel: str, config: Config = DEFAULT) -> Mapping[str, float]:
+        """`Counters.facts` of a kernel of any operation, from a counting record."""
+        whole, found = _whole(kernel, config), load(record)
+        for result in () if found is None else found.results:
+            known = result.facts
+            if known.get("name") == kernel and known.get("config") == whole and result.verified and "facts" in known:
+                self.used.append(record)
+                counted_facts: Mapping[str, float] = known["facts"]
+                return counted_facts
+        raise Missing(f"counts of `{kernel}`{_said(config)} ({record})")
 
     def swept(self, kernel: str, arch: str, config: Config = DEFAULT) -> Mapping[str, Any]:
         """What the compiler made of a configuration: `measure.sweep.FIGURES` by name."""
@@ -116,10 +134,10 @@ def _whole(kernel: str, config: Config) -> dict[str, int]:
         raise Missing(f"the rung `{kernel}`") from error
 
 
-def _speed(speeds: Speeds, who: str, n: int, config: Config) -> Speed | None:
-    if who == VENDOR:
-        return speeds.at(who, square(n))
-    return speeds.find(who, square(n), _whole(who, config))
+def _speed(speeds: Speeds, who: str, label: str, config: Config) -> Speed | None:
+    if who in speeds.peers:
+        return speeds.at(who, label)
+    return None if who == VENDOR else speeds.find(who, label, _whole(who, config))
 
 
 def _said(config: Config) -> str:

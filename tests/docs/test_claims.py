@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from blocks.claims_page import SOURCES, claims_block
+from blocks.gpu_times import TIMES
 from blocks.records import ROOT, load
 from blocks.speeds import VENDOR
 from claims import evidence as evidence_module
 from claims.claim import Claim, Verdict, finding, judged
-from claims.evidence import CONFIG_COUNTS, COUNTS, TIMES, Evidence, Missing
+from claims.evidence import CONFIG_COUNTS, COUNTS, Evidence, Missing
 from count_configurations import missing
 from gemmlab.core.records import Record
 
@@ -78,7 +79,7 @@ def test_times_are_compared_within_a_record_only(monkeypatch: pytest.MonkeyPatch
     assert Evidence().ratio(1024, VENDOR, "block_tile") == pytest.approx(1 / ratio)
     ours = replace(times, results=tuple(r for r in times.results if r.contestant != VENDOR))
     theirs = replace(times, results=tuple(r for r in times.results if r.contestant == VENDOR))
-    monkeypatch.setattr(evidence_module, "matching", lambda _pattern: ["h200/configs.json"])
+    monkeypatch.setattr(evidence_module, "matching", lambda pattern: [pattern.replace("*", "")])
     with_records(monkeypatch, h200_gemm=ours, h200_configs=theirs)
     with pytest.raises(Missing, match="in one record"):
         Evidence().ratio(1024, "block_tile", VENDOR)
@@ -89,6 +90,9 @@ def test_what_is_not_known_is_missing_and_no_error() -> None:
         Evidence().count("no_such_rung")
     with pytest.raises(Missing, match="`no_such_rung` in"):
         Evidence().cpu("no_such_rung")
+    with pytest.raises(Missing, match="counts of `naive`"):
+        Evidence().facts("no/such.json", "naive")
+    assert Evidence().facts(COUNTS, "naive")["global_store_sectors_per_request"] == 4
     with pytest.raises(Missing, match="a profile of"):
         Evidence().profile(12345, "naive")
 

@@ -1,4 +1,4 @@
-"""Speed by size: one line an entry, sizes on a logarithmic axis, speeds from zero."""
+"""Speed by size: one line an entry, speeds from zero, sizes on a logarithmic axis unless they are many."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import altair as alt
 
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3], [10, 4])
+MANY, COARSE = 16, 512
+"""More sizes than that are steps of one width: their axis is linear, and labelled at the multiples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +75,15 @@ def curve_chart(
     top = max([line_at, *(row["high"] for row in rows), 1e-9]) * 1.05
     palette = [colours[index % len(colours)] for index in range(len(names))]
     dashes = [DASHES[index % len(DASHES)] for index in range(len(names))]
+    steps = len(sizes) > MANY
     x = alt.X(
         "size:Q",
-        scale=alt.Scale(type="log", base=2, nice=False),
-        axis=alt.Axis(title="n (n x n x n)", values=sizes, labelOverlap="greedy", format="d", grid=False),
-    )
+        scale=alt.Scale(nice=False) if steps else alt.Scale(type="log", base=2, nice=False),
+        axis=alt.Axis(
+            title="n (n x n x n)", values=[n for n in sizes if not steps or n % COARSE == 0], labelOverlap="greedy",
+            format="d", grid=False,
+        ),
+    )  # fmt: skip
     y = alt.Y("speed:Q", scale=alt.Scale(domain=[0, top], nice=False), title=f"{unit.name} (float32)")
     legend = alt.Legend(
         title=None, orient="right", symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=500, symbolOpacity=1
@@ -88,7 +94,7 @@ def curve_chart(
     layers: list[alt.Chart] = [
         base.mark_rule(opacity=0.35, strokeWidth=4).encode(y=alt.Y("low:Q", title=""), y2="high:Q"),
         base.mark_line(strokeWidth=2).encode(strokeDash=dash),
-        base.mark_point(filled=True, size=36, opacity=1),
+        base.mark_point(filled=True, size=9 if steps else 36, opacity=1),
     ]
     if peak:
         line = alt.Chart(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import spread
 from gemmlab.plots.chart import BLACK, TFLOPS
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
 
 # From the foot of the ladder to its top: dark to light, so that the order shows in grey too.
 CLIMB = ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (205, 185, 10))
+LARGEST = 4096
+"""What is beyond changes little and would take half of a linear axis."""
 
 
 def rungs_by_size(record: Record, order: Sequence[str], vendor: str = "cublas") -> alt.LayerChart:
-    """A line a rung, the highest first, and the vendor's library in black; cubic sizes only."""
+    """A line a rung, the highest first, and the vendor's library in black; cubic sizes up to `LARGEST`."""
     names = [name for name in reversed(order) if any(r.contestant == f"kernel:{name}" for r in record.results)]
     points = [
         Point(name, int(result.label.split("x")[0]), _gflops(result))
@@ -27,6 +30,7 @@ def rungs_by_size(record: Record, order: Sequence[str], vendor: str = "cublas") 
         for result in record.results
         if result.samples and _name(result) == name and len(set(result.label.split("x"))) == 1
     ]
+    points = [point for point in points if point.size <= LARGEST]
     shades = [climb_colour(place / max(1, len(names) - 1)) for place in range(len(names))]
     return curve_chart(
         points, title=f"Speed by size on {record.device.get('name')}", unit=TFLOPS,
@@ -36,8 +40,9 @@ def rungs_by_size(record: Record, order: Sequence[str], vendor: str = "cublas") 
 
 
 def ladder_at(record: Record, order: Sequence[str], label: str) -> alt.VConcatChart:
-    """Every rung and peer of one size as a bar, with the FMA peak that was probed beside them."""
-    here = {_name(r): r for r in record.results if r.label == label and r.samples}
+    """Every float32 rung and peer of one size as a bar, with the FMA peak that was probed beside them."""
+    plain = [result for result in record.results if result.facts.get("precision", FLOAT32) == FLOAT32]
+    here = {_name(result): result for result in plain if result.label == label and result.samples}
     peak = _gflops(here["probe"]) if "probe" in here else 0.0
     peers = [name for name, result in here.items() if result.facts.get("role") == "peer"]
     bars = [

@@ -64,6 +64,20 @@ def test_the_pictures_show_the_record() -> None:
     assert ">cublas<" in by_size
 
 
+def test_a_rung_that_is_slower_than_the_one_below_is_explained() -> None:
+    record = load(gpu_times.TIMES)
+    assert record is not None
+    speeds, size = Speeds(record), square(gpu_times.TOP)
+    for upper in rungs()[1:]:
+        lower = below(upper)
+        assert lower is not None
+        mine, under = speeds.rung(upper.id, size), speeds.rung(lower.id, size)
+        if mine is not None and under is not None and mine.to(under).value < 0.98:
+            assert "*Why slower.*" in sections()[upper.id], (
+                f"{upper.id} is slower than {lower.id}: say why from counters"
+            )
+
+
 def test_another_record_makes_another_table() -> None:
     record = load(gpu_times.TIMES)
     assert record is not None

@@ -54,12 +54,13 @@ def sum(  # noqa: A001 - as NumPy calls it
     Raises `ArgumentTypeError` (a TypeError) for anything but a float32 NumPy array or an axis that is no whole number,
     `UsageError` (a ValueError) for an axis that there is not or that is there twice, and `MemoryError`.
     """
-    if axis is None and type(x) is np.ndarray and x.dtype is _FLOAT32 and threads is None:
+    plain = threads is None or (type(threads) is int and threads > 0)
+    if axis is None and plain and type(x) is np.ndarray and x.dtype is _FLOAT32:
         # The common case, with as little around it as can be.
         if x.size <= _SMALL:
             return np.add.reduce(x, None)
         if x.flags.c_contiguous:
-            return _load().total(x.size, x.ctypes.data)
+            return _load().total(x.size, x.ctypes.data, cast("int | None", threads))
     array = float32_array("sum", "x", x)
     count = thread_count("sum", threads)
     axes = _axes(axis, array.ndim)

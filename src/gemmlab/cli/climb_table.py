@@ -8,6 +8,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.cli.console import progress_console, table_console
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.op import GFLOPS, LIMITS
 
 if TYPE_CHECKING:
     from gemmlab.core.records import Record
@@ -42,24 +44,33 @@ def print_times(rows: list[ClimbRow]) -> None:
 
     from gemmlab.measure.climb_rows import digits, peer_names, percent, short_size, times, with_precision
 
-    peers = peer_names(rows)
-    headings = ["", "size", "thr", "ms", "GFLOP\n/s", "of\npeak", "x\nfirst", *(f"x\n{peer}" for peer in peers)]
+    peers, unit = peer_names(rows), next((row.unit for row in rows), GFLOPS)
+    headings = [
+        "",
+        "size",
+        "thr",
+        "ms",
+        unit.replace("/", "\n/"),
+        "of\npeak",
+        "x\nfirst",
+        *(f"x\n{peer}" for peer in peers),
+    ]
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for heading in headings:
         table.add_column(Text(heading), justify="right" if heading else "left", overflow="fold", no_wrap=not heading)
     for row in rows:
         ratios = [row.to_first, *(row.to_peers.get(peer) for peer in peers)]
         name = with_precision(row.name, row.precision)
-        cells = [name, short_size(row.size), str(row.threads), digits(row.time_us / 1e3), digits(row.gflops)]
+        cells = [name, short_size(row.size), str(row.threads), digits(row.time_us / 1e3), digits(row.speed)]
         cells.append(percent(row.peak_share))
         table.add_row(*(Text(cell) for cell in (*cells, *("" if r is None else times(r) for r in ratios))))
     table_console().print(table)
 
 
 def print_notes(record: Record, rows: list[ClimbRow], notes: Sequence[str]) -> None:
-    console = table_console()
+    console, unit = table_console(), find_op(record.op).unit
     console.print(
-        "\nof peak: of the fused multiply-add peak measured in the same rounds; x: GFLOP/s to those of the first rung, "
+        f"\nof peak: of the {LIMITS[unit]} measured in the same rounds; x: {unit} to those of the first rung, "
         "and of each peer at the same size and thread count."
     )
     if len({row.size for row in rows if row.role == "rung"}) > 1:

@@ -29,10 +29,10 @@ class CpuSums:
         """`out[r]` from `length` neighbours at `x + r * stride`."""
         self._rows(count, length, stride, x, out, self._ready(count * length, threads))
 
-    def total(self, length: int, x: int) -> np.float32:
+    def total(self, length: int, x: int, threads: int | None) -> np.float32:
         """The sum of `length` neighbours at `x`."""
         out = ctypes.c_float()
-        self._rows(1, length, 0, x, ctypes.addressof(out), self._ready(length, None))
+        self._rows(1, length, 0, x, ctypes.addressof(out), self._ready(length, threads))
         return np.float32(out.value)
 
     def columns(self, count: int, length: int, stride: int, x: int, out: int, threads: int | None) -> None:

@@ -10,6 +10,8 @@ from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record
 from gemmlab.core.stats import spread
 from gemmlab.measure.summary import FASTEST, Row, summarise
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.op import GFLOPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,10 @@ class ClimbRow:
     """Library, version, core type, thread runtime, as far as they are known."""
     precision: str = FLOAT32
     """What its inputs are rounded to; ratios to peers are to those of the same."""
+    unit: str = GFLOPS
+    """What the operation's speed is told in."""
+    speed: float = 0.0
+    """In that unit."""
 
 
 def climb_rows(record: Record) -> list[ClimbRow]:
@@ -53,7 +59,8 @@ def climb_rows(record: Record) -> list[ClimbRow]:
     first = rungs[0].gflops if rungs else None
     # Stable: within a thread count the library call comes first.
     last = sorted((*calls, *others), key=lambda row: row.threads)
-    return [_row(row, facts[_key(row)], names, first) for row in (*rungs, *last)]
+    unit = find_op(record.op).unit
+    return [_row(row, facts[_key(row)], names, first, unit) for row in (*rungs, *last)]
 
 
 def peer_names(rows: Sequence[ClimbRow]) -> list[str]:
@@ -107,12 +114,12 @@ def _key(row: Row) -> tuple[str, int, str]:
     return row.label, row.threads, row.contestant
 
 
-def _row(row: Row, facts: Mapping[str, Any], names: Mapping[str, str], first: float | None) -> ClimbRow:
+def _row(row: Row, facts: Mapping[str, Any], names: Mapping[str, str], first: float | None, unit: str) -> ClimbRow:
     return ClimbRow(
         name=names[row.contestant], role=row.role, size=row.label, threads=row.threads,
         time_us=row.median_us, spread=row.iqr_us / row.median_us, gflops=row.gflops, peak_share=row.peak_share,
         to_first=row.gflops / first if first else None,
         to_peers={names[peer]: ratio.value for peer, ratio in row.ratios.items() if peer != FASTEST},
         verified=row.verified, idea=str(facts.get("idea", "")), about=about(facts),
-        precision=row.precision,
+        precision=row.precision, unit=unit, speed=row.speed(unit),
     )  # fmt: skip

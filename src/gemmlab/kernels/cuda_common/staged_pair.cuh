@@ -44,9 +44,9 @@ struct StagedPair {
     {
     }
 
-    // Starts the loads of the next tiles and moves on. `left` of their steps exist, which may be more than BK; with 0 or
-    // less nothing is read. All threads of a block go the same way: with constants in place of the extents the compiler
-    // drops every comparison, and whole tiles are loads alone.
+    // Starts the loads of the next tiles and moves on. `left` of their steps exist, which may be more than BK; with none
+    // (0 or less) nothing is read. All threads of a block go the same way: with constants in place of the extents the
+    // compiler drops every comparison, and whole tiles are loads alone.
     __device__ __forceinline__ void fetch(int left)
     {
         if (inside && left >= BK) {

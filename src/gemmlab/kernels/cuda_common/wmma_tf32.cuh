@@ -2,7 +2,7 @@
 // what a program may do with a fragment is to load it, to change each of its words alike, to multiply and to store it.
 //
 // The C++ interface of mma.h reads through generic addresses; these are its instructions with shared ones, as in PTX's
-// wmma.load.a.shared. Matrices are row-major, rows `ld` floats apart, a multiple of 4. They need sm_80.
+// wmma.load.a.shared. Matrices are row-major, rows LD floats apart, a multiple of 4. They need sm_80.
 #pragma once
 
 #include "async_tile.cuh"
@@ -17,22 +17,24 @@ struct WmmaSums {
 };
 
 // 16 x 8 of A, rounded.
-__device__ __forceinline__ void load_rounded_a(WmmaInput& a, const float* matrix, int ld)
+template <int LD>
+__device__ __forceinline__ void load_rounded_a(WmmaInput& a, const float* matrix)
 {
     asm volatile("wmma.load.a.sync.aligned.row.m16n16k8.shared.tf32 {%0, %1, %2, %3}, [%4], %5;"
                  : "=r"(a.word[0]), "=r"(a.word[1]), "=r"(a.word[2]), "=r"(a.word[3])
-                 : "r"(shared_address(matrix)), "r"(ld)
+                 : "r"(shared_address(matrix)), "n"(LD)
                  : "memory");
 #pragma unroll
     for (int i = 0; i < 4; ++i) a.word[i] = to_tf32(__uint_as_float(a.word[i]));
 }
 
 // 8 x 16 of B, rounded.
-__device__ __forceinline__ void load_rounded_b(WmmaInput& b, const float* matrix, int ld)
+template <int LD>
+__device__ __forceinline__ void load_rounded_b(WmmaInput& b, const float* matrix)
 {
     asm volatile("wmma.load.b.sync.aligned.row.m16n16k8.shared.tf32 {%0, %1, %2, %3}, [%4], %5;"
                  : "=r"(b.word[0]), "=r"(b.word[1]), "=r"(b.word[2]), "=r"(b.word[3])
-                 : "r"(shared_address(matrix)), "r"(ld)
+                 : "r"(shared_address(matrix)), "n"(LD)
                  : "memory");
 #pragma unroll
     for (int i = 0; i < 4; ++i) b.word[i] = to_tf32(__uint_as_float(b.word[i]));
@@ -50,12 +52,13 @@ __device__ __forceinline__ void add_product(WmmaSums& sums, const WmmaInput& a, 
 }
 
 // 16 x 16 sums into shared memory.
-__device__ __forceinline__ void store_sums(float* matrix, int ld, const WmmaSums& sums)
+template <int LD>
+__device__ __forceinline__ void store_sums(float* matrix, const WmmaSums& sums)
 {
     const float(&s)[8] = sums.word;
     asm volatile(
         "wmma.store.d.sync.aligned.row.m16n16k8.shared.f32 [%0], {%2, %3, %4, %5, %6, %7, %8, %9}, %1;" ::"r"(
             shared_address(matrix)),
-        "r"(ld), "f"(s[0]), "f"(s[1]), "f"(s[2]), "f"(s[3]), "f"(s[4]), "f"(s[5]), "f"(s[6]), "f"(s[7])
+        "n"(LD), "f"(s[0]), "f"(s[1]), "f"(s[2]), "f"(s[3]), "f"(s[4]), "f"(s[5]), "f"(s[6]), "f"(s[7])
         : "memory");
 }

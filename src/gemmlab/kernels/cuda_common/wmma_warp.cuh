@@ -20,9 +20,9 @@ struct WmmaWarp {
         for (int k = 0; k < BK; k += 8) {
             WmmaInput a[WM / 16], b[WN / 16];
 #pragma unroll
-            for (int i = 0; i < WM / 16; ++i) load_rounded_a(a[i], a_tile + 16 * i * A_LD + k, A_LD);
+            for (int i = 0; i < WM / 16; ++i) load_rounded_a<A_LD>(a[i], a_tile + 16 * i * A_LD + k);
 #pragma unroll
-            for (int j = 0; j < WN / 16; ++j) load_rounded_b(b[j], b_tile + k * B_LD + 16 * j, B_LD);
+            for (int j = 0; j < WN / 16; ++j) load_rounded_b<B_LD>(b[j], b_tile + k * B_LD + 16 * j);
 #pragma unroll
             for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
@@ -42,7 +42,7 @@ struct WmmaWarp {
         for (int i = 0; i < WM; i += 16)
 #pragma unroll
             for (int j = 0; j < WN; j += 16) {
-                store_sums(patch, 16, sums[i / 16][j / 16]);
+                store_sums<16>(patch, sums[i / 16][j / 16]);
                 __syncwarp();
 #pragma unroll
                 for (int row = y; row < y + 16; row += 8) {

@@ -19,7 +19,17 @@ require = [
     "4 * STAGES * BK * (BM + BN) <= 232448",
 ]
 expect = [
-    "shared_load_excess == 0 and async_copy_excess == 0",
+    { shape = "128x256x64", that = "executed_HMMA_1688_F32_TF32 * 16 * 8 * 8 == M * N * K" },
+    # Operands come 16 bytes a lane and without a bank conflict, WM + WN words a step of a warp, and one step for nothing
+    # behind the last; none is loaded word by word, as WMMA does.
+    { shape = "128x256x64", that = "128 * (executed_LDSM + executed_LDS_128) == (WM + WN) * (K + 8) * M * N // (WM * WN)" },
+    { shape = "128x256x64", that = "shared_load_requests == executed_LDSM + executed_LDS_128" },
+    { shape = "128x256x64", that = "shared_load_excess == 0 and async_copy_excess == 0" },
+    { shape = "128x256x64", that = "128 * executed_LDGSTS_128 == K * (M + N) and global_load_requests == 0" },
+    # Four lanes store 64 bytes of a row beside each other: whole sectors.
+    { shape = "128x256x64", that = "128 * executed_STG_128 == M * N and 32 * global_store_sectors == 4 * M * N" },
+    { shape = "128x256x64", that = "barriers == (K // BK + 1) * (M // WM) * (N // WN)" },
+    { shape = "128x256x64", config = { BK = 32, STAGES = 2 }, that = "shared_load_excess == 0 and async_copy_excess == 0" },
 ]
 
 [params]
@@ -110,12 +120,14 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
                 round_to_tf32(a[step % 2]);
                 round_to_tf32(b[step % 2]);
 #pragma unroll
-                for (int i = 0; i < WM / 16; ++i)
-#pragma unroll
-                    for (int j = 0; j < WN / 16; ++j) {
-                        add_product<0>(sums[i][2 * j], a[step % 2][i], b[step % 2][j]);
-                        add_product<1>(sums[i][2 * j + 1], a[step % 2][i], b[step % 2][j]);
-                    }
+                for (int pair = 0; pair < WM / 16 * (WN / 16); ++pair) {
+                    // 16-byte loads leave the words of an operand across k scattered. It stays while the other one
+                    // changes, because the compiler gathers it anew whenever it does.
+                    const int i = TRANS_A ? pair / (WN / 16) : pair % (WM / 16);
+                    const int j = TRANS_A ? pair % (WN / 16) : pair / (WM / 16);
+                    add_product<0>(sums[i][2 * j], a[step % 2][i], b[step % 2][j]);
+                    add_product<1>(sums[i][2 * j + 1], a[step % 2][i], b[step % 2][j]);
+                }
             }
         }
     }

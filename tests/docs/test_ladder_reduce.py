@@ -1,0 +1,50 @@
+"""The counters on the reduction's page are those of the emulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gemmlab.devices.device import CountingDevice
+from gemmlab.devices.select import open_device
+from gemmlab.kernels.catalog import ladder
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.guarded_run import GuardedRun
+from gemmlab.measure.run import place
+from gemmlab.ops.reduce import ReduceOp, ReduceProblem
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
+PAGE = Path(__file__).parents[2] / "docs" / "ladder-reduce.md"
+N = 1 << 16
+
+
+def row(kernel: Kernel) -> str:
+    op, device = ReduceOp(), open_device("emulated:sm_90")
+    assert isinstance(device, CountingDevice)
+    problem = ReduceProblem(N)
+    placed = place(kernel, device)
+    seen = GuardedRun(placed, op, problem, op.fill(problem, np.random.default_rng(0))).run()
+    assert seen is not None
+    counters = seen.counters
+    facts = counters.facts()
+    scalars = op.scalars(problem)
+    roundings = kernel.roundings(kernel.instantiate(placed.config, scalars), scalars)
+    whole = (facts["instructions"], facts["barriers"], facts["shared_load_requests"], facts["shared_load_wavefronts"],
+             counters.executed("SHFL"), facts["global_load_requests"])  # fmt: skip
+    cells = [f"[`{kernel.id}`](#{kernel.id})", *(f"{value:,.0f}" for value in whole), str(roundings)]
+    return f"| {' | '.join(cells)} |"
+
+
+@pytest.mark.parametrize("kernel", [pytest.param(kernel, id=kernel.id) for kernel in ladder("reduce", "cuda")])
+def test_a_row_is_what_is_counted(kernel: Kernel) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert row(kernel) in text
+    assert f"\n## {kernel.id}\n" in text
+
+
+def test_every_rung_of_the_cpu_is_told() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for kernel in ladder("reduce", "cpu"):
+        assert f"\n## {kernel.id}\n" in text

@@ -12,8 +12,8 @@
 constexpr bool ALONG_K = true;    // A as it is, B transposed
 constexpr bool ACROSS_K = false;  // A transposed, B as it is
 
-// Where a tile that begins at `start` begins when it must not reach beyond `extent`: further back, if there is room, and
-// where it has to stay `aligned`, only by multiples of four.
+// Where a tile that begins at `start` begins when it must not reach beyond `extent`: further back, if there is room,
+// and where it has to stay `aligned`, only by multiples of four.
 template <int SIZE>
 __device__ __forceinline__ int whole_tile(int start, int extent, bool aligned)
 {

@@ -19,8 +19,8 @@ __device__ __forceinline__ constexpr int dealt(int at)
     return at / 32 * 32 + at % 2 * 16 + at / 2 % 4 * 4 + at / 8 % 4;
 }
 
-// Along k, 8 chunks are all banks: eight rows take turns in them (with 4 chunks a row, pairs of rows do). Across k, four
-// rows do, because lanes 0 .. 7 read chunks c and c + 4 of each.
+// Along k, 8 chunks are all banks: eight rows take turns in them (with 4 chunks a row, pairs of rows do). Across k,
+// four rows do, because lanes 0 .. 7 read chunks c and c + 4 of each.
 template <int BK, bool LIES>
 struct Swizzled {
     static constexpr int TURNS = LIES == ALONG_K ? 8 : 4;

@@ -1,7 +1,7 @@
 /* gemmlab
 summary = "tensor cores through mma.sync with TF32 inputs, swizzled shared memory, cp.async in several stages"
-idea = "With the fragments' layout in hand, 16-byte loads bring what WMMA fetches word by word, without a bank conflict."
-source = "beyond the Chinese GEMM notes, whose last kernel is wmma_tf32_pipelined; PTX's fragment layouts of mma.m16n8k8"
+idea = "Where a fragment's layout is known, 16-byte loads bring what WMMA fetches word by word, without bank conflicts."
+source = "beyond the Chinese GEMM notes, which end with WMMA; the fragments' layouts are those of PTX's mma.m16n8k8"
 op = "gemm"
 step = 18
 arch = "sm_80"
@@ -20,16 +20,16 @@ require = [
 ]
 expect = [
     { shape = "128x256x64", that = "executed_HMMA_1688_F32_TF32 * 16 * 8 * 8 == M * N * K" },
-    # Operands come 16 bytes a lane and without a bank conflict, WM + WN words a step of a warp, and one step for nothing
+    # Operands come 16 bytes a lane and without a bank conflict, WM + WN words a step of a warp, and 8 steps for nothing
     # behind the last; none is loaded word by word, as WMMA does.
-    { shape = "128x256x64", that = "128 * (executed_LDSM + executed_LDS_128) == (WM + WN) * (K + 8) * M * N // (WM * WN)" },
+    { shape = "128x256x64", that = "128 * shared_load_requests == (WM + WN) * (K + 8) * M * N // (WM * WN)" },
     { shape = "128x256x64", that = "shared_load_requests == executed_LDSM + executed_LDS_128" },
     { shape = "128x256x64", that = "shared_load_excess == 0 and async_copy_excess == 0" },
     { shape = "128x256x64", that = "128 * executed_LDGSTS_128 == K * (M + N) and global_load_requests == 0" },
     # Four lanes store 64 bytes of a row beside each other: whole sectors.
     { shape = "128x256x64", that = "128 * executed_STG_128 == M * N and 32 * global_store_sectors == 4 * M * N" },
     { shape = "128x256x64", that = "barriers == (K // BK + 1) * (M // WM) * (N // WN)" },
-    { shape = "128x256x64", config = { BK = 32, STAGES = 2 }, that = "shared_load_excess == 0 and async_copy_excess == 0" },
+    { shape = "128x256x64", config = { BK = 32, STAGES = 2 }, that = "shared_load_excess + async_copy_excess == 0" },
 ]
 
 [params]

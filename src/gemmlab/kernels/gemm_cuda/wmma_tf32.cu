@@ -43,12 +43,12 @@ WN = [16, 32, 64]
 #include "wmma_warp.cuh"
 
 //                  Bs   BK x BN
-//               +------+------+          A warp owns WM x WN of the block's BM x BN sums. 8 steps at a time it loads its
-//               |      |  WN  | 8        rows of As and its columns of Bs, 16 of them a fragment, and multiplies every
+//               +------+------+          A warp owns WM x WN of the block's BM x BN sums. 8 steps at a time it loads
+//               |      |  WN  | 8        its rows of As and columns of Bs, 16 of them a fragment, and multiplies every
 //               +------+------+          pair of fragments.
 //    As BM x BK
 //   +---------+ +------+------+          Fragments belong to the warp as a whole: each lane has four words of one, and
-//   |    |    | |      |      |          does not know which. All it may do to them is the same to every word: round it.
+//   |    |    | |      |      |          does not know which. All it may do is the same to every word: round it.
 //   +----+----+ +------+------+
 //   | WM | 8  | |      | warp | WM
 //   +----+----+ +------+------+

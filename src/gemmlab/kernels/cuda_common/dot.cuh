@@ -6,7 +6,7 @@
 // A row of A times a column of B, `depth` products. Two loads a multiply-add make the load unit the limit, so there is
 // little besides: AHEAD steps a turn, where A's addresses are one register pair plus constants and B's cost one
 // instruction each, and where loads of later steps need not wait for the first product.
-constexpr int AHEAD = 8;
+constexpr int AHEAD = 16;
 
 __device__ __forceinline__ float dot(const float* a, const float* b, int ldb, int depth)
 {

@@ -31,15 +31,24 @@ struct MovingTile {
     {
     }
 
-    // Where the matrix, with `rows` and `cols` from the tile on, has ended: zeros. WHOLE: it has not.
+    // Starts the loads. Where the matrix, with `rows` and `cols` from the tile on, has ended: zeros. WHOLE: it has not.
     template <bool WHOLE>
-    __device__ __forceinline__ void load(float (*dst)[COLS], int rows, int cols) const
+    __device__ __forceinline__ void fetch(float (&held)[COUNT], int rows, int cols) const
     {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
             const int r = row() + i * STEP, c = col();
-            const bool exists = WHOLE || (r < rows && c < cols);
-            if (ROWS % STEP == 0 || r < ROWS) dst[r][c] = exists ? from[i * STEP * static_cast<Offset>(ld)] : 0.0f;
+            const bool exists = (ROWS % STEP == 0 || r < ROWS) && (WHOLE || (r < rows && c < cols));
+            held[i] = exists ? from[i * STEP * static_cast<Offset>(ld)] : 0.0f;
+        }
+    }
+
+    __device__ __forceinline__ void put(float (*dst)[COLS], const float (&held)[COUNT]) const
+    {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            const int r = row() + i * STEP;
+            if (ROWS % STEP == 0 || r < ROWS) dst[r][col()] = held[i];
         }
     }
 };
@@ -47,8 +56,11 @@ struct MovingTile {
 // A block's tiles of one step along k. From their first elements on there are `rows` rows and `cols` columns of C.
 template <int BM, int BN, int BK, int THREADS>
 struct MovingTiles {
-    MovingTile<BM, BK, THREADS> a;
-    MovingTile<BK, BN, THREADS> b;
+    using TileA = MovingTile<BM, BK, THREADS>;
+    using TileB = MovingTile<BK, BN, THREADS>;
+
+    TileA a;
+    TileB b;
     const int rows, cols;
 
     __device__ __forceinline__ MovingTiles(const float* A, int lda, const float* B, int ldb, int rows, int cols)
@@ -56,18 +68,24 @@ struct MovingTiles {
     {
     }
 
-    // Into shared memory, and on to the next step. `left` steps of k are left.
+    // Into shared memory, and on to the next step. `left` steps of k are left. The loads are on their way while the block
+    // waits for its last threads to be done with the tiles before.
     __device__ __forceinline__ void load(float (*As)[BK], float (*Bs)[BN], int left)
     {
+        float a_held[TileA::COUNT], b_held[TileB::COUNT];
         // The same for all threads, and true but for the last blocks of a row or column and the last step.
         if (rows >= BM && cols >= BN && left >= BK) {
-            a.template load<true>(As, BM, BK);
-            b.template load<true>(Bs, BK, BN);
+            a.template fetch<true>(a_held, BM, BK);
+            b.template fetch<true>(b_held, BK, BN);
         } else {
-            a.template load<false>(As, rows, left);
-            b.template load<false>(Bs, left, cols);
+            a.template fetch<false>(a_held, rows, left);
+            b.template fetch<false>(b_held, left, cols);
         }
         a.from += BK;
         b.from += BK * static_cast<Offset>(b.ld);
+        __syncthreads();
+        a.put(As, a_held);
+        b.put(Bs, b_held);
+        __syncthreads();
     }
 };

@@ -52,11 +52,9 @@ __global__ void __launch_bounds__(BM * BN) block_tile(
 
     float sum = 0.0f;
     for (int left = sum_depth(K, alpha); left > 0; left -= BK) {
-        tiles.load(As, Bs, left);
-        __syncthreads();
+        tiles.load(As, Bs, left);  // between two barriers: nobody needs the tiles before, everybody sees these
 #pragma unroll
         for (int k = 0; k < BK; ++k) sum += As[y][k] * Bs[k][x];
-        __syncthreads();  // before the next tiles overwrite these
     }
     if (y < rows && x < cols)
         store_element(C + (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x, alpha, sum, beta);

@@ -61,6 +61,7 @@ register_stage(
     float sums[TM][TN] = {};
     for (int left = sum_depth(K, alpha); left > 0; left -= BK) {
         next.fetch(left);
+        __syncthreads();  // before these overwrite the last tiles
         next.put(&As[0][0], &Bs[0][0]);
         __syncthreads();
 #pragma unroll
@@ -70,7 +71,6 @@ register_stage(
             load_fragment(b_frag, &Bs[k][x]);
             add_outer_product(sums, a_frag, b_frag);
         }
-        __syncthreads();  // before the next tiles overwrite these
     }
 
     C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;

@@ -61,15 +61,13 @@ __global__ void __launch_bounds__(BM / TM * BN) thread_tile_1d(
 
     float sums[TM] = {};
     for (int left = sum_depth(K, alpha); left > 0; left -= BK) {
-        tiles.load(As, Bs, left);
-        __syncthreads();
+        tiles.load(As, Bs, left);  // between two barriers: nobody needs the tiles before, everybody sees these
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
             const float b = Bs[k][x];
 #pragma unroll
             for (int i = 0; i < TM; ++i) sums[i] += As[y + i][k] * b;
         }
-        __syncthreads();  // before the next tiles overwrite these
     }
 
     C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;

@@ -67,8 +67,7 @@ thread_tile_2d(
 
     float sums[TM][TN] = {};
     for (int left = sum_depth(K, alpha); left > 0; left -= BK) {
-        tiles.load(As, Bs, left);
-        __syncthreads();
+        tiles.load(As, Bs, left);  // between two barriers: nobody needs the tiles before, everybody sees these
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
             float a_frag[TM], b_frag[TN];
@@ -78,7 +77,6 @@ thread_tile_2d(
             for (int j = 0; j < TN; ++j) b_frag[j] = Bs[k][x + j];
             add_outer_product(sums, a_frag, b_frag);
         }
-        __syncthreads();  // before the next tiles overwrite these
     }
 
     C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;

@@ -91,6 +91,7 @@ __global__ void __launch_bounds__((BM / TM) * (BN / TN)) vector_load(
         StagedTile<TRANS_B ? BN : BK, TRANS_B ? BK : BN, THREADS> b_tile;
         a_tile.fetch(A, lda, TRANS_A ? left : rows, TRANS_A ? rows : left, a_vectors);
         b_tile.fetch(B, ldb, TRANS_B ? cols : left, TRANS_B ? left : cols, b_vectors);
+        __syncthreads();  // before these overwrite the last tiles
         a_tile.template put<A_LD, (TRANSPOSE_A != 0) != TRANS_A>(As);
         b_tile.template put<BN, TRANS_B>(Bs);
         A += TRANS_A ? BK * static_cast<Offset>(lda) : BK;
@@ -105,7 +106,6 @@ __global__ void __launch_bounds__((BM / TM) * (BN / TN)) vector_load(
             for (int j = 0; j < TN; ++j) b_frag[j] = Bs[k * BN + x + j];
             add_outer_product(sums, a_frag, b_frag);
         }
-        __syncthreads();  // before the next tiles overwrite these
     }
 
     C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;

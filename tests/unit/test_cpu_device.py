@@ -11,6 +11,7 @@ import pytest
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact
 from gemmlab.devices.cpu import CpuDevice
+from gemmlab.devices.device import ReadingDevice
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.measure.run import bind
 from gemmlab.ops.gemm import GemmOp, GemmProblem
@@ -95,3 +96,17 @@ def test_it_describes_itself() -> None:
     assert info.id == "cpu"
     assert info.name
     assert info.facts
+
+
+def test_the_rate_of_reading_memory_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gemmlab.codegen.reading._LEAST_BYTES", 1 << 20)
+    monkeypatch.setattr("gemmlab.codegen.reading._MOST_BYTES", 1 << 20)
+    from gemmlab.codegen.reading import _row
+
+    _row.cache_clear()
+    device = CpuDevice()
+    assert isinstance(device, ReadingDevice)
+    one, two = (device.measure_read(threads, 0.01) for threads in (1, 2))
+    _row.cache_clear()
+    assert 0.5 < one < 2000
+    assert 0.5 < two < 4000

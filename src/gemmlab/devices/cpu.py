@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,6 +17,7 @@ from gemmlab.codegen import runtime as shared
 from gemmlab.codegen.build import build
 from gemmlab.codegen.compile import load_object
 from gemmlab.codegen.peak import peak_burst, tile_burst
+from gemmlab.codegen.reading import read_burst
 from gemmlab.codegen.target import Target, host_target
 from gemmlab.core.errors import CompileError, DeviceError, UsageError
 from gemmlab.core.hardware import cpu_info, physical_cores
@@ -129,26 +130,11 @@ class CpuDevice:
         The median rate of `seconds` worth of short bursts on every thread at once. Threads are Python's,
         released into compiled code; pin the process for a figure of particular cores.
         """
-        barrier = threading.Barrier(threads)
-        rates: list[float] = [0.0] * threads
+        return _together(lambda _index: peak_burst(), threads, seconds)
 
-        def run(index: int) -> None:
-            burst = peak_burst()
-            burst()
-            barrier.wait()
-            deadline = time.perf_counter() + seconds
-            samples: list[float] = []
-            while not samples or time.perf_counter() < deadline:
-                samples.append(burst())
-            rates[index] = float(np.median(samples))
-
-        workers = [threading.Thread(target=run, args=(index,)) for index in range(1, threads)]
-        for worker in workers:
-            worker.start()
-        run(0)
-        for worker in workers:
-            worker.join()
-        return sum(rates)
+    def measure_read(self, threads: int = 1, seconds: float = 0.2) -> float:
+        """GB/s of reading memory far larger than the caches, all threads together, each a row of its own."""
+        return _together(read_burst, threads, seconds)
 
     def measure_tile(self, seconds: float = 0.2) -> tuple[float, float]:
         """Float32 GFLOP/s of the register tile alone on one thread, and its share of the FMA peak.
@@ -165,6 +151,30 @@ class CpuDevice:
             rates.append(rate)
             shares.append(2 * rate / (before + after))
         return float(np.median(rates)), float(np.median(shares))
+
+
+def _together(bursts: Callable[[int], Callable[[], float]], threads: int, seconds: float) -> float:
+    """The sum over threads of the median rate of `seconds` worth of bursts, which run on all of them at once."""
+    barrier = threading.Barrier(threads)
+    rates: list[float] = [0.0] * threads
+
+    def run(index: int) -> None:
+        burst = bursts(index)
+        burst()
+        barrier.wait()
+        deadline = time.perf_counter() + seconds
+        samples: list[float] = []
+        while not samples or time.perf_counter() < deadline:
+            samples.append(burst())
+        rates[index] = float(np.median(samples))
+
+    workers = [threading.Thread(target=run, args=(index,)) for index in range(1, threads)]
+    for worker in workers:
+        worker.start()
+    run(0)
+    for worker in workers:
+        worker.join()
+    return sum(rates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,7 +191,7 @@ def test_block_tile_unrolls_a_tile_and_reads_as_four_at_a_time(arch: str) -> Non
     found = opcodes(built(find_kernel("block_tile"), arch))
     # One of each tile, twice: whole tiles go through code without guards. And one of C, for beta.
     assert found["LDG.E"] == 2 * 2 + 1
-        assert found["STS"] == 2
+    assert found["STS"] == 2
     assert found["FFMA"] == 32 + 1
     assert found["LDS.128"] == 32 / 4
     assert found["LDS"] == 32

@@ -38,7 +38,7 @@ def bench(
             help="Kernels by id, or .cu files. Default: gemmlab.gemm; on a GPU its ladder.",
         ),
     ] = None,
-    op: Annotated[str, typer.Option(help="Operation.")] = "gemm",
+    op: Annotated[str | None, typer.Option(help="Operation. Default: of what is named, else gemm.")] = None,
     sizes: Annotated[
         str | None, typer.Option(help="256, 256,512, 256:4096:128, MxNxK. Default: a few that suit the device.")
     ] = None,
@@ -96,6 +96,7 @@ def bench(
     from gemmlab.measure.bench import run_bench
     from gemmlab.measure.configurations import config_tables
     from gemmlab.measure.families import family_of
+    from gemmlab.measure.own_kernel import operation_of
     from gemmlab.measure.prebuild import of_plan, prebuild
     from gemmlab.measure.summary import judge, summarise
 
@@ -106,6 +107,7 @@ def bench(
     names = kernels or []
     flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes)
     workers, flags = split_threads(names, threads, flags)
+    op = op or operation_of(names, flags)
     if not family_of(where.id).timed:
         if judged:
             raise UsageError(f"--target, --floor: on {where.id} nothing is timed")

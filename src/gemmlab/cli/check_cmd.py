@@ -52,7 +52,7 @@ def check(
             metavar="[KERNEL]...", help=f"Kernels, .cu files or {LIBRARY}. Default: the ladder and {LIBRARY}."
         ),
     ] = None,
-    op: Annotated[str, typer.Option(help="The operation.")] = "gemm",
+    op: Annotated[str | None, typer.Option(help="The operation. Default: of what is named, else gemm.")] = None,
     sizes: Annotated[
         str | None,
         typer.Option(help="Only these: 256 or 256,512 or 256:4096:128 or MxNxK. Default: the whole contract."),
@@ -78,12 +78,14 @@ def check(
 
     Ends with 1, and says which element is wrong, when a result is outside its bound.
     """
+    from gemmlab.measure.own_kernel import operation_of
     from gemmlab.ops.catalog import find_op
 
-    operation, names = find_op(op), kernels or []
-    problems = operation.parse_sizes(sizes) if sizes is not None else None
+    names = kernels or []
     flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes)
     workers, flags = split_threads(names, threads, flags)
+    operation = find_op(op or operation_of(names, flags))
+    problems = operation.parse_sizes(sizes) if sizes is not None else None
     target = open_device(device)
     plan = _plan(names, operation, target, problems, parse_thread_count(workers), "full" if full else "quick",
                  parse_config(config or []), seed, flags)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from gemmlab.devices.select import DeviceName, parse_device
 from gemmlab.kernels.catalog import SOURCE_SUFFIX, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.user_kernel import user_kernel
+from gemmlab.measure.families import family_of
+from gemmlab.ops.catalog import all_ops
 
 
 def is_own(name: str) -> bool:
@@ -33,3 +35,13 @@ def require_device(kernel: Kernel, device: DeviceName | str) -> Kernel:
         hint = " (--device cuda or emulated)" if kernel.device == "cuda" else ""
         raise UsageError(f"{kernel.id} is a kernel for {kernel.device}{hint}, not for {name}")
     return kernel
+
+
+def operation_of(names: Sequence[str], flags: Mapping[str, Any] | None = None) -> str:
+    """What the first kernel or library function named computes; without one the matrix product."""
+    for name in names:
+        for op in all_ops():
+            if name == family_of("cpu", op.name).library_call:
+                return op.name
+        return kernel_named(name, flags).op
+    return "gemm"

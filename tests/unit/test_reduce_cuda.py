@@ -62,7 +62,9 @@ def test_a_file_states_what_it_is(kernel: Kernel) -> None:
     assert kernel.idea.endswith(".")
     assert len(kernel.source.split()) > 3
     assert kernel.expect
-    assert (kernel.args, kernel.restrictions) == (("n", "x", "out"), ())
+    workspace = ("workspace",) if kernel.zeroed_workspace else ()
+    assert (kernel.args, kernel.restrictions) == (("n", "x", "out", *workspace), ())
+    assert kernel.zeroed_workspace == (kernel.id == "reduce_peak")
     assert kernel.from_problem == ("OPERATOR",)
     configurations = list(kernel.configurations())
     assert 1 < len(configurations) <= MOST_CONFIGURATIONS
@@ -103,6 +105,14 @@ def test_partial_results_have_room_of_their_own(kernel: Kernel) -> None:
         assert all(window.offset % 256 == 0 for window in windows)
         assert all(end <= window.offset for end, window in zip(ends, windows[1:], strict=False))
         assert all(end <= window.whole.nbytes for end, window in zip(ends, windows, strict=True))
+
+
+def test_the_last_block_s_workspace_has_a_word_a_block() -> None:
+    peak = find_kernel("reduce_peak")
+    for n, blocks in ((0, 1), (70_000, 35), (2**31 + 5, 264)):
+        (launch,) = launches(peak, n)
+        assert launch.grid[0] == blocks
+        assert launch.args[3].nbytes == 128 + 4 * blocks
 
 
 def test_two_phases_at_the_article_s_size() -> None:
@@ -170,6 +180,9 @@ __global__ void mine(long long N, const float* x, float* out) {}
         ('N = "blocks", x = "out"', 'M = "blocks", x = "out"', "again: .* is not an extent"),
         ('N = "blocks", x = "out"', 'N = "blocks", x = "y"', "again: .* is not an extent"),
         ("again = {", 'roundings = "blocks + MISSING"\nagain = {', "roundings: .*no value named 'MISSING'"),
+        ("again = {", 'workspace = "4 * blocks"\nagain = {', "workspace: launches that follow each other have one"),
+        ('again = { N = "blocks", x = "out" }', 'workspace = "4 * blocks"', "args: .*WORKSPACE was not found"),
+        ("float* out", "float* out, void* workspace", "args: .*'void\\* workspace' is none of them"),
     ],
 )  # fmt: skip
 def test_a_wrong_statement_is_refused(tmp_path: Any, old: str, new: str, said: str) -> None:

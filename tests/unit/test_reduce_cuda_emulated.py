@@ -25,6 +25,7 @@ from gemmlab.measure.guarded_run import GuardedRun
 from gemmlab.measure.run import place
 from gemmlab.ops.op import Float32Array
 from gemmlab.ops.reduce import ReduceOp, ReduceProblem
+from gemmlab.toolchain.cubin import read_cubin
 
 pytestmark = needs_compiler
 OP = ReduceOp()
@@ -105,6 +106,30 @@ def test_the_same_bits_every_time(kernel: Kernel) -> None:
     x = np.random.default_rng(5).standard_normal(40_000).astype(np.float32)
     first, second = (run(kernel, x)[0] for _ in range(2))
     assert first.tobytes() == second.tobytes()
+
+
+def test_the_last_block_leaves_the_count_as_it_was_found() -> None:
+    x, out = np.ones(4096, np.float32), np.empty(1, np.float32)
+    here, config = device(), {"BLOCK": 128, "BLOCKS": 4, "ALONE": 0}
+    buffers = {"x": here.upload(x), "out": here.upload(out)}
+    bound = place(find_kernel("reduce_peak"), here, config).bind(OP, ReduceProblem(x.size), buffers)
+    words = np.empty(bound.workspace.nbytes // 4, np.uint32)
+    for _ in range(3):
+        bound.run()
+        bound.download("out", out)
+        here.download(bound.workspace, words)
+        assert out[0] == 4096
+        assert words[0] == 0
+        assert words[32:].view(np.float32).tolist() == [1024] * 4
+
+
+def test_executions_share_no_memory_of_the_program() -> None:
+    """What two launches at once could meet in is in the workspace alone: the code's only variables are constants."""
+    for kernel in RUNGS:
+        instance = kernel.instantiate(kernel.configure(), OP.scalars(ReduceProblem(1)))
+        made = read_cubin(device().build(kernel.program(instance, "sm_90")).code, kernel.id)
+        variables = {name for name, found in made.symbols.items() if found.section.startswith(".nv.global")}
+        assert variables == {"SUM", "MAX", "MIN", "WARP", "ALL_LANES"}
 
 
 def test_the_greatest_and_the_least_are_nan_where_any_is() -> None:

@@ -15,7 +15,7 @@ from gemmlab.kernels.cuda_file.arguments import Matched, c_value, check_types, m
 from gemmlab.kernels.cuda_file.facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.header import Stated, read_header, read_text
 from gemmlab.kernels.cuda_file.instance import find_instances
-from gemmlab.kernels.cuda_file.passes import Passes, single_roundings
+from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, single_workspace
 from gemmlab.kernels.cuda_file.signature import Argument, Signature, signatures
 from gemmlab.kernels.kernel import Bound, Kernel
 from gemmlab.kernels.names import problem_names
@@ -82,7 +82,8 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         legal=lambda config: not objection(config),
         objection=objection,
         make_launches=passes.launches if passes else launches,
-        workspace_bytes=passes.workspace_bytes if passes else lambda _problem, _config: 0,
+        workspace_bytes=passes.workspace_bytes if passes else single_workspace(facts),
+        zeroed_workspace=facts.workspace is not None,
         roundings=passes.roundings if passes else single_roundings(facts),
         from_problem=instances.flags,
         arch=facts.arch,

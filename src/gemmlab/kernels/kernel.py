@@ -54,6 +54,8 @@ class Kernel:
     objection: Callable[[Config], str] = field(default=lambda _config: "", repr=False)
     """Which constraint an illegal configuration breaks, where the kernel can tell."""
     workspace_bytes: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
+    zeroed_workspace: bool = False
+    """Whether the workspace is to be zeros before its first use. Executions that share one follow each other."""
     threaded: bool = False
     """Whether it uses more than one CPU thread when given them."""
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)

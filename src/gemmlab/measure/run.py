@@ -78,13 +78,18 @@ class Placed:
             raise UsageError(f"{self.kernel.id} does not take {problem.label}: {why}")
         instance = self.kernel.instantiate(self.config, scalars)
         loaded = self._load(instance)
-        workspace = self.device.allocate(max(1, self.kernel.workspace_bytes(problem, instance)))
+        workspace = self._workspace(max(1, self.kernel.workspace_bytes(problem, instance)))
         bound = {**scalars, **buffers, "threads": np.int64(threads), "workspace": workspace}
         for operand in op.operands(problem):
             if (name := texture_over(operand.name)) in self.kernel.args:
                 bound[name] = np.uint64(matrix_texture(self.device, buffers[operand.name], operand.ld))
         launches = tuple(self.kernel.launches(instance, bound, threads))
         return BoundKernel(self.device, loaded, launches, buffers, workspace)
+
+    def _workspace(self, nbytes: int) -> Buffer:
+        if self.kernel.zeroed_workspace:
+            return self.device.upload(np.zeros(nbytes, np.uint8))
+        return self.device.allocate(nbytes)
 
     def _load(self, instance: Mapping[str, int]) -> Loaded:
         key = tuple(sorted(instance.items()))

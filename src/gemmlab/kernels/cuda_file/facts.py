@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gemmlab.core.errors import UsageError
@@ -46,6 +46,8 @@ class Facts:
     smem_bytes: Expression
     again: Mapping[str, str]
     """What the next launch takes for what, while more than one block is launched; empty where one launch is all."""
+    workspace: Expression | None
+    """Bytes of zeros that it is given beside the operands; it may also name `blocks`. `None` where it has none."""
     roundings: Expression | None
     """Of one launch; it may also name `blocks`, how many there are."""
     align: int
@@ -55,8 +57,9 @@ class Facts:
 
     @property
     def names(self) -> OpNames:
-        """Of the operation's values."""
-        return names_of(self.op)
+        """Of the operation's values, and `workspace` among its operands where there is one."""
+        names = names_of(self.op)
+        return names if self.workspace is None else replace(names, operands=(*names.operands, "workspace"))
 
 
 def read_facts(stated: Stated, default_op: str) -> Facts:
@@ -86,7 +89,8 @@ def read_facts(stated: Stated, default_op: str) -> Facts:
         threads=reader.dimensions("threads", known),
         smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), known),
         again=reader.again(names),
-        roundings=reader.roundings((*known, "blocks")),
+        workspace=reader.workspace((*known, "blocks")),
+        roundings=reader.optional("roundings", (*known, "blocks")),
         align=reader.align(),
         layouts=reader.layouts(),
         args=reader.args(),
@@ -198,9 +202,15 @@ class _Reader:
             raise self._stated.error("again", f'{table!r} is not {what}, as {{ N = "blocks", x = "out" }}')
         return {**dict.fromkeys((name.lower() for name in counts), "blocks"), **{name: table[name] for name in moved}}
 
-    def roundings(self, known: Iterable[str]) -> Expression | None:
-        value = self.number_or_text("roundings")
-        return self.expression("roundings", value, known) if value else None
+    def optional(self, key: str, known: Iterable[str]) -> Expression | None:
+        value = self.number_or_text(key)
+        return self.expression(key, value, known) if value else None
+
+    def workspace(self, known: Iterable[str]) -> Expression | None:
+        found = self.optional("workspace", known)
+        if found is not None and self._stated.get("again") is not None:
+            raise self._stated.error("workspace", "launches that follow each other have one already (again)")
+        return found
 
     def align(self) -> int:
         value = self._stated.get("align")

@@ -25,7 +25,7 @@ _OPENING = re.compile(r"^[ \t]*/\*[ \t]*gemmlab[ \t]*\r?$", re.MULTILINE)
 _TOML_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 KEYS = (
     "summary", "idea", "source", "op", "kernel", "step", "arch", "precision", "params", "tune", "require", "grid",
-    "threads", "smem_bytes", "again", "roundings", "align", "transposes", "args", "expect",
+    "threads", "smem_bytes", "again", "workspace", "roundings", "align", "transposes", "args", "expect",
 )  # fmt: skip
 """Everything that can be stated."""
 

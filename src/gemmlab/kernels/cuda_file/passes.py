@@ -77,6 +77,15 @@ class Passes:
         return {**problem_names({**scalars, self._extent: np.int64(extent)}), **instance}
 
 
+def single_workspace(facts: Facts) -> Callable[[Any, Config], int]:
+    """Bytes of the workspace that a file states of a kernel that is launched once."""
+    stated = facts.workspace
+    if stated is None:
+        return lambda _problem, _config: 0
+    scalars = find_op(facts.op).scalars
+    return lambda problem, instance: _stated(stated, facts, {**problem_names(scalars(problem)), **instance})
+
+
 def single_roundings(facts: Facts) -> Callable[[Config, Mapping[str, Any]], int | None]:
     """The roundings that a file states of a kernel that is launched once."""
     stated = facts.roundings
@@ -85,8 +94,8 @@ def single_roundings(facts: Facts) -> Callable[[Config, Mapping[str, Any]], int 
     return lambda instance, scalars: _stated(stated, facts, {**problem_names(scalars), **instance})
 
 
-def _stated(roundings: Expression, facts: Facts, names: Mapping[str, float]) -> int:
-    return roundings.whole({**names, "blocks": _blocks(facts, names)})
+def _stated(expression: Expression, facts: Facts, names: Mapping[str, float]) -> int:
+    return expression.whole({**names, "blocks": _blocks(facts, names)})
 
 
 def _blocks(facts: Facts, names: Mapping[str, float]) -> int:

@@ -9,10 +9,11 @@ params = { BLOCK = 512, BLOCKS = 264, LOADS = 8, ALONE = 16384 }
 tune = { BLOCK = [256, 512, 1024], BLOCKS = [264, 528, 1056, 2112, 4096], LOADS = [4, 8], ALONE = [8192, 16384, 32768] }
 require = [
     "BLOCK == 128 or BLOCK == 256 or BLOCK == 512 or BLOCK == 1024",
-    "1 <= BLOCKS <= 4096 and 1 <= LOADS <= 16 and BLOCK * LOADS <= 8192",
+    "BLOCKS >= 1 and 1 <= LOADS <= 16 and BLOCK * LOADS <= 8192",
 ]
 grid = "1 if N <= ALONE else min(BLOCKS, ceil_div(N, 4 * BLOCK))"
 threads = "BLOCK"
+workspace = "128 + 4 * blocks"
 roundings = "ceil_div(N, 4 * BLOCK * blocks) + 3 + 10 + ceil_div(blocks, BLOCK) + 10"
 expect = [
     # 16 bytes a lane and load; one more load is the last block's, of what the others left.
@@ -41,7 +42,7 @@ expect = [
 // One block an SM is all that is asked of the compiler: left alone it wants room for 2048 threads, with 32 registers
 // each, and then uses vectors before it has asked for them all.
 template <int BLOCK, int LOADS, int OPERATOR>
-__global__ void __launch_bounds__(BLOCK, 1) reduce_peak(long long N, const float* x, float* out)
+__global__ void __launch_bounds__(BLOCK, 1) reduce_peak(long long N, const float* x, float* out, void* workspace)
 {
     __shared__ bool last;
     const int thread = threadIdx.x;  // [0, BLOCK)
@@ -82,12 +83,13 @@ __global__ void __launch_bounds__(BLOCK, 1) reduce_peak(long long N, const float
     float own = combine<OPERATOR>(combine<OPERATOR>(four[0], four[1]), combine<OPERATOR>(four[2], four[3]));
     own = reduce_block<BLOCK, OPERATOR>(own);
     if (gridDim.x > 1) {
-        if (thread == 0) last = leave_partial(own);
+        const Meeting meeting(workspace);
+        if (thread == 0) last = meeting.leave(own);
         __syncthreads();
         if (!last) return;
         own = identity<OPERATOR>();
         for (unsigned block = thread; block < gridDim.x; block += BLOCK)
-            own = combine<OPERATOR>(own, partial_of(block));
+            own = combine<OPERATOR>(own, meeting.partial_of(block));
         own = reduce_block<BLOCK, OPERATOR>(own);
     }
     if (thread == 0) *out = own;

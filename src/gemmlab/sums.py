@@ -19,13 +19,14 @@ import numpy.typing as npt
 
 from gemmlab.core.arguments import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.devices.interop import device_array, is_device_array
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.cpu_sums import CpuSums
 
 Float32Array = npt.NDArray[np.float32]
 
-_SMALL = 1 << 12
+_SMALL = 1 << 13
 """Elements up to which NumPy's own sum has ended before compiled code is reached."""
 _FLOAT32 = np.dtype(np.float32)
 _WORTH_A_CALL = 1 << 14
@@ -39,7 +40,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def sum(  # noqa: A001 - as NumPy calls it
-    x: Float32Array,
+    x: Any,
     axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
     *,
     threads: SupportsIndex | None = None,
@@ -49,10 +50,15 @@ def sum(  # noqa: A001 - as NumPy calls it
     Any strides will do. A term goes through some hundred additions at most in a row of a million, and along an axis
     whose neighbours lie apart through fewer than the square root of its length. `threads` bounds the threads used, by
     default one for each physical core that the process may use; the result is the same to the bit for any number. The
-    sum of nothing is 0. Up to 4,096 elements are NumPy's to sum, with its warnings of what is invalid.
+    sum of nothing is 0. Up to 8,192 elements are NumPy's to sum, with its warnings of what is invalid.
 
-    Raises `ArgumentTypeError` (a TypeError) for anything but a float32 NumPy array or an axis that is no whole number,
-    `UsageError` (a ValueError) for an axis that there is not or that is there twice, and `MemoryError`.
+    `x` may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack). Then all its elements
+    are summed, which must fill their memory in any order of the axes, and the result is an array of the same package
+    without axes, made on the stream that is current there. Nothing is copied to the host and nothing waited for.
+
+    Raises `ArgumentTypeError` (a TypeError) for anything but a float32 array or an axis that is no whole number,
+    `UsageError` (a ValueError) for an axis that there is not or that is there twice and for what a GPU cannot sum,
+    `DeviceError` where there is no such GPU, and `MemoryError`.
     """
     plain = threads is None or (type(threads) is int and threads > 0)
     if axis is None and plain and type(x) is np.ndarray and x.dtype is _FLOAT32:
@@ -61,6 +67,8 @@ def sum(  # noqa: A001 - as NumPy calls it
             return np.add.reduce(x, None)
         if x.flags.c_contiguous:
             return _load().total(x.size, x.ctypes.data, cast("int | None", threads))
+    if is_device_array(x):
+        return _on_device(x, axis, threads)
     array = float32_array("sum", "x", x)
     count = thread_count("sum", threads)
     axes = _axes(axis, array.ndim)
@@ -71,6 +79,19 @@ def sum(  # noqa: A001 - as NumPy calls it
     out = np.empty(shape, np.float32)
     _fill(array.transpose([*kept, *axes]), len(kept), out, count)
     return out if shape else out[()]
+
+
+def _on_device(x: Any, axis: object, threads: object) -> Any:
+    if threads is not None:
+        raise UsageError("sum: threads are this machine's; an array on a GPU is summed there")
+    found = device_array(x)
+    axes = _axes(axis, len(found.shape))
+    shape = tuple(extent for index, extent in enumerate(found.shape) if index not in axes)
+    ordered, first = _forward(list(zip(found.shape, found.strides, strict=True)), found.pointer)
+    whole = 0 in found.shape or [stride for _, stride in _folded(ordered)] in ([], [_SIZE])
+    from gemmlab.dispatch.cuda_sums import device_sum
+
+    return device_sum(x, found, shape, first, whole)
 
 
 def _axes(axis: object, ndim: int) -> list[int]:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_cuda_device import FakeModule, Names
+from fake_driver import FakeModule, Names
 
 from gemmlab.devices import cuda
 from gemmlab.devices.cuda import CudaDevice

@@ -16,7 +16,7 @@ from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices.cuda_code import CudaLoaded, allow_smem, argument_bytes, check_launch, load_code, runs_on
 from gemmlab.devices.cuda_driver import KernelFaultError, open_driver
 from gemmlab.devices.cuda_facts import Nvml, device_facts, open_nvml
-from gemmlab.devices.cuda_memory import CudaBuffer, CudaMemory
+from gemmlab.devices.cuda_memory import CudaBuffer, CudaMemory, ordinal_of
 from gemmlab.devices.cuda_peaks import Peaks
 from gemmlab.devices.cuda_texture import create_texture
 from gemmlab.devices.cuda_timing import EventTimer, Mode
@@ -176,8 +176,11 @@ class CudaDevice:
             return self._timer.time(enqueue, repeats, inner)
 
     def prepare(self, loaded: CudaLoaded, launch: Launch) -> Callable[[], None]:
-        """A launch whose arguments are laid out, to be put on the stream again and again."""
+        """A launch whose arguments are laid out, to be put on `stream` again and again."""
         self._enter()
+        return self._laid_out(loaded, launch, self.stream)
+
+    def _laid_out(self, loaded: CudaLoaded, launch: Launch, stream: Any) -> Callable[[], None]:
         kernel = loaded.artifact.kernel
         values = [argument_bytes(kernel, argument) for argument in launch.args]
         sizes = tuple(value.nbytes for value in values)
@@ -188,11 +191,16 @@ class CudaDevice:
         extents = (*launch.grid, *launch.threads, launch.smem_bytes)
 
         def enqueue(_keep: Any = (values, launch.args, pointers)) -> None:
-            (status,) = call(loaded.function, *extents, self.stream, where, 0)
+            (status,) = call(loaded.function, *extents, stream, where, 0)
             if status:
                 raise driver.error(status, "cuLaunchKernel", kernel)
 
         return enqueue
+
+    def enqueue(self, loaded: CudaLoaded, launch: Launch, stream: int) -> None:
+        """Put a launch on a stream of the caller's and return; the arguments' memory is the caller's to keep."""
+        self._enter()
+        self._laid_out(loaded, launch, stream)()
 
     def activate(self) -> None:
         """Make the GPU's context current in this thread, for a library that works in whatever is."""
@@ -246,10 +254,7 @@ class CudaDevice:
     def _mine(self, array: Any) -> DeviceArray:
         """Another package's array, if it lies on this GPU; `DeviceError` otherwise."""
         found = device_array(array)
-        where = found.device
-        if where is None and found.pointer:
-            attribute = self._driver.module.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-            where = int(self._driver("cuPointerGetAttribute", attribute, found.pointer))
+        where = ordinal_of(self._driver, found)
         if where not in (None, self.ordinal):
             raise DeviceError(f"the array lies on cuda:{where}, not on {self.id}")
         return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -100,6 +102,17 @@ def open_driver() -> Driver:
         raise DeviceError(f"the NVIDIA driver does not start: {driver.name_of(status)}, {driver.text_of(status)}")
     _check_compiler(driver)
     return driver
+
+
+@contextmanager
+def context_kept() -> Iterator[None]:
+    """Afterwards the caller's context is current again, whatever was done in between. Raises as `open_driver` does."""
+    driver = open_driver()
+    before = driver("cuCtxGetCurrent")
+    try:
+        yield
+    finally:
+        driver("cuCtxSetCurrent", before)
 
 
 def compiler_version() -> str:

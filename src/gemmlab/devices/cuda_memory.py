@@ -113,10 +113,21 @@ class CudaMemory:
         return int(free), int(total)
 
 
+def ordinal_of(driver: Driver, array: DeviceArray) -> int | None:
+    """The GPU that an array lies on; `None` for one without memory that does not say."""
+    if array.device is not None or not array.pointer:
+        return array.device
+    attribute = driver.module.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    return int(driver("cuPointerGetAttribute", attribute, array.pointer))
+
+
 def _free(driver: Driver, context: Any, address: int) -> None:
+    # Whoever happens to drop the last reference keeps the context that is current.
     try:
+        before = driver("cuCtxGetCurrent")
         driver("cuCtxSetCurrent", context)
         driver("cuMemFree", address)
+        driver("cuCtxSetCurrent", before)
     except (GemmlabError, MemoryError):
         # After a kernel's fault nothing can be freed, and the memory is gone with the context.
         return

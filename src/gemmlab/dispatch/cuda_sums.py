@@ -1,0 +1,104 @@
+"""The `reduce_peak` kernel on arrays of other packages: the library's way onto a GPU.
+
+A sum is one launch on the caller's stream. Nothing is copied to the host and nothing waited for.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gemmlab import kernels
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.program import Launch
+from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.cuda_driver import context_kept, open_driver
+from gemmlab.devices.cuda_memory import CudaBuffer, ordinal_of
+from gemmlab.devices.interop import DeviceArray
+from gemmlab.devices.packages import PER_THREAD_STREAM, package_of, place_for
+from gemmlab.kernels.cuda_kernel import shipped_kernel
+from gemmlab.ops.reduce import LARGEST_LENGTH, ReduceOp, ReduceProblem
+
+_FILE = Path(str(kernels.__file__)).parent / "reduce_cuda" / "reduce_peak.cu"
+_MOST_KEPT = 256
+
+
+class CudaSums:
+    """Sums of float32 that lie side by side on one GPU.
+
+    The kernel's blocks meet in a workspace. Launches on one stream follow each other and share one; each stream has
+    its own, which is kept.
+    """
+
+    def __init__(self, ordinal: int) -> None:
+        self.device = device = CudaDevice(ordinal)
+        self._kernel = kernel = shipped_kernel(_FILE)
+        self._instance = kernel.instantiate(kernel.configure(), ReduceOp().scalars(ReduceProblem(1)))
+        self._loaded = device.load(device.build(kernel.program(self._instance, device.target(self._instance))))
+        self._workspace_bytes = kernel.workspace_bytes(ReduceProblem(LARGEST_LENGTH), self._instance)
+        self._workspaces: dict[tuple[int, int], CudaBuffer] = {}
+        self._shapes: dict[int, Launch] = {}
+        self._lock = threading.Lock()
+
+    def total(self, n: int, x: int, out: int, stream: int) -> None:
+        """Put the sum of the `n` neighbours at `x` to `out`, queued on `stream`."""
+        like = self._shape(n)
+        args = (np.int64(n), np.uint64(x), np.uint64(out), self._workspace(stream))
+        self.device.enqueue(self._loaded, Launch(args, like.grid, like.threads), stream)
+
+    def _shape(self, n: int) -> Launch:
+        """A launch of the right extents."""
+        found = self._shapes.get(n)
+        if found is None:
+            pointers = dict.fromkeys(("x", "out", "workspace"), np.uint64(0))
+            (found,) = self._kernel.launches(self._instance, {**ReduceOp().scalars(ReduceProblem(n)), **pointers})
+            if len(self._shapes) < _MOST_KEPT:
+                self._shapes[n] = found
+        return found
+
+    def _workspace(self, stream: int) -> CudaBuffer:
+        key = stream, threading.get_ident() if stream == PER_THREAD_STREAM else 0
+        with self._lock:
+            found = self._workspaces.get(key)
+            if found is None:
+                found = self._workspaces[key] = self.device.upload(np.zeros(self._workspace_bytes, np.uint8))
+            return found
+
+
+_sums: dict[int, CudaSums] = {}
+_lock = threading.Lock()
+
+
+def device_sum(x: Any, found: DeviceArray, shape: tuple[int, ...], first: int, whole: bool) -> Any:
+    """The sum of all elements of `x`, as an array of its package and of `shape`, which has one element.
+
+    `first` is the lowest address of its elements; `whole` says whether they fill the memory from there on. Raises
+    `ArgumentTypeError`, `UsageError`, `DeviceError` and `CompileError`, and says what would be right.
+    """
+    package = package_of(x)
+    if found.dtype != np.float32:
+        how = f"; {package.to_float32} converts it" if package else ""
+        raise ArgumentTypeError(f"sum: x has dtype {found.dtype}, not float32{how}")
+    if math.prod(shape) != 1:
+        instead = f"; {package.along_axis} does" if package else ""
+        raise UsageError(f"sum: on a GPU all elements are summed into one, not into shape {shape}{instead}")
+    if not whole:
+        how = package.contiguous if package else "a contiguous copy"
+        what = f"x of shape {found.shape} and strides {found.strides} bytes"
+        raise UsageError(f"sum: {what} does not fill its memory, as it must on a GPU; {how} does")
+    with context_kept():
+        sums = _on(ordinal_of(open_driver(), found) or 0)
+        place = place_for(x, found, shape, sums.device.allocate)
+        sums.total(math.prod(found.shape), first, place.pointer, place.stream)
+    return place.array
+
+
+def _on(ordinal: int) -> CudaSums:
+    with _lock:
+        if ordinal not in _sums:
+            _sums[ordinal] = CudaSums(ordinal)
+        return _sums[ordinal]

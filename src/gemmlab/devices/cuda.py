@@ -13,7 +13,15 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch, Program
-from gemmlab.devices.cuda_code import CudaLoaded, allow_smem, argument_bytes, check_launch, load_code, runs_on
+from gemmlab.devices.cuda_code import (
+    CudaLoaded,
+    WordsLaunch,
+    allow_smem,
+    argument_bytes,
+    check_launch,
+    load_code,
+    runs_on,
+)
 from gemmlab.devices.cuda_driver import KernelFaultError, open_driver
 from gemmlab.devices.cuda_facts import Nvml, device_facts, open_nvml
 from gemmlab.devices.cuda_memory import CudaBuffer, CudaMemory, ordinal_of
@@ -176,11 +184,8 @@ class CudaDevice:
             return self._timer.time(enqueue, repeats, inner)
 
     def prepare(self, loaded: CudaLoaded, launch: Launch) -> Callable[[], None]:
-        """A launch whose arguments are laid out, to be put on `stream` again and again."""
+        """A launch whose arguments are laid out, to be put on the stream again and again."""
         self._enter()
-        return self._laid_out(loaded, launch, self.stream)
-
-    def _laid_out(self, loaded: CudaLoaded, launch: Launch, stream: Any) -> Callable[[], None]:
         kernel = loaded.artifact.kernel
         values = [argument_bytes(kernel, argument) for argument in launch.args]
         sizes = tuple(value.nbytes for value in values)
@@ -191,16 +196,19 @@ class CudaDevice:
         extents = (*launch.grid, *launch.threads, launch.smem_bytes)
 
         def enqueue(_keep: Any = (values, launch.args, pointers)) -> None:
-            (status,) = call(loaded.function, *extents, stream, where, 0)
+            (status,) = call(loaded.function, *extents, self.stream, where, 0)
             if status:
                 raise driver.error(status, "cuLaunchKernel", kernel)
 
         return enqueue
 
-    def enqueue(self, loaded: CudaLoaded, launch: Launch, stream: int) -> None:
-        """Put a launch on a stream of the caller's and return; the arguments' memory is the caller's to keep."""
+    def words_launch(self, loaded: CudaLoaded, launch: Launch) -> WordsLaunch:
+        """A launch for other arguments and another stream each time; of those in `launch` only the sizes count."""
         self._enter()
-        self._laid_out(loaded, launch, stream)()
+        sizes = tuple(argument_bytes(loaded.artifact.kernel, argument).nbytes for argument in launch.args)
+        check_launch(loaded, launch, sizes, self.name, int(self.facts["smem_per_block"]))
+        allow_smem(self._driver, loaded, launch.smem_bytes)
+        return WordsLaunch(self._driver, loaded, launch)
 
     def activate(self) -> None:
         """Make the GPU's context current in this thread, for a library that works in whatever is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import weakref
 from dataclasses import dataclass, field
@@ -92,6 +93,25 @@ def check_launch(loaded: CudaLoaded, launch: Launch, sizes: tuple[int, ...], gpu
         raise DeviceError(f"{kernel} needs {needed} bytes of shared memory a block; {gpu} has {most_smem}")
     if loaded.param_bytes is not None and sizes != loaded.param_bytes:
         raise UsageError(f"{kernel} takes arguments of {loaded.param_bytes} bytes and was given {sizes}")
+
+
+class WordsLaunch:
+    """A launch that was checked, of a kernel whose arguments are all eight bytes; cheap to make again and again."""
+
+    def __init__(self, driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
+        self._driver, self._loaded = driver, loaded
+        self._words = ctypes.c_uint64 * len(launch.args)
+        self._extents = (*launch.grid, *launch.threads, launch.smem_bytes)
+
+    def enqueue(self, stream: int, *words: int) -> None:
+        """Put it on a stream of the current context and return; what addresses point to is the caller's to keep."""
+        values = self._words(*words)
+        start = ctypes.addressof(values)
+        places = self._words(*range(start, start + 8 * len(words), 8))
+        call, function = self._driver.module.cuLaunchKernel, self._loaded.function
+        (status,) = call(function, *self._extents, stream, ctypes.addressof(places), 0)
+        if status:
+            raise self._driver.error(status, "cuLaunchKernel", self._loaded.artifact.kernel)
 
 
 def allow_smem(driver: Driver, loaded: CudaLoaded, smem_bytes: int) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 
 from gemmlab import kernels
 from gemmlab.core.errors import ArgumentTypeError, UsageError
-from gemmlab.core.program import Launch
 from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import context_kept, open_driver
 from gemmlab.devices.cuda_memory import CudaBuffer, ordinal_of
 from gemmlab.devices.interop import DeviceArray
@@ -41,23 +41,22 @@ class CudaSums:
         self._loaded = device.load(device.build(kernel.program(self._instance, device.target(self._instance))))
         self._workspace_bytes = kernel.workspace_bytes(ReduceProblem(LARGEST_LENGTH), self._instance)
         self._workspaces: dict[tuple[int, int], CudaBuffer] = {}
-        self._shapes: dict[int, Launch] = {}
+        self._launches: dict[int, WordsLaunch] = {}
         self._lock = threading.Lock()
 
     def total(self, n: int, x: int, out: int, stream: int) -> None:
         """Put the sum of the `n` neighbours at `x` to `out`, queued on `stream`."""
-        like = self._shape(n)
-        args = (np.int64(n), np.uint64(x), np.uint64(out), self._workspace(stream))
-        self.device.enqueue(self._loaded, Launch(args, like.grid, like.threads), stream)
+        workspace = self._workspace(stream)
+        launch = self._launches.get(n) or self._launch(n)
+        self.device.activate()
+        launch.enqueue(stream, n, x, out, workspace.address)
 
-    def _shape(self, n: int) -> Launch:
-        """A launch of the right extents."""
-        found = self._shapes.get(n)
-        if found is None:
-            pointers = dict.fromkeys(("x", "out", "workspace"), np.uint64(0))
-            (found,) = self._kernel.launches(self._instance, {**ReduceOp().scalars(ReduceProblem(n)), **pointers})
-            if len(self._shapes) < _MOST_KEPT:
-                self._shapes[n] = found
+    def _launch(self, n: int) -> WordsLaunch:
+        pointers = dict.fromkeys(("x", "out", "workspace"), np.uint64(0))
+        (launch,) = self._kernel.launches(self._instance, {**ReduceOp().scalars(ReduceProblem(n)), **pointers})
+        found = self.device.words_launch(self._loaded, launch)
+        if len(self._launches) < _MOST_KEPT:
+            self._launches[n] = found
         return found
 
     def _workspace(self, stream: int) -> CudaBuffer:

@@ -12,7 +12,7 @@ from gemmlab.core.records import Record, Result, Sample
 from gemmlab.measure.climb_rows import short_size
 from gemmlab.plots.chart import render, save, specification
 from gemmlab.plots.curves import Point, bench_chart, curve_chart
-from gemmlab.plots.ladder import KINDS, Bar, ladder_chart
+from gemmlab.plots.ladder import KINDS, Bar, climb_chart, ladder_chart
 
 HOSTILE = "</script><script>alert(1)</script>&\"'"
 BARS = [
@@ -123,3 +123,22 @@ def test_bench_chart_takes_the_cubic_sizes_of_one_thread_count() -> None:
     for wanted in ("gemmlab", "openblas", "64", "FMA peak 104", "Speed by size, 1 thread", "A CPU"):
         assert wanted in shown
     assert not {"late", "probe", "baseline:slow", "128", "4096"} & set(shown)
+
+
+def test_sums_are_shown_in_bytes_and_beside_what_memory_gives() -> None:
+    def measured(name: str, n: int, role: str, gbs: float) -> Result:
+        samples = tuple(Sample(0, r, 4 * n / (gbs * 1e3), 1, 1, (1.0,)) for r in range(3))
+        return Result(name, {}, str(n), n, 1, {"role": role, "step": 0}, samples, bytes=4 * n)
+
+    results = [
+        measured(name, n, role, gbs)
+        for n in (1000, 1_000_000)
+        for name, role, gbs in (("kernel:reduce_scalar", "rung", 4.0), ("numpy", "peer", 8.0), ("probe", "peak", 16.0))
+    ]
+    bench = Record("bench", "reduce", {"cpu": "A CPU"}, {}, None, tuple(results))
+    curves = texts(render(specification(bench_chart(bench, 1)), ".svg").decode())
+    assert {"GB/s (float32)", "rate of reading memory 16", "elements", "1k", "1M"} <= set(curves)
+    bars = texts(render(specification(climb_chart(bench)), ".svg").decode())
+    assert {"rate of reading memory 16", "4.00 (25.0%)", "8.00 (50.0%)"} <= set(bars)
+    assert any(text.startswith("GB/s, ") and "share of the rate of reading memory" in text for text in bars)
+    assert not [text for text in (*curves, *bars) if "FMA" in text or "FLOP" in text]

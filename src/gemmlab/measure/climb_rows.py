@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gemmlab.core.precision import FLOAT32
-from gemmlab.core.records import Record
+from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import spread
 from gemmlab.measure.summary import FASTEST, Row, summarise
 from gemmlab.ops.catalog import find_op
-from gemmlab.ops.op import GFLOPS
+from gemmlab.ops.op import GBS, GFLOPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,19 @@ def peer_names(rows: Sequence[ClimbRow]) -> list[str]:
 
 
 def peaks(record: Record) -> dict[int, float]:
-    """Thread count -> the median FMA peak probed beside its rungs, in GFLOP/s."""
-    found: dict[int, list[float]] = {}
+    """Thread count -> the median peak probed beside its rungs, in the operation's unit."""
+    unit, found = find_op(record.op).unit, dict[int, list[float]]()
     for result in record.results:
         if result.facts.get("role") == "peak":
             speeds = found.setdefault(result.threads, [])
-            speeds += [result.flops / (sample.time_us * 1e3) for sample in result.samples]
+            speeds += sample_speeds(result, unit)
     return {threads: spread(speeds).median for threads, speeds in found.items() if speeds}
+
+
+def sample_speeds(result: Result, unit: str) -> list[float]:
+    """Of every sample, in an operation's unit."""
+    work = {GFLOPS: result.flops, GBS: result.bytes}[unit]
+    return [work / (sample.time_us * 1e3) for sample in result.samples]
 
 
 def about(facts: Mapping[str, Any]) -> str:

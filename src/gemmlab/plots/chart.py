@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.errors import UsageError
+from gemmlab.ops import op
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.op import LIMITS
 
 if TYPE_CHECKING:
     import altair as alt
@@ -26,10 +29,25 @@ class Unit:
     """What speeds are shown in."""
 
     name: str
-    gflops: float
+    of_op: str
+    """The operations' unit (`Op.unit`) that speeds come in,"""
+    times: float = 1.0
+    """and how many of it are one of this."""
+
+    @property
+    def limit(self) -> str:
+        """What bounds such a speed, `"FMA peak"`."""
+        return LIMITS[self.of_op]
 
 
-GFLOPS, TFLOPS = Unit("GFLOP/s", 1.0), Unit("TFLOP/s", 1e3)
+GFLOPS, TFLOPS = Unit(op.GFLOPS, op.GFLOPS), Unit("TFLOP/s", op.GFLOPS, 1e3)
+
+
+def unit_of(op_name: str) -> Unit:
+    """What an operation's speeds are shown in."""
+    unit = find_op(op_name).unit
+    return Unit(unit, unit)
+
 
 CONFIG: dict[str, Any] = {
     "font": "Liberation Sans, Arial, Helvetica, sans-serif",

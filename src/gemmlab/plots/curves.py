@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.core.records import Record
-from gemmlab.measure.climb_rows import peaks
+from gemmlab.measure.climb_rows import peaks, sample_speeds
 from gemmlab.measure.summary import BASELINE
-from gemmlab.plots.chart import BLACK, GFLOPS, SERIES_COLOURS, Unit
+from gemmlab.plots.chart import BLACK, GFLOPS, SERIES_COLOURS, Unit, unit_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -27,20 +27,20 @@ class Point:
 
     series: str
     size: int
-    gflops: float
+    speed: float
     low: float | None = None
     high: float | None = None
 
 
 def bench_chart(record: Record, threads: int) -> alt.LayerChart:
-    """The cubic sizes of a bench's record with one thread count, with the median probed peak."""
-    points = []
+    """The cubic sizes, or lengths, of a bench's record with one thread count, with the median probed peak."""
+    unit, points = unit_of(record.op), []
     for result in record.results:
         sides = set(result.label.split("x"))
         beside = result.facts.get("role") in ("peak", BASELINE)
         if result.threads != threads or not result.samples or len(sides) != 1 or beside:
             continue
-        speeds = [result.flops / (sample.time_us * 1e3) for sample in result.samples]
+        speeds = sample_speeds(result, unit.of_op)
         low, middle, high = (float(value) for value in np.percentile(speeds, (25, 50, 75)))
         points.append(Point(result.contestant.removesuffix(":best"), int(*sides), middle, low, high))
     count = "1 thread" if threads == 1 else f"{threads} threads"
@@ -49,14 +49,19 @@ def bench_chart(record: Record, threads: int) -> alt.LayerChart:
         peak=peaks(record).get(threads),
         title=f"Speed by size, {count}",
         subtitle=[str(record.environment.get("cpu", "")), "Medians of turns taken side by side; bars: middle half"],
+        unit=unit,
+        cubic=any("x" in result.label for result in record.results),
     )
 
 
 def curve_chart(
     points: Sequence[Point], *, peak: float | None = None, title: str = "", subtitle: Sequence[str] = (),
-    unit: Unit = GFLOPS, colours: Sequence[str] = SERIES_COLOURS,
+    unit: Unit = GFLOPS, colours: Sequence[str] = SERIES_COLOURS, cubic: bool = True,
 ) -> alt.LayerChart:  # fmt: skip
-    """Lines by series in the order they first appear; dashes tell them apart without colour. `peak` is in GFLOP/s."""
+    """Lines by series in the order they first appear; dashes tell them apart without colour.
+
+    Speeds and `peak` come in the operation's unit; sizes are `cubic`, or lengths.
+    """
     import altair as alt
 
     names = list(dict.fromkeys(point.series for point in points))
@@ -65,13 +70,13 @@ def curve_chart(
         {
             "series": point.series,
             "size": point.size,
-            "speed": point.gflops / unit.gflops,
-            "low": (point.gflops if point.low is None else point.low) / unit.gflops,
-            "high": (point.gflops if point.high is None else point.high) / unit.gflops,
+            "speed": point.speed / unit.times,
+            "low": (point.speed if point.low is None else point.low) / unit.times,
+            "high": (point.speed if point.high is None else point.high) / unit.times,
         }
         for point in points
     ]
-    line_at = (peak or 0.0) / unit.gflops
+    line_at = (peak or 0.0) / unit.times
     top = max([line_at, *(row["high"] for row in rows), 1e-9]) * 1.05
     palette = [colours[index % len(colours)] for index in range(len(names))]
     dashes = [DASHES[index % len(DASHES)] for index in range(len(names))]
@@ -80,8 +85,8 @@ def curve_chart(
         "size:Q",
         scale=alt.Scale(nice=False) if steps else alt.Scale(type="log", base=2, nice=False),
         axis=alt.Axis(
-            title="n (n x n x n)", values=[n for n in sizes if not steps or n % COARSE == 0], labelOverlap="greedy",
-            format="d", grid=False,
+            title="n (n x n x n)" if cubic else "elements", format="d" if cubic else "~s", grid=False,
+            values=[n for n in sizes if not steps or n % COARSE == 0], labelOverlap="greedy",
         ),
     )  # fmt: skip
     y = alt.Y("speed:Q", scale=alt.Scale(domain=[0, top], nice=False), title=f"{unit.name} (float32)")
@@ -98,7 +103,7 @@ def curve_chart(
     ]
     if peak:
         line = alt.Chart(
-            alt.InlineData(values=[{"speed": line_at, "label": f"FMA peak {line_at:.0f}", "size": sizes[0]}])
+            alt.InlineData(values=[{"speed": line_at, "label": f"{unit.limit} {line_at:.0f}", "size": sizes[0]}])
         )
         layers.append(line.mark_rule(color=BLACK, strokeDash=[5, 3], strokeWidth=1.5).encode(y="speed:Q"))
         layers.append(

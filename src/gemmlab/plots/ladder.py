@@ -1,4 +1,4 @@
-"""The ladder: one bar an entry, a panel a thread count, the measured FMA peak as a line."""
+"""The ladder: one bar an entry, a panel a thread count, the measured peak as a line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.records import Record
 from gemmlab.measure.climb_rows import climb_rows, digits, peaks, percent, short_size
-from gemmlab.plots.chart import BLACK, BLUE, GFLOPS, GREEN, ORANGE, Unit
+from gemmlab.plots.chart import BLACK, BLUE, GFLOPS, GREEN, ORANGE, Unit, unit_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 KINDS = {"rung": BLUE, "library call": GREEN, "peer": ORANGE}
 WIDTH = 560
 BAR_STEP = 26
-AXIS = "float32 (in brackets: share of the FMA peak measured in the same rounds)"
+AXIS = "float32 (in brackets: share of the {limit} measured in the same rounds)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,56 +27,58 @@ class Bar:
     kind: str
     """A key of `KINDS`."""
     threads: int
-    gflops: float
+    speed: float
     size: str
     peak_share: float | None = None
-    """Of the FMA peak probed in the same rounds: the line is the median over all sizes."""
+    """Of the peak probed in the same rounds: the line is the median over all sizes."""
 
 
 def climb_chart(record: Record) -> alt.VConcatChart:
     """The chart of a climb's record."""
     rows = climb_rows(record)
-    bars = [Bar(row.name, row.role, row.threads, row.gflops, row.size, row.peak_share) for row in rows]
+    bars = [Bar(row.name, row.role, row.threads, row.speed, row.size, row.peak_share) for row in rows]
     libraries = dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.role == "peer")
     title = f"The climb on {record.environment.get('cpu', 'this CPU')}"
-    return ladder_chart(bars, peaks(record), title=title, subtitle=["Medians of turns taken side by side", *libraries])
+    subtitle = ["Medians of turns taken side by side", *libraries]
+    return ladder_chart(bars, peaks(record), title=title, subtitle=subtitle, unit=unit_of(record.op))
 
 
 def ladder_chart(
     bars: Sequence[Bar], peaks: Mapping[int, float], *, title: str = "", subtitle: Sequence[str] = (),
     unit: Unit = GFLOPS, heading: Callable[[int], str] = lambda n: "1 thread" if n == 1 else f"{n} threads",
 ) -> alt.VConcatChart:  # fmt: skip
-    """Horizontal bars in the order given, from zero; `peaks` maps a thread count to its FMA peak in GFLOP/s.
+    """Horizontal bars in the order given, from zero; speeds and `peaks`, by thread count, in
+    the operation's unit.
 
     A panel a thread count under its `heading`; on a GPU there is one.
     """
     import altair as alt
 
     counts = sorted({bar.threads for bar in bars})
-    top = max([*(bar.gflops for bar in bars), *(peaks.get(count, 0.0) for count in counts), 1e-9])
-    limit = top * 1.02 / unit.gflops
+    top = max([*(bar.speed for bar in bars), *(peaks.get(count, 0.0) for count in counts), 1e-9])
+    limit = top * 1.02 / unit.times
     panels = []
     for count in counts:
-        mine = [replace(bar, gflops=bar.gflops / unit.gflops) for bar in bars if bar.threads == count]
-        axis = f"{unit.name}, {AXIS}" if count == counts[-1] else None
-        panels.append(_panel(mine, peaks.get(count, 0.0) / unit.gflops, heading(count), limit, axis))
+        mine = [replace(bar, speed=bar.speed / unit.times) for bar in bars if bar.threads == count]
+        axis = f"{unit.name}, {AXIS.format(limit=unit.limit)}" if count == counts[-1] else None
+        panels.append(_panel(mine, peaks.get(count, 0.0) / unit.times, unit.limit, heading(count), limit, axis))
     chart = alt.vconcat(*panels, spacing=18)
     return chart.properties(title=alt.TitleParams(text=title, subtitle=list(subtitle)))
 
 
 def _value_label(bar: Bar) -> str:
     share = percent(bar.peak_share)
-    return digits(bar.gflops) + (f" ({share})" if share else "")
+    return digits(bar.speed) + (f" ({share})" if share else "")
 
 
-def _panel(bars: Sequence[Bar], peak: float, heading: str, limit: float, axis: str | None) -> alt.LayerChart:
+def _panel(bars: Sequence[Bar], peak: float, what: str, heading: str, limit: float, axis: str | None) -> alt.LayerChart:
     import altair as alt
 
     rows: list[dict[str, Any]] = [
         {
             "entry": f"{bar.name}  {short_size(bar.size)}",
             "kind": bar.kind,
-            "speed": bar.gflops,
+            "speed": bar.speed,
             "label": _value_label(bar),
         }
         for bar in bars
@@ -101,7 +103,7 @@ def _panel(bars: Sequence[Bar], peak: float, heading: str, limit: float, axis: s
         base.mark_text(align="left", fontSize=12, color=BLACK).encode(x=alt.value(WIDTH + 10), text="label:N"),
     ]
     if peak:
-        line = alt.Chart(alt.InlineData(values=[{"speed": peak, "label": f"FMA peak {peak:.0f}"}]))
+        line = alt.Chart(alt.InlineData(values=[{"speed": peak, "label": f"{what} {peak:.0f}"}]))
         layers.append(line.mark_rule(color=BLACK, strokeDash=[5, 3], strokeWidth=1.5).encode(x="speed:Q"))
         layers.append(
             line.mark_text(align="right", dx=0, dy=-9, fontSize=12, color=BLACK).encode(

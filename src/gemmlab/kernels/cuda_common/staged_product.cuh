@@ -85,11 +85,12 @@ __device__ __forceinline__ void multiply_stages(
     add_outer_product_in_serpentine(sums, a_frag[1], b_frag[1]);
 }
 
-// Blocks that the registers of an SM hold beside each other: 128 registers a thread do for 64 results, 255 for 128.
+// Blocks that the registers of an SM hold beside each other: 128 registers a thread do for 64 results where 256 threads
+// share the loads, 168 with more loads a thread, 255 for 128 results.
 template <int THREADS, int RESULTS>
 constexpr int resident_blocks()
 {
-    constexpr int threads = RESULTS <= 64 ? 512 : 256;
+    constexpr int threads = RESULTS > 64 ? 256 : THREADS < 256 ? 384 : 512;
     return threads > THREADS ? threads / THREADS : 1;
 }
 

@@ -45,7 +45,6 @@ LANE_MAP = 1    # 1 z-order, 0 a scan
 [tune]
 BM = [128, 256]
 BN = [128, 256]
-BK = [8, 16]
 TM = [8, 16]
 STAGES = [2, 3, 4]
 TURN_ASYNC = [0, 1]

@@ -38,7 +38,6 @@ GROUP = 8  # tiles across a strip
 BM = [128, 256]
 BN = [128, 256]
 TM = [8, 16]
-STAGES = [3, 4]
 ORDER = [1, 2]
 GROUP = [4, 8, 16]
 */

@@ -37,7 +37,6 @@ LANE_MAP = 1  # 1 z-order, 0 a scan: lanes row after row
 [tune]
 BM = [64, 128, 256]
 BN = [64, 128, 256]
-BK = [8, 16]
 TM = [8, 16]
 LANE_MAP = [0, 1]
 */

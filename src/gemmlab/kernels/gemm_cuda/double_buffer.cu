@@ -12,6 +12,7 @@ require = [
     "BM % 4 == 0 and BN % 4 == 0 and BK % 8 == 0 and TM % 4 == 0 and TN % 4 == 0",
     "BM * BK % (4 * (BM // TM) * (BN // TN)) == 0",
     "BN * BK % (4 * (BM // TM) * (BN // TN)) == 0",
+    "BK == 8 or TM * TN <= 32 or (BM // TM) * (BN // TN) < 256",  # registers: two blocks of 256 threads have 128 each
     "1 <= BUFFERS <= 2",
     "4 * BUFFERS * BK * (BM + 4 + BN) <= 49152",
 ]

@@ -6,11 +6,11 @@ op = "gemm"
 step = 4
 arch = "sm_75"
 params = { BM = 64, BN = 64, BK = 8, TM = 8 }
-tune = { BM = [32, 64, 128], BN = [32, 64, 128], BK = [8, 16], TM = [4, 8, 16] }
+tune = { BM = [32, 64, 128], BN = [32, 64, 128], TM = [4, 8, 16] }
 require = [
     "min(BM, BN, BK, TM) >= 1 and BM % TM == 0",
     "BM // TM * BN <= 1024 and BM // TM * BN >= 128 and BN % BK == 0",
-    "BM * BN <= 8192",  # 1024 threads of 16 sums each would spill
+    "BM // TM * BN <= (1024 if TM < 8 else 512)",  # 1024 threads have 64 registers each
     "4 * BK * (BM + BN) <= 49152",
 ]
 grid = "ceil_div(M, BM) * ceil_div(N, BN)"

@@ -14,6 +14,7 @@ require = [
     "32 * (BM // WM) * (BN // WN) <= 1024",
     "BM * BK % (128 * (BM // WM) * (BN // WN)) == 0",
     "BN * BK % (128 * (BM // WM) * (BN // WN)) == 0",
+    "WM * WN <= 2048 or (BM + BN) * BK <= 1024 * (BM // WM) * (BN // WN)",  # registers: 128 sums and 32 words
     "8 * BK * (BM + 4 + BN) <= 49152",
 ]
 expect = [

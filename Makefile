@@ -47,6 +47,7 @@ results: $(STAMP)
 # Count the GPU's rungs on the emulator: in their reference configurations, and in those that the claims ask for.
 counts: $(STAMP)
 	$(BIN)/gemmlab bench --device emulated:sm_90 --sizes 256x256x1024 --save $(EMULATED)/counters.json
+	$(BIN)/gemmlab bench --op reduce --device emulated:sm_90 --sizes 2^16 --save $(EMULATED)/reduce.json
 	$(BIN)/python docs/count_configurations.py
 	$(BIN)/python docs/build_tables.py
 

@@ -6,12 +6,26 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from blocks.markdown import markdown_table
-from claims import cuda_matmul_worklog, gpu_gemm_worklog, sgemm_compilation, sgemm_profiling_notes, sgemm_versions
+from claims import (
+    cuda_matmul_worklog,
+    gpu_gemm_worklog,
+    gpu_reduction,
+    sgemm_compilation,
+    sgemm_profiling_notes,
+    sgemm_versions,
+)
 from claims.claim import Finding, Source, Verdict, finding
 
 SOURCES: Sequence[Source] = tuple(
     part.SOURCE
-    for part in (gpu_gemm_worklog, sgemm_profiling_notes, sgemm_versions, cuda_matmul_worklog, sgemm_compilation)
+    for part in (
+        gpu_gemm_worklog,
+        sgemm_profiling_notes,
+        sgemm_versions,
+        cuda_matmul_worklog,
+        sgemm_compilation,
+        gpu_reduction,
+    )
 )
 
 

@@ -77,6 +77,18 @@ class GpuModel:
     memory_gbs: float
     """Peak bandwidth of device memory, 10^9 bytes a second."""
     memory_bytes: int
+    l2_bytes_per_clock: int = 5120
+    """Most that the level-2 cache delivers: what NVIDIA says of A100 and V100; A100's where it says nothing."""
+
+    @property
+    def l2_gbs(self) -> float:
+        """A ceiling of the level-2 cache's bandwidth: an SM takes in no more than 64 bytes a clock."""
+        return min(self.l2_bytes_per_clock, 64 * self.sms) * self.boost_mhz / 1e3
+
+    @property
+    def l1_gbs(self) -> float:
+        """Of all SMs' level-1 caches and shared memories: 128 bytes a clock each."""
+        return self.sms * 128 * self.boost_mhz / 1e3
 
     @property
     def peak_gflops(self) -> float:
@@ -226,6 +238,6 @@ _MODELS = (
     GpuModel("RTX 3090", _LIMITS["sm_86"], 82, 1695, 6 * _MIB, 936, 24 * _GB),
     GpuModel("RTX 4090", _LIMITS["sm_89"], 128, 2520, 72 * _MIB, 1008, 24 * _GB),
     GpuModel("RTX A6000", _LIMITS["sm_86"], 84, 1800, 6 * _MIB, 768, 48 * _GB),
-    GpuModel("V100", _LIMITS["sm_70"], 80, 1530, 6 * _MIB, 900, 16 * _GB),
+    GpuModel("V100", _LIMITS["sm_70"], 80, 1530, 6 * _MIB, 900, 16 * _GB, l2_bytes_per_clock=2048),
     GpuModel("T4", _LIMITS["sm_75"], 40, 1590, 4 * _MIB, 320, 16 * _GB),
 )

@@ -41,12 +41,17 @@ class EmulatedLoaded:
 class EmulatedDevice:
     """Machine code of `arch`, run instruction by instruction on this machine's processor."""
 
-    def __init__(self, arch: str = "sm_90", *, check_races: bool = True) -> None:
+    def __init__(self, arch: str = "sm_90", *, check_races: bool = True, wave_blocks: int | None = None) -> None:
+        """`wave_blocks`: within how many blocks in a row a sector counts as distinct once.
+
+        Default: as many as `MODELS` has resident together.
+        """
         if arch not in ARCHITECTURES:
             raise DeviceError(f"no emulator for {arch!r}; there is one for {', '.join(ARCHITECTURES)}")
         self.arch = arch
         self.limits = gpu.limits(arch)
         self.check_races = check_races
+        self.wave_blocks = wave_blocks
         self._memory = MemoryMap()
 
     @property
@@ -121,7 +126,8 @@ class EmulatedDevice:
     def observe(self, loaded: EmulatedLoaded, launch: Launch) -> Observation:
         """Run once, and say what was counted and what went wrong. Hazards do not end the run, but for a deadlock."""
         resident = self._resident(loaded.image, launch)
-        geometry = geometry_of(loaded.image, launch, self.limits, wave_blocks=resident, check_races=self.check_races)
+        wave_blocks = self.wave_blocks or resident
+        geometry = geometry_of(loaded.image, launch, self.limits, wave_blocks=wave_blocks, check_races=self.check_races)
         outcome = run(loaded.image.code, geometry, self._memory, resident_limit=resident)
         return observe(loaded.image, geometry, outcome, self._memory, self.id)
 

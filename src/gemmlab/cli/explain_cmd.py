@@ -1,0 +1,88 @@
+"""`gemmlab explain`: what binds a GPU kernel, how that is known, and what to try next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gemmlab.cli.answer import print_json
+from gemmlab.cli.check_cmd import parse_config
+from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags
+from gemmlab.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gemmlab.core.gpu import GpuModel
+    from gemmlab.explain.explanation import Explanation
+    from gemmlab.kernels.kernel import Kernel
+
+
+def explain(
+    kernels: Annotated[
+        list[str], typer.Argument(metavar="KERNEL [KERNEL]", help="One GPU kernel or .cu file, or two.")
+    ],
+    gpu: Annotated[str, typer.Option(help="The GPU to explain for: H200, A100, L4 ... Default: by --arch, H200.")] = "",
+    arch: Annotated[str, typer.Option(help="Code for sm_80, sm_89 or sm_90. Default: what --gpu runs.")] = "",
+    sizes: Annotated[str, typer.Option(help="The one size to count at, as 256 or MxNxK. Default: 256, or 2^16.")] = "",
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
+    ] = None,
+    function: KernelFlag = None,
+    grid: GridFlag = None,
+    threads: Annotated[str | None, typer.Option(help="Of a .cu file: its block, as '32, 32'.")] = None,
+    args: ArgsFlag = None,
+    smem_bytes: SmemFlag = None,
+    sass: Annotated[bool, typer.Option("--sass", help="Print the main loop.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what limits a kernel, from its machine code and counters; no GPU is needed.
+
+    With two kernels, side by side. Ends with 1 when a kernel did what it must not (a race, an access out of bounds).
+    """
+    from gemmlab.explain.subject import machine
+    from gemmlab.measure.own_kernel import kernel_named
+
+    if len(kernels) not in (1, 2):
+        raise UsageError(f"{len(kernels)} kernels: one is explained, or two side by side")
+    flags = own_flags(kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes)
+    named = [kernel_named(name, flags) for name in kernels]
+    chosen, model = machine(arch, gpu)
+    explained = _explained(named, chosen, model, parse_config(config or []), sizes)
+    if as_json:
+        print_json({"kernels": [one.to_json() for one in explained]})
+    else:
+        _print(explained, sass)
+    if any(one.subject.hazards for one in explained):
+        raise typer.Exit(1)
+
+
+def _explained(
+    kernels: list[Kernel], arch: str, model: GpuModel, config: dict[str, int], sizes: str
+) -> list[Explanation]:
+    from gemmlab.explain.explanation import explain as explain_kernel
+
+    found = []
+    for kernel in kernels:
+        # A parameter that only one of the two has is meant for that one.
+        own = {name: value for name, value in config.items() if name in kernel.params} if len(kernels) > 1 else config
+        found.append(explain_kernel(kernel, arch, model, own, sizes))
+    if unknown := [name for name in config if not any(name in kernel.params for kernel in kernels)]:
+        raise UsageError(f"--config: neither kernel has a parameter {unknown[0]}")
+    return found
+
+
+def _print(explained: list[Explanation], sass: bool) -> None:
+    from gemmlab.cli.console import table_console
+    from gemmlab.cli.explain_tables import Page
+
+    page = Page(table_console())
+    if len(explained) == 1:
+        page.whole(explained[0])
+    else:
+        page.pair(explained[0], explained[1])
+    for one in explained if sass else []:
+        page.code(one)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("explain")(explain)

@@ -1,0 +1,150 @@
+"""Issue slots: what an iteration of the main loop asks of a partition of an SM, and how much arithmetic that leaves.
+
+A partition issues one instruction a cycle and has a quarter of every pipe. Rates: the table of arithmetic throughput by
+compute capability in the CUDA programming guide; of matrix instructions, what the data sheets' peaks come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gemmlab.core.gpu import WARP, GpuLimits, GpuModel
+from gemmlab.explain.loop import LoopReport
+from gemmlab.sass import metrics
+from gemmlab.sass.pipes import Pipe
+
+ISSUE, FMA, ALU, TENSOR, L1 = "issue slots", "FMA pipe", "integer pipe", "tensor cores", "shared memory and L1"
+_ALU_LANES = 64
+_XU_LANES = 16
+_TF32_FLOPS = {"sm_80": 1024, "sm_86": 512, "sm_87": 512, "sm_89": 512, "sm_90": 2048}
+"""An SM and cycle, dense."""
+_FP32 = ("FFMA", "FADD", "FMUL")
+
+
+@dataclass(frozen=True, slots=True)
+class IssueReport:
+    """Cycles of a partition for one iteration of one of its warps."""
+
+    arithmetic: str
+    """The opcode that does the work: `"FFMA"`, `"FADD"`, `"HMMA"`."""
+    count: float
+    """Of it."""
+    slots: float
+    """Instructions in all."""
+    cycles: Mapping[str, float]
+    """By what is busy: `ISSUE`, the pipes, `L1`."""
+    work: float
+    """Cycles that the arithmetic alone takes on its pipe."""
+    conflict_cycles: int
+    """Of register banks, which may come on top."""
+
+    @property
+    def busiest(self) -> str:
+        """What takes the most cycles; of equals the arithmetic's own pipe."""
+        own = TENSOR if self.arithmetic == "HMMA" else FMA
+        return max(self.cycles, key=lambda name: (self.cycles[name], name == own))
+
+    @property
+    def best(self) -> float:
+        """The part of the arithmetic's peak that this loop can reach at best."""
+        return self.work / self.cycles[self.busiest]
+
+    @property
+    def busiest_inside(self) -> str:
+        """What takes the most cycles beside memory."""
+        inside = {name: cycles for name, cycles in self.cycles.items() if name != L1}
+        return replace(self, cycles=inside).busiest
+
+    @property
+    def best_inside(self) -> float:
+        """What can be reached where memory, that of the SM included, keeps nobody waiting."""
+        return self.work / self.cycles[self.busiest_inside]
+
+
+def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
+    """The budget of the main loop; `None` where it does none of the arithmetic known here."""
+    flops = {op: _flops(loop, op) for op in (*_FP32, "HMMA")}
+    arithmetic = max(flops, key=lambda op: flops[op])
+    if not flops[arithmetic]:
+        return None
+    lanes = limits.fma_lanes / limits.partitions
+    # IMAD takes the half of the FMA pipe that multiplies integers twice as long: as much of the whole as FFMA does.
+    fma = (loop.pipes.get("fma", 0.0) + loop.pipes.get("fmaheavy", 0.0)) * WARP / lanes
+    cycles = {
+        ISSUE: loop.executed,
+        FMA: fma,
+        ALU: loop.pipes.get("alu", 0.0) * WARP * limits.partitions / _ALU_LANES,
+        "special functions": loop.pipes.get("xu", 0.0) * WARP * limits.partitions / _XU_LANES,
+        # One for all partitions, and each has a warp that asks as much.
+        L1: loop.l1_cycles * limits.partitions,
+    }
+    rate = _TF32_FLOPS.get(limits.arch, 0) / limits.partitions
+    if arithmetic == "HMMA" and rate:
+        cycles[TENSOR] = flops["HMMA"] / rate
+    count = loop.mix[arithmetic]
+    work = cycles.get(TENSOR, count) if arithmetic == "HMMA" else count * WARP / lanes
+    return IssueReport(arithmetic, count, loop.executed, cycles, work, loop.conflict_cycles)
+
+
+def peak_gflops(arithmetic: str, model: GpuModel) -> float | None:
+    """What a GPU reaches with nothing but this opcode; `None` for matrix instructions of an unknown rate."""
+    if arithmetic == "HMMA":
+        rate = _TF32_FLOPS.get(model.limits.arch)
+        return None if rate is None else model.sms * rate * model.boost_mhz / 1e3
+    # An addition or a multiplication alone is one operation where FFMA does two.
+    return model.peak_gflops if arithmetic == "FFMA" else model.peak_gflops / 2
+
+
+def in_words(issue: IssueReport, loop: LoopReport, limits: GpuLimits) -> list[str]:
+    """The arithmetic as sentences."""
+    parts = [f"{count:.4g} {name}" for name, count in _beside(issue, loop)]
+    peak = "tensor peak" if issue.arithmetic == "HMMA" else "FMA peak"
+    slots = f"{issue.slots:.4g} issue slots, at best {min(1.0, issue.work / issue.slots):.0%} of {peak}"
+    lines = [f"{issue.count:.4g} {issue.arithmetic} to {' + '.join(parts) or 'nothing'}: {slots}"]
+    per = WARP * limits.partitions / limits.fma_lanes
+    if per > 1 and issue.arithmetic != "HMMA":
+        lines.append(f"{limits.arch}: {limits.fma_lanes} lanes an SM, so each takes its pipe {per:.2g} cycles and "
+                     f"{issue.work:.4g} of them hide other instructions")  # fmt: skip
+    if issue.cycles[L1]:
+        lines.append(
+            f"{L1}: {loop.l1_cycles:.4g} cycles a warp ({loop.wavefronts:.4g} of shared memory), {limits.partitions} "
+            f"partitions share it: {issue.cycles[L1]:.4g} cycles to {issue.work:.4g} of {issue.arithmetic}"
+        )
+    lines.append(
+        f"busiest: {issue.busiest}, {issue.cycles[issue.busiest]:.4g} cycles; at best {issue.best:.0%} of {peak}"
+    )
+    if issue.conflict_cycles:
+        worse = issue.work / (issue.cycles[issue.busiest] + issue.conflict_cycles)
+        lines.append(f"register banks: {issue.conflict_cycles} cycles more where nothing hides them: {worse:.0%}")
+    return lines
+
+
+def _beside(issue: IssueReport, loop: LoopReport) -> Iterator[tuple[str, float]]:
+    """What stands beside the arithmetic: loads by their width, then the other pipes' work."""
+    rest = issue.slots - issue.count
+    named: dict[str, float] = {
+        "LDS.128": loop.wide_shared,
+        "narrower LDS": loop.mix.get("LDS", 0.0) - loop.wide_shared,
+        "LDSM": loop.mix.get("LDSM", 0.0),
+        "STS": loop.mix.get("STS", 0.0),
+        "LDG": loop.mix.get("LDG", 0.0),
+        "LDGSTS": loop.mix.get("LDGSTS", 0.0),
+        "other float": sum(loop.mix.get(op, 0.0) for op in _FP32 if op != issue.arithmetic),
+        "integer": sum(loop.pipes.get(name, 0.0) for name in _INTEGER),
+        "BAR": loop.barriers,
+    }
+    for name, count in named.items():
+        if count:
+            rest -= count
+            yield name, count
+    if rest > 1e-9:
+        yield "other", rest
+
+
+_INTEGER: tuple[Pipe, ...] = ("alu", "fmaheavy", "uniform")
+
+
+def _flops(loop: LoopReport, opcode: str) -> float:
+    each = next((metrics.flops(i) for i in loop.instructions if i.opcode == opcode and metrics.flops(i)), 0)
+    return each * loop.mix.get(opcode, 0.0)

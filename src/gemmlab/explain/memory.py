@@ -1,0 +1,115 @@
+"""Every access to memory by its place in the source: how many requests, what they cost, what they had to cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from gemmlab.core.counters import (
+    CONSTANT_LOAD,
+    GLOBAL_KINDS,
+    LOCAL_LOAD,
+    LOCAL_STORE,
+    SHARED_KINDS,
+    TEXTURE_LOAD,
+    Counters,
+    SiteCounters,
+)
+
+SECTOR = 32
+SECTORS_IN_A_LINE = 4
+"""What L1 looks up and delivers in a cycle."""
+_IN_SECTORS = frozenset({*GLOBAL_KINDS, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD})
+_IN_WAVEFRONTS = frozenset(SHARED_KINDS)
+_BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1, "16": 2, "8": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRow:
+    """All instructions of one opcode in one source line."""
+
+    file: str
+    line: int
+    opcode: str
+    kind: str
+    instructions: int
+    """In the code."""
+    requests: int
+    sectors: int
+    sectors_ideal: int
+    """That hold as many bytes as the lanes ask for, one a request at least; lanes that share addresses need fewer. Of
+    textures, whose instructions do not tell the bytes, the same as `sectors`.
+    """
+    sectors_distinct: int
+    """That no access of the same block had touched before."""
+    wavefronts: int
+    """Of shared memory."""
+    wavefronts_ideal: int
+    cycles: int
+    """Of an SM's L1 at least: shared wavefronts, or a request's sectors four at a time."""
+    share: float
+    """Of the cycles of all rows."""
+
+    @property
+    def sectors_per_request(self) -> float:
+        return self.sectors / self.requests if self.requests else 0.0
+
+    @property
+    def excess(self) -> int:
+        """Wavefronts that bank conflicts add, or sectors beyond the ideal."""
+        if self.kind in _IN_WAVEFRONTS:
+            return self.wavefronts - self.wavefronts_ideal
+        return max(0, self.sectors - self.sectors_ideal)
+
+
+def access_rows(counters: Counters) -> list[AccessRow]:
+    """The rows that made a request, costliest first."""
+    groups: dict[tuple[str, int, str], list[SiteCounters]] = {}
+    for site in counters.sites:
+        if site.requests and (site.kind in _IN_SECTORS or site.kind in _IN_WAVEFRONTS):
+            groups.setdefault((site.file, site.line, site.opcode), []).append(site)
+    total = sum(l1_cycles(sites) for sites in groups.values())
+    rows = [_row(*key, sites, total) for key, sites in groups.items()]
+    return sorted(rows, key=lambda row: (-row.cycles, row.file, row.line, row.opcode))
+
+
+def l1_cycles(sites: Iterable[SiteCounters]) -> int:
+    """Cycles of an SM's L1 at least that the accesses of these sites take.
+
+    A wavefront of shared memory takes one. A request of global memory takes one, and one for each four sectors: more
+    where they lie in more lines, which the counts do not tell. Constants have a cache of their own.
+    """
+    return sum(_cycles(site) for site in sites)
+
+
+def _cycles(site: SiteCounters) -> int:
+    if site.kind == CONSTANT_LOAD:
+        return 0
+    reading = max(site.requests, -(-site.sectors // SECTORS_IN_A_LINE)) if site.kind in _IN_SECTORS else 0
+    return max(reading, site.wavefronts)
+
+
+def _row(file: str, line: int, opcode: str, sites: list[SiteCounters], total: int) -> AccessRow:
+    kind = sites[0].kind
+    threads = sum(site.predicated_on_threads for site in sites)
+    requests = sum(site.requests for site in sites)
+    needed = max(requests, -(-threads * _width(opcode) // SECTOR))
+    sectors = sum(site.sectors for site in sites)
+    cycles = l1_cycles(sites)
+    return AccessRow(
+        file=PurePath(file).name, line=line, opcode=opcode, kind=kind, instructions=len(sites),
+        requests=requests,
+        sectors=sectors,
+        sectors_ideal=sectors if kind == TEXTURE_LOAD or kind not in _IN_SECTORS else needed,
+        sectors_distinct=sum(site.sectors_distinct for site in sites),
+        wavefronts=sum(site.wavefronts for site in sites),
+        wavefronts_ideal=sum(site.wavefronts_ideal for site in sites),
+        cycles=cycles,
+        share=cycles / total if total else 0.0,
+    )  # fmt: skip
+
+
+def _width(opcode: str) -> int:
+    """Bytes a lane."""
+    return next((_BYTES[part] for part in opcode.split(".")[1:] if part in _BYTES), 4)

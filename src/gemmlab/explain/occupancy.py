@@ -1,0 +1,78 @@
+"""How many blocks and warps an SM holds, with the arithmetic that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gemmlab.core.gpu import WARP, GpuLimits, Occupancy, occupancy
+
+NAMES = {"warps": "warps", "blocks": "blocks an SM", "registers": "registers", "smem": "shared memory"}
+
+
+@dataclass(frozen=True, slots=True)
+class OccupancyReport:
+    """Occupancy, told limit by limit."""
+
+    found: Occupancy
+    steps: tuple[str, ...]
+    """One line a limit: the arithmetic and the blocks it allows."""
+    binding: tuple[str, ...]
+    """What allows no more, in words."""
+    next_registers: int | None
+    """Most registers a thread with which one more block would fit, all else equal; `None` where none does."""
+    next_smem: int | None
+    """Most shared memory a block, in bytes, likewise."""
+
+
+def explain_occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int) -> OccupancyReport:
+    """The report of a kernel with so many registers a thread and bytes of shared memory, static and dynamic."""
+    found = occupancy(limits, registers, smem_bytes, threads)
+    return OccupancyReport(
+        found,
+        tuple(_steps(limits, found, registers, smem_bytes, threads)),
+        tuple(NAMES[name] for name in found.binding),
+        _largest(limits, found.blocks, registers, smem_bytes, threads, of_smem=False),
+        _largest(limits, found.blocks, registers, smem_bytes, threads, of_smem=True),
+    )
+
+
+def _steps(limits: GpuLimits, found: Occupancy, registers: int, smem_bytes: int, threads: int) -> Iterator[str]:
+    allowed = found.allowed
+    yield (
+        f"warps: {threads} threads / {WARP} = {found.warps_per_block} a block; "
+        f"{limits.warps_per_sm} / {found.warps_per_block} = {allowed['warps']} blocks"
+    )
+    yield f"blocks an SM: {limits.blocks_per_sm}"
+    share = limits.registers_per_sm // limits.partitions
+    in_part = share // found.registers_per_warp
+    yield (
+        f"registers: {registers} x {WARP} = {registers * WARP}, in units of {limits.register_unit} "
+        f"{found.registers_per_warp} a warp; {share} / {found.registers_per_warp} = {in_part} warps in each of "
+        f"{limits.partitions} partitions; {limits.partitions * in_part} / {found.warps_per_block} = "
+        f"{allowed['registers']} blocks"
+    )
+    if "smem" in allowed:
+        reserved = f" + {limits.smem_reserved} reserved" if limits.smem_reserved else ""
+        yield (
+            f"shared memory: {smem_bytes}{reserved}, in units of {limits.smem_unit} {found.smem_per_block} bytes; "
+            f"{limits.smem_per_sm} / {found.smem_per_block} = {allowed['smem']} blocks"
+        )
+
+
+def _largest(
+    limits: GpuLimits, blocks: int, registers: int, smem_bytes: int, threads: int, *, of_smem: bool
+) -> int | None:
+    """The most of one resource with which more blocks would fit: more of it never helps, so halving finds it."""
+
+    def more(amount: int) -> bool:
+        changed = (registers, amount) if of_smem else (amount, smem_bytes)
+        return occupancy(limits, *changed, threads).blocks > blocks
+
+    low, high = (0, smem_bytes) if of_smem else (1, registers)
+    if not more(low):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if more(middle) else (low, middle)
+    return low

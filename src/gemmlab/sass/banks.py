@@ -1,0 +1,75 @@
+"""Register banks: what an instruction's sources cost when too many of them lie in one bank.
+
+Sources. Maxwell and Pascal: four banks that deliver one register a cycle each (the SGEMM page of the maxas assembler).
+Volta and later: two banks of two ports (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
+Microbenchmarking"). The operand cache: one register for each operand position and bank, kept by `.reuse` until that
+position reads that bank again (Huerta et al., "Analyzing Modern NVIDIA GPU cores"). NVIDIA publishes none of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmlab.core.errors import UsageError
+from gemmlab.sass.instruction import RZ, Instruction, Operand
+from gemmlab.sass.pipes import pipe
+
+_FIRST_WITH_TWO_BANKS = 70
+_WIDE = frozenset({"WIDE", "64", "X64"})
+_SOURCE_KINDS = frozenset({"reg", "imm", "const", "ureg"})
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterFile:
+    """Register r lies in bank r modulo `banks`; a bank delivers `ports` different registers in a cycle."""
+
+    banks: int
+    ports: int
+
+
+def register_file(arch: str) -> RegisterFile:
+    """The banks of `"sm_90"`. `UsageError` for what is no architecture."""
+    match = re.fullmatch(r"sm_(\d+)[af]?", arch)
+    if match is None:
+        raise UsageError(f"no architecture: {arch!r}")
+    return RegisterFile(2, 2) if int(match[1]) >= _FIRST_WITH_TWO_BANKS else RegisterFile(4, 1)
+
+
+def conflict_cycles(instructions: Iterable[Instruction], arch: str) -> list[int]:
+    """For each instruction of a stretch that runs in this order, the cycles beyond one that reading its sources takes.
+
+    Only 32-bit arithmetic has them (pipes fma, fmaheavy and alu); what else there is leaves the operand cache alone.
+    """
+    file = register_file(arch)
+    kept: dict[tuple[int, int], int] = {}
+    return [_cycles(instruction, file, kept) if _counts(instruction) else 0 for instruction in instructions]
+
+
+def _cycles(instruction: Instruction, file: RegisterFile, kept: dict[tuple[int, int], int]) -> int:
+    read: set[int] = set()
+    for position, operand in enumerate(_sources(instruction)):
+        if operand.kind != "reg" or operand.index == RZ:
+            continue
+        place = position, operand.index % file.banks
+        if kept.get(place) != operand.index:
+            read.add(operand.index)
+        if operand.reuse:
+            kept[place] = operand.index
+        else:
+            kept.pop(place, None)
+    fullest = max(Counter(register % file.banks for register in read).values(), default=0)
+    return max(0, -(-fullest // file.ports) - 1)
+
+
+def _counts(instruction: Instruction) -> bool:
+    return pipe(instruction) in ("fma", "fmaheavy", "alu") and not _WIDE & set(instruction.modifiers)
+
+
+def _sources(instruction: Instruction) -> list[Operand]:
+    # A predicate among the operands has no place of its own; the destination, where it is a register, stands first.
+    operands = [operand for operand in instruction.operands if operand.kind in _SOURCE_KINDS]
+    first = instruction.operands[0] if instruction.operands else None
+    return operands[1 if first is not None and first.kind in ("reg", "ureg") else 0 :]

@@ -85,7 +85,7 @@ def curve_chart(
         "size:Q",
         scale=alt.Scale(nice=False) if steps else alt.Scale(type="log", base=2, nice=False),
         axis=alt.Axis(
-            title="n (n x n x n)" if cubic else "elements", format="d" if cubic else "~s", grid=False,
+            title="n (n x n x n)" if cubic else "elements", format="d" if cubic else ".3~s", grid=False,
             values=[n for n in sizes if not steps or n % COARSE == 0], labelOverlap="greedy",
         ),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.parse import parse
 
 _FOLDER = Path(__file__).parents[1] / "data" / "sass"
-FILES = ("arithmetic", "control", "halves", "hopper", "memory", "tensor", "warps")
+FILES = ("arithmetic", "control", "halves", "hopper", "loops", "memory", "tensor", "warps")
 
 
 @cache

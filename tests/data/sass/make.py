@@ -16,10 +16,11 @@ HERE = Path(__file__).parent
 ALL = ("sm_75", "sm_80", "sm_89", "sm_90", "sm_100")
 # What differs between 8.0 and 8.9 is in the small files.
 FEW = ("sm_75", "sm_80", "sm_90", "sm_100")
+EMULATED = ("sm_80", "sm_89", "sm_90")
 WANTED = {
     "arithmetic": ("float_basic", FEW), "halves": ("half_pairs", ALL), "control": ("calls", FEW),
     "memory": ("widths", ALL), "warps": ("shuffles", ALL), "tensor": ("wmma_loop", ALL),
-    "hopper": ("bulk_copy", ("sm_90a", "sm_100")),
+    "loops": ("dot", EMULATED), "hopper": ("bulk_copy", ("sm_90a", "sm_100")),
 }  # fmt: skip
 
 

@@ -71,10 +71,12 @@ def test_a_bench_has_all_that_a_record_keeps(mode: str, gpu: CudaDevice) -> None
         OP, OP.parse_sizes("256,200x300x400"), specs, rounds=2, processes=1, timing=timing, device=gpu.id, mode=mode
     )
     record = run_bench(plan)
-    assert record.notes == ()
+    # CuPy's products cannot be captured in a graph, which is how calls are timed warm: it is left out, and that said.
+    lost = {note.split(":")[0] for note in record.notes}
+    assert lost <= ({"cupy"} if mode == "warm" else set()), record.notes
     assert record.method is not None
     assert record.method.mode == mode
-    assert {result.contestant for result in record.results} == {*(spec.name for spec in specs), "probe"}
+    assert {result.contestant for result in record.results} == {*(spec.name for spec in specs), "probe"} - lost
     for result in record.results:
         assert len(result.samples) == 2, result.notes
         assert all(0.1 < sample.time_us < 1e6 and sample.raw_us for sample in result.samples)

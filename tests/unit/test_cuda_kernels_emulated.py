@@ -15,6 +15,7 @@ from cuda_source import needs_compiler
 from gemmlab.core.counters import Observation
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import parse
+from gemmlab.core.gpu import limits
 from gemmlab.core.program import Config
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
@@ -24,6 +25,7 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.check import check_kernel
 from gemmlab.measure.configurations import spread
 from gemmlab.measure.run import place
+from gemmlab.measure.sweep import block_of
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
 pytestmark = needs_compiler
@@ -56,7 +58,14 @@ def edge_cases(kernel: Kernel) -> list[GemmProblem]:
     return cases
 
 
-def observed(kernel: Kernel, config: Any, size: str, arch: str) -> Observation:
+def observed(kernel: Kernel, config: Config, size: str, arch: str) -> Observation:
+    """Many statements are about the same run."""
+    return observed_once(kernel.id, tuple(sorted(config.items())), size, arch)
+
+
+@cache
+def observed_once(kernel_id: str, settings: tuple[tuple[str, int], ...], size: str, arch: str) -> Observation:
+    kernel, config = find_kernel(kernel_id), dict(settings)
     (problem,) = OP.parse_sizes(size)
     target = device(arch)
     contents = OP.fill(problem, np.random.default_rng(1))
@@ -81,8 +90,15 @@ def sampled() -> Iterator[Any]:
     for kernel in CUDA_KERNELS:
         # To compile takes longer than to run: a configuration meets one of each.
         for config, layout in zip(spread(kernel, SAMPLED + 1)[1:], cycle(kernel.layouts), strict=False):
-            named, arch = ",".join(f"{name}={value}" for name, value in config.items()), next(archs)
+            named = ",".join(f"{name}={value}" for name, value in config.items())
+            arch = next(arch for arch in archs if fits(kernel, config, arch))
             yield pytest.param(kernel, config, layout, arch, id=f"{kernel.id}[{named}] {layout} {arch}")
+
+
+def fits(kernel: Kernel, config: Config, arch: str) -> bool:
+    """Whether the architecture has the shared memory."""
+    instance = kernel.instantiate(kernel.configure(config), OP.scalars(GemmProblem(64, 64, 64)))
+    return block_of(kernel, instance)[1] <= limits(arch).smem_per_block
 
 
 def tile_cases(config: Config, layout: str) -> list[GemmProblem]:

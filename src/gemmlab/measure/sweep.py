@@ -87,7 +87,7 @@ def load_sweep(path: Path) -> list[Swept]:
 
 
 def _figures(kernel: Kernel, row: Compiled) -> dict[str, Any]:
-    threads, dynamic_bytes = _block(kernel, row.config)
+    threads, dynamic_bytes = block_of(kernel, row.config)
     limits, smem_bytes = gpu.limits(row.arch), row.static_smem_bytes + dynamic_bytes
     fit = gpu.occupancy(limits, row.registers, smem_bytes, threads)
     return {
@@ -97,7 +97,7 @@ def _figures(kernel: Kernel, row: Compiled) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _block(kernel: Kernel, instance: Config) -> tuple[int, int]:
+def block_of(kernel: Kernel, instance: Config) -> tuple[int, int]:
     """Threads and dynamic shared memory of a block."""
     op = find_op(kernel.op)
     (problem,) = op.parse_sizes(_SIZE)

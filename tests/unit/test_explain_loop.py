@@ -104,7 +104,8 @@ def test_figures_equal_the_count_by_hand(name: str, arch: str) -> None:
 
 
 def test_an_fma_slot_for_each_instruction_of_an_outer_product() -> None:
-    # sm_90: 16 FFMA of 23 instructions; 1 ISETP and 2 IADD3 on the integer pipe, which is half as wide; UIADD3 is uniform.
+    # sm_90: 16 FFMA of 23 instructions; 1 ISETP and 2 IADD3 on the integer pipe, which is half as wide; UIADD3 is of
+    # the uniform one.
     loop = explained(functions("loops", "sm_90")["outer"])
     issue = explain_issue(loop, limits("sm_90"))
     assert issue is not None

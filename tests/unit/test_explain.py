@@ -135,6 +135,7 @@ def test_accesses_add_up() -> None:
         ("vector_load", "two barriers", "double_buffer"),
         ("conflict_free", "tiles through registers", "async_copy"),
         ("async_copy", "near the roof", "wmma_tf32"),
+        ("wmma_tf32_pipelined", "copy conflicts", "mma_tf32_pipelined"),
         ("reduce_interleaved", "division", "reduce_strided_index"),
         ("reduce_strided_index", "load conflicts", "reduce_sequential"),
         ("reduce_sequential", "idle lanes", "reduce_first_add"),

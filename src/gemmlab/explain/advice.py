@@ -77,6 +77,12 @@ ADVICE = (
         ("conflict_free", "async_copy", "reduce_sequential"),
     ),
     Advice(
+        "copy conflicts", "20 * async_copy_excess > async_copy_wavefronts", "copy_conflict_pct",
+        "Bank conflicts add {async_copy_excess_pct:.0f} % to the wavefronts with which asynchronous copies write.",
+        "Let the lanes of a quarter warp write to neighbouring pieces of 16 bytes: another padding, or a swizzle.",
+        ("async_copy", "mma_tf32_pipelined"),
+    ),
+    Advice(
         "narrow shared loads", "2 * loop_narrow_lds > loop_wide_lds and loop_ffma + loop_hmma > 0",
         "l1_pct * loop_narrow_lds // (2 * loop_lds + 1)",
         "{loop_narrow_lds:.4g} of {loop_lds:.4g} shared loads in the main loop are narrower than 16 bytes a lane.",
@@ -136,8 +142,8 @@ ADVICE = (
         ("reduce_sequential", "reduce_first_add", "reduce_grid_stride"),
     ),
     Advice(
-        "barriers of a tree", "loop_ffma + loop_hmma == 0 and 4 * shared_store_requests > global_load_requests and "
-        "barriers > 0", "10",
+        "barriers of a tree", "loop_ffma + loop_hmma == 0 and 8 * shared_store_requests > load_sectors and barriers > 0",
+        "10",
         "{barriers:.0f} waits of warps at barriers and {shared_store_requests:.0f} shared stores to "
         "{global_load_requests:.0f} global loads: the tree costs as much as the reading.",
         "Add more elements a thread before the tree, and end it with warp shuffles.",

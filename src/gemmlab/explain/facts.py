@@ -77,8 +77,10 @@ def _of_memory(subject: Subject, rows: list[AccessRow], issue: IssueReport | Non
         "shared_wavefronts": _sum(everywhere, "wavefronts"),
         "shared_load_excess_pct": 100 * _excess(shared[core.SHARED_LOAD]),
         "shared_store_excess_pct": 100 * _excess(shared[core.SHARED_STORE]),
+        "async_copy_excess_pct": 100 * _excess(shared[core.ASYNC_COPY]),
         "load_conflict_pct": conflicts(core.SHARED_LOAD),
         "store_conflict_pct": conflicts(core.SHARED_STORE),
+        "copy_conflict_pct": conflicts(core.ASYNC_COPY),
         "async_copies": _sum(shared[core.ASYNC_COPY], "requests"),
         "reuse_possible": _ratio(32 * asked, subject.size.bytes_moved),
     }

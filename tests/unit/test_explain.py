@@ -232,6 +232,14 @@ def test_machines_and_architectures() -> None:
             machine(arch, gpu)
 
 
+def test_bandwidths_of_caches() -> None:
+    # NVIDIA: 5120 bytes a clock of A100's L2, 2048 of V100's; elsewhere no more than 64 bytes a clock and SM.
+    assert model("A100").l2_gbs == pytest.approx(5120 * 1.41)
+    assert model("V100").l2_gbs == pytest.approx(2048 * 1.53)
+    assert model("L4").l2_gbs == pytest.approx(64 * 58 * 2.04)
+    assert model("H200").l1_gbs == pytest.approx(128 * 132 * 1.98)
+
+
 @needs_compiler
 def test_a_kernel_without_a_loop_is_explained_too(tmp_path: Path) -> None:
     path = tmp_path / "fill.cu"

@@ -31,17 +31,21 @@ __device__ __forceinline__ void add_outer_product(
         for (int j = 0; j < TN; ++j) sums[i][j] += a_frag[i] * b_frag[j];
 }
 
-// The same sums, column by column and every second one upwards: a product then shares a_frag[i] or b_frag[j] with the
-// one before it, which the operand cache keeps, and the compiler finds registers without bank conflicts more often.
+// The same sums, back and forth: every second row (or column) backwards. A product then shares a_frag[i] or b_frag[j]
+// with the one before it, which the operand cache keeps, and the compiler finds registers without bank conflicts and
+// reads words long before their use. Lines go along the shorter side; of a square they are columns.
 template <int TM, int TN>
 __device__ __forceinline__ void add_outer_product_in_serpentine(
     float (&sums)[TM][TN], const float (&a_frag)[TM], const float (&b_frag)[TN])
 {
+    constexpr bool ROWS = TM > TN;
+    constexpr int LINES = ROWS ? TM : TN, LENGTH = ROWS ? TN : TM;
 #pragma unroll
-    for (int j = 0; j < TN; ++j)
+    for (int line = 0; line < LINES; ++line)
 #pragma unroll
-        for (int step = 0; step < TM; ++step) {
-            const int i = j % 2 ? TM - 1 - step : step;
+        for (int step = 0; step < LENGTH; ++step) {
+            const int at = line % 2 ? LENGTH - 1 - step : step;
+            const int i = ROWS ? line : at, j = ROWS ? at : line;
             sums[i][j] += a_frag[i] * b_frag[j];
         }
 }

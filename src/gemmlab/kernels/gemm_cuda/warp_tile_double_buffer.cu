@@ -12,6 +12,7 @@ require = [
     "BM % 4 == 0 and BN % 4 == 0 and BK % 8 == 0 and TM % 4 == 0 and TN % 4 == 0",
     "WM * WN % (32 * TM * TN * WNITER) == 0 and WN % (TN * WNITER) == 0 and 32 % (WN // (TN * WNITER)) == 0",
     "32 * (BM // WM) * (BN // WN) <= 1024",
+    "ORDER == 0 or ORDER == 1 and WNITER * TN == 8",  # rows of 8 products
     "BM * BK % (128 * (BM // WM) * (BN // WN)) == 0",
     "BN * BK % (128 * (BM // WM) * (BN // WN)) == 0",
     "WM * WN <= 2048 or (BM + BN) * BK <= 1024 * (BM // WM) * (BN // WN)",  # registers: 128 sums and 32 words
@@ -35,6 +36,7 @@ WN = 64
 WNITER = 2  # subtiles beside each other; WMITER, how many lie below each other, follows from it
 TM = 8
 TN = 4
+ORDER = 0   # of a step's multiply-adds: 0 a thread's pieces one after the other, 1 rows of all pieces, back and forth
 
 [tune]
 BM = [64, 128]
@@ -42,6 +44,7 @@ BN = [64, 128]
 BK = [8, 16]
 WN = [32, 64]
 WNITER = [2, 4]
+ORDER = [0, 1]
 */
 
 #include "residency.cuh"
@@ -52,13 +55,13 @@ WNITER = [2, 4]
 // The tiles and pieces are warp_tile's, the order of events is double_buffer's: the next tiles are loaded from global
 // memory while these are multiplied, stored into the other buffer before the last step, and one barrier follows; its
 // wait, and that for the first words behind it, is filled with the last step, whose words are in registers already.
-template <int BM, int BN, int BK, int WM, int WN, int WNITER, int TM, int TN>
+template <int BM, int BN, int BK, int WM, int WN, int WNITER, int TM, int TN, int ORDER>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), resident_blocks(BM, BN, BK, 32 * (BM / WM) * (BN / WN)))
 warp_tile_double_buffer(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
     using Tiles = StagedPair<BM, BN, BK, 32 * (BM / WM) * (BN / WN)>;
-    using Warp = WarpTile<BN, WM, WN, WNITER, TM, TN>;
+    using Warp = WarpTile<BN, WM, WN, WNITER, TM, TN, ORDER>;
     __shared__ __align__(16) float As[2][BK][Tiles::A_LD];
     __shared__ __align__(16) float Bs[2][BK][Tiles::B_LD];
 

@@ -42,10 +42,19 @@ struct CopiedTile {
     // `src` is the first element of the first tile; `lines` and `depth` steps exist from there on.
     __device__ __forceinline__ CopiedTile(const float* src, int ld, int lines, int depth)
         : src(src), ld(ld), lines(lines), depth(depth),
-          whole(lines >= LINES && rows_are_aligned(src, ld) ? depth / BK : 0),
-          from(src + PLACE::row(first_row()) * static_cast<Offset>(ld) + 4 * chunk())
+          whole(lines >= LINES && rows_are_aligned(src, ld) ? depth / BK : 0)
     {
+        rewind();
     }
+
+    // Back to block 0.
+    __device__ __forceinline__ void rewind()
+    {
+        from = src + PLACE::row(first_row()) * static_cast<Offset>(ld) + 4 * chunk();
+    }
+
+    // Blocks of k that are whole and aligned; after them comes at most one, or all are not.
+    __device__ __forceinline__ int whole_blocks() const { return whole; }
 
     // Starts block `block` of k on its way to `dst`: 0, 1, 2, ... in turn, none of them beyond the end.
     __device__ __forceinline__ void copy(float* dst, int block)
@@ -54,10 +63,7 @@ struct CopiedTile {
         else copy_edge(dst, block * BK);
     }
 
-private:
-    static __device__ __forceinline__ int first_row() { return threadIdx.x / CHUNKS; }  // [0, PASS)
-    static __device__ __forceinline__ int chunk() { return threadIdx.x % CHUNKS; }      // [0, CHUNKS)
-
+    // The same for the next of the whole blocks, without a branch.
     __device__ __forceinline__ void copy_whole(float* dst)
     {
         const int row = first_row();
@@ -70,6 +76,10 @@ private:
         }
         from += LIES == ALONG_K ? BK : BK * static_cast<Offset>(ld);
     }
+
+private:
+    static __device__ __forceinline__ int first_row() { return threadIdx.x / CHUNKS; }  // [0, PASS)
+    static __device__ __forceinline__ int chunk() { return threadIdx.x % CHUNKS; }      // [0, CHUNKS)
 
     // Zeros where the tile has ended.
     __device__ __forceinline__ void copy_edge(float* dst, int k) const
@@ -88,6 +98,6 @@ private:
 
     const float* const src;
     const int ld, lines, depth;
-    const int whole;    // blocks of k that are; after them comes at most one
+    const int whole;
     const float* from;  // the thread's first chunk of the next whole one
 };

@@ -30,6 +30,29 @@ __device__ __forceinline__ void round_to_tf32(Strip (&strips)[STRIPS])
         for (int i = 0; i < 4; ++i) strips[s].word[i] = to_tf32(__uint_as_float(strips[s].word[i]));
 }
 
+// The same for finite words, by one instruction: half a unit more, and what the tensor core passes over is cut off
+// behind that. Overflow to infinity included; but the largest NaN would become zero.
+template <int STRIPS>
+__device__ __forceinline__ void round_finite(Strip (&strips)[STRIPS])
+{
+#pragma unroll
+    for (int s = 0; s < STRIPS; ++s)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) strips[s].word[i] += 0x1000;
+}
+
+// Watches for NaN and infinities, two words an instruction: after one of them `seen` is not finite, and stays so. Nor is
+// it after products that overflow.
+template <int STRIPS>
+__device__ __forceinline__ void watch(float& seen, const Strip (&strips)[STRIPS])
+{
+#pragma unroll
+    for (int s = 0; s < STRIPS; ++s)
+#pragma unroll
+        for (int i = 0; i < 4; i += 2)
+            seen = fmaf(__uint_as_float(strips[s].word[i]), __uint_as_float(strips[s].word[i + 1]), seen);
+}
+
 // sums (16 x 8) += a (16 x 8) * columns 8 * HALF .. 8 * HALF + 7 of b (8 x 16). Lane l has the sums of rows l / 4 (the
 // first two) and 8 + l / 4, in columns 2 * (l % 4) and the next.
 template <int HALF>

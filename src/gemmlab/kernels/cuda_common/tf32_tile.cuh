@@ -47,12 +47,10 @@ struct StripReader {
         const int lane = threadIdx.x % 32;
         if constexpr (LIES == ALONG_K) {
             // ldmatrix: the lower half of the lanes points at chunks of four steps of 16 lines, the upper at the next.
-#pragma unroll
-            for (int step = 0; step < BK / 8; ++step)
-                at[step] = (line + lane % 16) * BK + 4 * Place::chunk(lane % 16, 2 * step + lane / 16);
+            at = (line + lane % 16) * BK + 4 * Place::chunk(lane % 16, lane / 16);
         } else {
             // Lane l reads the four lines that l / 4 is dealt, of step l % 4.
-            at[0] = lane % 4 * LINES + line + 4 * Place::chunk(lane % 4, lane / 4 % 2 * 4 + lane / 8);
+            at = lane % 4 * LINES + line + 4 * Place::chunk(lane % 4, lane / 4 % 2 * 4 + lane / 8);
         }
     }
 
@@ -61,12 +59,14 @@ struct StripReader {
     __device__ __forceinline__ void load(Strip (&strips)[STRIPS], const float* tile, int step) const
     {
         if constexpr (LIES == ALONG_K) {
+            // The swizzle is an exclusive or, so that chunks 2 * step and on are where the first two are, turned again.
+            const float* first = tile + (at ^ 8 * step);
 #pragma unroll
             for (int s = 0; s < STRIPS; ++s) {
                 unsigned(&w)[4] = strips[s].word;
                 asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                              : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
-                             : "r"(shared_address(tile + at[step] + 16 * s * BK))
+                             : "r"(shared_address(first + 16 * s * BK))
                              : "memory");
             }
         } else {
@@ -75,7 +75,7 @@ struct StripReader {
             for (int s = 0; s < STRIPS; s += 2)
 #pragma unroll
                 for (int upper = 0; upper < 2; ++upper) {
-                    const float* four = tile + at[0] + (8 * step + 4 * upper) * LINES + 16 * s;
+                    const float* four = tile + at + (8 * step + 4 * upper) * LINES + 16 * s;
                     const uint4 words = *reinterpret_cast<const uint4*>(four);
                     strips[s].word[2 * upper] = words.x;
                     strips[s].word[2 * upper + 1] = words.y;
@@ -86,5 +86,5 @@ struct StripReader {
     }
 
 private:
-    int at[LIES == ALONG_K ? BK / 8 : 1];  // where the lane begins to read at each step, in floats
+    int at;  // where the lane begins to read at step 0, in floats
 };

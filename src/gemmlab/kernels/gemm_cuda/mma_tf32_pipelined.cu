@@ -25,20 +25,22 @@ expect = [
     { shape = "128x256x64", that = "128 * shared_load_requests == (WM + WN) * (K + 8) * M * N // (WM * WN)" },
     { shape = "128x256x64", that = "shared_load_requests == executed_LDSM + executed_LDS_128" },
     { shape = "128x256x64", that = "shared_load_excess == 0 and async_copy_excess == 0" },
-    { shape = "128x256x64", that = "128 * executed_LDGSTS_128 == K * (M + N) and global_load_requests == 0" },
+    { shape = "128x256x64", that = "128 * async_copy_requests == K * (M + N) and global_load_requests == 0" },
+    # One instruction rounds a word; cvt.rna has an FSETP as well, which makes one for each product.
+    { shape = "128x256x64", that = "8 * executed_FSETP < executed_HMMA_1688_F32_TF32" },
     # Four lanes store 64 bytes of a row beside each other: whole sectors.
     { shape = "128x256x64", that = "128 * executed_STG_128 == M * N and 32 * global_store_sectors == 4 * M * N" },
-    { shape = "128x256x64", that = "barriers == (K // BK + 1) * (M // WM) * (N // WN)" },
-    { shape = "128x256x64", config = { BK = 32, STAGES = 2 }, that = "shared_load_excess + async_copy_excess == 0" },
+    { shape = "128x256x64", that = "barriers == (K // BK + 2) * (M // WM) * (N // WN)" },
+    { shape = "128x256x64", config = { BK = 16, STAGES = 2 }, that = "shared_load_excess + async_copy_excess == 0" },
 ]
 
 [params]
 BM = 128
 BN = 256
-BK = 16
+BK = 32
 WM = 64  # of a warp: 64 x 64 results take 32 mma.sync and 32 registers of operands a step of 8 along k
 WN = 64
-STAGES = 4
+STAGES = 3
 GROUP = 8  # tiles across a strip of the order in which blocks walk C
 
 [tune]
@@ -53,6 +55,11 @@ GROUP = [1, 8]
 #include "epilogue.cuh"
 #include "tf32_tile.cuh"
 #include "tile.cuh"
+
+template <bool ALL>
+struct Whole {
+    static constexpr bool value = ALL;
+};
 
 template <int BM, int BN, int BK, int WM, int WN, int STAGES, int GROUP, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined(
@@ -81,55 +88,92 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
     if (blocks > 0) {
         ATile a_tile(A, lda, rows, depth);
         BTile b_tile(B, ldb, cols, depth);
-        const auto fetch = [&](int block, int stage) {
-            if (block < blocks) {
-                a_tile.copy(stages + stage, block);
-                b_tile.copy(stages + stage + ATile::FLOATS, block);
-            }
-            commit_copies();  // behind the last block empty groups, so that groups count blocks
-        };
         const StripReader<BM, BK, A_LIES> a_reader(warp_row);
         const StripReader<BN, BK, B_LIES> b_reader(warp_col);
-        Strip a[2][WM / 16], b[2][WN / 16];
-        const auto load = [&](int into, int stage, int step) {
-            a_reader.load(a[into], stages + stage, step);
-            b_reader.load(b[into], stages + stage + ATile::FLOATS, step);
-        };
+
+        float seen = 0.0f;
+
+        // Adds the products of blocks first .. end - 1 of k to the sums. Where they are whole, all
+        // words are taken to be finite; `seen` tells whether they were.
+        const auto multiply = [&](auto all_whole, int first, int end) {
+            const auto fetch = [&](int block, int stage) {
+                if (block < end) {
+                    float* const a_stage = stages + stage;
+                    float* const b_stage = a_stage + ATile::FLOATS;
+                    if constexpr (decltype(all_whole)::value) {
+                        a_tile.copy_whole(a_stage);
+                        b_tile.copy_whole(b_stage);
+                    } else {
+                        a_tile.copy(a_stage, block);
+                        b_tile.copy(b_stage, block);
+                    }
+                }
+                commit_copies();  // behind the last block empty groups, so that groups count blocks
+            };
+            Strip a[2][WM / 16], b[2][WN / 16];
+            const auto load = [&](int into, int stage, int step) {
+                a_reader.load(a[into], stages + stage, step);
+                b_reader.load(b[into], stages + stage + ATile::FLOATS, step);
+            };
 
 #pragma unroll
-        for (int block = 0; block < STAGES - 1; ++block) fetch(block, block * STAGE);
-        wait_for_copies<STAGES - 2>();
-        __syncthreads();
-        load(0, 0, 0);
-        int full = 0;                     // the stage that is computed on
-        int free = (STAGES - 1) * STAGE;  // the one that was, a block before
+            for (int ahead = 0; ahead < STAGES - 1; ++ahead) fetch(first + ahead, ahead * STAGE);
+            wait_for_copies<STAGES - 2>();
+            __syncthreads();
+            load(0, 0, 0);
+            int full = 0;                     // the stage that is computed on
+            int free = (STAGES - 1) * STAGE;  // the one that was, a block before
 #pragma unroll 1
-        for (int block = 0; block < blocks; ++block) {
+            for (int block = first; block < end; ++block) {
 #pragma unroll
-            for (int step = 0; step < BK / 8; ++step) {
-                if (step == 0) fetch(block + STAGES - 1, free);
-                if (step == BK / 8 - 1) {
-                    wait_for_copies<STAGES - 2>();
-                    __syncthreads();
-                    free = full;
-                    // Behind the last block there is none; its own stage is read again, for nothing.
-                    if (block + 1 < blocks) full = full == (STAGES - 1) * STAGE ? 0 : full + STAGE;
-                }
-                // The next step's operands are under way while this one's are multiplied.
-                load((step + 1) % 2, full, (step + 1) % (BK / 8));
-                round_to_tf32(a[step % 2]);
-                round_to_tf32(b[step % 2]);
+                for (int step = 0; step < BK / 8; ++step) {
+                    if (step == 0) fetch(block + STAGES - 1, free);
+                    if (step == BK / 8 - 1) {
+                        wait_for_copies<STAGES - 2>();
+                        __syncthreads();
+                        free = full;
+                        // Behind the last block there is none; its own stage is read again, for nothing.
+                        if (block + 1 < end) full = full == (STAGES - 1) * STAGE ? 0 : full + STAGE;
+                    }
+                    // The next step's operands are under way while this one's are multiplied.
+                    load((step + 1) % 2, full, (step + 1) % (BK / 8));
+                    if constexpr (decltype(all_whole)::value) {
+                        watch(seen, a[step % 2]);
+                        watch(seen, b[step % 2]);
+                        round_finite(a[step % 2]);
+                        round_finite(b[step % 2]);
+                    } else {
+                        round_to_tf32(a[step % 2]);
+                        round_to_tf32(b[step % 2]);
+                    }
 #pragma unroll
-                for (int pair = 0; pair < WM / 16 * (WN / 16); ++pair) {
-                    // 16-byte loads leave the words of an operand across k scattered. It stays while the other one
-                    // changes, because the compiler gathers it anew whenever it does.
-                    const int i = TRANS_A ? pair / (WN / 16) : pair % (WM / 16);
-                    const int j = TRANS_A ? pair % (WN / 16) : pair / (WM / 16);
-                    add_product<0>(sums[i][2 * j], a[step % 2][i], b[step % 2][j]);
-                    add_product<1>(sums[i][2 * j + 1], a[step % 2][i], b[step % 2][j]);
+                    for (int pair = 0; pair < WM / 16 * (WN / 16); ++pair) {
+                        // 16-byte loads leave the words of an operand across k scattered. It stays while the other one
+                        // changes, because the compiler gathers it anew whenever it does.
+                        const int i = TRANS_A ? pair / (WN / 16) : pair % (WM / 16);
+                        const int j = TRANS_A ? pair % (WN / 16) : pair / (WM / 16);
+                        add_product<0>(sums[i][2 * j], a[step % 2][i], b[step % 2][j]);
+                        add_product<1>(sums[i][2 * j + 1], a[step % 2][i], b[step % 2][j]);
+                    }
                 }
             }
+        };
+
+        // A path for edges in the loop costs a fifth of the rate, taken or not, so whole blocks have a loop of their
+        // own. The other loop begins where it ends: with the last block of k, or with all where rows are not aligned.
+        // A path for edges in the loop costs a fifth of the rate, taken or not, so whole blocks have a loop of their
+        // own. The other loop begins where it ends: with the last block of k, or with all where rows are not aligned.
+        int done = min(a_tile.whole_blocks(), b_tile.whole_blocks());
+        if (done > 0) multiply(Whole<true>(), 0, done);
+        // The barrier is also for the stages: they are still being read. NaN and infinities take it all from the start.
+        if (__syncthreads_or(!(fabsf(seen) < __int_as_float(0x7f800000)))) {
+            done = 0;
+            a_tile.rewind();
+            b_tile.rewind();
+#pragma unroll
+            for (int i = 0; i < WM / 16 * (WN / 8) * 4; ++i) sums[i / 4 / (WN / 8)][i / 4 % (WN / 8)][i % 4] = 0.0f;
         }
+        if (done < blocks) multiply(Whole<false>(), done, blocks);
     }
 
     // Strips' line l / 4 of A is row 16 * (l / 4 % 2) + 4 * (l / 8) of 32, and lines 2 * (l % 4) and the next of B's

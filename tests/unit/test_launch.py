@@ -17,6 +17,7 @@ from gemmlab.core.errors import (
     NoCompilerError,
     UsageError,
 )
+from gemmlab.launching.pointers import fits
 from gemmlab.launching.source import plain
 from gemmlab.toolchain import nvdisasm
 
@@ -185,11 +186,51 @@ def test_options_reach_the_compiler() -> None:
         ((N, None, None, None), ArgumentTypeError, r"argument 2 \(float a\) is None"),
         ((N, 2.0, np.zeros(N, ">f4"), None), ArgumentTypeError, r"argument 3 \(float\* x\) has dtype >f4"),
         ((N, 2.0, np.array([{}]), None), ArgumentTypeError, r"has dtype \|O"),
+        (
+            (N, 2.0, np.zeros(N), None),
+            ArgumentTypeError,
+            r"argument 3 \(float\* x\) has dtype float64; the kernel takes float\*",
+        ),
+        ((N, 2.0, None, np.arange(N)), ArgumentTypeError, r"argument 4 \(float\* y\) has dtype int64"),
     ],
 )
 def test_arguments_that_do_not_fit_are_named(args: Any, error: type[GemmlabError], said: str) -> None:
     with pytest.raises(error, match=said):
         run(args=args)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "taken", "refused"),
+    [
+        ("float*", "f4 c8", "f8 f2 i4 i8 u1"),
+        ("float4*", "f4 c8", "f8 i4"),
+        ("double2*", "f8 c16", "f4 i8"),
+        ("int*", "i4 u4", "i8 i2 f4 ?"),
+        ("int4*", "i4 u4", "i8 f4"),
+        ("unsigned char*", "u1 i1 ? S1", "i4 f4"),
+        ("char*", "u1 i1 S5", "i8"),
+        ("long long*", "i8 u8 M8[s]", "i4 f8"),
+        ("size_t*", "i8 u8", "u4"),
+        ("half*", "f2 u2", "f4 i4 u1"),
+        ("__half2*", "f2 u2", "f4"),
+        ("__nv_bfloat16*", "f2 u2 V2", "f4"),
+        ("void*", "f8 i1 V3", ""),
+        ("Particle*", "f8 f4 i2", ""),
+        ("float*", "V4", ""),
+        ("T*", "f8 i1", ""),
+        ("float**", "u8 f4", ""),
+    ],
+)
+def test_what_a_pointer_takes(pointer: str, taken: str, refused: str) -> None:
+    assert [name for name in taken.split() if not fits(pointer, np.dtype(name))] == []
+    assert [name for name in refused.split() if fits(pointer, np.dtype(name))] == []
+
+
+def test_the_same_array_is_looked_at_for_every_pointer_it_is_given_to() -> None:
+    source = "__global__ void two(float* x, double* y) { y[0] = x[0]; }"
+    x = np.zeros(2, np.float32)
+    with pytest.raises(ArgumentTypeError, match=r"argument 2 \(double\* y\) has dtype float32"):
+        run("two", [x, x], source=source)
 
 
 def test_of_a_cubin_only_sizes_are_known() -> None:

@@ -16,6 +16,7 @@ from gemmlab.devices.interop import device_array, is_device_array
 from gemmlab.devices.select import parse_device
 from gemmlab.kernels.cuda_file.arguments import C_TYPES, TEXTURE_TYPE
 from gemmlab.kernels.cuda_file.signature import Signature
+from gemmlab.launching.pointers import fits
 from gemmlab.toolchain.nv_info import Param
 
 POINTER_BYTES = 8
@@ -81,6 +82,11 @@ class Bound:
                 self._buffers[id(value)] = self._copy(parameter, value)
             self._arrays.append(id(value))
             buffer, array = self._buffers[id(value)]
+            if parameter.takes_address and not fits(parameter.type, array.dtype):
+                raise ArgumentTypeError(
+                    f"{parameter.place} has dtype {array.dtype}; the kernel takes {parameter.type} (an array of "
+                    "another type can be converted with astype, its bytes be shown as another with view)"
+                )
             self.values.append(self._texture(parameter, buffer, array) if parameter.type == TEXTURE_TYPE else buffer)
         else:
             self._arrays.append(None)

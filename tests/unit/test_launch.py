@@ -71,6 +71,30 @@ def test_arguments_by_name_give_outputs_by_name() -> None:
     assert done.outputs["y"].tolist() == [1.0] * N
 
 
+def test_names_count_and_not_their_order() -> None:
+    x, y = np.arange(N, dtype=np.float32), np.ones(N, np.float32)
+    done = run(args={"y": y, "x": x, "a": 2.0, "n": N})
+    assert list(done.outputs) == ["y", "x"]
+    assert done.outputs["y"].tolist() == (2 * x + 1).tolist()
+    assert done.outputs["x"].tolist() == x.tolist()
+
+
+def test_names_that_the_kernel_does_not_have_are_listed() -> None:
+    x = np.ones(N, np.float32)
+    with pytest.raises(
+        UsageError, match=r"unknown m, z; missing n, y; the kernel is axpy\(int n, float a, float\* x, "
+    ):
+        run(args={"m": N, "a": 1.0, "x": x, "z": x})
+    with pytest.raises(UsageError, match="by name: missing y;"):
+        run(args={"n": N, "a": 1.0, "x": x})
+
+
+def test_of_a_cubin_the_order_of_a_dictionary_counts() -> None:
+    x, y = np.arange(N, dtype=np.float32), np.ones(N, np.float32)
+    done = run(source=run().artifact.code, args={"count": N, "factor": 2.0, "in": x, "out": y})
+    assert done.outputs["out"].tolist() == (2 * x + 1).tolist()
+
+
 def test_any_view_is_handed_over_in_c_order_and_keeps_its_shape() -> None:
     x = np.arange(2 * N, dtype=np.float32)[::-2].reshape(2, 5).T
     done = run(args=(N, 1.0, x, np.zeros((5, 2), np.float32)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -52,6 +52,27 @@ def parameters(kernel: str, sizes: Sequence[Param], signature: Signature | None)
         place = f"{kernel}: argument {index + 1}" + (f" ({stated[index]})" if stated and name else "")
         found.append(Parameter(place, param.size, stated[index].type if stated else ""))
     return found
+
+
+def in_order(
+    kernel: str, given: Sequence[Any] | Mapping[str, Any], sizes: Sequence[Param], signature: Signature | None
+) -> list[Any]:
+    """Arguments in the kernel's order: those given by name by the names of its source, where these are known.
+
+    Raises `UsageError` that lists unknown and missing names.
+    """
+    if not isinstance(given, Mapping):
+        return list(given)
+    stated = signature.args if signature is not None and len(signature.args) == len(sizes) else ()
+    names = [argument.name for argument in stated]
+    if signature is None or not all(names) or len(set(names)) != len(sizes):
+        return list(given.values())
+    unknown, missing = [name for name in given if name not in names], [name for name in names if name not in given]
+    if unknown or missing:
+        told = [f"unknown {', '.join(map(str, unknown))}"] if unknown else []
+        told += [f"missing {', '.join(missing)}"] if missing else []
+        raise UsageError(f"{kernel}: arguments by name: {'; '.join(told)}; the kernel is {signature}")
+    return [given[name] for name in names]
 
 
 class Bound:

@@ -10,7 +10,8 @@ import numpy as np
 
 from gemmlab.kernels.cuda_file.arguments import C_TYPES
 
-_NUMBERS: Mapping[str, type[np.generic]] = C_TYPES | {
+_NUMBERS: Mapping[str, type[np.generic]] = {
+    **C_TYPES,
     "char": np.int8, "signed char": np.int8, "int8_t": np.int8, "unsigned char": np.uint8, "uchar": np.uint8,
     "uint8_t": np.uint8, "int16_t": np.int16, "unsigned short": np.uint16, "ushort": np.uint16, "uint16_t": np.uint16,
     "short int": np.int16, "longlong": np.int64, "ulong": np.uint64, "ulonglong": np.uint64,

@@ -15,7 +15,7 @@ from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.devices.select import open_device, parse_device
-from gemmlab.launching.arguments import Bound, parameters
+from gemmlab.launching.arguments import Bound, in_order, parameters
 from gemmlab.launching.source import ReadyCubin, Source, read_source
 from gemmlab.toolchain.cubin import read_cubin
 
@@ -57,7 +57,8 @@ def launch(
     `source` is CUDA C++ text, a path to a `.cu` or `.cubin` file, or a cubin's bytes; `kernel` the function's name,
     with template arguments where it has any (`"tile<32>"`). `grid` and `threads` are one to three extents, x first.
 
-    `args` are the kernel's arguments in order, or a dictionary in their order. Arrays (NumPy, any dtype and layout; on
+    `args` are the kernel's arguments in order, or a dictionary by their names (of a cubin, which has no names, in their
+    order). Arrays (NumPy, any dtype and layout; on
     a GPU also torch, CuPy and others that lie there) are handed over as copies in C order, so that what you pass is
     never written to; the same array given twice is the same memory. Scalars are NumPy scalars of the exact type, or
     Python numbers where the parameter decides the type; None is a null pointer.
@@ -84,7 +85,7 @@ def launch(
     function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
     request = Launch((), _extents("grid", grid), _extents("threads", threads), _whole("smem_bytes", smem_bytes))
     loaded = where.load(artifact)
-    given = list(args.values()) if isinstance(args, Mapping) else list(args)
+    given = in_order(artifact.kernel, args, function.params, signature)
     bound = Bound(where, parameters(artifact.kernel, function.params, signature), given, artifact.kernel)
     try:
         seen = _run(where, loaded, Launch(tuple(bound.values), request.grid, request.threads, request.smem_bytes))
@@ -92,7 +93,7 @@ def launch(
     finally:
         bound.free()
     return Launched(
-        outputs=_named(args, outputs),
+        outputs=_named(args, given, outputs),
         counters=None if seen is None else seen.counters,
         hazards=None if seen is None else seen.hazards,
         device=where.id,
@@ -107,9 +108,13 @@ def _run(device: Device, loaded: Any, request: Launch) -> Observation | None:
     return None
 
 
-def _named(args: Sequence[Any] | Mapping[str, Any], outputs: list[Array | None]) -> list[Array] | dict[str, Array]:
+def _named(
+    args: Sequence[Any] | Mapping[str, Any], given: Sequence[Any], outputs: list[Array | None]
+) -> list[Array] | dict[str, Array]:
     if isinstance(args, Mapping):
-        return {name: output for name, output in zip(args, outputs, strict=True) if output is not None}
+        # An array given twice is one memory, so that its place in the order does not matter.
+        found = {id(value): output for value, output in zip(given, outputs, strict=True) if output is not None}
+        return {name: found[id(value)] for name, value in args.items() if id(value) in found}
     return [output for output in outputs if output is not None]
 
 

@@ -50,7 +50,7 @@ def test_check_takes_it_with_what_the_flags_say(mine: str) -> None:
 def test_what_it_cannot_do_is_left_out_and_said(mine: str) -> None:
     result = run("check", mine, "--device", "emulated", *FLAGS)
     assert result.exit_code == 0, result.output
-    assert "cases left out, which it does not take: alpha == 1 (its signature has no alpha)" in result.stdout
+    assert "cases left out: it needs alpha == 1 (its signature has no alpha)" in result.stdout
 
 
 def test_what_the_file_expects_is_part_of_the_whole_check(tmp_path: Path) -> None:
@@ -66,6 +66,7 @@ expect = ["global_store_requests == M * N // 32", "32 * barriers == M"]
     result = run("check", str(path), "--device", "emulated")
     assert result.exit_code == 1
     assert "mine: 1 of " in result.stdout
+    assert result.stdout.count("it needs alpha == 1 (its signature has no alpha)") == 1
     assert "32 * barriers == M does not hold for 128: M = 128, barriers = 0" in result.stdout
 
 

@@ -223,11 +223,11 @@ def _print(reports: list[CheckReport], errors: Mapping[str, GemmlabError]) -> No
         table.add_row(name, "ERROR", "", "", "", "", "")
     table_console().print(table)
     for report in reports:
-        for reason, count in report.refused.items():
-            typer.echo(f"{report.subject}: {count} cases left out, which it does not take: {reason}")
-    for report in reports:
         if not report.passed:
             typer.echo("\n" + report.explain())
+            continue
+        for reason, count in report.refused.items():
+            typer.echo(f"{report.subject}: {count} cases left out: it needs {reason}")
     for name, error in errors.items():
         typer.echo(f"\n{name}: {error}")
 

@@ -86,7 +86,7 @@ class CheckReport:
 
     def explain(self) -> str:
         """The outcome in words, every failure told."""
-        left_out = "".join(f"; {count} left out: {reason}" for reason, count in self.refused.items())
+        left_out = "".join(f"; {count} left out: it needs {reason}" for reason, count in self.refused.items())
         if self.passed:
             error = f"largest error {self.worst_ratio:.3f} of its bound"
             return f"{self.subject}: {self.cases} cases right, {error}{left_out}"

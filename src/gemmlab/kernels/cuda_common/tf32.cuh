@@ -41,8 +41,8 @@ __device__ __forceinline__ void round_finite(Strip (&strips)[STRIPS])
         for (int i = 0; i < 4; ++i) strips[s].word[i] += 0x1000;
 }
 
-// Watches for NaN and infinities, two words an instruction: after one of them `seen` is not finite, and stays so. Nor is
-// it after products that overflow.
+// Watches for NaN and infinities, two words an instruction: after one of them `seen` is not finite, and stays so; nor
+// is it after products that overflow.
 template <int STRIPS>
 __device__ __forceinline__ void watch(float& seen, const Strip (&strips)[STRIPS])
 {

@@ -40,7 +40,7 @@ BN = 256
 BK = 32
 WM = 64  # of a warp: 64 x 64 results take 32 mma.sync and 32 registers of operands a step of 8 along k
 WN = 64
-STAGES = 3
+STAGES = 2  # 96 KB, all that sm_89 has; three or four take more from other cards
 GROUP = 8  # tiles across a strip of the order in which blocks walk C
 
 [tune]
@@ -91,10 +91,10 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
         const StripReader<BM, BK, A_LIES> a_reader(warp_row);
         const StripReader<BN, BK, B_LIES> b_reader(warp_col);
 
-        float seen = 0.0f;
+        float seen = 0.0f;  // words of whole blocks: finite only if all of them are
 
-        // Adds the products of blocks first .. end - 1 of k to the sums. Where they are whole, all
-        // words are taken to be finite; `seen` tells whether they were.
+        // Adds the products of blocks first .. end - 1 of k to the sums. Of whole ones it takes all words to be finite:
+        // then rounding is one instruction, which can put its result where mma.sync wants it.
         const auto multiply = [&](auto all_whole, int first, int end) {
             const auto fetch = [&](int block, int stage) {
                 if (block < end) {
@@ -161,11 +161,10 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
 
         // A path for edges in the loop costs a fifth of the rate, taken or not, so whole blocks have a loop of their
         // own. The other loop begins where it ends: with the last block of k, or with all where rows are not aligned.
-        // A path for edges in the loop costs a fifth of the rate, taken or not, so whole blocks have a loop of their
-        // own. The other loop begins where it ends: with the last block of k, or with all where rows are not aligned.
         int done = min(a_tile.whole_blocks(), b_tile.whole_blocks());
         if (done > 0) multiply(Whole<true>(), 0, done);
-        // The barrier is also for the stages: they are still being read. NaN and infinities take it all from the start.
+        // Behind a NaN or an infinity all is done again, by the loop that rounds any word. The barrier is also for the
+        // stages, which are still being read.
         if (__syncthreads_or(!(fabsf(seen) < __int_as_float(0x7f800000)))) {
             done = 0;
             a_tile.rewind();

@@ -96,6 +96,39 @@ def test_bench_counts_it_beside_a_rung(mine: str, tmp_path: Path) -> None:
     assert (counted["target"], len(counted["code_sha256"])) == ("sm_90", 64)
 
 
+def test_bench_with_nothing_that_could_be_run_says_why_and_fails(mine: str) -> None:
+    said = "nothing could be run: mine at 8x8x8: mine does not take 8x8x8: N % 16 == 0"
+    arguments = ("bench", mine, "--device", "emulated", "--sizes", "8", *FLAGS, "--require", "N % 16 == 0")
+    result = run(*arguments)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.output
+    result = run(*arguments, "--json")
+    assert (result.exit_code, said in json.loads(result.stdout)["error"]["message"]) == (2, True)
+    assert run("bench", mine, "naive", *arguments[2:]).exit_code == 0
+
+
+def test_what_it_needs_of_problems_may_be_a_flag(mine: str) -> None:
+    flags = (*FLAGS, "--require", "N % 16 == 0", "--require", "K > 2")
+    result = run("check", mine, "--device", "emulated", "--sizes", "16,8,16x32x2", *flags)
+    assert result.exit_code == 0, result.output
+    assert "1 cases left out: it needs N % 16 == 0" in result.stdout
+    assert "1 cases left out: it needs K > 2" in result.stdout
+
+
+def test_a_grid_without_blocks_is_told_by_its_expression(mine: str) -> None:
+    flags = ("--kernel", "product", "--grid", "N // 16, ceil_div(M, 8)", "--threads", "16, 8")
+    said = (
+        'mine: grid = "N // 16, ceil_div(M, 8)" has no blocks for 9x9x9, whose result is not empty: use ceil_div, or '
+        'say with require = ["N % 16 == 0"] that the kernel takes no other sizes'
+    )
+    for verb in ("check", "bench"):
+        result = run(verb, mine, "--device", "emulated", "--sizes", "9", *flags)
+        assert result.exit_code == 2
+        assert said in " ".join(result.output.split())
+    assert run("check", mine, "--device", "emulated", "--sizes", "16x0x3", *flags).exit_code == 0
+    result = run("check", mine, "--device", "emulated", *flags, "--require", "N % 16 == 0")
+    assert result.exit_code == 0, result.output
+
+
 def test_a_worker_is_told_where_the_file_is_and_what_was_said(mine: str) -> None:
     flags = {"kernel": "product", "grid": "ceil_div(N, 16), ceil_div(M, 8)", "threads": "16, 8"}
     spec = kernel_spec(mine, "emulated", "", flags).to_json()
@@ -123,7 +156,7 @@ def test_what_is_missing_or_wrong_is_named(arguments: list[str], said: str, mine
 
 
 def test_flags_without_a_file_are_refused() -> None:
-    for flag in ("--kernel", "--grid", "--args", "--smem-bytes"):
+    for flag in ("--kernel", "--grid", "--args", "--smem-bytes", "--require"):
         result = run("check", "naive", "--device", "emulated", flag, "1")
         assert result.exit_code == 2
         assert f"{flag}: name the .cu file that it is about" in result.stderr

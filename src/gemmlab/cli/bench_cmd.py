@@ -15,7 +15,7 @@ import typer
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.check_cmd import parse_config
 from gemmlab.cli.console import DEVICE_HELP, progress_console
-from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags, split_threads
+from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import UsageError, WrongResultError
 from gemmlab.devices.select import open_device, parse_device
 
@@ -78,6 +78,7 @@ def bench(
     grid: GridFlag = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    require: RequireFlag = None,
     target: Annotated[
         float | None, typer.Option(help="Exit 1 unless the geometric mean against the fastest peer reaches this.")
     ] = None,
@@ -105,7 +106,7 @@ def bench(
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
     names = kernels or []
-    flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes)
+    flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require)
     workers, flags = split_threads(names, threads, flags)
     op = op or operation_of(names, flags)
     if not family_of(where.id).timed:
@@ -189,6 +190,10 @@ def _count(
     if save is not None:
         save_record(record, save)
     rows = count_rows(record)
+    if all(row.verified is None for row in rows):
+        raise UsageError(
+            "nothing could be run: " + "; ".join(f"{r.name} at {r.size}: {' '.join(r.notes)}" for r in rows)
+        )
     if as_json:
         print_json({"record": to_json(record), "rows": [asdict(row) for row in rows]})
     else:

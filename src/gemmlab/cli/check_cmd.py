@@ -12,7 +12,7 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import DEVICE_HELP
-from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags, split_threads
+from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import GemmlabError, UsageError
 from gemmlab.devices.select import open_device, parse_device
 
@@ -71,6 +71,7 @@ def check(
     grid: GridFlag = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    require: RequireFlag = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the data and of the random cases.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -82,7 +83,7 @@ def check(
     from gemmlab.ops.catalog import find_op
 
     names = kernels or []
-    flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes)
+    flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require)
     workers, flags = split_threads(names, threads, flags)
     operation = find_op(op or operation_of(names, flags))
     problems = operation.parse_sizes(sizes) if sizes is not None else None

@@ -19,13 +19,17 @@ ArgsFlag = Annotated[
 SmemFlag = Annotated[
     str | None, typer.Option("--smem-bytes", help="Of a .cu file: dynamic shared memory a block, in bytes.")
 ]
+RequireFlag = Annotated[
+    list[str] | None,
+    typer.Option("--require", help="Of a .cu file: what it needs of problems, as 'N % 16 == 0'; repeatable."),
+]
 
 
-def own_flags(names: Sequence[str], **flags: str | None) -> dict[str, Any]:
+def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str, Any]:
     """The facts that were given as flags; `UsageError` where no file is named that they could be of."""
     from gemmlab.measure.own_kernel import is_own
 
-    given = {key: value for key, value in flags.items() if value is not None}
+    given = {key: value for key, value in flags.items() if value not in (None, [])}
     if given and not any(map(is_own, names)):
         raise UsageError(f"--{next(iter(given)).replace('_', '-')}: name the .cu file that it is about")
     return given

@@ -81,6 +81,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         tune=facts.tune,
         legal=lambda config: not objection(config),
         objection=objection,
+        grid=tuple(expression.text for expression in facts.grid),
         make_launches=passes.launches if passes else launches,
         workspace_bytes=passes.workspace_bytes if passes else single_workspace(facts),
         zeroed_workspace=facts.workspace is not None,

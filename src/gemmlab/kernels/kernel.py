@@ -60,6 +60,8 @@ class Kernel:
     """Whether it uses more than one CPU thread when given them."""
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
     """The calls one execution takes; without it one call of `threads` workers."""
+    grid: tuple[str, ...] = ()
+    """Blocks of one launch, as its file states them; empty where it has none."""
     from_problem: tuple[str, ...] = ()
     """Compile-time parameters that are no choice but the problem's: `TRANS_A`, `OPERATOR`."""
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)

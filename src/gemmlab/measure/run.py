@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -84,6 +85,10 @@ class Placed:
             if (name := texture_over(operand.name)) in self.kernel.args:
                 bound[name] = np.uint64(matrix_texture(self.device, buffers[operand.name], operand.ld))
         launches = tuple(self.kernel.launches(instance, bound, threads))
+        if not launches and any(
+            operand.role != "in" and operand.rows * operand.cols for operand in op.operands(problem)
+        ):
+            raise UsageError(_no_blocks(self.kernel, problem))
         return BoundKernel(self.device, loaded, launches, buffers, workspace)
 
     def _workspace(self, nbytes: int) -> Buffer:
@@ -97,6 +102,16 @@ class Placed:
             program = self.kernel.program(instance, self.device.target(instance))
             self.loaded[key] = self.device.load(self.device.build(program))
         return self.loaded[key]
+
+
+def _no_blocks(kernel: Kernel, problem: Problem) -> str:
+    grid = ", ".join(kernel.grid)
+    cut = re.search(r"(\w+) *// *(\w+)", grid)
+    multiple = f"{cut[1]} % {cut[2]} == 0" if cut else "..."
+    return (
+        f'{kernel.id}: grid = "{grid}" has no blocks for {problem.label}, whose result is not empty: use ceil_div, or '
+        f'say with require = ["{multiple}"] that the kernel takes no other sizes'
+    )
 
 
 def place(kernel: Kernel, device: Device, config: Mapping[str, int] | None = None) -> Placed:

@@ -20,7 +20,8 @@ READ_CLOCK = 64
 """A row: clock of each warp's last read."""
 READ_SYNC = READ_CLOCK + ROW
 READ_BY = READ_SYNC + ROW
-"""A row: instruction * 64 + lane, or + 32 when several lanes read it since the last warp-level synchronisation."""
+"""A row: instruction * 2048 + lane of the last read; when several lanes read it since the last warp-level
+synchronisation, + 32 + 64 * another one of them."""
 ELEMENT = READ_BY + ROW
 """Bytes of shadow for one element of shared memory."""
 SEVERAL = 32
@@ -79,8 +80,10 @@ class _Access:
         again = Lanes(element.load(own + READ_SYNC)).eq(self.sync) & Lanes(element.load(own + READ_CLOCK)).eq(
             self.clock
         )
-        other = again & (by & 63).ne(short)
-        mark = (self.number << 6) | other.select(Lanes(fn.constant(SEVERAL, I32)), short)
+        other = again & (by & 31).ne(short)
+        # Two of the readers are kept, so that a writer that is one of them can be told of the other.
+        joined = ((by & 31) << 6) | short | SEVERAL
+        mark = (self.number << 11) | other.select(joined, again.select(by & 2047, short))
         element.store(own + READ_CLOCK, self.clock.value)
         element.store(own + READ_SYNC, self.sync.value)
         element.store(own + READ_BY, mark.value)
@@ -96,13 +99,14 @@ class _Access:
         with fn.when(unordered.ne(0).value):
             who = fn.zero_extend(unordered.call_flag("cttz", flag=True).value)
             by = Lanes(element.load(who * 4 + READ_BY))
-            self._note(Kind.RACE_BLOCK, lane, at, key, by >> 6, Lanes(who) * LANES + (by & 31).zext("i64"))
+            self._note(Kind.RACE_BLOCK, lane, at, key, by >> 11, Lanes(who) * LANES + (by & 31).zext("i64"))
         by = Lanes(element.load(own + READ_BY))
         fresh = Lanes(element.load(own + READ_SYNC)).eq(self.sync) & Lanes(element.load(own + READ_CLOCK)).eq(
             self.clock
         )
         with fn.when((fresh & (by & 63).ne(short)).value):
-            self._note(Kind.RACE_WARP, lane, at, key, by >> 6, Lanes(self.index) * LANES + (by & 31).zext("i64"))
+            reader = (by & 31).eq(short).select((by >> 6) & 31, by & 31)
+            self._note(Kind.RACE_WARP, lane, at, key, by >> 11, Lanes(self.index) * LANES + reader.zext("i64"))
         element.store(WRITER_CLOCK, self.clock.value)
         element.store(WRITER, ((Lanes(fn.convert(self.index, I32)) << 5) | short).value)
         element.store(WRITER_SYNC, self.sync.value)

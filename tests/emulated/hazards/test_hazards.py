@@ -131,6 +131,16 @@ def test_a_report_says_who_and_where() -> None:
     assert "200" in hazard.message
 
 
+@pytest.mark.parametrize("writer", [0, 1, 30, 31])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_writer_among_the_readers_of_a_word_races_with_another_thread(arch: str, writer: int) -> None:
+    device = EmulatedDevice(arch)
+    args = [np.array([writer], np.int32), fresh(32, i32)]
+    (hazard,) = launch(HERE / "warp_race.cu", "broadcast", 1, 32, args, device=device).hazards or ()
+    assert (hazard.kind, hazard.thread) == ("race", (writer, 0, 0))
+    assert f"by thread ({30 if writer == 31 else 31}, 0, 0) (LDS" in hazard.message
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_global_memory_that_nothing_wrote(arch: str) -> None:
     file, never = CudaFile(EmulatedDevice(arch), HERE / "unwritten.cu"), (None, 256)

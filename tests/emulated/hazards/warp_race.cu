@@ -41,6 +41,16 @@ extern "C" __global__ void neighbour_good(const float* in, float* out) {
     out[threadIdx.x] = s[(threadIdx.x + 1) % 32];
 }
 
+// One word that all lanes read, and one lane then writes.
+extern "C" __global__ void broadcast(int* which, int* out) {
+    __shared__ volatile int s[1];
+    if (threadIdx.x == 0) s[0] = 7;
+    __syncthreads();
+    const int writer = which[0];
+    out[threadIdx.x] = s[0];
+    if (threadIdx.x == writer) s[0] = 8;
+}
+
 // Several lanes store different values to one word at once: which stays is not defined.
 extern "C" __global__ void one_word_bad(const float* in, float* out) {
     __shared__ float s[8];

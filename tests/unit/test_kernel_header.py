@@ -112,6 +112,8 @@ def test_a_later_statement_replaces_an_earlier_one_key_by_key() -> None:
         ("step = true", "step: True is not"),
         ("step = -1", "step: -1 is not"),
         ('arch = "90"', "arch: '90' is not an architecture, as sm_80"),
+        ('arch = "sm_91"', "mine.cu:4: arch: unknown architecture 'sm_91'; known: sm_70, sm_72, sm_75, sm_80"),
+        ('arch = "sm_85a"', "arch: unknown architecture 'sm_85a'"),
         ('precision = "half"', "precision: 'half' is none of float32, tf32"),
         # parameters
         ("params = 3", "mine.cu:4: params: 3 is not a table, as { BM = 32 }"),

@@ -273,6 +273,13 @@ def test_of_a_cubin_only_sizes_are_known() -> None:
     ("change", "error", "said"),
     [
         ({"kernel": "nothing"}, CompileError, 'identifier "nothing" is undefined'),
+        (
+            {"kernel": "nothing"},
+            CompileError,
+            "no kernel named 'nothing' in the source; there are axpy, widths, mine::mark, dynamic",
+        ),
+        ({"kernel": "widths"}, CompileError, 'widths is a template; name an instance: "widths<32>"'),
+        ({"kernel": "mark"}, CompileError, "'mark' is in a namespace; name it with that: mine::mark"),
         ({"grid": (1, 2, 3, 4)}, UsageError, "grid has 4 extents"),
         ({"grid": 1.5}, ArgumentTypeError, "grid is 1.5, not whole numbers"),
         ({"grid": 0}, UsageError, "axpy: grid"),

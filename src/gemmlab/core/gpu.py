@@ -220,6 +220,9 @@ def _known() -> dict[str, GpuLimits]:
 
 
 _LIMITS = _known()
+_LIMITLESS = ("sm_72", "sm_88", "sm_101", "sm_110")
+"""Architectures that code can be made for, of which no limits are known here."""
+ARCHITECTURES = tuple(sorted((*_LIMITS, *_LIMITLESS), key=lambda arch: int(arch[3:])))
 _MIB = 1 << 20
 _GB = 10**9
 # Words of a driver's name that tell nothing apart.

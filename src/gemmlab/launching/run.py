@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy.typing as npt
 
 from gemmlab.core.counters import Counters, Hazard, Observation
-from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
+from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.devices.select import open_device, parse_device
@@ -78,7 +78,13 @@ def launch(
         artifact = code.artifact(kernel, disassembled=isinstance(where, CountingDevice))
         signature = None
     else:
-        artifact = where.build(code.program(kernel, arch or where.target({}), options))
+        try:
+            artifact = where.build(code.program(kernel, arch or where.target({}), options))
+        except CompileError as error:
+            hint = code.hint(kernel)
+            if not hint or isinstance(error, NoCompilerError):
+                raise
+            raise CompileError(f"{hint}\n{error}") from error
         signature = code.signature(kernel)
         if arch not in (None, artifact.target):
             raise UsageError(f"launch: {where.id} runs code for {artifact.target}, not for {arch}")

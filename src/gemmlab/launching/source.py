@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -46,6 +46,22 @@ class CudaText:
         wanted = kernel.partition("<")[0].strip()
         named = [s for s in signatures(self.text) if wanted in (s.name, s.name.rpartition("::")[2])]
         return named[0] if len(named) == 1 else None
+
+    def hint(self, kernel: str) -> str:
+        """What may be wrong with the name of a kernel that does not compile; empty where nothing is.
+
+        A kernel that the text only includes is not seen, so that this is no reason to refuse it beforehand.
+        """
+        found = signatures(self.text)
+        wanted = kernel.partition("<")[0].strip()
+        named = [s for s in found if wanted in (s.name, s.name.rpartition("::")[2])]
+        if not named:
+            return f"launch: no kernel named {wanted!r} in the source; there are {_listed(s.name for s in found)}"
+        if all(s.template for s in named) and "<" not in kernel:
+            return f'launch: {wanted} is a template; name an instance: "{_instance(wanted, named[0])}"'
+        if wanted not in {s.name for s in named}:
+            return f"launch: {wanted!r} is in a namespace; name it with that: {_listed(s.name for s in named)}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +126,16 @@ def plain(name: str) -> str:
         if not name.startswith("_ZN"):
             break
     return found or name.partition("<")[0].strip().rpartition("::")[2]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names)) or "none"
+
+
+def _instance(name: str, signature: Signature) -> str:
+    """An example of the template's instances."""
+    given = ["float" if each.is_type else "true" if each.type == "bool" else "32" for each in signature.template]
+    return f"{name}<{', '.join(given)}>"
 
 
 @lru_cache(maxsize=32)

@@ -10,6 +10,7 @@ from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse, split
+from gemmlab.core.gpu import ARCHITECTURES
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.kernels.claims import DEFAULT_SHAPE, Expectation
@@ -80,7 +81,7 @@ def read_facts(stated: Stated, default_op: str) -> Facts:
         op=op,
         kernel=reader.text("kernel"),
         step=reader.step(),
-        arch=reader.matching("arch", _ARCH, "an architecture, as sm_80 or sm_90a"),
+        arch=reader.arch(),
         precision=reader.one_of("precision", PRECISIONS),
         params=params,
         tune=reader.tune(params),
@@ -110,10 +111,12 @@ class _Reader:
             raise self._stated.error(key, f"{value!r} is not one line of text")
         return value.strip()
 
-    def matching(self, key: str, pattern: re.Pattern[str], what: str) -> str:
-        value = self.text(key)
-        if value and not pattern.fullmatch(value):
-            raise self._stated.error(key, f"{value!r} is not {what}")
+    def arch(self) -> str:
+        value = self.text("arch")
+        if value and not _ARCH.fullmatch(value):
+            raise self._stated.error("arch", f"{value!r} is not an architecture, as sm_80 or sm_90a")
+        if value and value.rstrip("af") not in ARCHITECTURES:
+            raise self._stated.error("arch", f"unknown architecture {value!r}; known: {', '.join(ARCHITECTURES)}")
         return value
 
     def one_of(self, key: str, known: Sequence[str]) -> str:

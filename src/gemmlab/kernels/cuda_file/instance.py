@@ -143,4 +143,10 @@ def _check_target(kernel: str, arch: str, target: str) -> None:
         return
     fits = arch == target if least[2] else given is not None and int(given[1]) >= int(least[1])
     if not fits:
-        raise DeviceError(f"{kernel} is for {arch}{'' if least[2] else ' or newer'}, not for {target}")
+        todo = (
+            f"; `gemmlab compile --arch {arch}` compiles it without a GPU, and "
+            f'gemmlab.launch(..., device="cuda", arch="{arch}") runs it on a GPU of that architecture'
+        )
+        raise DeviceError(
+            f"{kernel} is for {arch}{'' if least[2] else ' or newer'}, not for {target}{todo if least[2] else ''}"
+        )

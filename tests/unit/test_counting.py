@@ -69,6 +69,20 @@ def test_rows_say_what_distinguishes_the_rungs() -> None:
     assert wrong_counts(list(rows.values())) == []
 
 
+@pytest.mark.parametrize(("name", "kind"), [("async_copy", "async_copy"), ("maxas_64", "texture_load")])
+def test_loads_of_every_kind_are_in_the_rows(name: str, kind: str) -> None:
+    record = count_kernels(count(find_kernel(name), sizes="128x128x32"))
+    (row,) = count_rows(record)
+    facts = record.results[0].facts["facts"]
+    assert facts[f"{kind}_requests"] > 0
+    assert row.load_requests == facts[f"{kind}_requests"] + facts["global_load_requests"]
+    assert row.load_requests is not None
+    assert row.load_sectors is not None
+    assert row.load_sectors * row.load_requests == pytest.approx(
+        facts[f"{kind}_sectors"] + facts["global_load_sectors"]
+    )
+
+
 def test_what_a_kernel_must_not_do_makes_it_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "own.cu"
     path.write_text(OWN)

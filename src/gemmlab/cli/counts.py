@@ -41,7 +41,8 @@ def print_counts(record: Record, rows: list[CountRow]) -> None:
     console.print(table)
     console.print(
         f"\nCounted, not timed, on {record.device.get('id')} from the machine code itself: executions by warps, "
-        "requests and 32-byte sectors of global memory, wavefronts of shared memory (excess: what bank conflicts add)."
+        "requests and 32-byte sectors of global memory (loads: with asynchronous copies and texture fetches), "
+        "wavefronts of shared memory (excess: what bank conflicts add)."
     )
     for row in rows:
         for note in row.notes:

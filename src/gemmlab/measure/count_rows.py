@@ -24,7 +24,7 @@ class CountRow:
     threads_per_instruction: float | None
     """Predicated on, of 32."""
     load_requests: float | None
-    """Of global memory, by warps."""
+    """Of global memory, by warps: loads, asynchronous copies to shared memory and texture fetches."""
     load_sectors: float | None
     """Of 32 bytes, a request."""
     store_sectors: float | None
@@ -34,6 +34,9 @@ class CountRow:
     """Wavefronts that bank conflicts add."""
     barriers: float | None
     notes: tuple[str, ...]
+
+
+_LOADS = ("global_load", "async_copy", "texture_load")
 
 
 def count_rows(record: Record) -> list[CountRow]:
@@ -48,6 +51,7 @@ def _row(result: Result) -> CountRow:
     opcodes: Mapping[str, int] = known.get("opcodes", {})
     instructions = facts.get("instructions")
     wavefronts = totals.get("memory_l1_wavefronts_shared", {}).get("value")
+    requests = _loaded(facts, "requests") if "global_load_requests" in facts else None
     ideal = totals.get("memory_l1_wavefronts_shared_ideal", {}).get("value")
     return CountRow(
         name=str(known.get("name", result.contestant)),
@@ -57,11 +61,15 @@ def _row(result: Result) -> CountRow:
         instructions=instructions,
         fma_share=opcodes.get("FFMA", 0) / instructions if instructions else None,
         threads_per_instruction=facts.get("threads_per_instruction"),
-        load_requests=facts.get("global_load_requests"),
-        load_sectors=facts.get("global_load_sectors_per_request"),
+        load_requests=requests,
+        load_sectors=None if requests is None else _loaded(facts, "sectors") / requests if requests else 0.0,
         store_sectors=facts.get("global_store_sectors_per_request"),
         shared_wavefronts=wavefronts,
         shared_excess=None if wavefronts is None or ideal is None else wavefronts - ideal,
         barriers=facts.get("barriers"),
         notes=result.notes,
     )
+
+
+def _loaded(facts: Mapping[str, float], what: str) -> float:
+    return sum(facts.get(f"{kind}_{what}", 0.0) for kind in _LOADS)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from gemmlab.core.dtypes import OVERFLOW
 from gemmlab.measure.check import CheckReport, Progress, Tally
 from gemmlab.measure.elementwise import compare
 from gemmlab.measure.memory import check_bytes, require_memory
@@ -74,8 +75,12 @@ def _try(total: SumCall, call: Call, rng: np.random.Generator, threads: int, tal
     cols = contents.size // rows
     view = make_view(contents[: rows * cols].reshape(rows, cols), call.view)
     elements = np.array(view.array)
+    # Of sums that are not finite, or may not be on the way, NumPy warns; of any other a warning is news.
+    tame = bool(np.abs(elements.astype(np.float64)).sum() < OVERFLOW)
+    warn: Literal["warn", "ignore"] = "warn" if tame else "ignore"
     try:
-        found = [np.asarray(total(view.array, call.axis, threads=count)) for count in sorted({1, threads})]
+        with np.errstate(over=warn, invalid=warn):
+            found = [np.asarray(total(view.array, call.axis, threads=count)) for count in sorted({1, threads})]
     except Exception as error:  # noqa: BLE001 - a legal call must not raise anything
         tally.case(call.problem, (), (), [f"raised {type(error).__name__}: {error}"], call.label)
         return

@@ -1,6 +1,6 @@
 """Profile the probes and the three rungs with Nsight Compute and keep each instruction's counts.
 
-`python ncu_record.py --out tests/data/counters --ncu /path/to/ncu`, on a machine with a GPU. The counts are those of
+`python ncu_record.py --out FOLDER --ncu /path/to/ncu`, on a machine with a GPU. The counts are those of
 ncu's source page: what each instruction was asked to do, not what hardware counters saw beside it.
 """
 

@@ -1,4 +1,4 @@
-"""What Nsight Compute counted for each instruction of the probes and the rungs: `tests/data/counters/ARCH.json`."""
+"""What Nsight Compute counted for each instruction of the probes and the rungs: in `benchmarks/results/h200`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gemmlab.core.counters import SiteCounters
 from gemmlab.measure.ncu_report import METRICS
 
 ARCH = "sm_90"
-PATH = Path(__file__).parents[2] / "data" / "counters" / f"{ARCH}.json"
+PATH = Path(__file__).parents[3] / "benchmarks" / "results" / "h200" / "counters.json"
 SCHEMA = 1
 
 

@@ -7,19 +7,6 @@
 #include "four.cuh"
 #include "tile.cuh"
 
-// Element by element, into rows that lie LD apart. Neighbouring threads take neighbouring columns.
-template <int ROWS, int COLS, int LD, int THREADS>
-__device__ __forceinline__ void load_tile(float* dst, const float* src, int ld, int rows, int cols)
-{
-#pragma unroll
-    for (int first = 0; first < ROWS * COLS; first += THREADS) {
-        const int element = first + threadIdx.x;  // [0, ROWS * COLS)
-        const int r = element / COLS, c = element % COLS;
-        if (ROWS * COLS % THREADS == 0 || element < ROWS * COLS)
-            dst[r * LD + c] = r < rows && c < cols ? src[r * static_cast<Offset>(ld) + c] : 0.0f;
-    }
-}
-
 // The lanes of a warp go along a row of the tile and then to the next one, so that their addresses in global memory
 // are neighbours; or down the rows, so that a transposed tile is written to neighbours in shared memory.
 constexpr int CONTIGUOUS = 0;

@@ -13,6 +13,7 @@ SIZES := 64,96,128,192,256,384,512,768,1000,1023,1024,1536,2048,3072
 SKINNY := 4096x64x4096,64x4096x4096,4096x4096x64,16x4096x4096,1x4096x4096
 PEERS := openblas:best,mkl,onednn
 SMALL := 32,64,96,128
+SUMS := 2^10,2^12,2^14,2^16,2^18,2^20,2^22,2^24,2^26,2^28
 # Caches are simulated beside and on powers of two; 128 rows are enough where B is larger than L2.
 CACHED := 250,256,128x1000x1000,128x1024x1024
 CACHES := --l1 48K/12 --l2 2M/16
@@ -40,6 +41,7 @@ results: $(STAMP)
 	$(BIN)/gemmlab climb --out $(RESULTS)
 	$(BIN)/gemmlab bench --sizes $(SIZES),$(SKINNY) --peers $(PEERS) --threads 1,2 --save $(RESULTS)/gemm.json
 	$(BIN)/gemmlab bench --sizes $(SMALL) --peers numpy:best --threads 1,2 --save $(RESULTS)/small.json
+	$(BIN)/gemmlab bench --op reduce --sizes $(SUMS) --threads 1,2 --rounds 9 --save $(RESULTS)/reduce.json
 	$(BIN)/gemmlab cache --sizes $(CACHED) $(CACHES) --save $(RESULTS)/cache.json
 	$(BIN)/gemmlab cache packed microkernel --sizes 128,256,512,1024 $(CACHES) --save $(RESULTS)/packing.json
 	$(BIN)/python docs/build_tables.py

@@ -44,7 +44,7 @@ def ladder_table(record: Record) -> str:
     heading = ["rung", "ms", "TFLOP/s", "of FMA peak", "x rung below", "x cuBLAS (95 %)", "why"]
     said = "" if peak is None else f"FMA peak measured in the same rounds: {peak:.1f} TFLOP/s. "
     return "\n\n".join(
-        [markdown_table(heading, lines, ["why"]), f"At {short_size(size)}. {_measured(record)} {said}".strip()]
+        [markdown_table(heading, lines, ["why"]), f"At {short_size(size)}. {measured(record)} {said}".strip()]
     )
 
 
@@ -66,7 +66,7 @@ def size_table(record: Record) -> str:
     for peer in speeds.peers:
         lines.append([peer, *(_cell(speeds, speeds.at(peer, size)) for size in sizes)])
     table = markdown_table(["TFLOP/s (x cuBLAS)", *(short_size(size) for size in sizes)], lines)
-    return "\n\n".join([table, _measured(record), _all_sizes(speeds)]).rstrip()
+    return "\n\n".join([table, measured(record), _all_sizes(speeds)]).rstrip()
 
 
 def _all_sizes(speeds: Speeds) -> str:
@@ -115,7 +115,7 @@ def config_tables(record: Record) -> str:
             f"<details>\n<summary><code>{kernel.id}</code>: {len(names)} configurations{best_one}</summary>\n\n"
             f"{table.rstrip()}\n\n</details>"
         )
-    return "\n\n".join([*parts, _measured(record)])
+    return "\n\n".join([*parts, measured(record)])
 
 
 def _best_at_top(mine: list[Speed]) -> str:
@@ -150,10 +150,13 @@ def _share(speed: Speed, peak: float | None) -> str:
     return "" if peak is None else percent(speed.tflops / peak)
 
 
-def _measured(record: Record) -> str:
+def measured(record: Record) -> str:
+    """Where, when and how a record was made."""
     method = record.method
-    mode = "" if method is None else f", {method.mode} caches, {method.processes} processes of {method.rounds} rounds"
-    return f"Measured on {provenance(record)}{mode}."
+    if method is None:
+        return f"Measured on {provenance(record)}."
+    processes = f"{method.processes} process{'' if method.processes == 1 else 'es'}"
+    return f"Measured on {provenance(record)}, {method.mode} caches, {processes} of {method.rounds} rounds."
 
 
 PICTURES = {

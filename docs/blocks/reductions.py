@@ -1,0 +1,95 @@
+"""Blocks of the reduction ladder: times on a GPU and on a CPU beside the libraries, and what the emulator counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from blocks.gpu_times import measured
+from blocks.markdown import interval, markdown_table
+from blocks.records import from_record
+from gemmlab.core.records import Record
+from gemmlab.kernels.catalog import ladder
+from gemmlab.measure.climb_rows import digits, percent, times
+from gemmlab.measure.summary import FASTEST, Row, Summary, summarise
+
+TOP = str(1 << 25)
+"""Elements at which rungs are compared: as many as the article's."""
+OURS = "reduce_peak"
+
+
+def ladder_table(record: Record) -> str:
+    """Each rung at 2^25 elements: time, bytes a second, share of the read rate, gain, ratio to the fastest library."""
+    rows = {row.contestant: row for row in summarise(record).rows if row.label == TOP}
+    rungs = [row for kernel in ladder("reduce", "cuda") if (row := rows.get(f"kernel:{kernel.id}")) is not None]
+    lines = [
+        [
+            f"[`{_name(row)}`](#{_name(row)})", *_speed(row),
+            "" if lower is None else times(lower.median_us / row.median_us), interval(row.ratios.get(FASTEST)),
+        ]
+        for lower, row in zip([None, *rungs], rungs, strict=False)
+    ]  # fmt: skip
+    lines += [[row.contestant, *_speed(row), "", ""] for row in rows.values() if row.role == "peer"]
+    heading = ["rung", "ms", "GB/s", "of the read rate", "x rung below", "x fastest library (95 %)"]
+    return "\n\n".join([markdown_table(heading, lines), f"{_power(TOP)} elements. {measured(record)}"])
+
+
+def by_length(record: Record) -> str:
+    """The last rung at every length, against each library."""
+    return _against_libraries(record, f"kernel:{OURS}")
+
+
+def library_call(record: Record) -> str:
+    """`gemmlab.sum` of NumPy arrays at every length and number of threads."""
+    return _against_libraries(record, "gemmlab")
+
+
+def _against_libraries(record: Record, contestant: str) -> str:
+    summary = summarise(record)
+    mine = sorted(
+        (row for row in summary.rows if row.contestant == contestant), key=lambda row: (row.threads, int(row.label))
+    )
+    peers = list(dict.fromkeys(peer for row in mine for peer in row.ratios if peer != FASTEST))
+    threaded = len({row.threads for row in mine}) > 1
+    lines = [
+        [
+            _power(row.label), *([str(row.threads)] if threaded else []), *_speed(row),
+            *(interval(row.ratios.get(peer)) for peer in peers),
+        ]
+        for row in mine
+    ]  # fmt: skip
+    heading = ["elements", *(["threads"] if threaded else []), "ms", "GB/s", "of the read rate"]
+    table = markdown_table([*heading, *(f"x {peer} (95 %)" for peer in peers)], lines)
+    return "\n\n".join([table, "  \n".join([*_means(summary, contestant), measured(record)])])
+
+
+def _means(summary: Summary, contestant: str) -> list[str]:
+    return [
+        f"Geometric mean over {mean.problems} lengths{'' if mean.threads == 1 else f', {mean.threads} threads'}: "
+        f"{interval(mean.ratio)} x the fastest library."
+        for mean in summary.means
+        if mean.peer == FASTEST and mean.contestant == contestant
+    ]
+
+
+def _speed(row: Row) -> Sequence[str]:
+    return (
+        digits(row.median_us / 1e3), digits(row.gbs) if row.verified is not False else "wrong",
+        "" if row.peak_share is None else percent(row.peak_share),
+    )  # fmt: skip
+
+
+def _name(row: Row) -> str:
+    return row.contestant.removeprefix("kernel:")
+
+
+def _power(label: str) -> str:
+    """`"1024"` as 2^10; other lengths as they are."""
+    n = int(label)
+    return f"2^{n.bit_length() - 1}" if n and not n & (n - 1) else f"{n:,}"
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "reduce-ladder": from_record("h200/reduce.json", ladder_table),
+    "reduce-lengths": from_record("h200/reduce.json", by_length),
+    "reduce-cpu": from_record("cpu/reduce.json", library_call),
+}

@@ -21,7 +21,16 @@ RESULTS := benchmarks/results/cpu
 
 EMULATED := benchmarks/results/emulated
 
-.PHONY: climb test lint results counts tables install clean
+# What the published figures of a GPU are measured at; ten minutes. The ladder of float32, and that of tensor cores beside it.
+H200 := benchmarks/results/h200
+SIMT := naive_strided naive block_tile thread_tile_1d thread_tile_2d vector_load register_stage double_buffer warp_tile \
+	warp_tile_double_buffer conflict_free async_copy block_swizzle maxas_64 maxas_256
+TENSOR := wmma_tf32 wmma_tf32_pipelined mma_tf32_pipelined
+GPU_SIZES := 64,128,256:4096:128,8192
+GPU_SUMS := $(SUMS),2^25,2^30
+ON_GPU := --device cuda --processes 1 --no-naive
+
+.PHONY: climb test lint results gpu-results counts tables install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -45,6 +54,21 @@ results: $(STAMP)
 	$(BIN)/gemmlab cache --sizes $(CACHED) $(CACHES) --save $(RESULTS)/cache.json
 	$(BIN)/gemmlab cache packed microkernel --sizes 128,256,512,1024 $(CACHES) --save $(RESULTS)/packing.json
 	$(BIN)/python docs/build_tables.py
+
+# The same on a GPU: the ladders by size, configurations, sums, and what Nsight Compute says. No table is written over.
+gpu-results: $(STAMP)
+	$(BIN)/gemmlab climb --device cuda --out $(H200)
+	$(BIN)/gemmlab bench $(SIMT) $(ON_GPU) --sizes $(GPU_SIZES) --peers cublas,torch --rounds 9 --save $(H200)/gemm.json
+	$(BIN)/gemmlab bench $(TENSOR) $(ON_GPU) --sizes 256,512,1024,2048,4096,8192 --peers cublas:tf32,torch:tf32 --rounds 7 \
+		--save $(H200)/tf32.json
+	$(BIN)/gemmlab bench --op reduce $(ON_GPU) --sizes $(GPU_SUMS) --peers torch,cupy --rounds 7 --save $(H200)/reduce.json
+	$(BIN)/gemmlab bench $(SIMT) $(ON_GPU) --configs 8 --sizes 512,1024,2048,4096 --peers cublas --rounds 3 \
+		--save $(H200)/configs.json
+	$(BIN)/gemmlab bench block_swizzle $(ON_GPU) --config ORDER=0 --config ORDER=1,GROUP=8 --config ORDER=2,GROUP=4 \
+		--config ORDER=2,GROUP=8 --config ORDER=2,GROUP=16 --sizes 4096,8192 --peers cublas --rounds 3 \
+		--save $(H200)/configs-swizzle.json
+	$(BIN)/python benchmarks/ncu_ladder.py profile $(H200)/ncu.json
+	$(BIN)/python tests/emulated/counters/ncu_record.py --out $(H200)
 
 # Count the GPU's rungs on the emulator: in their reference configurations, and in those that the claims ask for.
 counts: $(STAMP)

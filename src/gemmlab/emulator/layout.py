@@ -174,7 +174,34 @@ class Launch:
     """3 i32, then 3 i32 of blockDim."""
     TEXTURES = 200
     """Table of texture objects by their number (see `Texture`)."""
+    TRACE = 208
+    """Host address of a `Trace`; 0 where nothing is recorded."""
     SIZE = 256
+
+
+class Trace:
+    """Which accesses and steps of a launch are recorded, and where (see `emulator.tracing`)."""
+
+    HANDLERS = 0
+    """The handler of each instruction, i64: the recording one that stands in its place calls it."""
+    BLOCKS = 8
+    """One entry a block, `BLOCK_COUNT` of them; of blocks with higher numbers nothing is recorded."""
+    BLOCK_COUNT = 16
+    WARPS = 24
+    """i64: bit i for warp i of a chosen block."""
+    FROM, UNTIL = 32, 40
+    """Global addresses that count for the bounds of what a block writes."""
+    STEPS, STEP_COUNT, STEP_CAPACITY = 48, 56, 64
+    ACCESSES, ACCESS_COUNT, ACCESS_CAPACITY = 72, 80, 88
+    SIZE = 96
+
+    BLOCK_CHOSEN, BLOCK_LOW, BLOCK_HIGH, BLOCK_SIZE = 0, 8, 16, 24
+    """i64: whether it is recorded; lowest and highest address of a lane that writes to global memory."""
+    STEP_BLOCK, STEP_WARP, STEP_INSTRUCTION, STEP_ACTIVE, STEP_EXECUTE, STEP_SIZE = 0, 8, 12, 16, 20, 24
+    """i64, then i32: instruction by index, lanes of the running group, those of them whose guard held."""
+    ACCESS_STEP, ACCESS_KEY, ACCESS_SPACE, ACCESS_EXECUTE, ACCESS_ADDRESSES = 0, 8, 12, 16, 24
+    """i64 index of its step; i32 width in bytes plus 256 for a write, `Space`, lanes that take part; 32 i64."""
+    ACCESS_SIZE = ACCESS_ADDRESSES + 8 * LANES
 
 
 class Texture:

@@ -134,6 +134,9 @@ def counted(fn: Function, module: Module, space: str) -> Pattern:
         insn.add(Insn.SECTORS, fn.zero_extend(insn.load(Memo.SECTORS)))
         if space == "global":
             fn.call(module["touch"], fn.args[0], insn_ptr, execute, addresses)
+    launch = Raw(fn, fn.cast(Raw(fn, fn.args[0]).load(Warp.LAUNCH, I64), I8))
+    with fn.when(launch.load(Launch.TRACE, I64).differs(0)):
+        fn.call(module["trace_access"], fn.args[0], execute, addresses, key, SPACES[space])
     return Pattern(base, relative, relative.sext("i64").ne(distance).mask_bits().ne(0))
 
 

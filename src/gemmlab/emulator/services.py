@@ -17,15 +17,18 @@ from gemmlab.emulator.loop import emit_loops
 from gemmlab.emulator.memo import ANALYSE, emit_analyse
 from gemmlab.emulator.races import emit_race
 from gemmlab.emulator.tensor import DOT, emit_dot
+from gemmlab.emulator.tracing import TRACE_ACCESS, TRACE_STEP, emit_trace_access, emit_trace_step
 
 SERVICES = (
     "note",
+    "analyse",
     "push",
     "arrive",
     "release_all",
     "copy",
     "dot",
     "land",
+    "trace_step",
     "run_warp",
     "run_block",
     *(f"locate_{space}" for space in memory.SPACES),
@@ -44,11 +47,15 @@ def emit_services(target: Target) -> str:
     module = Module(target)
     with module.function("note", NOTE, VOID, exported=True) as fn:
         emit_note(fn)
-    with module.function("analyse", ANALYSE, VOID) as fn:
+    with module.function("analyse", ANALYSE, VOID, exported=True) as fn:
         emit_analyse(fn)
         fn.finish()
     with module.function("race", memory.ACCESS, VOID) as fn:
         emit_race(fn, module)
+    with module.function("trace_access", TRACE_ACCESS, VOID) as fn:
+        emit_trace_access(fn)
+    with module.function("trace_step", TRACE_STEP, I32, exported=True) as fn:
+        emit_trace_step(fn)
     emit_loops(module)
     emit_barriers(module)
     with module.function("touch", memory.TOUCH, VOID) as fn:

@@ -168,7 +168,19 @@ def test_list_is_the_catalog_in_ladder_order() -> None:
         assert kernel["file"] == f"gemm_cpu/{kernel['id']}.py"
         assert "nn" in kernel["layouts"]
     table = run("list").stdout
-    assert all(kernel["id"] in table for kernel in kernels)
+    assert all(kernel["id"] in table and kernel["summary"] in table for kernel in kernels)
+    assert table.index("gemm on cpu") < table.index("gemm on cuda") < table.index("reduce on cpu")
+
+
+def test_list_tells_everything_of_a_kernel_by_name() -> None:
+    told = run("list", "async_copy", "naive_ijk").stdout
+    assert "STAGES=" in told
+    assert "gemm_cuda/async_copy.cu" in told
+    assert "gemm_cpu/naive_ijk.py" in told
+    (kernel,) = json.loads(run("list", "async_copy", "--json").stdout)
+    assert kernel["params"]["BM"] == 128
+    assert run("list", "async_cop").exit_code == 2
+    assert run("list", "async_copy", "--op", "gemm").exit_code == 2
 
 
 def test_importing_gemmlab_imports_no_heavy_package() -> None:

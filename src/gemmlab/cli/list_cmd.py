@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +11,7 @@ import typer
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import table_console
 from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.select import parse_device
 from gemmlab.kernels.kernel import Kernel
 
@@ -30,29 +33,68 @@ def _describe(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-def _print_table(kernels: list[dict[str, Any]]) -> None:
+def _print_ladders(kernels: Sequence[Mapping[str, Any]]) -> None:
+    """A line a kernel, a heading each operation and device."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=None, box=None, pad_edge=False, header_style="bold")
-    for heading in ("step", "kernel", "op", "device", "precision", "layouts", "parameters", "summary", "source"):
-        table.add_column(heading, justify="right" if heading == "step" else "left", overflow="fold")
-    for kernel in kernels:
-        params = " ".join(f"{name}={value}" for name, value in kernel["params"].items())
-        step = "" if kernel["step"] is None else str(kernel["step"])
-        cells = (step, kernel["id"], kernel["op"], kernel["device"], kernel["precision"],
-                 " ".join(kernel["layouts"]), params)  # fmt: skip
-        table.add_row(*(Text(cell) for cell in (*cells, kernel["summary"], kernel["source"])))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("step", justify="right")
+    table.add_column("kernel")
+    table.add_column("", overflow="fold")
+    for (op, device), ladder in groupby(kernels, key=lambda kernel: (kernel["op"], kernel["device"])):
+        if table.row_count:
+            table.add_row()
+        table.add_row("", Text(f"{op} on {device}", style="bold"), "")
+        for kernel in ladder:
+            step = "" if kernel["step"] is None else str(kernel["step"])
+            exact = "" if kernel["precision"] == FLOAT32 else f" ({kernel['precision']})"
+            table.add_row(*(Text(cell) for cell in (step, kernel["id"], f"{kernel['summary']}{exact}")))
     table_console().print(table)
 
 
+def _print_whole(kernels: Sequence[Mapping[str, Any]]) -> None:
+    """Everything that is known of each."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console = table_console()
+    for kernel in kernels:
+        table = Table(box=None, pad_edge=False, show_header=False, title=kernel["id"], title_justify="left")
+        table.add_column("", style="bold")
+        table.add_column("", overflow="fold")
+        for name, value in kernel.items():
+            table.add_row(name, Text(_words(value)))
+        console.print(table)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={part}" for name, part in value.items())
+    if isinstance(value, list):
+        return " ".join(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
 def list_kernels(
+    kernels: Annotated[
+        list[str] | None, typer.Argument(help="Tell everything of these.", metavar="[KERNEL]...")
+    ] = None,
     op: Annotated[str | None, typer.Option(help="Only kernels of this operation, as `gemm`.")] = None,
     device: Annotated[str | None, typer.Option(help="Only kernels that run there: cpu, cuda, emulated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the kernels in ladder order, with what each is and where it comes from."""
-    from gemmlab.kernels.catalog import all_kernels
+    """List the kernels in ladder order, or tell of some of them what they are, take and come from."""
+    from gemmlab.kernels.catalog import all_kernels, find_kernel
+
+    named = [find_kernel(name) for name in kernels or []]
+    if named and (op or device):
+        raise UsageError("list: name kernels, or choose by --op and --device")
+    if named:
+        described = [_describe(kernel) for kernel in named]
+        return print_json(described) if as_json else _print_whole(described)
 
     family = None if device is None else parse_device(device).kernels
     ops = sorted({kernel.op for kernel in all_kernels()})
@@ -61,10 +103,7 @@ def list_kernels(
     chosen = [_describe(k) for k in all_kernels() if op in (None, k.op) and family in (None, k.device)]
     if device is not None and not chosen:
         raise DeviceError(f"no kernels for the device {device!r} in this version")
-    if as_json:
-        print_json(chosen)
-    else:
-        _print_table(chosen)
+    return print_json(chosen) if as_json else _print_ladders(chosen)
 
 
 def register(app: typer.Typer) -> None:

@@ -14,12 +14,14 @@ from gemmlab.core import gpu
 from gemmlab.core.counters import Hazard, Observation
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.core.trace import Trace, TraceRequest
 from gemmlab.devices.device import Buffer, DeviceInfo
 from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.image import Image, load_image
 from gemmlab.emulator.launching import geometry_of
-from gemmlab.emulator.machine import run
+from gemmlab.emulator.machine import Geometry, Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
+from gemmlab.emulator.recorded import recording
 from gemmlab.emulator.report import observe
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain import build_cuda, nvdisasm
@@ -125,14 +127,27 @@ class EmulatedDevice:
 
     def observe(self, loaded: EmulatedLoaded, launch: Launch) -> Observation:
         """Run once, and say what was counted and what went wrong. Hazards do not end the run, but for a deadlock."""
-        resident = self._resident(loaded.image, launch)
-        wave_blocks = self.wave_blocks or resident
-        geometry = geometry_of(loaded.image, launch, self.limits, wave_blocks=wave_blocks, check_races=self.check_races)
-        outcome = run(loaded.image.code, geometry, self._memory, resident_limit=resident)
+        geometry, outcome = self._run(loaded, launch)
         return observe(loaded.image, geometry, outcome, self._memory, self.id)
 
-    def _resident(self, image: Image, launch: Launch) -> int:
-        """Blocks that the largest GPU of this architecture would run at once; 1 where not even one fits."""
+    def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
+        """Run once, as `observe` does, and keep what `request` asks for."""
+        geometry, outcome = self._run(loaded, launch, request)
+        seen = observe(loaded.image, geometry, outcome, self._memory, self.id)
+        assert outcome.recorded is not None  # noqa: S101 - it was asked for
+        return recording(outcome.recorded, seen, launch.grid, launch.threads, geometry.shared_low)
+
+    def _run(
+        self, loaded: EmulatedLoaded, launch: Launch, trace: TraceRequest | None = None
+    ) -> tuple[Geometry, Outcome]:
+        resident = self.resident_blocks(loaded, launch)
+        wave_blocks = self.wave_blocks or resident
+        geometry = geometry_of(loaded.image, launch, self.limits, wave_blocks=wave_blocks, check_races=self.check_races)
+        return geometry, run(loaded.image.code, geometry, self._memory, resident_limit=resident, trace=trace)
+
+    def resident_blocks(self, loaded: EmulatedLoaded, launch: Launch) -> int:
+        """Blocks that the GPU in `MODELS` would run at once; 1 where not even one fits."""
+        image = loaded.image
         threads = launch.threads[0] * launch.threads[1] * launch.threads[2]
         if not 1 <= threads <= self.limits.threads_per_block:
             return 1

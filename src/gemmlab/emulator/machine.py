@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.trace import TraceRequest
 from gemmlab.emulator.decode import Code
-from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Event, Launch, Pending, Status, Warp
+from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Event, Insn, Launch, Pending, Status, Warp
 from gemmlab.emulator.loop import TURN
 from gemmlab.emulator.memory_map import MemoryMap
 from gemmlab.emulator.races import ELEMENT
+from gemmlab.emulator.recorded import Recorder, recorder
 from gemmlab.emulator.services import service_addresses
 
 Bytes = npt.NDArray[np.uint8]
@@ -60,6 +62,8 @@ class Outcome:
     """(block, warp, instruction) of those that cannot go on."""
     awaited: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of those that waited for a block that was not resident."""
+    recorded: Recorder | None = None
+    """Where a trace was asked for."""
 
 
 @cache
@@ -196,13 +200,16 @@ class _Resident:
         return live.tobytes()
 
 
-def run(code: Code, geometry: Geometry, memory: MemoryMap, *, resident_limit: int) -> Outcome:
+def run(
+    code: Code, geometry: Geometry, memory: MemoryMap, *, resident_limit: int, trace: TraceRequest | None = None
+) -> Outcome:
     """Execute a grid. At most `resident_limit` blocks are ever resident together."""
     records = code.records.copy()
     events = np.zeros((EVENTS, Event.SIZE // 8), np.int64)
     launch = _launch_structure(code, records, events, geometry, memory)
     memory.forget_touches()
     blocks = geometry.grid[0] * geometry.grid[1] * geometry.grid[2]
+    recorded = _record(trace, blocks, records, launch) if trace is not None else None
     awaited: list[tuple[int, int, int]] = []
     spare: list[_Resident] = []
     waiting: list[_Resident] = []
@@ -229,7 +236,18 @@ def run(code: Code, geometry: Geometry, memory: MemoryMap, *, resident_limit: in
     except _TrapError:
         stopped = "trap"
     count = int(launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
-    return Outcome(records, events[:count].copy(), stopped, stuck, tuple(awaited))
+    return Outcome(records, events[:count].copy(), stopped, stuck, tuple(awaited), recorded)
+
+
+def _record(trace: TraceRequest, blocks: int, records: Bytes, launch: Bytes) -> Recorder:
+    """Make room for a trace and have it recorded."""
+    handlers = records[:, Insn.HANDLER : Insn.HANDLER + 8].copy().view(np.int64)[:, 0]
+    made = recorder(trace, blocks, handlers)
+    launch[Launch.TRACE : Launch.TRACE + 8].view(np.int64)[0] = made.address
+    if trace.blocks:
+        step = np.array([service_addresses()["trace_step"]], np.int64)
+        records[:, Insn.HANDLER : Insn.HANDLER + 8] = step.view(np.uint8)
+    return made
 
 
 def _run_through(

@@ -1,0 +1,110 @@
+"""Room for what one launch leaves behind where it is recorded, and what it says afterwards (see `emulator.tracing`).
+
+The room is reserved before the launch; what comes after it is full is counted and dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.counters import Observation, SiteCounters
+from gemmlab.core.trace import Access, BlockWrites, Step, TraceRequest
+from gemmlab.core.trace import Trace as Recording
+from gemmlab.emulator.layout import LANES, Space, Trace
+from gemmlab.emulator.tracing import WRITES
+
+NOWHERE = 1 << 62
+SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local"}
+Bytes = npt.NDArray[np.uint8]
+
+STEP = np.dtype(
+    {
+        "names": ["block", "warp", "instruction", "active", "execute"],
+        "formats": ["i8", "i4", "i4", "u4", "u4"],
+        "offsets": [Trace.STEP_BLOCK, Trace.STEP_WARP, Trace.STEP_INSTRUCTION, Trace.STEP_ACTIVE, Trace.STEP_EXECUTE],
+        "itemsize": Trace.STEP_SIZE,
+    }
+)
+ACCESS = np.dtype(
+    {
+        "names": ["step", "key", "space", "execute", "addresses"],
+        "formats": ["i8", "i4", "i4", "u4", ("i8", LANES)],
+        "offsets": [Trace.ACCESS_STEP, Trace.ACCESS_KEY, Trace.ACCESS_SPACE, Trace.ACCESS_EXECUTE,
+                    Trace.ACCESS_ADDRESSES],
+        "itemsize": Trace.ACCESS_SIZE,
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Room for what one launch leaves behind. It must live as long as the launch runs."""
+
+    header: Bytes
+    handlers: npt.NDArray[np.int64]
+    blocks: npt.NDArray[np.int64]
+    """A row (chosen, low, high) a block."""
+    steps: npt.NDArray[np.void] = field(repr=False)
+    accesses: npt.NDArray[np.void] = field(repr=False)
+
+    @property
+    def address(self) -> int:
+        """What the launch is told."""
+        return int(self.header.ctypes.data)
+
+
+def recorder(request: TraceRequest, blocks: int, handlers: npt.NDArray[np.int64]) -> Recorder:
+    """Room for what is asked for, of a launch of so many blocks, whose instructions have these handlers."""
+    known = min(blocks, request.most_blocks)
+    entries = np.empty((known, Trace.BLOCK_SIZE // 8), np.int64)
+    entries[:] = (0, NOWHERE, -1)
+    for block in request.blocks:
+        if block < known:
+            entries[block, 0] = 1
+    # Pages that nothing is written to cost nothing.
+    made = Recorder(
+        np.zeros(Trace.SIZE, np.uint8), handlers, entries,
+        np.zeros(request.most_steps, STEP), np.zeros(request.most_accesses, ACCESS),
+    )  # fmt: skip
+    wide = made.header.view(np.int64)
+    low, high = request.written or (0, NOWHERE)
+    warps = -1 if request.warps is None else sum(1 << warp for warp in request.warps)
+    for at, value in (
+        (Trace.HANDLERS, handlers.ctypes.data), (Trace.BLOCKS, entries.ctypes.data), (Trace.BLOCK_COUNT, known),
+        (Trace.WARPS, warps), (Trace.FROM, low), (Trace.UNTIL, high),
+        (Trace.STEPS, made.steps.ctypes.data), (Trace.STEP_CAPACITY, request.most_steps),
+        (Trace.ACCESSES, made.accesses.ctypes.data), (Trace.ACCESS_CAPACITY, request.most_accesses),
+    ):  # fmt: skip
+        wide[at // 8] = value
+    return made
+
+
+def recording(
+    made: Recorder, seen: Observation, grid: tuple[int, int, int], threads: tuple[int, int, int], shared_low: int
+) -> Recording:
+    """Everything that was recorded of a launch of that geometry."""
+    steps, lost_steps = _steps(made, seen.counters.sites)
+    accesses, lost_accesses = _accesses(made, steps)
+    bounds = enumerate(made.blocks[:, 1:].tolist())
+    writes = tuple(BlockWrites(block, low, high) for block, (low, high) in bounds if high >= low)
+    return Recording(grid, threads, shared_low, steps, accesses, writes, lost_steps + lost_accesses, seen)
+
+
+def _steps(made: Recorder, sites: tuple[SiteCounters, ...]) -> tuple[tuple[Step, ...], int]:
+    """In the order in which they happened, and how many there was no room for."""
+    count = int(made.header.view(np.int64)[Trace.STEP_COUNT // 8])
+    rows = made.steps[:count].tolist()
+    return tuple(Step(block, warp, sites[at], active, on) for block, warp, at, active, on in rows), count - len(rows)
+
+
+def _accesses(made: Recorder, steps: tuple[Step, ...]) -> tuple[tuple[Access, ...], int]:
+    count = int(made.header.view(np.int64)[Trace.ACCESS_COUNT // 8])
+    rows = made.accesses[:count].tolist()
+    found = tuple(
+        Access(index, steps[index], SPACES[space], key & 0xFF, key >= WRITES, on, tuple(addresses))
+        for index, key, space, on, addresses in rows
+    )
+    return found, count - len(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gemmlab.cli.console import table_console
+from gemmlab.cli.console import add_row, plain_table, table_console
 from gemmlab.measure.climb_rows import digits, percent, short_size, times, with_precision
 from gemmlab.measure.configurations import config_tables
 from gemmlab.measure.summary import BASELINE, FASTEST
@@ -61,30 +61,30 @@ def all_notes(record: Record) -> list[str]:
 
 
 def _contestants(record: Record) -> Table:
-    table = _table(("contestant", "library", "version", "core type", "thread runtime"), texts=5)
+    table = plain_table(("contestant", "library", "version", "core type", "thread runtime"), texts=5)
     facts = {result.contestant: result.facts for result in record.results if result.facts.get("role") != "peak"}
     for name, known in facts.items():
         cells = [str(known.get(key) or "") for key in ("library", "version", "core_type", "thread_runtime")]
-        _add(table, (name, *cells))
+        add_row(table, (name, *cells))
     return table
 
 
 def _configurations(found: ConfigTable) -> Table:
-    table = _table(("configuration", *map(short_size, found.sizes)), texts=1)
+    table = plain_table(("configuration", *map(short_size, found.sizes)), texts=1)
     for config, times_ms in found.rows.items():
         cells = [
             "" if time is None else f"{time:.4g}{'*' if time == best else ' '}"
             for time, best in zip(times_ms, found.best, strict=True)
         ]
-        _add(table, (config.replace(",", " "), *cells))
+        add_row(table, (config.replace(",", " "), *cells))
     return table
 
 
 def _sizes(rows: Sequence[Row], op: Op) -> Table:
-    table = _table(("size", op.unit.removesuffix("/s"), "float64\nreference ms"), texts=1)
+    table = plain_table(("size", op.unit.removesuffix("/s"), "float64\nreference ms"), texts=1)
     for row in {row.label: row for row in rows}.values():
         reference = "" if row.reference_us is None else digits(row.reference_us / 1e3)
-        _add(table, (short_size(row.label), digits(row.speed(op.unit) * row.median_us / 1e6), reference))
+        add_row(table, (short_size(row.label), digits(row.speed(op.unit) * row.median_us / 1e6), reference))
     return table
 
 
@@ -93,7 +93,7 @@ def _rows(rows: Sequence[Row], unit: str) -> Table:
     naive = any(row.to_naive is not None for row in rows)
     headings = ["contestant", "size", "thr", "ms", "IQR", unit.replace("/", "\n/"), "of\npeak", "result"]
     headings += ["x\nnaive"] * naive + [f"x\n{_plain(peer)}" for peer in peers] + ["95 %\nof *"] * bool(peers)
-    table = _table(headings, texts=1)
+    table = plain_table(headings, texts=1)
     for row in rows:
         name = with_precision(row.contestant.removeprefix("kernel:"), row.precision)
         cells = [
@@ -109,7 +109,7 @@ def _rows(rows: Sequence[Row], unit: str) -> Table:
         if peers:
             best = row.ratios.get(FASTEST)
             cells.append("" if best is None else f"{best.low:.3f}-{best.high:.3f}")
-        _add(table, cells)
+        add_row(table, cells)
     return table
 
 
@@ -130,23 +130,6 @@ def _legend(record: Record, summary: Summary) -> list[str]:
     if record.method is not None:
         lines.append(f"caches: {record.method.mode} ({'; '.join(record.method.notes)})")
     return lines
-
-
-def _table(headings: Sequence[str], texts: int) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for index, heading in enumerate(headings):
-        table.add_column(Text(heading), justify="left" if index < texts else "right", overflow="fold")
-    return table
-
-
-def _add(table: Table, cells: Sequence[str]) -> None:
-    from rich.text import Text
-
-    # Names come from the command line: nothing in them is markup.
-    table.add_row(*(Text(cell) for cell in cells))
 
 
 def _plain(contestant: str) -> str:

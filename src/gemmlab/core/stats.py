@@ -88,3 +88,13 @@ def combine_ratios(ratios: Sequence[Ratio]) -> Ratio:
     replicates = np.exp(np.mean(np.log([ratio.replicates for ratio in ratios]), axis=0))
     low, high = np.percentile(replicates, (2.5, 97.5))
     return Ratio(geometric_mean([ratio.value for ratio in ratios]), float(low), float(high), replicates)
+
+
+def quotient(numerator: Ratio, denominator: Ratio) -> Ratio:
+    """Of two ratios from experiments that had nothing in common, such as two records.
+
+    The interval is that of the logarithm, so that the quotient the other way round has the reciprocal one.
+    """
+    replicates = numerator.replicates / denominator.replicates
+    low, high = np.exp(np.percentile(np.log(replicates), (2.5, 97.5)))
+    return Ratio(numerator.value / denominator.value, float(low), float(high), replicates)

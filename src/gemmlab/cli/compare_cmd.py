@@ -1,0 +1,84 @@
+"""`gemmlab compare`: two records, and what became faster, slower or wrong between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gemmlab.cli.answer import print_json
+from gemmlab.core.errors import UsageError, WrongResultError
+
+if TYPE_CHECKING:
+    from gemmlab.measure.comparing import Case, Comparison
+
+_MOST_NAMED = 3
+
+
+def compare(
+    old: Annotated[Path, typer.Argument(help="A record, as bench --save and climb write them.")],
+    new: Annotated[Path, typer.Argument(help="A later one.")],
+    threshold: Annotated[
+        float | None, typer.Option(metavar="PERCENT", help="A difference surely below this counts as none. Default: 3.")
+    ] = None,
+    relative_to: Annotated[
+        str, typer.Option(metavar="NAME", help="Judge speeds beside this one, timed in turns: cublas, openblas, probe.")
+    ] = "",
+    other_device: Annotated[bool, typer.Option("--other-device", help="Compare though the devices differ.")] = False,
+    ignore_same_code: Annotated[
+        bool, typer.Option("--ignore-same-code", help="Where both ran the same machine code, slower is no regression.")
+    ] = False,
+    require_all: Annotated[
+        bool, typer.Option("--require-all", help="A case of ours that only OLD has is a regression.")
+    ] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Print the cases that stayed the same, too.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the ratios to this .svg, .png or .html file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, nothing else.")] = False,
+) -> None:
+    """Compare two records case by case, from their samples.
+
+    Ends with 1 when a kernel of ours, or the library call, is surely slower or is wrong since.
+    """
+    from gemmlab.core.records import load_record
+    from gemmlab.measure.comparing import THRESHOLD, gone
+    from gemmlab.measure.comparing import compare as judge
+
+    before, after = load_record(old), load_record(new)
+    found = judge(
+        before, after, threshold=THRESHOLD if threshold is None else threshold, relative_to=relative_to,
+        other_device=other_device, ignore_same_code=ignore_same_code,
+    )  # fmt: skip
+    if plot is not None:
+        _draw(found, plot)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        from gemmlab.cli.compare_tables import print_comparison
+
+        print_comparison(found, before, after, everything=show_all)
+    lost = [f"{key.contestant} at {key.label} is gone" for key in gone(before, found)] if require_all else []
+    failures = [*map(_words, found.regressions), *lost]
+    if failures:
+        more = f" and {len(failures) - _MOST_NAMED} more" if len(failures) > _MOST_NAMED else ""
+        raise WrongResultError(f"{len(failures)} regressions: {'; '.join(failures[:_MOST_NAMED])}{more}")
+
+
+def _words(case: Case) -> str:
+    where = f"{case.key.contestant} at {case.key.label}, {case.key.threads} threads"
+    ratio = case.ratio
+    return f"{where}: {case.verdict}, {ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) times as fast"
+
+
+def _draw(found: Comparison, path: Path) -> None:
+    from gemmlab.plots.chart import save
+    from gemmlab.plots.comparison import comparison_chart
+
+    try:
+        save(comparison_chart(found), path)
+    except OSError as error:
+        raise UsageError(f"cannot write the chart {path}: {error.strerror or error}") from error
+
+
+def register(app: typer.Typer) -> None:
+    app.command("compare")(compare)

@@ -1,6 +1,7 @@
 """Nsight Compute's figures of every rung and of cuBLAS, beside the emulator's.
 
-`python benchmarks/ncu_ladder.py profile FILE` on a machine with a GPU and ncu writes them.
+`python benchmarks/ncu_ladder.py profile FILE` on a machine with a GPU and ncu writes them, as does
+`gemmlab profile --device cuda --sizes 512,2048 --save FILE`.
 `python benchmarks/ncu_ladder.py emulate FILE` on any machine with the same cache of compiled code adds what the
 emulator counts for the same launches, and names every exact count that differs; it ends with 1 if there is one.
 """
@@ -10,27 +11,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from gemmlab.core.errors import GemmlabError, PeerError
+from gemmlab.core.errors import GemmlabError
 from gemmlab.core.hardware import usable_cpus
+from gemmlab.core.records import save_record
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel, ladder
-from gemmlab.measure.counting import Count, count_kernels
-from gemmlab.measure.ncu import disagreements, find_ncu, profile, version
-from gemmlab.measure.peers import Spec, kernel_spec, parse_contestant
+from gemmlab.measure.counting import Count
+from gemmlab.measure.ncu import disagreements
+from gemmlab.measure.profile import Profile
+from gemmlab.measure.profiles import from_record, load_profiles
+from gemmlab.measure.profiling import Plan, profile_emulated, profile_on_gpu
 from gemmlab.ops.catalog import find_op
-
-SCHEMA = "gemmlab.ncu/1"
-LIBRARIES = ("cublas", "torch")
-"""The first that is installed is profiled."""
-Launch = dict[str, Any]
 
 
 def main() -> int:
@@ -39,96 +36,72 @@ def main() -> int:
     at_gpu, anywhere = verbs.add_parser("profile"), verbs.add_parser("emulate")
     for verb in (at_gpu, anywhere):
         verb.add_argument("file", type=Path)
-    at_gpu.add_argument("--kernels", default="", help="ids with commas between them; default: the ladder")
-    at_gpu.add_argument("--op", default="gemm")
     # The larger is what people quote; the smaller one can be emulated in seconds.
     at_gpu.add_argument("--sizes", default="512,2048")
-    at_gpu.add_argument("--device", default="cuda:0")
     at_gpu.add_argument("--ncu", default="ncu")
     anywhere.add_argument("--sizes", default="512")
     anywhere.add_argument("--processes", type=int, default=len(usable_cpus()))
     options = parser.parse_args()
     try:
         if options.verb == "profile":
-            return at_a_gpu(options.file, options.op, options.kernels, options.sizes, options.device, options.ncu)
+            return at_a_gpu(options.file, options.sizes, options.ncu)
         return emulate(options.file, options.sizes, options.processes)
     except GemmlabError as error:
         print(error, file=sys.stderr)
         return error.exit_code
 
 
-def at_a_gpu(file: Path, op: str, kernels: str, sizes: str, device: str, ncu: str) -> int:
+def at_a_gpu(file: Path, sizes: str, ncu: str) -> int:
     """Profile and write the record."""
-    path, gpu = find_ncu(ncu), open_device(device, "warm")
-    names = kernels.split(",") if kernels else [kernel.id for kernel in ladder(op, "cuda")]
-    specs = [kernel_spec(name, device, "warm") for name in names]
-    specs += [spec for spec in [installed_library(device)] if spec]
-    found = profile(specs, op, sizes, path)
-    record = {
-        "schema": SCHEMA, "op": op, "device": gpu.describe().name, "arch": gpu.target({}), "profiler": version(path),
-        "time_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "launches": [asdict(item) for item in found],
-    }  # fmt: skip
-    save(file, record)
-    print(f"{len(found)} launches of {len(specs)} contestants: {file}")
+    op = find_op("gemm")
+    names = [kernel.id for kernel in ladder(op.name, "cuda")]
+    record = profile_on_gpu(Plan(op, open_device("cuda", "warm"), op.parse_sizes(sizes), names, ncu=ncu))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    save_record(record, file)
+    print(f"{len(record.results)} profiles: {file}", *record.notes, sep="\n")
     return 0
-
-
-def installed_library(device: str) -> Spec | None:
-    for name in LIBRARIES:
-        try:
-            return parse_contestant(name, device, "warm")
-        except PeerError as error:
-            print(error, file=sys.stderr)
-    return None
 
 
 def emulate(file: Path, sizes: str, processes: int) -> int:
     """Add the emulator's counts to a record."""
-    record = json.loads(file.read_text())
-    wanted = {problem.label for problem in find_op(record["op"]).parse_sizes(sizes)}
-    mine = [one for one in record["launches"] if one["contestant"].startswith("kernel:") and one["size"] in wanted]
+    read, data = load_profiles(file), json.loads(file.read_text(encoding="utf-8"))
+    # Where each profile's figures lie: now as the facts of a result, formerly as a launch.
+    places = data["launches"] if "launches" in data else [result["facts"] for result in data["results"]]
+    wanted = {problem.label for problem in find_op(read.op).parse_sizes(sizes)}
+    mine = [(one, place) for one, place in zip(read.profiles, places, strict=True)
+            if not one.is_library and one.kernels and one.size in wanted]  # fmt: skip
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        counted = pool.map(emulated, mine, [record["op"]] * len(mine), [record["arch"]] * len(mine))
-        for launch, counts in zip(mine, counted, strict=True):
-            launch["emulated"] = counts
-            launch["disagreements"] = compare(launch)
-            print(f"{launch['contestant']} {launch['size']}: {'; '.join(launch['disagreements']) or 'equal'}")
-    save(file, record)
-    return int(any(launch["disagreements"] for launch in mine))
+        profiles = [one for one, _ in mine]
+        counted = pool.map(emulated, profiles, [read.op] * len(mine), [read.arch] * len(mine))
+        for (one, place), counts in zip(mine, counted, strict=True):
+            place |= {"emulated": counts, "disagreements": compare(one, counts)}
+            print(f"{one.contestant} {one.size}: {'; '.join(place['disagreements']) or 'equal'}")
+    file.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    return int(any(place["disagreements"] for _, place in mine))
 
 
-def emulated(launch: Launch, op: str, arch: str) -> dict[str, Any]:
+def emulated(one: Profile, op: str, arch: str) -> dict[str, Any]:
     """Digest and totals of the same launch on the emulator, or why there are none."""
-    operation, kernel = find_op(op), find_kernel(launch["contestant"].removeprefix("kernel:"))
+    operation, kernel = find_op(op), find_kernel(one.name)
     count = Count(
-        operation, open_device(f"emulated:{arch}"), [kernel], operation.parse_sizes(launch["size"]), seed=1,
-        config=launch["facts"]["config"],
+        operation, open_device(f"emulated:{arch}"), [kernel], operation.parse_sizes(one.size), seed=1,
+        config=one.facts["config"],
     )  # fmt: skip
-    (result,) = count_kernels(count).results
-    if "counters" not in result.facts:
-        return {"code_sha256": "", "why": "; ".join(result.notes), "totals": {}}
-    totals = {name: metric["value"] for name, metric in result.facts["counters"].items()}
-    instructions = {
-        "inst_executed": totals["smsp__inst_executed.sum"],
-        "thread_inst_executed": totals["smsp__thread_inst_executed.sum"],
-        "thread_inst_executed_true": totals["smsp__thread_inst_executed_pred_on.sum"],
-    }
-    return {"code_sha256": result.facts["code_sha256"], "why": "", "totals": {**totals, **instructions}}
+    (counted,) = from_record(profile_emulated(count)).profiles
+    if not counted.kernels:
+        return {"code_sha256": "", "why": "; ".join(counted.notes), "totals": {}}
+    totals = {**counted.metrics, **counted.counts}
+    return {"code_sha256": counted.facts["code_sha256"], "why": "", "totals": totals}
 
 
-def compare(launch: Mapping[str, Any]) -> list[str]:
+def compare(one: Profile, counts: Mapping[str, Any]) -> list[str]:
     """Exact counts that differ; code that differs is no disagreement of counts, and said."""
-    counts = launch["emulated"]
     if counts["why"]:
         return [counts["why"]]
-    if counts["code_sha256"] != launch["facts"]["code_sha256"]:
-        return [f"other code: {counts['code_sha256'][:12]} here, {launch['facts']['code_sha256'][:12]} profiled"]
-    return disagreements(launch["counts"], launch["metrics"], counts["totals"])
-
-
-def save(file: Path, record: Mapping[str, Any]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    profiled = one.facts["code_sha256"]
+    if counts["code_sha256"] != profiled:
+        return [f"other code: {counts['code_sha256'][:12]} here, {profiled[:12]} profiled"]
+    return disagreements(one.counts, one.metrics, counts["totals"])
 
 
 if __name__ == "__main__":

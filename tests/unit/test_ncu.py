@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from gemmlab.core.errors import PeerError, UsageError
+from gemmlab.core.errors import PeerError, ProfilerError, UsageError
 from gemmlab.measure import ncu_target
 from gemmlab.measure.contestants import Work
-from gemmlab.measure.ncu import disagreements, group, profile, version
+from gemmlab.measure.ncu import disagreements, group, profile
+from gemmlab.measure.ncu_program import version
 from gemmlab.measure.ncu_report import Instructions, totals_from_csv
 from gemmlab.measure.peers import Spec
 
@@ -67,7 +68,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_every_contestant_has_its_launches(fake: Any) -> None:
     fake()
     assert version("ncu") == "Version 2025.3.1.0"
-    found = profile(SPECS, "gemm", "8,16")
+    found = profile(SPECS, "gemm", ["8", "16"])
     assert [(item.contestant, item.size, item.kernels) for item in found] == [
         ("kernel:one", "8", ("kernel:one",)), ("kernel:one", "16", ("kernel:one",)),
         ("kernel:two", "8", ("kernel:two",)), ("kernel:two", "16", ("kernel:two",)),
@@ -78,20 +79,21 @@ def test_every_contestant_has_its_launches(fake: Any) -> None:
     assert library.counts["inst_executed"] == 2600
     assert one.metrics == {"gpu__time_duration.sum": 1000, "smsp__inst_executed.sum": 1300}
     assert library.metrics["gpu__time_duration.sum"] == 1001
-    assert one.facts == {"config": 1}
+    assert one.facts == {"config": 1, "role": "rung", "precision": "float32"}
+    assert one.opcodes == {"MOV": 1000, "LDS": 300}
 
 
 def test_a_metric_that_this_ncu_does_not_know_is_done_without(fake: Any) -> None:
     fake("if any('dram__bytes_read.sum' in a for a in arguments): sys.exit('Failed to find metric dram__bytes')")
-    assert len(profile(SPECS[:1], "gemm", "8")) == 1
+    assert len(profile(SPECS[:1], "gemm", ["8"])) == 1
     fake("sys.exit('no permission')")
     with pytest.raises(PeerError, match="ncu failed: no permission"):
-        profile(SPECS[:1], "gemm", "8")
+        profile(SPECS[:1], "gemm", ["8"])
 
 
 def test_without_ncu_that_is_said() -> None:
-    with pytest.raises(UsageError, match="not on the PATH"):
-        profile(SPECS[:1], "gemm", "8", ncu="no-such-profiler")
+    with pytest.raises(ProfilerError, match="not on the PATH"):
+        profile(SPECS[:1], "gemm", ["8"], ncu="no-such-profiler")
 
 
 def test_launches_that_do_not_add_up_are_refused() -> None:

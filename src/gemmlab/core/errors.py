@@ -44,5 +44,9 @@ class PeerError(GemmlabError):
     """A library to compare with could not be loaded or died; the message names it."""
 
 
+class ProfilerError(GemmlabError):
+    """Nsight Compute is not installed here, or may not count; the message says what to do."""
+
+
 class RecordError(GemmlabError):
     """A record file that is unreadable, malformed or of a schema this version does not know."""

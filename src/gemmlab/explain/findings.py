@@ -30,7 +30,7 @@ class Finding:
 
 
 def find(
-    kernel: Kernel,
+    kernel: Kernel | None,
     ladder: Sequence[Kernel],
     facts: Mapping[str, float],
     words: Mapping[str, str],
@@ -38,7 +38,8 @@ def find(
 ) -> list[Finding]:
     """All that holds, by weight. `words` are what texts may quote beside the facts; `ladder` the kernels to point to.
 
-    A rung on a lower step than the kernel's own, or the kernel itself, teaches it nothing.
+    A rung on a lower step than the kernel's own, or the kernel itself, teaches it nothing. Of code that is no kernel at
+    hand (`None`) the step and the precision are unknown.
     """
     found = [_finding(row, kernel, ladder, facts, words) for row in advice if _expression(row.when)(facts)]
     worth = [finding for finding in found if finding.weight >= LEAST]
@@ -46,11 +47,12 @@ def find(
 
 
 def _finding(
-    row: Advice, kernel: Kernel, ladder: Sequence[Kernel], facts: Mapping[str, float], words: Mapping[str, str]
+    row: Advice, kernel: Kernel | None, ladder: Sequence[Kernel], facts: Mapping[str, float], words: Mapping[str, str]
 ) -> Finding:
     when, weight = _expression(row.when), _expression(row.weight)
     above = {rung.id for rung in ladder
-             if _above(rung, kernel) and (row.any_precision or rung.precision == kernel.precision)}  # fmt: skip
+             if kernel is None or (_above(rung, kernel)
+                                   and (row.any_precision or rung.precision == kernel.precision))}  # fmt: skip
     return Finding(
         key=row.key,
         weight=float(weight(facts)),

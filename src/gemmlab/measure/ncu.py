@@ -7,21 +7,19 @@ what it reports is read back: counts that the emulator has exactly, and what onl
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import PeerError, UsageError
+from gemmlab.measure.ncu_program import find_ncu, run
 from gemmlab.measure.ncu_report import METRICS, Instructions, from_csv, from_report, totals_from_csv
-from gemmlab.measure.peers import Spec, worker_environment
-from gemmlab.measure.process import importable_here
+from gemmlab.measure.peers import Spec
+from gemmlab.measure.profile import Profile
 
 SECTIONS = (
     "SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "SchedulerStats", "WarpStateStats",
@@ -47,6 +45,7 @@ ONLY_GPU = (
 _KEPT = (
     *map(re.escape, (*EXACT, *BESIDE, *ONLY_GPU)),
     r"sm__inst_executed_pipe_\w+\.avg\.pct_of_peak_sustained_active",
+    r"smsp__pcsamp_warps_issue_stalled_\w+(\.sum)?",
     r"smsp__average_warps_issue_stalled_\w+_per_issue_active\.ratio",
     r"smsp__(issue_active|inst_issued|warps_active|warps_eligible)\.avg\.(per_cycle_active|pct_of_peak_sustained_active)",
     r"(gpu__compute_memory|gpu__dram|lts__t|l1tex__\w+)_throughput\.avg\.pct_of_peak_sustained_(elapsed|active)",
@@ -55,66 +54,42 @@ _KEPT = (
 """Of all that a report holds; metrics of sections are there where this ncu and this GPU have them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Profiled:
-    """One contestant at one size, all launches of its execution together."""
+def profile(specs: Sequence[Spec], op: str, sizes: Sequence[str], ncu: str = "ncu") -> list[Profile]:
+    """Every contestant at every size, one that cannot be run with a note instead of figures.
 
-    contestant: str
-    size: str
-    kernels: tuple[str, ...]
-    """Machine functions in order of launch: of a library, what it chose."""
-    facts: Mapping[str, Any]
-    """As records keep them: configuration, compiler and digest of our code, version of a library."""
-    counts: Mapping[str, float]
-    """By the names in `METRICS`, added up over instructions and launches."""
-    metrics: Mapping[str, float]
-    """Of whole launches, those of the longest launch."""
-
-
-def find_ncu(ncu: str = "ncu") -> str:
-    """Path of Nsight Compute's command line. `UsageError` where it is not installed."""
-    path = shutil.which(ncu)
-    if path is None:
-        raise UsageError(f"no Nsight Compute here: {ncu} is not on the PATH")
-    return path
-
-
-def version(ncu: str) -> str:
-    """`"Version 2025.3.1.0 (build 36398880)"`."""
-    return _run([ncu, "--version"]).strip().splitlines()[-1]
-
-
-def profile(specs: Sequence[Spec], op: str, sizes: str, ncu: str = "ncu") -> list[Profiled]:
-    """Every contestant at every size.
-
-    Raises `UsageError` where ncu is missing or tells nothing, `PeerError` when it fails (with its last words).
+    Raises `ProfilerError` where ncu is missing or may not count, `UsageError` where it tells nothing, `PeerError` when
+    it fails (with its last words).
     """
     path = find_ncu(ncu)
     ours = [spec for spec in specs if spec.kind == "kernel"]
     found = _session(path, ours, op, sizes) if ours else []
     # How many launches a library makes is its own affair: alone in a session all are its.
     for spec in (spec for spec in specs if spec.kind != "kernel"):
-        for size in sizes.split(","):
-            found += _session(path, [spec], op, size)
+        for size in sizes:
+            found += _session(path, [spec], op, [size])
     return found
 
 
-def _session(ncu: str, specs: Sequence[Spec], op: str, sizes: str) -> list[Profiled]:
+def _session(ncu: str, specs: Sequence[Spec], op: str, sizes: Sequence[str]) -> list[Profile]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plan, done, report = folder / "plan.json", folder / "done.json", folder / "report.ncu-rep"
-        plan.write_text(json.dumps({"op": op, "sizes": sizes, "specs": [spec.to_json() for spec in specs]}))
+        plan.write_text(json.dumps({"op": op, "sizes": ",".join(sizes), "specs": [spec.to_json() for spec in specs]}))
         target = [sys.executable, "-m", "gemmlab.measure.ncu_target", str(plan), str(done)]
         base = [ncu, "--force-overwrite", "--export", str(report), "--profile-from-start", "off", "--clock-control",
                 "none", *(part for section in SECTIONS for part in ("--section", section))]  # fmt: skip
+        precision = specs[0].precision
         try:
-            _run([*base, "--metrics", ",".join([*METRICS, *EXACT, *BESIDE, *ONLY_GPU]), *target])
+            run([*base, "--metrics", ",".join([*METRICS, *EXACT, *BESIDE, *ONLY_GPU]), *target], precision)
         except PeerError as error:
             if "metric" not in str(error).lower():
                 raise
             # One name that this ncu does not know spoils all of them.
-            _run([*base, "--metrics", ",".join([*METRICS, *EXACT]), *target])
-        return group(json.loads(done.read_text()), read(ncu, report))
+            run([*base, "--metrics", ",".join([*METRICS, *EXACT]), *target], precision)
+        if not done.exists():
+            raise PeerError(f"{Path(ncu).name} did not run {' '.join(target[1:3])}")
+        launches = read(ncu, report) if report.exists() else []
+        return group(json.loads(done.read_text()), launches, specs)
 
 
 def read(ncu: str, report: Path) -> list[Instructions]:
@@ -123,36 +98,48 @@ def read(ncu: str, report: Path) -> list[Instructions]:
         return from_report(ncu, report, _KEPT)
     except ImportError:
         printed = [ncu, "--import", str(report), "--csv", "--print-units", "base", "--page"]
-        launches = from_csv(_run([*printed, "source"]))
-        totals = totals_from_csv(_run([*printed, "raw"]), _KEPT)
+        launches = from_csv(run([*printed, "source"]))
+        totals = totals_from_csv(run([*printed, "raw"]), _KEPT)
         if len(launches) != len(totals):
             raise UsageError(f"ncu tells of {len(launches)} launches and of {len(totals)}") from None
         return [Instructions(one.name, one.rows, counted) for one, counted in zip(launches, totals, strict=True)]
 
 
-def group(done: Sequence[Mapping[str, Any]], launches: Sequence[Instructions]) -> list[Profiled]:
-    """What was profiled, by contestant: each says how many launches it made, or `None` for all there are.
-
-    `UsageError` when they do not add up.
+def group(
+    done: Sequence[Mapping[str, Any]], launches: Sequence[Instructions], specs: Sequence[Spec] = ()
+) -> list[Profile]:
+    """What was profiled, by contestant: each says how many launches it made, or `None` for all there are, or why it
+    made none. `UsageError` when they do not add up.
     """
     counts = [len(launches) if item["launches"] is None else item["launches"] for item in done]
-    if sum(counts) != len(launches) or not all(counts):
+    if sum(counts) != len(launches) or not all(
+        count or "why" in item for item, count in zip(done, counts, strict=True)
+    ):
         names = ", ".join(launch.name for launch in launches[:4])
-        raise UsageError(f"{sum(counts)} launches were made and {len(launches)} profiled ({names}, ...)")
+        raise UsageError(f"{sum(counts)} launches were made and {len(launches)} profiled ({names or 'none'}, ...)")
+    named = {spec.name: spec for spec in specs}
     found, rest = [], list(launches)
     for item, count in zip(done, counts, strict=True):
-        found.append(_profiled(item, rest[:count]))
+        spec = named.get(item["contestant"])
+        told = {} if spec is None else {"role": spec.role, "precision": spec.precision}
+        found.append(_profile(item, rest[:count], told))
         rest = rest[count:]
     return found
 
 
-def _profiled(item: Mapping[str, Any], launches: Sequence[Instructions]) -> Profiled:
+def _profile(item: Mapping[str, Any], launches: Sequence[Instructions], told: Mapping[str, str]) -> Profile:
+    facts = {**item["facts"], **told}
+    if not launches:
+        return Profile(item["contestant"], item["size"], (), facts, {}, {}, notes=(str(item["why"]),))
     counts = {
         name: sum(counted.get(name, 0.0) for launch in launches for _, _, counted in launch.rows) for name in METRICS
     }
     longest = max(launches, key=lambda launch: launch.totals.get("gpu__time_duration.sum", 0.0))
-    kernels = tuple(launch.name for launch in launches)
-    return Profiled(item["contestant"], item["size"], kernels, item["facts"], counts, longest.totals)
+    opcodes = sum((launch.opcodes() for launch in launches), Counter[str]())
+    return Profile(
+        item["contestant"], item["size"], tuple(launch.name for launch in launches), facts, counts, longest.totals,
+        opcodes=dict(opcodes.most_common()),
+    )  # fmt: skip
 
 
 def disagreements(
@@ -166,12 +153,3 @@ def disagreements(
         for name, value in theirs.items()
         if name in emulated and emulated[name] != value
     ]
-
-
-def _run(command: Sequence[str]) -> str:
-    inherited = {**os.environ, "LC_ALL": "C", "PYTHONPATH": importable_here()}
-    environment = worker_environment(Spec("ncu", "ncu"), 1, inherited)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode:
-        raise PeerError(f"{Path(command[0]).name} failed: {(done.stdout + done.stderr)[-3000:]}")
-    return done.stdout

@@ -7,6 +7,7 @@ import importlib
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,8 @@ LABELS = {
     "memory_l2_theoretical_sectors_global": ("L2 Theoretical Sectors Global",),
 }  # fmt: skip
 """Metric -> the headings that stand over its column; the metric's own name is taken too."""
+SAMPLED = "smsp__pcsamp_"
+"""How the names of what is sampled begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,15 @@ class Instructions:
     """Address from the kernel's start, text, counts by metric; in address order."""
     totals: dict[str, float] = field(default_factory=dict)
     """Metrics of the whole launch."""
+
+    def opcodes(self) -> Counter[str]:
+        """Executions by warps of each base opcode; of instructions whose text is known."""
+        counted: Counter[str] = Counter()
+        for _, text, counts in self.rows:
+            words = [word for word in text.split() if not word.startswith("@")]
+            if words and counts.get("inst_executed"):
+                counted[words[0].partition(".")[0]] += round(counts["inst_executed"])
+        return counted
 
 
 def from_report(ncu: str, report: Path, totals: Sequence[str]) -> list[Instructions]:
@@ -88,8 +100,15 @@ def _action(action: Any, totals: Sequence[str]) -> Instructions:
             counts.setdefault(int(places.as_uint64(index)), {})[name] = float(metric.as_double(index))
     start = min(counts, default=0)
     rows = [(place - start, _text(action, place), counts[place]) for place in sorted(counts)]
-    kept = {name: float(action.metric_by_name(name).as_double()) for name in sorted(names) if _wanted(name, totals)}
+    kept = {name: _total(action.metric_by_name(name)) for name in sorted(names) if _wanted(name, totals)}
     return Instructions(action.name(), rows, kept)
+
+
+def _total(metric: Any) -> float:
+    """What a metric is of the whole launch: of samples, which are kept by instruction, their sum."""
+    if metric.name().startswith(SAMPLED) and metric.num_instances():
+        return sum(float(metric.as_double(index)) for index in range(metric.num_instances()))
+    return float(metric.as_double())
 
 
 def _text(action: Any, place: int) -> str:

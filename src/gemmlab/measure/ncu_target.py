@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.core.errors import GemmlabError
 from gemmlab.devices.cuda_driver import open_driver
 from gemmlab.measure.contestants import Work, make_contestant
 from gemmlab.measure.device_contestants import OnDevice
@@ -29,19 +30,26 @@ def main() -> None:
 
 
 def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What was executed: contestant, size, facts, and its launches (`None` for those of a library)."""
+    """What was executed: contestant, size, facts, and its launches (`None` for those of a library), or why none."""
     op, driver = find_op(plan["op"]), open_driver()
     for spec in plan["specs"]:
-        contestant = make_contestant(spec)
+        contestant = None
         for problem in op.parse_sizes(plan["sizes"]):
-            prepared = contestant.prepare(work_of(op, problem))
-            prepared.run()
+            told = {"contestant": spec["name"], "size": problem.label}
+            try:
+                contestant = contestant or make_contestant(spec)
+                prepared = contestant.prepare(work_of(op, problem))
+                prepared.run()
+            except (GemmlabError, MemoryError) as error:
+                yield {**told, "facts": {}, "launches": 0, "why": str(error)}
+                continue
             driver("cuProfilerStart")
             prepared.run()
             driver("cuProfilerStop")
             attached = prepared.attached if isinstance(prepared, OnDevice) else None
             launches = len(attached.launches) if isinstance(attached, BoundKernel) else None
-            yield {"contestant": spec["name"], "size": problem.label, "facts": contestant.facts(), "launches": launches}
+            nothing = {"why": "it launches nothing at this size"} if launches == 0 else {}
+            yield {**told, "facts": contestant.facts(), "launches": launches, **nothing}
 
 
 def work_of(op: Op, problem: Any) -> Work:

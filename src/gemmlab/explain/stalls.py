@@ -1,0 +1,112 @@
+"""What a profiled kernel waited for, the costliest first, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gemmlab.explain.advice import Advice
+from gemmlab.explain.findings import LEAST, Finding, find
+from gemmlab.explain.stall_reasons import STALLS, Stall
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.profile import Profile
+
+_ISSUE = ("smsp__issue_active.avg.pct_of_peak_sustained_active", "smsp__inst_issued.avg.pct_of_peak_sustained_active")
+_RATE = "smsp__issue_active.avg.per_cycle_active"
+_WARPS = "smsp__warps_active.avg.per_cycle_active"
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """One state of a kernel's warps. What was not measured is `None`."""
+
+    stall: Stall
+    cycles: float | None
+    """For each instruction that is issued."""
+    share: float
+    """Of all that time between two instructions of a warp."""
+    samples: float | None
+    not_issued: float | None
+    cost: float | None
+    """Percent of the partitions' cycles in which nothing was issued and this is why, estimated: by the samples without
+    an issue, or in proportion to the cycles where there are none. `None` where nobody knows how often nothing was
+    issued; 0 for a warp that does not wait.
+    """
+
+
+def issue_percent(profile: Profile) -> float | None:
+    """How many percent of their active cycles the partitions issue an instruction in; `None` where it is not known."""
+    if (said := profile.first(*_ISSUE)) is not None:
+        return said
+    if (rate := profile.first(_RATE)) is not None:
+        return 100 * rate
+    warps, total = profile.first(_WARPS), sum(profile.stall_cycles.values())
+    return 100 * warps / total if warps is not None and total else None
+
+
+def waiting(profile: Profile) -> tuple[Waited, ...]:
+    """Every state in which warps were found, the costliest first; nothing where none was measured."""
+    cycles, samples = profile.stall_cycles, profile.stall_samples()
+    without = profile.stall_samples(not_issued=True)
+    known = [stall for stall in STALLS if stall.key in {**cycles, **samples}]
+    basis = without if any(without.get(stall.key) for stall in known if stall.waits) else cycles or samples
+    blamed = sum(basis.get(stall.key, 0.0) for stall in known if stall.waits)
+    issued = issue_percent(profile)
+    idle = None if issued is None else max(0.0, 100 - issued)
+    whole = cycles or samples
+
+    def cost(stall: Stall) -> float | None:
+        if not stall.waits or not blamed:
+            return 0.0
+        return None if idle is None else idle * basis.get(stall.key, 0.0) / blamed
+
+    found = [
+        Waited(
+            stall, cycles.get(stall.key), whole.get(stall.key, 0.0) / (sum(whole.values()) or 1.0),
+            samples.get(stall.key), without.get(stall.key), cost(stall),
+        )
+        for stall in known
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda one: (-(one.cost or 0.0), not one.stall.waits, -one.share)))
+
+
+def stall_facts(profile: Profile) -> dict[str, float]:
+    """What `STALL_ADVICE` may name: for every stall its cost, share and cycles, 0 where it was not measured."""
+    found = {one.stall.key: one for one in waiting(profile)}
+    facts = {"issue_pct": issue_percent(profile) or 0.0, "latency": sum(profile.stall_cycles.values())}
+    for stall in STALLS:
+        one = found.get(stall.key)
+        facts[f"{stall.key}_cost"] = (one.cost or 0.0) if one else 0.0
+        facts[f"{stall.key}_pct"] = 100 * one.share if one else 0.0
+        facts[f"{stall.key}_cycles"] = (one.cycles or 0.0) if one else 0.0
+    return facts
+
+
+def _advice(stall: Stall) -> Advice:
+    return Advice(
+        f"stall: {stall.name}",
+        f"{stall.key}_cost >= {LEAST:.0f}",
+        f"{stall.key}_cost",
+        f"{{{stall.key}_pct:.0f}} % of a warp's time is `{stall.name}`, to which about {{{stall.key}_cost:.2g}} % of "
+        f"the cycles are lost. {stall.meaning}",
+        stall.attempt,
+        stall.rungs,
+        any_precision=stall.key == "math_pipe_throttle",
+    )
+
+
+STALL_ADVICE = tuple(_advice(stall) for stall in STALLS if stall.waits)
+
+
+def stall_findings(
+    profile: Profile, kernel: Kernel | None = None, ladder: Sequence[Kernel] = ()
+) -> tuple[Finding, ...]:
+    """What a profile's stalls say, the costliest first, as `explain` finds things: only what costs 1 % or more.
+
+    `kernel` and `ladder` serve to name a rung that does better; without a ladder none is named. A library is not
+    given advice.
+    """
+    if profile.is_library:
+        return ()
+    facts: Mapping[str, float] = stall_facts(profile)
+    return tuple(find(kernel, ladder, facts, {}, STALL_ADVICE))

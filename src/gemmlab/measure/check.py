@@ -27,6 +27,8 @@ MOST_FAILURES = 8
 """Checking stops after so many failing cases: they tell enough, and a wild kernel may do harm."""
 Progress = Callable[[int, int], None]
 """Called with (cases done, cases in all)."""
+TOLD = 3
+"""Failures told at length where they are of one kind; `--json` has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,12 @@ class Failure:
     mismatches: tuple[Mismatch, ...] = ()
     violations: tuple[Violation, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Equal for failures of which one tells all."""
+        places = sorted({(violation.operand, violation.place) for violation in self.violations})
+        return (bool(self.mismatches), tuple(places), self.notes)
 
     def explain(self) -> str:
         """Several lines for people."""
@@ -85,15 +93,20 @@ class CheckReport:
         return self.source_error < SOURCE_LIMIT
 
     def explain(self) -> str:
-        """The outcome in words, every failure told."""
-        left_out = "".join(f"; {count} left out: it needs {reason}" for reason, count in self.refused.items())
+        """The outcome in words: a few failures at length, one of each kind first, and the others by their problem."""
+        left_out = [f"  {count} left out: it needs {reason}" for reason, count in self.refused.items()]
         if self.passed:
             error = f"largest error {self.worst_ratio:.3f} of its bound"
-            return f"{self.subject}: {self.cases} cases right, {error}{left_out}"
-        head = f"{self.subject}: {len(self.failures)} of {self.cases} cases wrong{left_out}"
+            return "\n".join([f"{self.subject}: {self.cases} cases right, {error}", *left_out])
+        head = f"{self.subject}: {len(self.failures)} of {self.cases} cases wrong"
         if self.cases < self.planned:
             head += f" (stopped there; {self.planned} planned)"
-        return "\n".join([head, *(failure.explain() for failure in self.failures)])
+        firsts = {failure.kind: failure for failure in reversed(self.failures)}.values()
+        told = [failure for failure in self.failures if failure in firsts]
+        told += [failure for failure in self.failures if failure not in told][: max(TOLD - len(told), 0)]
+        others = "; ".join(failure.problem for failure in self.failures if failure not in told)
+        also = [f"{self.subject} is also wrong for {others}"] if others else []
+        return "\n".join([head, *left_out, *(failure.explain() for failure in told), *also])
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values."""

@@ -5,8 +5,12 @@ A trace is of some blocks of one launch, as far as its room went. Masks have bit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from gemmlab.core.counters import Observation, SiteCounters
 
@@ -41,6 +45,33 @@ class Step:
     """Lanes of the running group."""
     on: int
     """Those of them whose guard held."""
+
+
+class Steps(Sequence[Step]):
+    """Steps as columns `block`, `warp`, `instruction`, `active`, `on`: there are many, and few are looked at."""
+
+    def __init__(self, columns: npt.NDArray[np.void], sites: Sequence[SiteCounters]) -> None:
+        self.columns = columns
+        self._sites = sites
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Steps: ...
+
+    def __getitem__(self, index: int | slice) -> Step | Steps:
+        if isinstance(index, slice):
+            return Steps(self.columns[index], self._sites)
+        block, warp, instruction, active, on = self.columns[index].item()
+        return Step(block, warp, self._sites[instruction], active, on)
+
+    def where(self, kept: npt.NDArray[Any]) -> Steps:
+        """Those that a mask or an array of indices picks."""
+        return Steps(self.columns[kept], self._sites)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +138,7 @@ class Trace:
     """Of a block."""
     shared_low: int
     """The first shared address that is the block's own; what lies below is the system's."""
-    steps: tuple[Step, ...] = field(repr=False)
+    steps: Steps = field(repr=False)
     """Of all chosen warps, in the order in which they were executed: warps take turns that no GPU would give them."""
     accesses: tuple[Access, ...] = field(repr=False)
     """Of the same."""
@@ -118,9 +149,10 @@ class Trace:
     observation: Observation = field(repr=False)
     """Of the whole launch."""
 
-    def steps_of(self, warp: int, block: int = 0) -> tuple[Step, ...]:
+    def steps_of(self, warp: int, block: int = 0) -> Steps:
         """What one warp executed, in order."""
-        return tuple(step for step in self.steps if (step.block, step.warp) == (block, warp))
+        columns = self.steps.columns
+        return self.steps.where((columns["block"] == block) & (columns["warp"] == warp))
 
     def accesses_of(self, kind: str = "", *, space: str = "", warp: int | None = None) -> Iterator[Access]:
         """Those of a kind (of `core.counters`), memory space and warp, in order; each may be left open."""

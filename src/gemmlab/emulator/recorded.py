@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.core.counters import Observation, SiteCounters
-from gemmlab.core.trace import Access, BlockWrites, Step, TraceRequest
+from gemmlab.core.counters import Observation
+from gemmlab.core.trace import Access, BlockWrites, Steps, TraceRequest
 from gemmlab.core.trace import Trace as Recording
 from gemmlab.emulator.layout import LANES, Space, Trace
 from gemmlab.emulator.tracing import WRITES
@@ -22,7 +22,7 @@ Bytes = npt.NDArray[np.uint8]
 
 STEP = np.dtype(
     {
-        "names": ["block", "warp", "instruction", "active", "execute"],
+        "names": ["block", "warp", "instruction", "active", "on"],
         "formats": ["i8", "i4", "i4", "u4", "u4"],
         "offsets": [Trace.STEP_BLOCK, Trace.STEP_WARP, Trace.STEP_INSTRUCTION, Trace.STEP_ACTIVE, Trace.STEP_EXECUTE],
         "itemsize": Trace.STEP_SIZE,
@@ -86,25 +86,24 @@ def recording(
     made: Recorder, seen: Observation, grid: tuple[int, int, int], threads: tuple[int, int, int], shared_low: int
 ) -> Recording:
     """Everything that was recorded of a launch of that geometry."""
-    steps, lost_steps = _steps(made, seen.counters.sites)
-    accesses, lost_accesses = _accesses(made, steps)
+    count, kept = _counts(made, Trace.STEP_COUNT, made.steps)
+    steps = Steps(made.steps[:kept].copy(), seen.counters.sites)
+    accesses, lost = _accesses(made, steps)
     bounds = enumerate(made.blocks[:, 1:].tolist())
     writes = tuple(BlockWrites(block, low, high) for block, (low, high) in bounds if high >= low)
-    return Recording(grid, threads, shared_low, steps, accesses, writes, lost_steps + lost_accesses, seen)
+    return Recording(grid, threads, shared_low, steps, accesses, writes, lost + count - kept, seen)
 
 
-def _steps(made: Recorder, sites: tuple[SiteCounters, ...]) -> tuple[tuple[Step, ...], int]:
-    """In the order in which they happened, and how many there was no room for."""
-    count = int(made.header.view(np.int64)[Trace.STEP_COUNT // 8])
-    rows = made.steps[:count].tolist()
-    return tuple(Step(block, warp, sites[at], active, on) for block, warp, at, active, on in rows), count - len(rows)
+def _counts(made: Recorder, at: int, room: npt.NDArray[np.void]) -> tuple[int, int]:
+    """How many there were, and how many there was room for."""
+    count = int(made.header.view(np.int64)[at // 8])
+    return count, min(count, len(room))
 
 
-def _accesses(made: Recorder, steps: tuple[Step, ...]) -> tuple[tuple[Access, ...], int]:
-    count = int(made.header.view(np.int64)[Trace.ACCESS_COUNT // 8])
-    rows = made.accesses[:count].tolist()
+def _accesses(made: Recorder, steps: Steps) -> tuple[tuple[Access, ...], int]:
+    count, kept = _counts(made, Trace.ACCESS_COUNT, made.accesses)
     found = tuple(
         Access(index, steps[index], SPACES[space], key & 0xFF, key >= WRITES, on, tuple(addresses))
-        for index, key, space, on, addresses in rows
+        for index, key, space, on, addresses in made.accesses[:kept].tolist()
     )
-    return found, count - len(found)
+    return found, count - kept

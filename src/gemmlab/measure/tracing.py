@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Artifact, Launch
-from gemmlab.core.trace import Access, Trace, TraceRequest
+from gemmlab.core.trace import LANES, Access, Trace, TraceRequest
 from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
+from gemmlab.emulator.memory_map import Allocation
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.memory import check_bytes, require_memory
-from gemmlab.measure.run import bind
+from gemmlab.measure.run import Placed, place
 from gemmlab.ops.catalog import find_op
-from gemmlab.ops.op import Op, Operand
+from gemmlab.ops.op import Float32Array, Op, Operand
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
 
@@ -26,6 +29,8 @@ WORD = 4
 BANKS = 32
 SIZES: Mapping[str, str] = {"gemm": "256x256x64", "reduce": "2^14"}
 """What is traced by default: some tiles in each direction, few steps along k."""
+WAVES = 2
+"""Of blocks, where their order is drawn."""
 SHALLOW = 8
 """K where only the order of the blocks matters."""
 
@@ -61,23 +66,65 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class Moves:
+    """Elements of one operand that accesses moved, one entry an element and lane, in order."""
+
+    row: npt.NDArray[np.int64]
+    col: npt.NDArray[np.int64]
+    warp: npt.NDArray[np.int64]
+    lane: npt.NDArray[np.int64]
+
+    @property
+    def thread(self) -> npt.NDArray[np.int64]:
+        """Number in the block, x fastest."""
+        return self.warp * LANES + self.lane
+
+    def where(self, kept: npt.NDArray[Any]) -> Moves:
+        """Those that a mask or an array of indices picks."""
+        return Moves(self.row[kept], self.col[kept], self.warp[kept], self.lane[kept])
+
+
+@dataclass(frozen=True, slots=True)
 class KernelTrace:
     """One launch of a kernel, recorded, with what its addresses mean."""
 
-    kernel: Kernel
-    config: Mapping[str, int]
-    arch: str
+    placed: Placed = field(repr=False)
+    """On the emulated device, its code loaded."""
     problem: Any
     artifact: Artifact = field(repr=False)
-    function: SassFunction = field(repr=False)
-    """Its machine code; a step's `site.address` is an address in it."""
     launch: Launch = field(repr=False)
     """The one with the most blocks, of those that make one execution."""
     matrices: Mapping[str, Matrix]
-    """By name: `A`, `B`, `C`, or `x` and `out`."""
+    """By name: `a`, `b`, `c`, or `x` and `out`."""
     resident: int
     """Blocks that the GPU of this architecture runs at once."""
     trace: Trace = field(repr=False)
+
+    @property
+    def kernel(self) -> Kernel:
+        """That ran."""
+        return self.placed.kernel
+
+    @property
+    def config(self) -> Mapping[str, int]:
+        """That it ran in."""
+        return self.placed.config
+
+    @property
+    def arch(self) -> str:
+        """Of the code."""
+        return self.artifact.target
+
+    @property
+    def function(self) -> SassFunction:
+        """The machine code; a step's `site.address` is an address in it."""
+        return _parsed(self.artifact.texts["sass"])[self.artifact.entry]
+
+    @property
+    def result(self) -> Matrix | None:
+        """The operand that is written, if it is one."""
+        results = [matrix for matrix in self.matrices.values() if matrix.operand.role != "in"]
+        return results[0] if len(results) == 1 else None
 
     def element(self, address: int) -> Element | None:
         """What lies at a global address; `None` where no operand does."""
@@ -89,9 +136,26 @@ class KernelTrace:
         return tuple(word for word in words if word is not None)
 
     def operand_of(self, access: Access) -> str:
-        """The operand that an access to global memory is to; empty where it is to none."""
-        found = {element.operand for lane in access.lanes for element in self.elements(access, lane)}
-        return found.pop() if len(found) == 1 else ""
+        """The operand that the first lane of an access to global memory touches; empty where it is none."""
+        found = self.element(access.addresses[access.lanes[0]])
+        return found.operand if found is not None and access.space == "global" else ""
+
+    def moves(self, name: str, accesses: Iterable[Access]) -> Moves:
+        """What the accesses among these that are to global memory move of the operand `name`."""
+        matrix, parts = self.matrices[name], [np.empty((5, 0), np.int64)]
+        for width, same in _by_width(accesses).items():
+            start = np.array([access.addresses for access in same], np.int64)
+            on = np.array([access.on for access in same], np.int64)[:, None] >> np.arange(LANES) & 1
+            address = start[:, :, None] + np.arange(0, width, WORD)
+            inside = (address >= matrix.address) & (address < matrix.end) & (on != 0)[:, :, None]
+            which, lane, _word = np.nonzero(inside)
+            row, col = np.divmod((address[inside] - matrix.address) // WORD, matrix.operand.ld)
+            warp = np.array([access.warp for access in same], np.int64)[which]
+            order = np.array([access.order for access in same], np.int64)[which]
+            parts.append(np.stack([order, row, col, warp, lane])[:, col < matrix.operand.cols])
+        found = np.concatenate(parts, axis=1)
+        _order, row, col, warp, lane = found[:, np.argsort(found[0], kind="stable")]
+        return Moves(row, col, warp, lane)
 
     def word(self, address: int) -> int:
         """The number of the word of the block's own shared memory that lies at a shared address."""
@@ -116,28 +180,34 @@ def trace_kernel(
     """
     if kernel.device != "cuda":
         raise UsageError(f"{kernel.id} is a kernel for {kernel.device}; traced are those for a GPU")
-    op, chosen = find_op(kernel.op), kernel.configure(config)
-    problem = problem if problem is not None else small_problem(kernel, op, chosen)
+    placed = place(kernel, EmulatedDevice(arch, check_races=False), config)
+    op = find_op(kernel.op)
+    problem = problem if problem is not None else small_problem(kernel, op, placed.config)
+    return _traced(placed, op, problem, request or TraceRequest(), op.fill(problem, np.random.default_rng(0)))
+
+
+def _traced(
+    placed: Placed, op: Op, problem: Any, request: TraceRequest, contents: Mapping[str, Float32Array]
+) -> KernelTrace:
     require_memory(check_bytes(op, problem), f"size {problem.label}")
-    device = EmulatedDevice(arch, check_races=False)
-    contents = op.fill(problem, np.random.default_rng(0))
-    flat = {name: np.ascontiguousarray(values).reshape(-1) for name, values in contents.items()}
-    bound = bind(kernel, device, op, problem, flat, config=chosen)
-    if not bound.launches:
-        raise UsageError(f"{kernel.id} launches nothing for {problem.label}")
-    operands = op.operands(problem)
-    matrices = {operand.name: Matrix(operand, bound.buffers[operand.name].address) for operand in operands}
-    asked = request or TraceRequest()
-    asked = replace(asked, written=asked.written or _written(matrices))
-    loaded = cast("EmulatedLoaded", bound.loaded)
-    traces = [(launch, device.trace(loaded, launch, asked)) for launch in bound.launches]
+    device = cast("EmulatedDevice", placed.device)
+    operands = {operand.name: operand for operand in op.operands(problem)}
+    buffers = {name: device.upload(np.ascontiguousarray(contents[name]).reshape(-1)) for name in operands}
+    try:
+        bound = placed.bind(op, problem, buffers)
+        if not bound.launches:
+            raise UsageError(f"{placed.kernel.id} launches nothing for {problem.label}")
+        loaded = cast("EmulatedLoaded", bound.loaded)
+        matrices = {name: Matrix(operand, buffers[name].address) for name, operand in operands.items()}
+        asked = replace(request, written=request.written or _written(matrices))
+        traces = [(launch, device.trace(loaded, launch, asked)) for launch in bound.launches]
+        device.free(cast("Allocation", bound.workspace))
+    finally:
+        for buffer in buffers.values():
+            device.free(buffer)
     launch, trace = max(traces, key=lambda pair: math.prod(pair[0].grid))
-    artifact = loaded.artifact
-    return KernelTrace(
-        kernel=kernel, config=chosen, arch=arch, problem=problem, artifact=artifact,
-        function=parse(artifact.texts["sass"])[artifact.entry], launch=launch, matrices=matrices,
-        resident=device.resident_blocks(loaded, launch), trace=trace,
-    )  # fmt: skip
+    resident = device.resident_blocks(loaded, launch)
+    return KernelTrace(placed, problem, loaded.artifact, launch, matrices, resident, trace)
 
 
 def small_problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str = "") -> Any:
@@ -149,37 +219,48 @@ def small_problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str 
     return like[0]
 
 
-def _written(matrices: Mapping[str, Matrix]) -> tuple[int, int] | None:
-    """Where the results lie, if they are of one operand."""
-    results = [matrix for matrix in matrices.values() if matrix.operand.role != "in"]
-    return (results[0].address, results[0].end) if len(results) == 1 else None
-
-
 def tile_of_block(traced: KernelTrace) -> tuple[int, int] | None:
     """Rows and columns of the result that the first block writes; `None` where it writes none, or holes are left."""
-    stored = {
-        (element.row, element.col)
-        for access in traced.trace.accesses
-        if access.store and access.space == "global"
-        for lane in access.lanes
-        for element in traced.elements(access, lane)
-    }
-    rows, cols = ({place[axis] for place in stored} for axis in (0, 1))
-    return (len(rows), len(cols)) if stored and len(rows) * len(cols) == len(stored) else None
+    if traced.result is None:
+        return None
+    moves = traced.moves(traced.result.operand.name, (access for access in traced.trace.accesses if access.store))
+    rows, cols = np.unique(moves.row).size, np.unique(moves.col).size
+    places = np.unique(moves.row * traced.result.operand.ld + moves.col).size
+    return (rows, cols) if places and rows * cols == places else None
 
 
 def trace_order(like: KernelTrace, most: int = 32) -> KernelTrace | None:
-    """The same kernel over a grid that a GPU needs about two waves for, of which only what each block writes is kept.
+    """The same kernel over a grid that a GPU needs some waves for, of which only what each block writes is kept.
 
     At most `most` x `most` tiles of C. `None` where blocks write no tiles of a matrix, or no such problem is taken.
     """
     tile = tile_of_block(like)
     if tile is None or like.kernel.op != "gemm":
         return None
-    side = min(most, math.isqrt(2 * like.resident - 1) + 1)
+    side = min(most, math.isqrt(WAVES * like.resident - 1) + 1)
     op = find_op(like.kernel.op)
     wide = replace(like.problem, m=side * tile[0], n=side * tile[1], k=SHALLOW, lda=0, ldb=0, ldc=0)
     for problem in fitted(like.kernel, op, like.config, [wide]):
+        zeros = {operand.name: np.zeros((operand.rows, operand.ld), np.float32) for operand in op.operands(problem)}
         request = TraceRequest(blocks=(), most_steps=0, most_accesses=0)
-        return trace_kernel(like.kernel, like.arch, like.config, problem, request)
+        return _traced(like.placed, op, problem, request, zeros)
     return None
+
+
+def _written(matrices: Mapping[str, Matrix]) -> tuple[int, int] | None:
+    """Where the results lie, if they are of one operand."""
+    results = [matrix for matrix in matrices.values() if matrix.operand.role != "in"]
+    return (results[0].address, results[0].end) if len(results) == 1 else None
+
+
+def _by_width(accesses: Iterable[Access]) -> dict[int, list[Access]]:
+    found: dict[int, list[Access]] = {}
+    for access in accesses:
+        if access.space == "global":
+            found.setdefault(access.width, []).append(access)
+    return found
+
+
+@lru_cache(maxsize=2)
+def _parsed(sass: str) -> Mapping[str, SassFunction]:
+    return parse(sass)

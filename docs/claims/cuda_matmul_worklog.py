@@ -14,7 +14,7 @@ SIZES = tuple(range(256, N + 1, 128))
 
 
 def _cycles(e: Evidence) -> Finding:
-    before, after = (sum(e.profile(2048, name).stalls.values()) for name in ("block_tile", "thread_tile_1d"))
+    before, after = (sum(e.profile(2048, name).stall_cycles.values()) for name in ("block_tile", "thread_tile_1d"))
     return judged(after < 0.75 * before, f"{before:.2f} to {after:.2f}")
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +17,13 @@ from blocks.counted import counted as counted_in
 from blocks.records import RESULTS, ROOT, load
 from blocks.speeds import Speeds, below, rungs, square
 from claims.evidence import CONFIG_COUNTS
+from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, Result, Sample
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.measure.climb_rows import digits
 from gemmlab.measure.counting import Count, count_kernels
+from gemmlab.measure.profiles import load_profiles
 from gemmlab.measure.sweep import FIGURES, Swept
 from gemmlab.ops.catalog import find_op
 
@@ -193,7 +197,7 @@ def test_the_sweep_is_a_line_a_rung_and_architecture(monkeypatch: pytest.MonkeyP
     )
 
 
-def test_profiles_stand_beside_the_emulators_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profiles_stand_beside_the_emulators_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stall = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
     launch: dict[str, Any] = {
         "contestant": f"kernel:{IDS[1]}", "size": square(512), "kernels": [IDS[1]], "facts": {},
@@ -207,10 +211,13 @@ def test_profiles_stand_beside_the_emulators_counts(monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
     library = {**launch, "contestant": "cublas", "kernels": ["vendor_sgemm"], "size": square(512)}
     del library["emulated"], library["disagreements"]
-    launches = [library, launch]
-    record = {"device": "a GPU", "profiler": "ncu", "time_utc": "2026-01-01", "launches": launches}
-    monkeypatch.setattr(profiles, "_record", lambda: record)
-    monkeypatch.setattr(profiles, "profiles", lambda: tuple(map(profiles._profile, launches)))
+    record = {
+        "schema": "gemmlab.ncu/1", "op": "gemm", "device": "a GPU", "arch": "sm_90", "profiler": "ncu",
+        "time_utc": "2026-01-01", "launches": [library, launch],
+    }  # fmt: skip
+    file = tmp_path / "ncu.json"
+    file.write_text(json.dumps(record))
+    monkeypatch.setattr(profiles, "_record", lambda: load_profiles(file))
     text = profiles.profiles_block()
     assert "### At 512³" in text
     assert "87.2%" in text
@@ -226,7 +233,7 @@ def test_a_record_of_another_schema_is_refused(monkeypatch: pytest.MonkeyPatch, 
     (tmp_path / profiles.PROFILES).write_text('{"schema": "another/1"}')
     monkeypatch.setattr(profiles, "RESULTS", tmp_path)
     profiles._record.cache_clear()
-    with pytest.raises(ValueError, match=profiles.SCHEMA):
+    with pytest.raises(RecordError, match="another/1"):
         profiles._record()
     profiles._record.cache_clear()
 

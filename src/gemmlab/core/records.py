@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import tempfile
 import types
 import typing
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gemmlab.core.errors import RecordError
+from gemmlab.core.files import replace_file
 
 SCHEMA = "gemmlab.record/1"
 
@@ -96,7 +96,7 @@ class Method:
 class Record:
     """One run of a measuring command."""
 
-    kind: Literal["bench", "climb", "check", "cache", "count"]
+    kind: Literal["bench", "climb", "check", "cache", "count", "profile"]
     op: str
     environment: Facts
     device: Facts
@@ -128,20 +128,10 @@ def save_record(record: Record, path: str | os.PathLike[str]) -> None:
     """Write atomically: readers see the old file or the whole new one. Raises `RecordError`."""
     target = Path(path)
     text = json.dumps(to_json(record), indent=1, allow_nan=False) + "\n"
-    temporary = ""
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(target)
+        replace_file(target, text.encode())
     except OSError as error:
         raise RecordError(f"cannot write the record {target}: {error.strerror or error}") from error
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def load_record(path: str | os.PathLike[str]) -> Record:

@@ -32,8 +32,8 @@ class Point:
     high: float | None = None
 
 
-def bench_chart(record: Record, threads: int) -> alt.LayerChart:
-    """The cubic sizes, or lengths, of a bench's record with one thread count, with the median probed peak."""
+def bench_points(record: Record, threads: int) -> list[Point]:
+    """Medians and middle halves of the cubic sizes, or lengths, of a bench's record with one thread count."""
     unit, points = unit_of(record.op), []
     for result in record.results:
         sides = set(result.label.split("x"))
@@ -43,13 +43,18 @@ def bench_chart(record: Record, threads: int) -> alt.LayerChart:
         speeds = sample_speeds(result, unit.of_op)
         low, middle, high = (float(value) for value in np.percentile(speeds, (25, 50, 75)))
         points.append(Point(result.contestant.removesuffix(":best"), int(*sides), middle, low, high))
+    return points
+
+
+def bench_chart(record: Record, threads: int) -> alt.LayerChart:
+    """Those points as lines, with the median probed peak."""
     count = "1 thread" if threads == 1 else f"{threads} threads"
     return curve_chart(
-        points,
+        bench_points(record, threads),
         peak=peaks(record).get(threads),
         title=f"Speed by size, {count}",
         subtitle=[str(record.environment.get("cpu", "")), "Medians of turns taken side by side; bars: middle half"],
-        unit=unit,
+        unit=unit_of(record.op),
         cubic=any("x" in result.label for result in record.results),
     )
 

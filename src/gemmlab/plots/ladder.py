@@ -38,7 +38,7 @@ def climb_chart(record: Record) -> alt.VConcatChart:
     rows = climb_rows(record)
     bars = [Bar(row.name, row.role, row.threads, row.speed, row.size, row.peak_share) for row in rows]
     libraries = dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.role == "peer")
-    title = f"The climb on {record.environment.get('cpu', 'this CPU')}"
+    title = f"The climb on {record.device.get('name') or record.environment.get('cpu', 'this CPU')}"
     subtitle = ["Medians of turns taken side by side", *libraries]
     return ladder_chart(bars, peaks(record), title=title, subtitle=subtitle, unit=unit_of(record.op))
 
@@ -100,7 +100,7 @@ def _panel(bars: Sequence[Bar], peak: float, what: str, heading: str, limit: flo
     layers: list[alt.Chart] = [
         base.mark_bar(height={"band": 0.72}).encode(color=colour),
         # In a column of their own, so that the peak's line never crosses them.
-        base.mark_text(align="left", fontSize=12, color=BLACK).encode(x=alt.value(WIDTH + 10), text="label:N"),
+        base.mark_text(align="left", dx=10, fontSize=12, color=BLACK).encode(x=alt.value("width"), text="label:N"),
     ]
     if peak:
         line = alt.Chart(alt.InlineData(values=[{"speed": peak, "label": f"{what} {peak:.0f}"}]))

@@ -1,0 +1,72 @@
+"""`gemmlab report`: one HTML page from records, with what explains each kernel in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gemmlab.cli.answer import print_json
+
+if TYPE_CHECKING:
+    from gemmlab.report.study import Progress
+
+
+def report(
+    records: Annotated[list[Path], typer.Argument(metavar="RECORD.json...", help="What climb or bench --save wrote.")],
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    kernels: Annotated[
+        str, typer.Option(help="Only these kernels get a section: ids or .cu files, by commas. Default: all there are.")
+    ] = "",
+    explained: Annotated[
+        bool, typer.Option("--explain/--no-explain", help="Whether GPU kernels are explained (on the emulator).")
+    ] = True,
+    gpu: Annotated[str, typer.Option(help="The GPU to explain for. Default: that of the record.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: file, bytes, kernels.")] = False,
+) -> None:
+    """Put records into one HTML file that works without a network: charts, tables, a section for each kernel."""
+    from gemmlab.report.make import MOST_BYTES, Plan, make, require_place, summary, write
+
+    require_place(out)
+    named = [name for name in (part.strip() for part in kernels.split(",")) if name]
+    started = time.perf_counter()
+    with _live() as show:
+        made = make(Plan(records, named, explained, gpu), show)
+    write(out, made.html)
+    seconds, told = time.perf_counter() - started, summary(made.page.sections)
+    if as_json:
+        print_json({"file": str(out), "bytes": len(made.html), "seconds": round(seconds, 3), "kernels": told})
+        return
+    typer.echo(f"{out}: {len(made.html) / 1e6:.2f} MB, {len(told)} kernels, {seconds:.1f} s")
+    if len(made.html) > MOST_BYTES:
+        typer.echo("  large for a phone: name fewer kernels (--kernels), or leave explanations out (--no-explain)")
+    for one in told:
+        if one["why_not"]:
+            typer.echo(f"  {one['id']} is not explained: {one['why_not']}")
+        if one["same_code"] is False:
+            typer.echo(f"  {one['id']}: its code is not that of every record; its section says of which")
+
+
+@contextmanager
+def _live() -> Iterator[Progress]:
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    from gemmlab.cli.console import progress_console
+
+    bar = Bar(TextColumn("{task.description}", markup=False), BarColumn(24), console=progress_console(), transient=True)
+    with bar:
+        task = bar.add_task("reading records", total=None)
+
+        def show(kernel: str, done: int, total: int) -> None:
+            bar.update(task, description=f"explained {kernel}", completed=done, total=total)
+
+        yield show
+
+
+def register(app: typer.Typer) -> None:
+    app.command("report")(report)

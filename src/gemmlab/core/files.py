@@ -1,0 +1,23 @@
+"""Files that are whole or not there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def replace_file(target: Path, data: bytes) -> None:
+    """Write atomically: readers see the old file or the whole new one. Raises `OSError`."""
+    temporary = ""
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(target)
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)

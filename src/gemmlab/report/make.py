@@ -1,0 +1,108 @@
+"""From records to a file: which kernels get a section, what is explained, and a page that is whole or not there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.files import replace_file
+from gemmlab.core.records import load_record
+from gemmlab.kernels.catalog import all_kernels
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.own_kernel import kernel_named
+from gemmlab.report.page import Page, render
+from gemmlab.report.parts import part_of
+from gemmlab.report.sections import Section, Seen, request_for, section, seen_kernels
+from gemmlab.report.study import Outcome, Progress, study_all
+
+MOST_BYTES = 3 << 20
+"""A page that is larger is slow on a phone; its reader is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to report."""
+
+    records: Sequence[Path]
+    kernels: Sequence[str] = ()
+    """Ids and files to have sections; all kernels of the records by default."""
+    explained: bool = True
+    gpu: str = ""
+    """To explain for; by default the one that the code was timed on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A page, with what is on it."""
+
+    page: Page
+    html: bytes
+
+
+def make(plan: Plan, progress: Progress = lambda _kernel, _done, _all: None) -> Made:
+    """Raises `RecordError` for a file that is no record, `UsageError` for a kernel or GPU that is not known."""
+    if plan.gpu:
+        from gemmlab.explain.subject import machine
+
+        machine("", plan.gpu)
+    parts = [part_of(path, load_record(path)) for path in plan.records]
+    seen = seen_kernels([part.record for part in parts])
+    chosen = _chosen(plan.kernels, seen)
+    outcomes = _outcomes(plan, chosen, seen, progress)
+    sections = [section(name, kernel, seen.get(name, []), outcomes.get(name)) for name, (_, kernel) in chosen.items()]
+    page = Page(parts, sections)
+    return Made(page, render(page))
+
+
+def require_place(out: Path) -> None:
+    """`UsageError` where no file can be put: told before the work, not after it."""
+    if out.is_dir():
+        raise UsageError(f"{out} is a folder; name a file, such as {out / 'report.html'}")
+    if not out.parent.is_dir():
+        raise UsageError(f"the folder {out.parent} does not exist")
+    if not os.access(out.parent, os.W_OK):
+        raise UsageError(f"cannot write to the folder {out.parent}")
+
+
+def write(out: Path, html: bytes) -> None:
+    """Readers see the old file or the whole new one. `UsageError` where that fails."""
+    try:
+        replace_file(out, html)
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
+
+
+def _chosen(named: Sequence[str], seen: dict[str, list[Seen]]) -> dict[str, tuple[str, Kernel | None]]:
+    """Id -> the name that it is found by, and the kernel, where there is one."""
+    if named:
+        found = [(name, kernel_named(name)) for name in named]
+        return {kernel.id: (name, kernel) for name, kernel in found}
+    catalog = {kernel.id: kernel for kernel in all_kernels()}
+    return {name: (name, catalog.get(name)) for name in seen}
+
+
+def _outcomes(
+    plan: Plan, chosen: dict[str, tuple[str, Kernel | None]], seen: dict[str, list[Seen]], progress: Progress
+) -> dict[str, Outcome]:
+    if not plan.explained:
+        return {}
+    requests = {
+        id_: request_for(kernel, name, seen.get(id_, []), plan.gpu)
+        for id_, (name, kernel) in chosen.items()
+        if kernel is not None and kernel.device == "cuda"
+    }
+    return dict(zip(requests, study_all(list(requests.values()), progress), strict=True))
+
+
+def summary(sections: Sequence[Section]) -> list[dict[str, object]]:
+    """What became of each kernel, for machines. `same_code` is `None` where there was nothing to compare."""
+    return [
+        {
+            "id": one.id, "explained": one.told is not None, "why_not": one.why_not,
+            "same_code": None if not (one.same or one.other) else not one.other,
+        }
+        for one in sections
+    ]  # fmt: skip

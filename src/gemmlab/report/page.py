@@ -1,0 +1,97 @@
+"""The page: everything put into one file that needs no other, and a policy that lets it ask for none."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+
+import gemmlab
+from gemmlab.report.charts import Drawing
+from gemmlab.report.parts import Part
+from gemmlab.report.sections import Section
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is on it, in order."""
+
+    parts: Sequence[Part]
+    sections: Sequence[Section]
+    title: str = "gemmlab report"
+
+
+def render(page: Page) -> bytes:
+    """The whole file, UTF-8. What came from records is text in it, whatever it is made of."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("gemmlab.report", "templates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    drawings = list(_drawings(page))
+    style, script = _file("report.css"), _file("report.js")
+    bundle = _bundle() if drawings else ""
+    scripts = [text for text in (script, bundle) if text]
+    html = environment.get_template("page.html").render(
+        title=page.title, version=gemmlab.__version__, made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        parts=page.parts, sections=page.sections, anchors=anchors(page.sections),
+        # By identity: drawings hold dictionaries, and equal ones may stand in two places.
+        number=lambda drawing: next(place for place, one in enumerate(drawings, 1) if one is drawing),
+        specs=[Markup(_json(drawing.spec)) for drawing in drawings],  # noqa: S704 - no "<" is left in them
+        style=Markup(style), script=Markup(script), bundle=Markup(bundle),  # noqa: S704 - our own files
+        policy=_policy(style, scripts),
+    )  # fmt: skip
+    # Half of a surrogate pair, which JSON may hold, has no bytes.
+    return html.encode("utf-8", errors="replace")
+
+
+def anchors(sections: Sequence[Section]) -> dict[str, str]:
+    """Kernel -> where its section is: the name where that will do, else its place."""
+    plain = re.compile(r"[A-Za-z]\w*", re.ASCII)
+    return {
+        section.id: f"kernel-{section.id if plain.fullmatch(section.id) else place}"
+        for place, section in enumerate(sections, 1)
+    }
+
+
+def _drawings(page: Page) -> Iterator[Drawing]:
+    for part in page.parts:
+        yield from part.drawings
+    for section in page.sections:
+        if section.told is not None:
+            yield from section.told.drawings
+
+
+def _json(spec: Mapping[str, object]) -> str:
+    """No name can end the element that it stands in."""
+    return json.dumps(spec, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _bundle() -> str:
+    """Vega, Vega-Lite and their embedding, once for all charts."""
+    import vl_convert
+
+    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    # Carriage returns would be read as line feeds, and the digest would be of another text.
+    return bundle.replace("</script", "<\\/script").replace("\r", "")
+
+
+def _file(name: str) -> str:
+    return files("gemmlab.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    """Nothing is loaded, and nothing runs but what is named by its digest."""
+    allowed = " ".join(map(_source, scripts))
+    return f"default-src 'none'; script-src {allowed}; style-src {_source(style)}; base-uri 'none'; form-action 'none'"
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

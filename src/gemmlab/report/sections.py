@@ -1,0 +1,208 @@
+"""What a page says of one kernel: what its file tells, what the records tell, and what its machine code tells.
+
+The last two meet only where they are of the same code, by digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.core import gpu
+from gemmlab.core.errors import UsageError
+from gemmlab.core.records import Record, Result
+from gemmlab.core.stats import spread
+from gemmlab.devices.emulated import ARCHITECTURES
+from gemmlab.kernels.catalog import all_kernels
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.climb_rows import digits, short_size
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.op import GBS
+from gemmlab.report.study import Outcome, Request, Study
+from gemmlab.report.tables import Cell, Table, kernel_of, verdict
+from gemmlab.report.told import Told, told_of
+
+_SHORT = 12
+"""Digits of a digest that people compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A result of the kernel, and where it was taken."""
+
+    result: Result
+    record: Record
+
+    @property
+    def where(self) -> str:
+        return str(self.record.device.get("name") or self.record.environment.get("cpu") or "?")
+
+    @property
+    def digest(self) -> str:
+        return str(self.result.facts.get("code_sha256") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One kernel."""
+
+    id: str
+    kernel: Kernel | None
+    """`None` where no file of that name is known."""
+    idea: str
+    seen: tuple[Seen, ...]
+    table: Table
+    counters: Table | None
+    told: Told | None
+    """What its code says."""
+    why_not: str
+    """Why nothing is told; empty where nobody asked."""
+    same: tuple[str, ...]
+    """Records of the code that is explained, in words."""
+    other: tuple[str, ...]
+    """Records of other code."""
+
+
+def seen_kernels(records: Iterable[Record]) -> dict[str, list[Seen]]:
+    """Every kernel in the records, in the catalog's order, those that it does not know last."""
+    found: dict[str, list[Seen]] = {}
+    for record in records:
+        for result in record.results:
+            if name := kernel_of(result):
+                found.setdefault(name, []).append(Seen(result, record))
+    order = {kernel.id: place for place, kernel in enumerate(all_kernels())}
+    return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, len(order)))}
+
+
+def request_for(kernel: Kernel, name: str, seen: Sequence[Seen], model: str) -> Request:
+    """The code that was timed, else counted, else that of the default configuration; for the GPU of that record.
+
+    `model` is the GPU to explain for, where the reader said so.
+    """
+    coded = [one for one in seen if one.digest and isinstance(one.result.facts.get("config"), dict)]
+    usual = sorted(coded, key=lambda one: (not one.result.samples, _config(one) != dict(kernel.params)))
+    if not usual:
+        return Request(name, gpu=model)
+    first = usual[0]
+    target = str(first.result.facts.get("target"))
+    arch = target if target in ARCHITECTURES else ""
+    return Request(name, tuple(_config(first).items()), *_machine(arch, model or _known(first.where)))
+
+
+def section(name: str, kernel: Kernel | None, seen: Sequence[Seen], outcome: Outcome | None) -> Section:
+    """`outcome` is what became of the request for it."""
+    study = outcome if isinstance(outcome, Study) else None
+    why_not = outcome if isinstance(outcome, str) else ""
+    said = next((str(one.result.facts["idea"]) for one in seen if one.result.facts.get("idea")), "")
+    same, other = _compared(seen, study) if study is not None else ((), ())
+    return Section(
+        id=name, kernel=kernel, idea=said if kernel is None else kernel.idea, seen=tuple(seen),
+        table=_table(seen, study), counters=_counters(seen),
+        told=None if study is None else told_of(study), why_not=why_not, same=same, other=other,
+    )  # fmt: skip
+
+
+def _compared(seen: Sequence[Seen], study: Study) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    same, other = [], []
+    for one in seen:
+        if one.digest == study.code_sha256:
+            same.append(_origin(one))
+        elif one.digest:
+            other.append(f"{_origin(one)}: {one.digest[:_SHORT]}, {_difference(one, study)}")
+    return tuple(dict.fromkeys(same)), tuple(dict.fromkeys(other))
+
+
+def _origin(one: Seen) -> str:
+    how = "timed" if one.result.samples else "counted"
+    return f"{how} on {one.where}, {str(one.record.environment.get('time_utc', '?'))[:10]}"
+
+
+def _difference(one: Seen, study: Study) -> str:
+    """Why the code may be another one: what is known to differ, else the source."""
+    facts, now = one.result.facts, study.explanation
+    then = {"architecture": facts.get("target"), "compiler": facts.get("compiler"), "configuration": _config(one)}
+    here = {"architecture": now["arch"], "compiler": now["compiler"], "configuration": dict(now["config"])}
+    differ = [f"{name} {_said(then[name])}, here {_said(here[name])}" for name in then if then[name] != here[name]]
+    return "; ".join(differ) or "the same configuration and compiler, so its file or a header has changed since"
+
+
+def _said(value: Any) -> str:
+    return " ".join(f"{name}={part}" for name, part in value.items()) if isinstance(value, Mapping) else str(value)
+
+
+def _table(seen: Sequence[Seen], study: Study | None) -> Table:
+    """Of each record, configuration and thread count the largest problem that was timed."""
+    largest: dict[tuple[int, str, int], Seen] = {}
+    for one in seen:
+        key = (id(one.record), one.result.contestant, one.result.threads)
+        if one.result.samples and (key not in largest or one.result.flops >= largest[key].result.flops):
+            largest[key] = one
+    rows = tuple(tuple(_timed(one, study)) for one in largest.values())
+    bound = ("of the bound",) if study is not None else ()
+    headings = ("on", "configuration", "size", "threads", "ms", "speed", *bound, "result", "code")
+    words = frozenset({0, 1, len(headings) - 2, len(headings) - 1})
+    return Table("Timed", headings, rows, words)
+
+
+def _timed(one: Seen, study: Study | None) -> Iterator[Cell]:
+    result, unit = one.result, find_op(one.record.op).unit
+    median = spread([sample.time_us for sample in result.samples]).median
+    speed = (result.bytes if unit == GBS else result.flops) / (median * 1e3)
+    yield Cell(f"{one.where}, {one.record.kind}")
+    yield Cell(_said(_config(one)))
+    yield Cell(short_size(result.label))
+    yield Cell(str(result.threads))
+    yield Cell(digits(median / 1e3))
+    yield Cell(f"{digits(speed)} {unit}", key=speed)
+    if study is not None:
+        yield Cell(_of_bound(one, speed, study))
+    yield verdict(result.verified)
+    yield Cell(one.digest[:_SHORT], wrong=study is not None and bool(one.digest) and one.digest != study.code_sha256)
+
+
+def _of_bound(one: Seen, speed: float, study: Study) -> str:
+    """Only of the very code that was explained, on the GPU that it was explained for."""
+    roofline = study.explanation["roofline"]
+    if one.digest != study.code_sha256 or _known(one.where) != roofline["model"]:
+        return ""
+    return f"{speed / roofline['bound']:.1%}"
+
+
+def _counters(seen: Sequence[Seen]) -> Table | None:
+    """Of the last record that has some."""
+    counted = [one for one in seen if isinstance(one.result.facts.get("counters"), dict)]
+    if not counted:
+        return None
+    one = counted[-1]
+    rows = tuple(
+        (Cell(str(name)), Cell(f"{metric['value']:,.6g}"), Cell(str(metric["confidence"])), Cell(str(metric["why"])))
+        for name, metric in one.result.facts["counters"].items()
+    )
+    origin = one.result.facts.get("origin") or one.where
+    caption = f"Counted on {origin} at {short_size(one.result.label)}"
+    return Table(caption, ("metric", "value", "confidence", ""), rows, frozenset({0, 2, 3}))
+
+
+def _config(one: Seen) -> dict[str, int]:
+    config = one.result.facts.get("config")
+    return dict(config) if isinstance(config, dict) else {}
+
+
+def _known(device: str) -> str:
+    """The GPU that a device's name says; empty for others."""
+    try:
+        return gpu.model(device).name
+    except UsageError:
+        return ""
+
+
+def _machine(arch: str, model: str) -> tuple[str, str]:
+    """What fits together of the code's architecture and the GPU: the GPU counts more."""
+    from gemmlab.explain.subject import machine
+
+    try:
+        machine(arch, model)
+    except UsageError:
+        return "", model
+    return arch, model

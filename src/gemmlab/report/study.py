@@ -1,0 +1,105 @@
+"""What the emulator and the machine code say of a page's kernels: one explanation each, made in processes side by side.
+
+An explanation holds functions and traces; what crosses to the page, and between processes, is plain values.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gemmlab.core.errors import GemmlabError
+from gemmlab.core.hardware import usable_cpus
+from gemmlab.report.charts import Drawing
+
+if TYPE_CHECKING:
+    from gemmlab.explain.explanation import Explanation
+
+Progress = Callable[[str, int, int], None]
+"""Called with (kernel, kernels done, kernels in all)."""
+_WORTH_A_PROCESS = 3
+"""So many kernels take longer than starting a second interpreter."""
+_MOST_PROCESSES = 8
+"""Each takes a few hundred megabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Which code to explain, and for what."""
+
+    kernel: str
+    """Its id, or its file."""
+    config: tuple[tuple[str, int], ...] = ()
+    arch: str = ""
+    gpu: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One kernel as its code is now."""
+
+    explanation: Mapping[str, Any]
+    """`Explanation.to_json()`."""
+    figures: tuple[tuple[str, str, str], ...]
+    """Group, name, text."""
+    hazards: tuple[str, ...]
+    drawings: tuple[Drawing, ...] = ()
+
+    @property
+    def code_sha256(self) -> str:
+        return str(self.explanation["code_sha256"])
+
+
+Outcome = Study | str
+"""Or why there is none."""
+
+
+def study_all(requests: Sequence[Request], progress: Progress = lambda _kernel, _done, _all: None) -> list[Outcome]:
+    """An outcome for each request, in their order."""
+    found: dict[int, Outcome] = {}
+    for place, outcome in _outcomes(requests):
+        found[place] = outcome
+        progress(requests[place].kernel, len(found), len(requests))
+    return [found[place] for place in range(len(requests))]
+
+
+def study(request: Request) -> Outcome:
+    """Compile and run one kernel on the emulator, once."""
+    from gemmlab.explain.explanation import explain
+    from gemmlab.explain.subject import machine
+    from gemmlab.measure.own_kernel import kernel_named
+
+    try:
+        arch, model = machine(request.arch, request.gpu)
+        return _plain(explain(kernel_named(request.kernel), arch, model, dict(request.config)))
+    except (GemmlabError, MemoryError) as error:
+        return str(error) or type(error).__name__
+
+
+def _outcomes(requests: Sequence[Request]) -> Iterator[tuple[int, Outcome]]:
+    workers = min(len(usable_cpus()), len(requests), _MOST_PROCESSES)
+    if workers < 2 or len(requests) < _WORTH_A_PROCESS:
+        yield from enumerate(map(study, requests))
+        return
+    # Compiled code holds threads that a forked child would not have.
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        places = {pool.submit(study, request): place for place, request in enumerate(requests)}
+        try:
+            for future in as_completed(places):
+                yield places[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _plain(explained: Explanation) -> Study:
+    from gemmlab.explain.figures import figures
+
+    return Study(
+        explanation=explained.to_json(),
+        figures=tuple((figure.group, figure.name, figure.text) for figure in figures(explained)),
+        hazards=tuple(hazard.explain() for hazard in explained.subject.hazards),
+    )

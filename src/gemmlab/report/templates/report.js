@@ -1,0 +1,181 @@
+"use strict";
+// The page's own script: theme, sorting and filtering of tables, and charts drawn when they come into view.
+(() => {
+  const root = document.documentElement;
+  const KEY = "gemmlab-theme";
+  const NARROW = 640;
+  const dark = () =>
+    (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+
+  // A page opened from a file may have no storage: the choice then lasts as long as the page.
+  const remembered = () => { try { return localStorage.getItem(KEY); } catch { return null; } };
+  const remember = (theme) => { try { localStorage.setItem(KEY, theme); } catch { /* nothing is kept */ } };
+  if (["light", "dark"].includes(remembered())) root.dataset.theme = remembered();
+
+  // ---- tables
+
+  const value = (row, column) => {
+    const cell = row.cells[column];
+    return cell.dataset.key ?? cell.textContent;
+  };
+  const number = (text) => parseFloat(text.replaceAll(",", ""));
+
+  function sort(heading) {
+    const table = heading.closest("table"), column = heading.cellIndex, numeric = heading.classList.contains("n");
+    const up = heading.getAttribute("aria-sort") !== "ascending";
+    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+    heading.setAttribute("aria-sort", up ? "ascending" : "descending");
+    const sign = up ? 1 : -1, body = table.tBodies[0];
+    const keyed = [...body.rows].map((row) => ({ row, text: value(row, column), n: number(value(row, column)) }));
+    const empty = (one) => (numeric ? Number.isNaN(one.n) : one.text === "");
+    keyed.sort((a, b) => {
+      // What has no value comes last in either direction.
+      if (empty(a) || empty(b)) return empty(a) - empty(b);
+      return sign * (numeric ? a.n - b.n : a.text.localeCompare(b.text, "en", { numeric: true }));
+    });
+    body.append(...keyed.map((one) => one.row));
+  }
+
+  function filter(input) {
+    const words = input.value.toLowerCase().split(/\s+/);
+    for (const row of input.closest(".results").querySelector("tbody").rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+    }
+  }
+
+  // ---- charts
+
+  const INK = { light: "#1c1e21", dark: "#e6e6e6" }, SOFT = { light: "#555b63", dark: "#a4abb5" };
+  const GRID = { light: "#e6e6e6", dark: "#363b44" };
+
+  // Dark colours cannot be told from a dark background: they are mixed with white, the darker the more.
+  function lightened(text) {
+    return text.replace(/"#([0-9a-fA-F]{6})"/g, (whole, hex) => {
+      const parts = [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16));
+      const light = (0.299 * parts[0] + 0.587 * parts[1] + 0.114 * parts[2]) / 255;
+      const white = Math.max(0, 0.9 - 2 * light);
+      const mixed = parts.map((part) => Math.round(part + (255 - part) * white));
+      return `"#${mixed.map((part) => part.toString(16).padStart(2, "0")).join("")}"`;
+    });
+  }
+
+  function themed(text) {
+    const name = dark() ? "dark" : "light";
+    const spec = JSON.parse(dark() ? lightened(text) : text);
+    const config = spec.config ?? {}, text_ = { labelColor: INK[name], titleColor: INK[name] };
+    spec.config = {
+      ...config,
+      background: "transparent",
+      axis: { ...config.axis, ...text_, gridColor: GRID[name], domainColor: SOFT[name], tickColor: SOFT[name] },
+      legend: { ...config.legend, ...text_ },
+      title: { ...config.title, color: INK[name], subtitleColor: SOFT[name] },
+      header: { ...config.header, ...text_ },
+    };
+    return spec;
+  }
+
+  const visit = (node, change) => {
+    if (node === null || typeof node !== "object") return;
+    change(node);
+    for (const child of Object.values(node)) visit(child, change);
+  };
+
+  function fitted(spec, fit, width) {
+    if (fit === "curves") {
+      spec.width = width;
+      spec.autosize = { type: "fit-x", contains: "padding" };
+      const columns = Math.max(1, Math.floor(width / 170));
+      if (width < NARROW) {
+        visit(spec, (node) => { if (node.legend) Object.assign(node.legend, { orient: "bottom", columns }); });
+      }
+    } else if (fit === "ladder") {
+      const labels = width < NARROW ? 110 : 240, beside = 120;
+      spec.config.axis = { ...spec.config.axis, labelLimit: labels, titleLimit: width - 40 };
+      for (const panel of spec.vconcat) panel.width = Math.max(100, width - labels - beside);
+    }
+    return spec;
+  }
+
+  function tip(_handler, event, _item, value) {
+    const box = document.getElementById("tip");
+    box.hidden = value === null || value === undefined || value === "";
+    if (box.hidden) return;
+    box.textContent = typeof value === "object"
+      ? Object.entries(value).map(([name, said]) => `${name}: ${said}`).join("\n")
+      : String(value);
+    box.style.left = `${Math.max(0, Math.min(event.clientX + 12, innerWidth - box.offsetWidth - 4))}px`;
+    box.style.top = `${Math.max(0, Math.min(event.clientY + 12, innerHeight - box.offsetHeight - 4))}px`;
+  }
+
+  const drawn = new Map();
+
+  async function draw(figure) {
+    const canvas = figure.querySelector(".canvas"), width = canvas.clientWidth;
+    drawn.get(figure)?.view?.finalize();
+    drawn.set(figure, { width, view: null });
+    const spec = fitted(themed(document.getElementById(figure.dataset.spec).textContent), figure.dataset.fit, width);
+    // Expressions are interpreted, never evaluated as code: the page's policy forbids that.
+    const options = { actions: false, renderer: "svg", ast: true, defaultStyle: false, tooltip: tip };
+    try {
+      const { view } = await vegaEmbed(canvas, spec, options);
+      drawn.set(figure, { width, view });
+      figure.dataset.drawn = dark() ? "dark" : "light";
+    } catch (error) {
+      canvas.textContent = `This chart could not be drawn: ${error.message}`;
+      throw error;
+    }
+  }
+
+  const redraw = () => { for (const figure of drawn.keys()) draw(figure); };
+
+  function unfold(target) {
+    for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+  }
+
+  function followed() {
+    const target = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+    if (target === null) return;
+    unfold(target);
+    target.scrollIntoView();
+  }
+
+  function start() {
+    document.getElementById("theme").addEventListener("click", () => {
+      root.dataset.theme = dark() ? "light" : "dark";
+      remember(root.dataset.theme);
+      redraw();
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+    document.addEventListener("click", (event) => {
+      const heading = event.target.closest("th");
+      if (heading) sort(heading);
+    });
+    document.addEventListener("input", (event) => {
+      if (event.target.closest(".filter")) filter(event.target);
+    });
+    document.getElementById("unfold")?.addEventListener("click", () => {
+      for (const kernel of document.querySelectorAll("details.kernel")) kernel.open = true;
+    });
+    const watch = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        if (!entry.isIntersecting || drawn.has(entry.target)) continue;
+        draw(entry.target);
+      }
+    }, { rootMargin: "300px" });
+    for (const figure of document.querySelectorAll("figure[data-spec]")) watch.observe(figure);
+    let later = 0;
+    addEventListener("resize", () => {
+      clearTimeout(later);
+      later = setTimeout(() => {
+        for (const [figure, { width }] of drawn) {
+          if (figure.querySelector(".canvas").clientWidth !== width) draw(figure);
+        }
+      }, 150);
+    });
+    addEventListener("hashchange", followed);
+    followed();
+  }
+
+  document.addEventListener("DOMContentLoaded", start);
+})();

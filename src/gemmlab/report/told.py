@@ -1,0 +1,79 @@
+"""A study as a page shows it: tables and lists of the explanation's plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.report.charts import Drawing
+from gemmlab.report.circumstances import Lines
+from gemmlab.report.study import Study
+from gemmlab.report.tables import Cell, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the template asks for."""
+
+    explanation: Mapping[str, Any]
+    code_sha256: str
+    hazards: tuple[str, ...]
+    roofline: Table
+    accesses: Table
+    groups: Mapping[str, Lines]
+    """The figures by their group."""
+    loop: str
+    """The main loop, a line an instruction; empty where there is none."""
+    drawings: tuple[Drawing, ...]
+
+
+def told_of(study: Study) -> Told:
+    groups: dict[str, Lines] = {}
+    for group, name, text in study.figures:
+        groups[group] = (*groups.get(group, ()), (name, text))
+    loop = study.explanation["main_loop"]
+    return Told(
+        study.explanation, study.code_sha256, study.hazards, _roofline(study.explanation["roofline"]),
+        _accesses(study.explanation["accesses"]), groups, "" if loop is None else _code(loop), study.drawings,
+    )  # fmt: skip
+
+
+def _roofline(found: Mapping[str, Any]) -> Table:
+    rows = [
+        (
+            Cell(level["name"]), _range(level["bytes_least"], level["bytes_most"], ",.0f"),
+            _range(level["intensity_least"], level["intensity_most"], ".3g"), Cell(f"{level['gbs']:,.0f}"),
+            _range(level["gflops_least"], level["gflops_most"], ",.0f"), Cell(level["how"]),
+        )
+        for level in found["levels"]
+    ]  # fmt: skip
+    inside = (Cell(found["inside_by"]), Cell(""), Cell(""), Cell(""), Cell(f"{found['inside_gflops']:,.0f}"),
+              Cell(f"main loop, of a peak of {found['peak_gflops']:,.0f}"))  # fmt: skip
+    headings = ("level", "bytes", "FLOP/B", "peak GB/s", "GFLOP/s at most", "how")
+    return Table(f"Roofline on {found['model']}", headings, (*rows, inside), frozenset({0, 5}))
+
+
+def _accesses(found: list[Mapping[str, Any]]) -> Table:
+    rows = []
+    for row in found:
+        ideal = row["wavefronts_ideal"] if row["wavefronts"] else row["sectors_ideal"]
+        rows.append((
+            Cell(f"{row['file']}:{row['line']}"), Cell(row["opcode"]), Cell(f"{row['requests']:,}"),
+            Cell(f"{row['sectors_per_request']:.3g}" if row["sectors"] else ""),
+            Cell(f"{row['wavefronts']:,}" if row["wavefronts"] else ""), Cell(f"{ideal:,}"),
+            Cell(f"{row['excess']:,}"), Cell(f"{row['share']:.1%}"),
+        ))  # fmt: skip
+    headings = ("line", "opcode", "requests", "sectors / request", "wavefronts", "ideal", "excess", "of L1 time")
+    note = "Ideal and excess: wavefronts of shared memory, sectors of 32 bytes of global memory."
+    return Table("Memory by place in the source", headings, tuple(rows), frozenset({0, 1}), note)
+
+
+def _code(loop: Mapping[str, Any]) -> str:
+    return "\n".join(f"{i['address']:#06x} {i['line'] or '':>5} {i['stall']:>3}  {i['text']}"
+                     for i in loop["instructions"])  # fmt: skip
+
+
+def _range(low: float, high: float, form: str) -> Cell:
+    first, last = format(low, form), format(high, form)
+    return Cell(first) if first == last else Cell(f"{first} to {last}", key=low)

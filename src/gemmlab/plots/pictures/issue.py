@@ -1,0 +1,118 @@
+"""The main loop in the order of its code: what each instruction is there for, and what the compiler tells the issue
+logic about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeVar
+
+from gemmlab.plots.chart import BLACK
+from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.kinds import BARRIER, GLOBAL, KINDS, LOAD, MATH, WAITS, kind_of, loop_code
+from gemmlab.plots.pictures.sheet import BESIDE, Sheet
+from gemmlab.sass.instruction import Instruction
+from gemmlab.sass.metrics import opcode_mix
+
+if TYPE_CHECKING:
+    import altair as alt
+
+COLUMNS = 40
+"""Instructions in a row."""
+_SQUARE, _LETTER, _MARGIN = 18.0, 0.36, 2.6
+_DARK = (MATH, BARRIER, GLOBAL, LOAD)
+_NONE = 7
+"""Of the dependency barriers."""
+Value = TypeVar("Value")
+
+
+def issue_chart(instructions: Sequence[Instruction], columns: int = COLUMNS) -> alt.VConcatChart:
+    """The mix of opcodes, and below it a square an instruction, in rows of `columns`.
+
+    A number is the stall field where it is above 1. A yellow bar at the left waits for a dependency barrier, a white
+    one at the right sets one; a line below keeps an operand (`.reuse`); one above asks for another warp.
+    """
+    import altair as alt
+
+    both: alt.VConcatChart = alt.vconcat(_mix(instructions, columns), _strip(instructions, columns), spacing=10)
+    return both.properties(resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent")))
+
+
+def _mix(instructions: Sequence[Instruction], columns: int) -> alt.LayerChart:
+    """Opcodes as one bar, the most frequent first, and their counts below it."""
+    sheet = Sheet(square=_SQUARE)
+    kinds = {instruction.opcode: kind_of(instruction) for instruction in instructions}
+    at, beside, row = 0.0, 0.0, 1.6
+    for opcode, count in opcode_mix(instructions).most_common():
+        wide = columns * count / len(instructions)
+        sheet.box(at, 0, kinds[opcode], wide=wide, high=0.9)
+        at += wide
+        label = f"{count} {opcode}"
+        room = _LETTER * len(label) + 1.4
+        if beside + room > columns:
+            beside, row = 0.0, row + 0.9
+        sheet.box(beside, row - 0.25, kinds[opcode], wide=0.5, high=0.5)
+        sheet.word(beside + 0.7, row, label, size=10, align="left", colour=BESIDE)
+        beside += room
+    sheet.word(columns, 0.5, " ")
+    sheet.word(-_MARGIN, 0.5, " ")
+    return sheet.chart(KINDS, hidden=True)
+
+
+def _strip(instructions: Sequence[Instruction], columns: int) -> alt.LayerChart:
+    sheet = Sheet(square=_SQUARE, tall=1.15)
+    rows = [instructions[first : first + columns] for first in range(0, len(instructions), columns)]
+    for y, row in enumerate(rows):
+        sheet.word(-0.3, y + 0.5, f"{row[0].address:#06x}", size=9, align="right", colour=BESIDE)
+        for x, wide, kind in _runs([kind_of(instruction) for instruction in row]):
+            sheet.box(x, y, kind, wide=wide)
+        for x, wide, kept in _runs([instruction.control.reuse != 0 for instruction in row]):
+            if kept:
+                sheet.stroke(x + 0.2, y + 0.86, x + wide - 0.2, y + 0.86, "white", width=1.5)
+        for x, instruction in enumerate(row):
+            _mark(sheet, x, y, instruction)
+    for x in range(1, columns):
+        high = len(rows) if x <= len(rows[-1]) else len(rows) - 1
+        sheet.stroke(x, 0, x, high, "white", width=0.5)
+    sheet.word(columns, 0.5, " ")
+    sheet.word(-_MARGIN, 0.5, " ")
+    return sheet.chart(KINDS)
+
+
+def _mark(sheet: Sheet, x: int, y: int, instruction: Instruction) -> None:
+    control = instruction.control
+    if control.stall > 1:
+        colour = "white" if kind_of(instruction) in _DARK else BLACK
+        sheet.word(x + 0.5, y + 0.48, str(control.stall), size=9, colour=colour)
+    if control.wait_mask:
+        sheet.stroke(x + 0.12, y + 0.12, x + 0.12, y + 0.8, WAITS, width=3)
+    if control.write_barrier != _NONE or control.read_barrier != _NONE:
+        sheet.stroke(x + 0.9, y + 0.12, x + 0.9, y + 0.8, "white", width=2.5)
+    if not control.yield_:
+        sheet.stroke(x + 0.25, y + 0.1, x + 0.75, y + 0.1, "white", width=2)
+
+
+def _runs(values: Sequence[Value]) -> Iterator[tuple[int, int, Value]]:
+    """Start, length and value of each stretch of equal ones."""
+    at = 0
+    for value, same in groupby(values):
+        wide = len(list(same))
+        yield at, wide, value
+        at += wide
+
+
+def _draw(subject: Subject) -> alt.VConcatChart:
+    return issue_chart(loop_code(subject).instructions)
+
+
+DRAWING = Drawing(
+    name="issue",
+    place=62,
+    title="The main loop, instruction by instruction",
+    caption="In the order of the code: a number is the stall field where it is above 1, a yellow bar at the left waits "
+    "for a dependency barrier, a white one at the right sets one, a line below keeps an operand (`.reuse`), a line "
+    "above asks for another warp.",
+    applies=lambda subject: subject.on_gpu and bool(loop_code(subject).instructions),
+    draw=_draw,
+)

@@ -1,0 +1,159 @@
+"""One warp's way through a kernel: what it issues when, and what is under way meanwhile.
+
+Time is what the code itself says: the stall fields of the instructions that were executed, added up. That is the least
+a warp alone needs; what it waits for besides (memory, other warps, a busy pipe) no code tells. What is under way is
+told by dependency barriers: from the load that sets one to the first instruction that waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.kinds import ADDRESS, BARRIER, GLOBAL, KINDS, LOAD, MATH, OTHER, STORE, kind_of, loop_code
+from gemmlab.plots.pictures.sheet import BESIDE, Sheet
+from gemmlab.sass.instruction import Instruction
+
+if TYPE_CHECKING:
+    import altair as alt
+
+LANES = (GLOBAL, STORE, BARRIER, LOAD, MATH, ADDRESS, OTHER)
+UNDER_WAY = {GLOBAL: "#f6cdb8", LOAD: "#b9e4d6"}
+_WIDTH = 820
+_NONE = 7
+_TICKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of one lane, in cycles since the first instruction."""
+
+    kind: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One warp."""
+
+    issued: tuple[Span, ...]
+    """Instructions; neighbours of one kind are one span."""
+    flights: tuple[Span, ...]
+    """Loads and copies from their issue to the wait for them."""
+    rounds: tuple[int, ...]
+    """When the main loop began anew."""
+    cycles: int
+
+
+def timeline(executed: Sequence[Instruction], header: int, rounds: int = 3) -> Timeline:
+    """What a warp executed, until the loop at the address `header` has gone round so often."""
+    time = 0
+    starts: list[int] = []
+    marks: list[int] = []
+    shown: list[Instruction] = []
+    for instruction in executed:
+        if instruction.address == header:
+            if len(marks) == rounds:
+                break
+            marks.append(time)
+        starts.append(time)
+        shown.append(instruction)
+        time += max(1, instruction.control.stall)
+    issued: list[Span] = []
+    for start, end, instruction in zip(starts, [*starts[1:], time], shown, strict=False):
+        kind = kind_of(instruction)
+        begin = issued.pop().begin if issued and issued[-1].kind == kind else start
+        issued.append(Span(kind, begin, end))
+    return Timeline(tuple(issued), tuple(_flights(shown, starts, time)), tuple(marks), time)
+
+
+def _flights(shown: Sequence[Instruction], starts: Sequence[int], end: int) -> Iterator[Span]:
+    pending: dict[int, list[tuple[str, int]]] = {}
+    copies: list[list[int]] = [[]]
+    for start, instruction in zip(starts, shown, strict=True):
+        control, kind = instruction.control, kind_of(instruction)
+        for barrier in (number for number in range(6) if control.wait_mask >> number & 1):
+            yield from (Span(what, since, start) for what, since in pending.pop(barrier, []))
+        if instruction.opcode == "LDGSTS":
+            copies[-1].append(start)
+        elif instruction.opcode == "LDGDEPBAR":
+            copies.append([])
+        elif instruction.opcode == "DEPBAR":
+            # Of the groups that were committed all but the newest few have arrived.
+            left = next((operand.value for operand in instruction.operands if operand.kind == "imm"), 0)
+            while len(copies) - 1 > left:
+                yield from (Span(GLOBAL, since, start) for since in copies.pop(0))
+        elif kind in UNDER_WAY and control.write_barrier != _NONE:
+            pending.setdefault(control.write_barrier, []).append((kind, start))
+    yield from (Span(kind, since, end) for flights in pending.values() for kind, since in flights)
+    yield from (Span(GLOBAL, since, end) for group in copies for since in group)
+
+
+def pipeline_chart(line: Timeline) -> alt.LayerChart:
+    """A lane a kind of instruction; pale bars are under way."""
+    lanes = [lane for lane in LANES if any(span.kind == lane for span in line.issued)]
+    scale = _WIDTH / max(1, line.cycles)
+    sheet = Sheet(square=1.0)
+    high, bar = 26.0, 18.0
+    for place, lane in enumerate(lanes):
+        y = place * high
+        sheet.word(-8, y + bar / 2, lane, size=11, align="right", colour=BESIDE)
+        for span in _joined(span for span in line.flights if span.kind == lane):
+            sheet.box(span.begin * scale, y, _pale(lane), wide=(span.end - span.begin) * scale, high=bar)
+        for span in line.issued:
+            if span.kind == lane:
+                sheet.box(span.begin * scale, y + 4, lane, wide=max(0.7, (span.end - span.begin) * scale), high=bar - 8)
+    bottom = len(lanes) * high
+    for number, start in enumerate(line.rounds, 1):
+        sheet.stroke(start * scale, -6, start * scale, bottom, "#999999")
+        sheet.word(start * scale + 3, -12, f"round {number}", size=10, align="left", colour=BESIDE)
+    for cycles in _ticks(line.cycles):
+        sheet.word(cycles * scale, bottom + 6, f"{cycles}", size=10, colour=BESIDE)
+    sheet.word(_WIDTH, bottom + 24, "cycles by stall fields", size=10, align="right", colour=BESIDE)
+    sheet.word(-120, 0, " ")
+    names = {**{_pale(lane): colour for lane, colour in UNDER_WAY.items()}, **KINDS}
+    return sheet.chart(names, None, gap=0)
+
+
+def _joined(spans: Iterator[Span]) -> Iterator[Span]:
+    """Overlapping ones as one: how many are under way at once matters less than whether any is."""
+    current: Span | None = None
+    for span in sorted(spans, key=lambda span: span.begin):
+        if current is not None and span.begin <= current.end:
+            current = Span(span.kind, current.begin, max(current.end, span.end))
+        else:
+            if current is not None:
+                yield current
+            current = span
+    if current is not None:
+        yield current
+
+
+def _pale(lane: str) -> str:
+    return f"{lane}: under way"
+
+
+def _ticks(cycles: int) -> range:
+    steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
+    return range(0, cycles + 1, next(step for step in steps if cycles <= _TICKS * step))
+
+
+def _draw(subject: Subject) -> alt.LayerChart:
+    code, function = loop_code(subject), subject.function
+    executed = [function.at(step.site.address) for step in subject.trace.trace.steps_of(0)]
+    return pipeline_chart(timeline(executed, code.header))
+
+
+DRAWING = Drawing(
+    name="pipeline",
+    place=64,
+    title="What a warp issues when, and what is under way meanwhile",
+    caption="The first warp of the first block as it was executed, up to three rounds of the main loop, in the cycles "
+    "that its stall fields add up to (it may wait longer); pale bars go from a load to the first instruction that "
+    "waits for it.",
+    applies=lambda subject: subject.on_gpu and bool(loop_code(subject).instructions),
+    draw=_draw,
+)

@@ -1,0 +1,74 @@
+"""The roofline: what each level of memory and the arithmetic allow, by operations a byte, and where kernels lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gemmlab.plots.chart import BLACK, BLUE, ORANGE, TFLOPS, VERMILION, Unit
+
+if TYPE_CHECKING:
+    import altair as alt
+
+_COLOURS = (BLUE, ORANGE, VERMILION)
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One kernel: how fast, and how many operations it does for a byte that each level moves."""
+
+    name: str
+    gflops: float
+    intensity: Mapping[str, tuple[float, float]]
+    """By the level's name: at least and at most, as caches catch nothing or all."""
+
+
+def roofline_chart(
+    kernels: Sequence[Placed], gbs: Mapping[str, float], peak_gflops: float, *,
+    title: str = "", subtitle: Sequence[str] = (), unit: Unit = TFLOPS,
+) -> alt.LayerChart:  # fmt: skip
+    """Both axes logarithmic. `gbs`: peak bandwidth by level, the nearest first; a kernel has a mark for each level, in
+    the colour of its roof, with a line where caching decides.
+    """
+    import altair as alt
+
+    found = [ends for kernel in kernels for ends in kernel.intensity.values()]
+    low = min([*(ends[0] for ends in found), *(peak_gflops / rate for rate in gbs.values())]) / 2
+    high = max([*(ends[1] for ends in found), *(peak_gflops / rate for rate in gbs.values())]) * 3
+    bottom = min([*(kernel.gflops for kernel in kernels), peak_gflops / 100]) / 2 / unit.times
+    peak = peak_gflops / unit.times
+    roofs: list[dict[str, Any]] = []
+    for level, rate in gbs.items():
+        ridge = peak_gflops / rate
+        start = max(low, bottom * unit.times / rate)
+        for at in (start, ridge):
+            roofs.append({"level": level, "x": at, "y": at * rate / unit.times})
+    marks = [
+        {"level": level, "kernel": kernel.name, "low": ends[0], "x": ends[1], "y": kernel.gflops / unit.times}
+        for kernel in kernels
+        for level, ends in kernel.intensity.items()
+    ]
+    x = alt.X("x:Q", scale=alt.Scale(type="log", domain=[low, high], nice=False),
+              axis=alt.Axis(title="floating-point operations for a byte moved", format="~g", tickCount=6))  # fmt: skip
+    y = alt.Y("y:Q", scale=alt.Scale(type="log", domain=[bottom, peak * 1.6], nice=False),
+              axis=alt.Axis(title=f"{unit.name} (float32)", format="~g", tickCount=5))  # fmt: skip
+    names = [kernel.name for kernel in kernels]
+    shapes = [_SHAPES[place % len(_SHAPES)] for place in range(len(names))]
+    colour = alt.Color("level:N", scale=alt.Scale(domain=list(gbs), range=list(_COLOURS[: len(gbs)])),
+                       legend=alt.Legend(title="bytes moved by"))  # fmt: skip
+    shape = alt.Shape("kernel:N", scale=alt.Scale(domain=names, range=shapes), legend=alt.Legend(title=None))
+    points = alt.Chart(alt.InlineData(values=marks)).encode(x=x, y=y, color=colour)
+    first = min(peak_gflops / rate for rate in gbs.values())
+    top = alt.Chart(alt.InlineData(values=[{"x": first, "y": peak, "x2": high, "label": f"{unit.limit} {peak:.3g}"}]))
+    layers = [
+        alt.Chart(alt.InlineData(values=roofs)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
+        top.mark_rule(color=BLACK, strokeWidth=2).encode(x=x, y=y, x2="x2:Q"),
+        top.mark_text(align="right", dy=-8, fontSize=12).encode(x=alt.X("x2:Q"), y=y, text="label:N"),
+        points.mark_rule(strokeWidth=2, opacity=0.5).encode(x2="low:Q"),
+        points.mark_point(filled=True, size=80, opacity=1).encode(shape=shape),
+    ]
+    return alt.LayerChart(
+        layer=layers, width=560, height=340, title=alt.TitleParams(text=title, subtitle=list(subtitle))
+    )

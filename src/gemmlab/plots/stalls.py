@@ -1,0 +1,86 @@
+"""Where the cycles of a warp go for each instruction it issues: one bar a kernel, by the state it was found in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gemmlab.measure.climb_rows import short_size
+from gemmlab.measure.profile import Profile
+from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+
+if TYPE_CHECKING:
+    import altair as alt
+
+ISSUED, OTHERS = "selected", "others"
+_COLOURS = (VERMILION, ORANGE, GREEN, PURPLE, SKY, YELLOW, "#8c6d46")
+_SHOWN = len(_COLOURS)
+_WIDTH, _BAR = 560, 26
+
+
+@dataclass(frozen=True, slots=True)
+class StallBar:
+    """One kernel, or a library."""
+
+    name: str
+    cycles: Mapping[str, float]
+    """State -> cycles a warp spends in it for one instruction that it issues (`Profile.stall_cycles`)."""
+
+
+def stall_bars(profiles: Sequence[Profile]) -> list[StallBar]:
+    """A bar for each profile that has the states' cycles; with its size where there are several."""
+    known = [profile for profile in profiles if profile.stall_cycles]
+    several = len({profile.size for profile in known}) > 1
+    return [
+        StallBar(f"{profile.name} {short_size(profile.size)}" if several else profile.name, profile.stall_cycles)
+        for profile in known
+    ]
+
+
+def stall_chart(bars: Sequence[StallBar], *, title: str = "", subtitle: Sequence[str] = ()) -> alt.LayerChart:
+    """Bars in the order given, each with a name of its own; of the states those that cost most by name, the
+    others as one.
+    """
+    import altair as alt
+
+    totals: dict[str, float] = {}
+    for bar in bars:
+        for state, cycles in bar.cycles.items():
+            totals[state] = totals.get(state, 0.0) + cycles
+    ranked = sorted((state for state in totals if state != ISSUED and totals[state]), key=lambda state: -totals[state])
+    order = [ISSUED, *ranked[:_SHOWN], *([OTHERS] if len(ranked) > _SHOWN else [])]
+    colours = [BLUE, *_COLOURS[: len(ranked)], *(["#bbbbbb"] if len(ranked) > _SHOWN else [])]
+    rows = [
+        {"name": bar.name, "state": _named(state), "cycles": cycles, "place": place}
+        for bar in bars
+        for place, state in enumerate(order)
+        for cycles in (_cycles(bar, state, order),)
+    ]
+    labels = [{"name": bar.name, "cycles": total, "label": f"{total:.1f}"} for bar in bars
+              for total in (sum(bar.cycles.values()),)]  # fmt: skip
+    names = [bar.name for bar in bars]
+    y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False))
+    stack = alt.Chart(alt.InlineData(values=rows)).mark_bar().encode(
+        x=alt.X("cycles:Q", title="cycles of a warp for one instruction issued"), y=y,
+        color=alt.Color(
+            "state:N", scale=alt.Scale(domain=[_named(state) for state in order], range=colours),
+            legend=alt.Legend(title=None, orient="bottom", columns=4),
+        ),
+        order=alt.Order("place:Q"),
+    )  # fmt: skip
+    totals_shown = alt.Chart(alt.InlineData(values=labels)).mark_text(align="left", dx=5, fontSize=12)
+    return alt.LayerChart(
+        layer=[stack, totals_shown.encode(x="cycles:Q", y=y, text="label:N")],
+        width=_WIDTH, height=_BAR * len(bars), title=alt.TitleParams(text=title, subtitle=list(subtitle)),
+    )  # fmt: skip
+
+
+def _cycles(bar: StallBar, state: str, order: Sequence[str]) -> float:
+    if state == OTHERS:
+        return sum(cycles for other, cycles in bar.cycles.items() if other not in order)
+    return bar.cycles.get(state, 0.0)
+
+
+def _named(state: str) -> str:
+    return "issued" if state == ISSUED else state.replace("_", " ")

@@ -1,0 +1,215 @@
+"""The tile of results that a thread keeps in registers, found from nothing but the operands of its multiply-adds.
+
+In one step of k every word of A that the thread holds meets every word of B:
+
+              b0   b1   b2   b3        an edge a multiply-add: values of A on one side, of B on the other, and
+        a0   R8   R9   R10  R11        what is connected is one step. A side of it are the rows of the tile,
+        a1   R12  R13  R14  R15        the other the columns, and a sum lies where its two values meet.
+
+Registers are renamed, swapped and fetched a step ahead, so what is followed are values: a register from one write to
+the next, around the loop's end too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gemmlab.sass.banks import conflict_cycles, register_file
+from gemmlab.sass.instruction import RZ, URZ, Instruction, Operand
+from gemmlab.sass.pipes import pipe
+
+MULTIPLY_ADDS = frozenset({"FFMA", "HMMA"})
+_OUTSIDE = -1
+"""Place of a write that lies before the loop."""
+_WIDTHS = {"128": 4, "64": 2, "WIDE": 2}
+
+Value = tuple[int, int]
+"""A register, and the place in the loop where it was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """What a row or a column of the tile is multiplied by in the step that is shown."""
+
+    register: int
+    bank: int
+    base: str
+    """The registers of the address that it was loaded from, `"R46"`; empty where no load of the loop brought it,"""
+    offset: int
+    """and the bytes that are added to them."""
+
+    @property
+    def address(self) -> str:
+        """`"[R46+0x10]"`, or nothing."""
+        offset = f"+{self.offset:#x}" if self.offset else ""
+        return f"[{self.base}{offset}]" if self.base else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One multiply-add of the step that is shown."""
+
+    row: int
+    column: int
+    order: int
+    """Among the step's, 0 for the first."""
+    register: int
+    """Where the sum goes."""
+    bank: int
+    kept: tuple[str, ...]
+    """Which operands `.reuse` keeps: `"row"`, `"column"`, `"sum"`."""
+    conflict_cycles: int
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTile:
+    """A thread's tile, and one step of k over it in the order of the code."""
+
+    opcode: str
+    banks: int
+    rows: tuple[Factor, ...]
+    columns: tuple[Factor, ...]
+    cells: tuple[Cell, ...]
+    """In the order of the code."""
+    accumulators: int
+    """Sums that the whole loop keeps; more than cells where a step reaches only a part."""
+    steps: int
+    """Steps of k in the code of the loop."""
+
+
+def register_tile(instructions: Sequence[Instruction], arch: str) -> RegisterTile | None:
+    """The tile of a main loop, given in program order; `None` where its multiply-adds form none."""
+    writes = _writes(instructions)
+    adds = [(at, i) for at, i in enumerate(instructions) if _multiply_adds(i)]
+    counts = {opcode: sum(i.opcode == opcode for _at, i in adds) for opcode in MULTIPLY_ADDS}
+    opcode = max(counts, key=lambda name: counts[name])
+    adds = [(at, i) for at, i in adds if i.opcode == opcode]
+    if not adds:
+        return None
+    edges = {at: (_read(writes, i.operands[1], at), _read(writes, i.operands[2], at)) for at, i in adds}
+    steps = _connected(edges)
+    sums = _sums(adds, writes)
+    shown = max(steps, key=len)
+    sides = _sides(shown, edges)
+    if sides is None or len({sums[at] for at in shown}) < len(shown):
+        return None
+    banks = register_file(arch).banks
+    rows, columns = (_ordered(side, instructions, banks) for side in sides)
+    costs = conflict_cycles(instructions, arch)
+    cells = []
+    for order, at in enumerate(shown):
+        one, two = edges[at]
+        turned = one not in rows
+        row, column = (two, one) if turned else (one, two)
+        names = ("column", "row", "sum") if turned else ("row", "column", "sum")
+        operands = instructions[at].operands
+        cells.append(Cell(
+            list(rows).index(row), list(columns).index(column), order, operands[0].index, operands[0].index % banks,
+            tuple(name for name, operand in zip(names, operands[1:4], strict=True) if operand.reuse), costs[at],
+            instructions[at].address,
+        ))  # fmt: skip
+    return RegisterTile(
+        opcode, banks, tuple(rows.values()), tuple(columns.values()), tuple(cells), len(set(sums.values())), len(steps)
+    )
+
+
+def _multiply_adds(instruction: Instruction) -> bool:
+    operands = instruction.operands
+    return (
+        instruction.opcode in MULTIPLY_ADDS
+        and len(operands) >= 4
+        and all(operand.kind == "reg" for operand in operands[:4])
+        and RZ not in (operands[1].index, operands[2].index)
+    )
+
+
+def _writes(instructions: Sequence[Instruction]) -> Mapping[int, list[int]]:
+    """Register -> the places that write it, in order."""
+    found: dict[int, list[int]] = {}
+    for at, i in enumerate(instructions):
+        if i.operands and i.operands[0].kind == "reg" and i.operands[0].index != RZ and pipe(i) != "cbu":
+            first = i.operands[0].index
+            wide = 4 if i.opcode == "HMMA" else max((_WIDTHS.get(m, 1) for m in i.modifiers), default=1)
+            for register in range(first, first + wide):
+                found.setdefault(register, []).append(at)
+    return found
+
+
+def _read(writes: Mapping[int, list[int]], operand: Operand, at: int) -> Value:
+    """The value that an operand has there. What no earlier instruction of the loop wrote, its last round did."""
+    places = writes.get(operand.index, [])
+    before = [place for place in places if place < at]
+    return operand.index, (before or places or [_OUTSIDE])[-1]
+
+
+def _connected(edges: Mapping[int, tuple[Value, Value]]) -> list[list[int]]:
+    """Places whose values hang together, in the order of their first places."""
+    parent: dict[Value, Value] = {}
+    for one, two in edges.values():
+        parent[_root(parent, one)] = _root(parent, two)
+    groups: dict[Value, list[int]] = {}
+    for at, (one, _two) in edges.items():
+        groups.setdefault(_root(parent, one), []).append(at)
+    return list(groups.values())
+
+
+def _sums(adds: Sequence[tuple[int, Instruction]], writes: Mapping[int, list[int]]) -> dict[int, Value]:
+    """Place -> the sum that is added to there, by one name wherever it is kept."""
+    parent: dict[Value, Value] = {}
+    for at, i in adds:
+        _root(parent, (i.operands[0].index, at))
+        if i.operands[3].index != RZ:
+            parent[_root(parent, (i.operands[0].index, at))] = _root(parent, _read(writes, i.operands[3], at))
+    return {at: _root(parent, (i.operands[0].index, at)) for at, i in adds}
+
+
+def _root(parent: dict[Value, Value], value: Value) -> Value:
+    while parent.setdefault(value, value) != value:
+        value = parent[value]
+    return value
+
+
+def _sides(step: Sequence[int], edges: Mapping[int, tuple[Value, Value]]) -> tuple[set[Value], set[Value]] | None:
+    """The two sides of a step's values, that which mostly stands first in the instructions first.
+
+    `None` where there are no two sides.
+    """
+    beside: dict[Value, list[Value]] = {}
+    for one, two in (edges[at] for at in step):
+        beside.setdefault(one, []).append(two)
+        beside.setdefault(two, []).append(one)
+    first = edges[step[0]][0]
+    side = {first: 0}
+    waiting = [first]
+    while waiting:
+        here = waiting.pop()
+        for other in beside[here]:
+            if other not in side:
+                side[other] = 1 - side[here]
+                waiting.append(other)
+            elif side[other] == side[here]:
+                return None
+    zero = {value for value, place in side.items() if place == 0}
+    one_side = {value for value, place in side.items() if place == 1}
+    leading = sum(edges[at][0] in zero for at in step)
+    return (zero, one_side) if 2 * leading >= len(step) else (one_side, zero)
+
+
+def _ordered(side: set[Value], instructions: Sequence[Instruction], banks: int) -> dict[Value, Factor]:
+    """The factors of one side by their addresses, or else by their registers."""
+    found = {value: _factor(value, instructions, banks) for value in side}
+    return dict(sorted(found.items(), key=lambda item: (item[1].base, item[1].offset, item[1].register)))
+
+
+def _factor(value: Value, instructions: Sequence[Instruction], banks: int) -> Factor:
+    register, at = value
+    read = () if at == _OUTSIDE else instructions[at].operands[1:]
+    loaded = next((operand for operand in read if operand.kind == "mem"), None)
+    if loaded is None:
+        return Factor(register, register % banks, "", 0)
+    terms = [f"{file}{index}" for file, index, none in (("R", loaded.base, RZ), ("UR", loaded.ubase, URZ))
+             if index != none]  # fmt: skip
+    offset = loaded.value + 4 * (register - instructions[at].operands[0].index)
+    return Factor(register, register % banks, "+".join(terms), offset)

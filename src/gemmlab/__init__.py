@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.api import gemm
@@ -44,4 +45,6 @@ def __getattr__(name: str) -> Any:
         from gemmlab.launching import launch
 
         return launch
+    if name == "blas":
+        return import_module("gemmlab.blas")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

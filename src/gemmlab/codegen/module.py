@@ -64,6 +64,11 @@ class Module:
         self._globals.append(f"@{name} = external global i8")
         return f"@{name}"
 
+    def variable(self, name: str, definition: str) -> str:
+        """A global by its definition in LLVM IR; its symbol."""
+        self._globals.append(f"@{name} = {definition}")
+        return f"@{name}"
+
     def text(self) -> str:
         """All of it as LLVM IR."""
         declared: dict[str, str] = {}

@@ -26,7 +26,7 @@ DEFAULT_THREADS_AT = WORKERS_AT + WORD
 PYTHON_AT = DEFAULT_THREADS_AT + WORD
 """Addresses of Python objects that the entry compares with (see `entry.PYTHON_WORDS`)."""
 _BYTES = PYTHON_AT + 16 * WORD
-_HUGE_PAGE = 2 << 20
+HUGE_PAGE = 2 << 20
 MOST_THREADS = 1024
 """What a call can be cut for; more threads than this are as many."""
 _WORKERS_A_CORE = 4
@@ -47,14 +47,14 @@ def huge_pages(nbytes: int) -> int:
     Private to the process: after a fork, parent and child write to pages of their own.
     """
     try:
-        memory = mmap.mmap(-1, nbytes + _HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory = mmap.mmap(-1, nbytes + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
         raise MemoryError(f"no {nbytes} bytes for a workspace: {error}") from error
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(_immortal(memory)))
-    return address + -address % _HUGE_PAGE
+    return address + -address % HUGE_PAGE
 
 
 class Runtime:

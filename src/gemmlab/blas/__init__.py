@@ -1,0 +1,25 @@
+"""The matrix product under BLAS's names.
+
+`sgemm` is called like `scipy.linalg.blas.sgemm`. `sgemm_` and `cblas_sgemm` are native code behind ctypes, `pointers()`
+their addresses for Numba, Cython, C or Fortran in this process; `write_library` puts them into a file for any program.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gemmlab.blas.entries import function, pointers, set_xerbla
+from gemmlab.blas.library import write_library
+from gemmlab.blas.scipy_names import sgemm
+
+__all__ = ["cblas_sgemm", "pointers", "set_xerbla", "sgemm", "sgemm_", "write_library"]
+
+cblas_sgemm: Any
+sgemm_: Any
+
+
+def __getattr__(name: str) -> Any:
+    # Compiled when they are first asked for.
+    if name in ("cblas_sgemm", "sgemm_"):
+        return function(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

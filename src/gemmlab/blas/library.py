@@ -1,0 +1,72 @@
+"""The BLAS entries as a file: an object to link, or a shared library for programs that know nothing of Python."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from gemmlab.blas.native import SYMBOLS, compiled
+from gemmlab.core.errors import CompileError, UsageError
+
+OBJECT, LIBRARY = ".o", ".so"
+
+
+def write_library(path: Path, lanes: int | None = None) -> Path:
+    """Write the entries to `path`, for this machine's processor, and return it.
+
+    `.o` is the object as it is; `.so` is made of it by the system's C compiler (`CC`, else `cc`, `gcc` or `clang`). A
+    file that is there already is replaced at once, whole. Raises `UsageError` for another ending, a folder that is not
+    there and a system without such libraries or without a compiler, `CompileError` when linking fails.
+    """
+    if path.suffix not in (OBJECT, LIBRARY):
+        raise UsageError(f"{path}: the name must end with {LIBRARY} (a shared library) or {OBJECT} (an object file)")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {path.parent}")
+    linker = _linker(path) if path.suffix == LIBRARY else []
+    code = compiled(lanes).code
+    with tempfile.TemporaryDirectory(prefix=".gemmlab-", dir=path.parent) as folder:
+        made = Path(folder, f"blas{OBJECT}")
+        made.write_bytes(code)
+        if linker:
+            made = _linked(linker, made, path.name)
+        made.chmod(0o666 & ~_umask())
+        made.replace(path)
+    return path
+
+
+def _linker(path: Path) -> list[str]:
+    if not sys.platform.startswith("linux"):
+        raise UsageError(f"{path}: shared libraries are made on Linux only; {path.with_suffix(OBJECT)} can be linked")
+    named = shlex.split(os.environ.get("CC", ""))
+    found = named or next(([name] for name in ("cc", "gcc", "clang") if shutil.which(name)), [])
+    if not found:
+        raise UsageError(
+            f"{path}: no C compiler to link it with; set CC, or write {path.with_suffix(OBJECT)}, which needs none"
+        )
+    return found
+
+
+def _linked(linker: list[str], code: Path, name: str) -> Path:
+    """The shared library, which shows its entries only and stays loaded: its threads may sleep in it."""
+    shown, made = code.with_suffix(".map"), code.with_suffix(LIBRARY)
+    shown.write_text(f"{{ global: {'; '.join(SYMBOLS)}; local: *; }};\n", encoding="ascii")
+    options = ["-shared", "-pthread", f"-Wl,-soname,{name}", f"-Wl,--version-script={shown}", "-Wl,-z,nodelete"]
+    try:
+        done = subprocess.run([*linker, *options, "-o", made, code], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise CompileError(f"{name}: {linker[0]} could not be run: {error.strerror}") from error
+    if done.returncode:
+        raise CompileError(f"{name} could not be linked by {' '.join(linker)}: {done.stderr.strip()}")
+    return made
+
+
+def _umask() -> int:
+    """The process's mask of permissions, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,85 @@
+"""The BLAS entries as machine code: compiled once for this processor, linked into the process when first asked for."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from gemmlab.codegen.blas_errors import ABSENT, WEAK_SYMBOLS
+from gemmlab.codegen.blas_sgemm import C_SYMBOL, FORTRAN_SYMBOL, emit_blas
+from gemmlab.codegen.build import build, generator_fingerprint
+from gemmlab.codegen.compile import load_object
+from gemmlab.codegen.microkernel import best_tile
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.product import emit_product, product_workspace_bytes
+from gemmlab.codegen.target import Target, host_target
+from gemmlab.core.hardware import cpu_info, physical_cores
+from gemmlab.core.program import Artifact, Program
+from gemmlab.core.sources import Sources
+from gemmlab.kernels.cpu_kernel import blocks_for
+
+SET_THREADS, SET_XERBLA = "gemmlab_blas_set_threads", "gemmlab_blas_set_xerbla"
+SYMBOLS = (FORTRAN_SYMBOL, C_SYMBOL, SET_THREADS, SET_XERBLA)
+
+_SOURCES = Sources([Path(__file__)])
+_lock = threading.Lock()
+_addresses: Mapping[str, int] | None = None
+
+
+def compiled(lanes: int | None = None) -> Artifact:
+    """The entries as object code that needs nothing but the C library. Raises `CompileError`, `DeviceError`."""
+    target = host_target(lanes)
+    return build(_program(target), target)
+
+
+def addresses() -> Mapping[str, int]:
+    """Where the entries are in this process, by symbol."""
+    global _addresses
+    with _lock:
+        if _addresses is None:
+            found = load_object(compiled().code, SYMBOLS, _handlers()).addresses
+            if not os.environ.get("GEMMLAB_NUM_THREADS"):
+                ctypes.CFUNCTYPE(None, ctypes.c_int)(found[SET_THREADS])(physical_cores())
+            _addresses = found
+        return _addresses
+
+
+def _handlers() -> dict[str, int]:
+    """Addresses of the error handlers that the program defines, `ABSENT` for those that it does not."""
+    program = ctypes.CDLL(None)
+    found: dict[str, int] = {}
+    for name in WEAK_SYMBOLS:
+        try:
+            found[name] = ctypes.addressof(ctypes.c_char.in_dll(program, name))
+        except ValueError:
+            found[name] = ABSENT
+    return found
+
+
+def _program(target: Target) -> Program:
+    tile, blocks = best_tile(target), blocks_for(target.lanes)
+    info = cpu_info()
+    cpus_a_core = max(1, info.logical_cpus // max(1, info.physical_cores))
+    workspace_bytes = product_workspace_bytes(tile, blocks)
+
+    def text() -> str:
+        module = Module(target)
+        emit_blas(module, emit_product(module, tile, blocks), workspace_bytes, cpus_a_core)
+        return module.text()
+
+    own, generator = _SOURCES.fingerprint(), generator_fingerprint()
+    facts = repr((own, generator, tile, blocks, cpus_a_core))
+    return Program(
+        kernel="blas",
+        language="llvm",
+        target=target.name,
+        entry=FORTRAN_SYMBOL,
+        fingerprint=hashlib.sha256(facts.encode()).hexdigest() if own and generator else "",
+        emit=text,
+        exports=SYMBOLS[1:],
+        resources={"workspace_bytes": workspace_bytes},
+    )

@@ -248,7 +248,7 @@ def test_the_roofline_has_a_roof_a_level_and_a_mark_a_kernel_and_level() -> None
         Placed("low", 2000.0, {"L1": (0.5, 0.5), "DRAM": (10.0, 300.0)}),
         Placed("high", 40000.0, {"L1": (4.0, 4.0), "DRAM": (60.0, 900.0)}),
     ]
-    chart = roofline_chart(kernels, {"L1": 30000.0, "DRAM": 4800.0}, 60000.0, title="Roof")
+    chart = roofline_chart(kernels, {"L1": 30000.0, "DRAM": 4800.0}, {"FMA peak": 60000.0}, title="Roof")
     spec = specification(chart)
     roofs = rows_of(spec, 0)
     # Every point of a roof is its bandwidth times the intensity, and it ends at the peak, told in TFLOP/s.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 _COLOURS = (BLUE, ORANGE, VERMILION)
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke")
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +26,23 @@ class Placed:
 
 
 def roofline_chart(
-    kernels: Sequence[Placed], gbs: Mapping[str, float], peak_gflops: float, *,
+    kernels: Sequence[Placed], gbs: Mapping[str, float], peaks: Mapping[str, float], *,
     title: str = "", subtitle: Sequence[str] = (), unit: Unit = TFLOPS,
 ) -> alt.LayerChart:  # fmt: skip
-    """Both axes logarithmic. `gbs`: peak bandwidth by level, the nearest first; a kernel has a mark for each level, in
-    the colour of its roof, with a line where caching decides.
+    """Both axes logarithmic. `gbs`: peak bandwidth by level, the nearest first; `peaks`: GFLOP/s of arithmetic by name.
+
+    A kernel has a mark for each level, in the colour of its roof, with a line where caching decides.
     """
     import altair as alt
 
+    highest = max(peaks.values())
     found = [ends for kernel in kernels for ends in kernel.intensity.values()]
-    low = min([*(ends[0] for ends in found), *(peak_gflops / rate for rate in gbs.values())]) / 2
-    high = max([*(ends[1] for ends in found), *(peak_gflops / rate for rate in gbs.values())]) * 3
-    bottom = min([*(kernel.gflops for kernel in kernels), peak_gflops / 100]) / 2 / unit.times
-    peak = peak_gflops / unit.times
+    low = min([*(ends[0] for ends in found), *(highest / rate for rate in gbs.values())]) / 2
+    high = max([*(ends[1] for ends in found), *(highest / rate for rate in gbs.values())]) * 3
+    bottom = min([*(kernel.gflops for kernel in kernels), min(peaks.values()) / 100]) / 2 / unit.times
     roofs: list[dict[str, Any]] = []
     for level, rate in gbs.items():
-        ridge = peak_gflops / rate
+        ridge = highest / rate
         start = max(low, bottom * unit.times / rate)
         for at in (start, ridge):
             roofs.append({"level": level, "x": at, "y": at * rate / unit.times})
@@ -52,16 +53,20 @@ def roofline_chart(
     ]
     x = alt.X("x:Q", scale=alt.Scale(type="log", domain=[low, high], nice=False),
               axis=alt.Axis(title="floating-point operations for a byte moved", format="~g", tickCount=6))  # fmt: skip
-    y = alt.Y("y:Q", scale=alt.Scale(type="log", domain=[bottom, peak * 1.6], nice=False),
-              axis=alt.Axis(title=f"{unit.name} (float32)", format="~g", tickCount=5))  # fmt: skip
+    y = alt.Y("y:Q", scale=alt.Scale(type="log", domain=[bottom, highest / unit.times * 1.6], nice=False),
+              axis=alt.Axis(title=unit.name, format="~g", tickCount=5))  # fmt: skip
     names = [kernel.name for kernel in kernels]
     shapes = [_SHAPES[place % len(_SHAPES)] for place in range(len(names))]
     colour = alt.Color("level:N", scale=alt.Scale(domain=list(gbs), range=list(_COLOURS[: len(gbs)])),
                        legend=alt.Legend(title="bytes moved by"))  # fmt: skip
     shape = alt.Shape("kernel:N", scale=alt.Scale(domain=names, range=shapes), legend=alt.Legend(title=None))
     points = alt.Chart(alt.InlineData(values=marks)).encode(x=x, y=y, color=colour)
-    first = min(peak_gflops / rate for rate in gbs.values())
-    top = alt.Chart(alt.InlineData(values=[{"x": first, "y": peak, "x2": high, "label": f"{unit.limit} {peak:.3g}"}]))
+    widest = max(gbs.values())
+    tops = [
+        {"x": peak / widest, "y": peak / unit.times, "x2": high, "label": f"{name} {peak / unit.times:.3g}"}
+        for name, peak in peaks.items()
+    ]
+    top = alt.Chart(alt.InlineData(values=tops))
     layers = [
         alt.Chart(alt.InlineData(values=roofs)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
         top.mark_rule(color=BLACK, strokeWidth=2).encode(x=x, y=y, x2="x2:Q"),

@@ -36,8 +36,9 @@ ON_GPU := --device cuda --processes 1 --no-naive
 climb: $(STAMP)
 	$(BIN)/gemmlab climb
 
+# A process for each core; the tests of one file stay together, since they share what was compiled and run.
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -34,7 +34,7 @@ ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 OP = GemmOp()
 SHAPES = ((33, 35, 31), (64, 64, 64), (3, 70, 9), (129, 131, 17), (70, 3, 5), (1, 1, 1), (0, 5, 3), (7, 6, 0))
 SCALARS = ((1.0, 0.0), (0.5, -1.0), (0.0, 1.0), (0.0, 0.0), (float("nan"), 0.0), (-1.0, float("nan")))
-SAMPLED = 4
+SAMPLED = 8
 """Configurations of each kernel, beside its default, which is checked at every edge."""
 STATEMENTS = [(kernel, expectation) for kernel in CUDA_KERNELS for expectation in kernel.expect]
 

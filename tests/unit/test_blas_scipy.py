@@ -136,7 +136,7 @@ def test_what_scipy_refuses_is_refused(
     with pytest.raises(error, match=said):
         sgemm(**call)
     blas = pytest.importorskip("scipy.linalg.blas")
-    with pytest.raises(Exception, match="sgemm|dimension must be|could not convert"):
+    with pytest.raises(Exception, match=r"sgemm|dimension must be|could not convert"):
         blas.sgemm(**call)
 
 

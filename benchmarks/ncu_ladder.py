@@ -22,11 +22,11 @@ from gemmlab.core.hardware import usable_cpus
 from gemmlab.core.records import save_record
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel, ladder
-from gemmlab.measure.counting import Count
+from gemmlab.measure.counting import Count, count_kernels
 from gemmlab.measure.ncu import disagreements
 from gemmlab.measure.profile import Profile
 from gemmlab.measure.profiles import from_record, load_profiles
-from gemmlab.measure.profiling import Plan, profile_emulated, profile_on_gpu
+from gemmlab.measure.profiling import Plan, profile_on_gpu
 from gemmlab.ops.catalog import find_op
 
 
@@ -87,7 +87,7 @@ def emulated(one: Profile, op: str, arch: str) -> dict[str, Any]:
         operation, open_device(f"emulated:{arch}"), [kernel], operation.parse_sizes(one.size), seed=1,
         config=one.facts["config"],
     )  # fmt: skip
-    (counted,) = from_record(profile_emulated(count)).profiles
+    (counted,) = from_record(count_kernels(count)).profiles
     if not counted.kernels:
         return {"code_sha256": "", "why": "; ".join(counted.notes), "totals": {}}
     totals = {**counted.metrics, **counted.counts}

@@ -3,52 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_ncu import REFUSED, put_ncu
 
 from gemmlab.core.errors import PeerError, ProfilerError, UsageError
 from gemmlab.measure import ncu_target
 from gemmlab.measure.contestants import Work
-from gemmlab.measure.ncu import disagreements, group, profile
+from gemmlab.measure.ncu import _KEPT, disagreements, group, profile
 from gemmlab.measure.ncu_program import version
-from gemmlab.measure.ncu_report import Instructions, totals_from_csv
+from gemmlab.measure.ncu_report import Instructions, _total, from_csv, totals_from_csv
 from gemmlab.measure.peers import Spec
 
-FAKE = """#!{python}
-import json, sys
-arguments = sys.argv[1:]
-if arguments == ["--version"]:
-    print("NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion 2025.3.1.0")
-elif "--import" in arguments:
-    launches = json.load(open(arguments[arguments.index("--import") + 1]))
-    print("==PROF== Connected")
-    if arguments[-1] == "raw":
-        print('"ID","Kernel Name","gpu__time_duration.sum","smsp__inst_executed.sum","lts__t_sector_hit_rate.pct"')
-        print('"","","ns","inst","%"')
-        for place, name in enumerate(launches):
-            print(f'"{{place}}","{{name}}","{{1000 + place}}","1,300","n/a"')
-    for name in launches if arguments[-1] == "source" else ():
-        print(f'"Kernel Name","{{name}}"')
-        print('"#","Source","Instructions Executed","L1 Wavefronts Shared"')
-        print('"0","MOV R1, R2","1,000","0"')
-        print('"16","LDS.128 R4, [R2]","300","640"')
-else:
-    WHEN_PROFILED
-    plan, done = json.load(open(arguments[-2])), []
-    launches = []
-    for spec in plan["specs"]:
-        for size in plan["sizes"].split(","):
-            ours = spec["kind"] == "kernel"
-            done.append({{"contestant": spec["name"], "size": size, "facts": {{"config": 1}},
-                         "launches": 1 if ours else None}})
-            launches += [spec["name"]] if ours else ["main", "reduce"]
-    json.dump(done, open(arguments[-1], "w"))
-    json.dump(launches, open(arguments[arguments.index("--export") + 1], "w"))
-"""
+DATA = Path(__file__).parent / "data"
 SPECS = [Spec("kernel:one", "kernel"), Spec("cublas", "cublas"), Spec("kernel:two", "kernel")]
 
 
@@ -56,13 +27,7 @@ SPECS = [Spec("kernel:one", "kernel"), Spec("cublas", "cublas"), Spec("kernel:tw
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Puts an `ncu` on the PATH; what it does when it profiles can be added."""
 
-    def put(when_profiled: str = "pass") -> None:
-        file = tmp_path / "ncu"
-        file.write_text(FAKE.format(python=sys.executable).replace("WHEN_PROFILED", when_profiled))
-        file.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-
-    return put
+    return partial(put_ncu, tmp_path, monkeypatch)
 
 
 def test_every_contestant_has_its_launches(fake: Any) -> None:
@@ -79,7 +44,7 @@ def test_every_contestant_has_its_launches(fake: Any) -> None:
     assert library.counts["inst_executed"] == 2600
     assert one.metrics == {"gpu__time_duration.sum": 1000, "smsp__inst_executed.sum": 1300}
     assert library.metrics["gpu__time_duration.sum"] == 1001
-    assert one.facts == {"config": 1, "role": "rung", "precision": "float32"}
+    assert one.facts == {"config": {"BM": 32}, "role": "rung", "precision": "float32"}
     assert one.opcodes == {"MOV": 1000, "LDS": 300}
 
 
@@ -89,6 +54,35 @@ def test_a_metric_that_this_ncu_does_not_know_is_done_without(fake: Any) -> None
     fake("sys.exit('no permission')")
     with pytest.raises(PeerError, match="ncu failed: no permission"):
         profile(SPECS[:1], "gemm", ["8"])
+
+
+@pytest.mark.parametrize("ending", ["", "==ERROR== ERR_NVGPUCTRPERM"])
+def test_where_ncu_may_not_count_it_is_said_what_to_do(fake: Any, ending: str) -> None:
+    # Refused, it ends with an error of its own or as the program that it ran.
+    fake(REFUSED if not ending else f"print('{ending}')")
+    with pytest.raises(ProfilerError, match="NVreg_RestrictProfilingToAdminUsers=0"):
+        profile(SPECS[:1], "gemm", ["8"])
+
+
+def test_an_ncu_that_runs_nothing_or_cannot_be_run(fake: Any, tmp_path: Path) -> None:
+    fake("sys.exit(0)")
+    with pytest.raises(PeerError, match="did not run -m gemmlab"):
+        profile(SPECS[:1], "gemm", ["8"])
+    broken = tmp_path / "broken"
+    broken.write_text("#!/no/such/interpreter\n")
+    broken.chmod(0o755)
+    with pytest.raises(ProfilerError, match="could not be started"):
+        profile(SPECS[:1], "gemm", ["8"], ncu=str(broken))
+    broken.write_text("#!/bin/sh\n")
+    with pytest.raises(ProfilerError, match="tells no version"):
+        version(str(broken))
+
+
+def test_a_library_may_round_as_it_was_told(fake: Any) -> None:
+    fake("import os; sys.exit('override ' + os.environ.get('NVIDIA_TF32_OVERRIDE', 'none'))")
+    for precision, told in (("float32", "override 0"), ("tf32", "override none")):
+        with pytest.raises(PeerError, match=told):
+            profile([Spec("cublas", "cublas", precision=precision)], "gemm", ["8"])
 
 
 def test_without_ncu_that_is_said() -> None:
@@ -103,8 +97,51 @@ def test_launches_that_do_not_add_up_are_refused() -> None:
         with pytest.raises(UsageError, match="2 profiled"):
             group(done, launches)
     assert [found.kernels for found in group([item, item], launches)] == [("a",), ("b",)]
+    refused = {**item, "launches": 0, "why": "it takes squares only"}
+    (nothing, _, _) = group([refused, item, item], launches)
+    assert (nothing.kernels, nothing.notes, nothing.metrics) == ((), ("it takes squares only",), {})
     with pytest.raises(UsageError, match="1 launches were made and 0 profiled"):
         group([item], [])
+
+
+def test_pages_as_ncu_prints_them() -> None:
+    """Written after the format of ncu 2025; figures are made up, names and punctuation are not."""
+    first, second = totals_from_csv((DATA / "ncu_raw.csv").read_text(), _KEPT)
+    assert first["gpu__time_duration.sum"] == 12345
+    assert first["smsp__inst_executed.sum"] == 2080
+    assert first["smsp__pcsamp_warps_issue_stalled_long_scoreboard"] == 30
+    assert first["smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued"] == 21
+    assert not {"device__attribute_clock_rate", "lts__t_sector_hit_rate.pct"} & set(first)
+    assert second["lts__t_sector_hit_rate.pct"] == 87.5
+    one, two = from_csv((DATA / "ncu_source.csv").read_text())
+    assert (one.name, two.name) == ('product(int, float const*, "quoted")', "second")
+    assert dict(one.opcodes()) == {"FFMA": 1024, "LDG": 1024, "EXIT": 32}
+    address, text, counts = one.rows[1]
+    assert (address, text) == (16, "@!P0 LDG.E.128 R4, [R2.64]")
+    assert counts == {
+        "inst_executed": 1024, "thread_inst_executed": 32768, "thread_inst_executed_true": 16384,
+        "memory_l1_wavefronts_shared": 0, "memory_l2_theoretical_sectors_global": 4096,
+    }  # fmt: skip
+    assert dict(two.opcodes()) == {}
+
+
+def test_samples_are_kept_by_instruction_and_added_up() -> None:
+    class Metric:
+        def __init__(self, name: str, values: list[float]) -> None:
+            self._name, self._values = name, values
+
+        def name(self) -> str:
+            return self._name
+
+        def num_instances(self) -> int:
+            return len(self._values) - 1
+
+        def as_double(self, index: int = -1) -> float:
+            return self._values[index]
+
+    assert _total(Metric("smsp__pcsamp_warps_issue_stalled_wait", [3.0, 4.0, 0.0])) == 7
+    assert _total(Metric("smsp__pcsamp_warps_issue_stalled_wait", [5.0])) == 5
+    assert _total(Metric("smsp__inst_executed.sum", [3.0, 4.0, 9.0])) == 9
 
 
 def test_a_page_without_a_table_is_refused() -> None:

@@ -88,7 +88,7 @@ def _advice(stall: Stall) -> Advice:
         f"{stall.key}_cost >= {LEAST:.0f}",
         f"{stall.key}_cost",
         f"{{{stall.key}_pct:.0f}} % of a warp's time is `{stall.name}`, to which about {{{stall.key}_cost:.2g}} % of "
-        f"the cycles are lost. {stall.meaning}",
+        f"the cycles are lost. {stall.meaning} Usually: {stall.cause}",
         stall.attempt,
         stall.rungs,
         any_precision=stall.key == "math_pipe_throttle",

@@ -41,6 +41,8 @@ class Family:
     peer_grammar: str
     bench_sizes: str
     climb_sizes: str
+    profile_sizes: str
+    """Empty where nothing can be profiled."""
     tuned_peers: tuple[str, ...] = ()
     """Those of the peers that are as fast as the core type they are told."""
     tf32_peers: tuple[str, ...] = ()
@@ -69,6 +71,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         tuned_peers=("openblas", "numpy"),
         bench_sizes="256,512,1024",
         climb_sizes="256,512,1024,2048",
+        profile_sizes="",
         # What is flushed before every call gains nothing from calls in a row.
         timing={"warm": Timing(), "cold": Timing(inner_us=0.0)},
         method={
@@ -89,6 +92,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         tf32_peers=("cublas", "torch"),
         bench_sizes="512,1024,2048,4096",
         climb_sizes="512,1024,2048,4096",
+        profile_sizes="2048",
         # What is flushed before every call gains nothing from calls in a row.
         timing={
             "cold": replace(_GPU_TIMING, inner_us=0.0),
@@ -108,6 +112,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         peer_grammar="none",
         bench_sizes="256",
         climb_sizes="256",
+        profile_sizes="256",
     ),
 })  # fmt: skip
 
@@ -120,9 +125,9 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
     },
     ("cuda", "reduce"): {
         "peers": ("torch", "cupy", "cub"), "peer_grammar": "torch, cupy, cub", "tf32_peers": (),
-        "bench_sizes": f"{_SUMS},2^28", "climb_sizes": "2^20,2^24,2^28",
+        "bench_sizes": f"{_SUMS},2^28", "climb_sizes": "2^20,2^24,2^28", "profile_sizes": "2^26",
     },
-    ("emulated", "reduce"): {"bench_sizes": "2^16", "climb_sizes": "2^16"},
+    ("emulated", "reduce"): {"bench_sizes": "2^16", "climb_sizes": "2^16", "profile_sizes": "2^16"},
 })  # fmt: skip
 """What is different for an operation other than the matrix product."""
 

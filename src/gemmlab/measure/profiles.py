@@ -15,6 +15,7 @@ from typing import Any
 from gemmlab.core.counters import EXACT
 from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, Result, from_json
+from gemmlab.kernels.catalog import all_kernels
 from gemmlab.measure.ncu_report import METRICS
 from gemmlab.measure.profile import NCU, Profile, Profiles, largest_first
 
@@ -38,7 +39,7 @@ def load_profiles(path: str | os.PathLike[str]) -> Profiles:
     Raises `RecordError` for a file that is unreadable, malformed, newer, or holds nothing of the kind.
     """
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = json.loads(Path(path).read_text(encoding="utf-8"), parse_float=_finite, parse_constant=_finite)
     except OSError as error:
         raise RecordError(f"cannot read the record {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
@@ -76,7 +77,7 @@ def _profile(result: Result) -> Profile:
     facts, where = result.facts, f"{result.contestant} at {result.label}"
     origin = _text(facts.get("origin", ""), f"{where}: origin")
     kept = {name: value for name, value in facts.items() if name not in _FIGURES}
-    opcodes = _numbers(facts.get("opcodes", {}), f"{where}: opcodes")
+    opcodes = {name: n for name, n in _numbers(facts.get("opcodes", {}), f"{where}: opcodes").items() if n}
     if origin != NCU:
         metrics, inexact = _emulated(facts, where, copies="LDGSTS" in opcodes)
         counts = {name: metrics[_SAME.get(name, name)] for name in METRICS if _SAME.get(name, name) in metrics}
@@ -101,9 +102,13 @@ def _from_old(data: Mapping[str, Any]) -> Profiles:
 
 def _old(one: object, where: str) -> Profile:
     launch = _mapping(one, where)
+    contestant = _text(launch.get("contestant"), f"{where}.contestant")
+    # Such records do not say what a kernel of ours rounds its inputs to.
+    known = {f"kernel:{kernel.id}": {"precision": kernel.precision} for kernel in all_kernels()}
+    facts = {**known.get(contestant, {}), **_mapping(launch.get("facts"), f"{where}.facts")}
     return Profile(
-        _text(launch.get("contestant"), f"{where}.contestant"), _text(launch.get("size"), f"{where}.size"),
-        _texts(launch.get("kernels"), f"{where}.kernels"), _mapping(launch.get("facts"), f"{where}.facts"),
+        contestant, _text(launch.get("size"), f"{where}.size"),
+        _texts(launch.get("kernels"), f"{where}.kernels"), facts,
         _numbers(launch.get("counts"), f"{where}.counts"), _numbers(launch.get("metrics"), f"{where}.metrics"),
         **_beside(launch, where),
     )  # fmt: skip
@@ -119,7 +124,8 @@ def _emulated(facts: Mapping[str, Any], where: str, *, copies: bool) -> tuple[di
     found = {name: _mapping(metric, f"{where}: {name}")
              for name, metric in _mapping(facts.get("counters", {}), f"{where}: counters").items()}  # fmt: skip
     values = _numbers({name: metric.get("value") for name, metric in found.items()}, f"{where}: counters")
-    doubts = {name: str(metric.get("why", "")) for name, metric in found.items() if metric.get("confidence") != EXACT}
+    doubts = {name: str(metric.get("why", "")) for name, metric in found.items()
+              if metric.get("confidence") != EXACT and values[name]}  # fmt: skip
     return values, {**doubts, **(dict.fromkeys(_COPIES, _COPY) if copies else {})}
 
 
@@ -131,6 +137,13 @@ def _beside(facts: Mapping[str, Any], where: str) -> dict[str, Any]:
         "emulated": _numbers(emulated.get("totals", {}), f"{where}: emulated"),
         "disagreements": None if differ is None else _texts(differ, f"{where}: disagreements"),
     }
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is no number that a record has")
+    return value
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:

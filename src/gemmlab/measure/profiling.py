@@ -1,4 +1,4 @@
-"""Kernels profiled into a record: by Nsight Compute on a GPU, or by the emulator for what it can count."""
+"""Kernels and the library beside them, profiled by Nsight Compute into a record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import Device
-from gemmlab.measure.counting import Count, Progress, count_kernels
 from gemmlab.measure.ncu import profile
 from gemmlab.measure.ncu_program import find_ncu, version
 from gemmlab.measure.peers import Spec, kernel_spec, parse_contestant
@@ -55,11 +54,6 @@ def profile_on_gpu(plan: Plan) -> Record:
     described = {**asdict(device.describe()), "profiler": version(ncu)}
     results = tuple(_result(plan.op, by_label[one.size], one) for one in found)
     return Record("profile", plan.op.name, describe_environment(), described, None, results, (HOW, *notes))
-
-
-def profile_emulated(count: Count, progress: Progress = lambda _text, _done, _total: None) -> Record:
-    """What the emulator counts of the kernels. Raises what `count_kernels` does."""
-    return replace(count_kernels(count, progress), kind="profile")
 
 
 def _baselines(plan: Plan, ours: Sequence[Spec]) -> tuple[list[Spec], list[str]]:

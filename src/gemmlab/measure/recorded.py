@@ -11,6 +11,7 @@ _PACKAGE = Path(gemmlab.__file__).parent
 FOLDERS = (_PACKAGE / "recorded", _PACKAGE.parents[1] / "benchmarks" / "results")
 """Where a wheel has them, and where a checkout does."""
 NAME = "climb-cuda*.json"
+PROFILE = "ncu.json"
 
 
 def recorded_climb(op: str) -> Record | None:
@@ -24,6 +25,14 @@ def recorded_climb(op: str) -> Record | None:
             if record.op == op:
                 return record
     return None
+
+
+def recorded_profile(gpu: str) -> Path | None:
+    """The record of Nsight Compute's figures from a GPU, named as its folder is: `"h200"`; `None` where none is."""
+    if not gpu.isalnum():
+        return None
+    paths = [folder / gpu.lower() / PROFILE for folder in FOLDERS]
+    return next((path for path in paths if path.is_file()), None)
 
 
 def where_recorded(record: Record) -> str:

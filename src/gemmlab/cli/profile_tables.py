@@ -1,0 +1,138 @@
+"""Profiles as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gemmlab.cli.explain_tables import Page
+from gemmlab.explain.findings import Finding
+from gemmlab.explain.profile_figures import beside, overview
+from gemmlab.explain.stall_reasons import STALLS
+from gemmlab.explain.stalls import issue_percent, waiting
+from gemmlab.measure.profile import NCU, Profile, Profiles
+
+_LEAST_SHARE = 0.005
+"""Of a warp's time: states that take less are not worth a line."""
+
+
+def printable(text: str) -> str:
+    """What a file says, without what would steer a terminal."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilePage(Page):
+    """Prints profiles on one console."""
+
+    def one(self, profiles: Profiles, profile: Profile, findings: Sequence[Finding]) -> None:
+        """Everything of one kernel at one size, what it waited for first."""
+        library = profiles.baseline(profile)
+        config = " ".join(f"{name}={value}" for name, value in dict(profile.facts.get("config", {})).items())
+        self._heading(printable(f"{profile.name} at {profile.size} {config}".rstrip()))
+        self._line(f"  {_origin(profiles, profile)}")
+        if profile.notes:
+            self._line(printable(f"  {'; '.join(profile.notes)}"))
+        if not profile.kernels:
+            return
+        if library is not None:
+            self._line(printable(f"  beside it {library.name}: {', '.join(dict.fromkeys(library.kernels))}"))
+        self._waits(profile, library, findings)
+        names = (printable(profile.name), printable(library.name) if library is not None else "")
+        rows = beside(profile, library)
+        self._figures([(f.group, f.name, (f.text, other) if library else (f.text,)) for f, other in rows], names)
+        self._doubts(profile.inexact.values())
+
+    def all(self, profiles: Profiles) -> None:
+        """A line for each of many."""
+        for size in dict.fromkeys(one.size for one in profiles.profiles):
+            at_size = [one for one in profiles.profiles if one.size == size]
+            self._heading(printable(f"At {size}: {_origin(profiles, at_size[0])}"))
+            headings, rows, doubts = overview(at_size)
+            waits = [_mostly(one) for one in at_size]
+            shown = ["", *headings, *(["waits\nmostly for"] * any(waits))]
+            names = [printable(one.name) for one in at_size]
+            cells = [[name, *row, wait][: len(shown)] for name, row, wait in zip(names, rows, waits, strict=True)]
+            self._table(shown, cells, left=(0, 1 + len(headings)))
+            for one in at_size:
+                if one.notes:
+                    self._line(printable(f"  {one.name}: {'; '.join(one.notes)}"))
+            self._doubts(doubts)
+        self._line("Name a kernel to see all its figures, and what to try.")
+
+    def notes(self, profiles: Profiles) -> None:
+        """What holds for all of it."""
+        for note in profiles.notes:
+            self._line(printable(f"note: {note}"))
+
+    def stalls(self) -> None:
+        """Every state in which a warp can be found, explained."""
+        self._line(
+            "What a warp can be found doing between two of its instructions, by Nsight Compute's names. Each has three "
+            "metrics: samples in all, samples in cycles in which the partition issued nothing (only these cost time), "
+            "and cycles for each instruction that is issued."
+        )
+        for stall in STALLS:
+            self._heading(stall.name)
+            self._line(f"  {stall.meaning}")
+            self._line(f"  Usually: {stall.cause}")
+            self._line(f"  Try: {stall.attempt}{f' Shown by: {stall.rungs[0]}.' if stall.rungs else ''}")
+            self._line(f"  {stall.metric}, the same with _not_issued, {stall.cycles}")
+
+    def _waits(self, profile: Profile, library: Profile | None, findings: Sequence[Finding]) -> None:
+        states, issued = waiting(profile), issue_percent(profile)
+        if not states:
+            if profile.origin != NCU:
+                self._line(
+                    "  What warps wait for only a GPU tells; `gemmlab explain` says what limits a kernel by its code."
+                )
+            return
+        self._heading("What its warps wait for, the costliest first")
+        if issued is not None:
+            self._line(
+                f"  A partition issues an instruction in {issued:.1f} % of its cycles; the others are to be won."
+            )
+        self._table(*_states(profile, library), left=(0,))
+        for number, finding in enumerate(findings, 1):
+            rung = f" Shown by: {finding.rung}." if finding.rung else ""
+            self._line(f"{number:>3}. {finding.text}")
+            self._line(f"     Try: {finding.attempt}{rung}")
+
+    def _doubts(self, reasons: Iterable[str]) -> None:
+        for reason in dict.fromkeys(reasons):
+            self._line(printable(f"  ~ {reason}"))
+
+
+def _origin(profiles: Profiles, profile: Profile) -> str:
+    if profile.origin == NCU:
+        return printable(f"by Nsight Compute ({profiles.profiler}) on {profiles.device}, {profiles.time_utc[:10]}")
+    return printable(f"counted on {profile.origin or profiles.device}, not timed: exact but for what is marked ~")
+
+
+def _states(profile: Profile, library: Profile | None) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows; what was not measured has no column."""
+    theirs = {one.stall.key: one for one in waiting(library)} if library is not None else {}
+    columns: dict[str, list[str]] = {}
+    for one in waiting(profile):
+        other = theirs.get(one.stall.key)
+        if max(one.share, other.share if other else 0.0) < _LEAST_SHARE:
+            continue
+        cells = {
+            "": f"  {one.stall.name}", "cycles\n/instruction": _short(one.cycles),
+            "of a\nwarp's time": f"{one.share:.1%}", "cycles lost,\npercent": _short(one.cost),
+            "samples": _short(one.samples), "not\nissued": _short(one.not_issued),
+            f"{printable(library.name) if library else ''}:\nof a warp's time": f"{other.share:.1%}" if other else "",
+        }  # fmt: skip
+        for heading, cell in cells.items():
+            columns.setdefault(heading, []).append(cell)
+    shown = {heading: cells for heading, cells in columns.items() if any(cells)}
+    return list(shown), [list(row) for row in zip(*shown.values(), strict=True)]
+
+
+def _mostly(profile: Profile) -> str:
+    worst = next((one for one in waiting(profile) if one.stall.waits), None)
+    return "" if worst is None else f"{worst.stall.name} {worst.share:.0%}"
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.trace import LANES, Access, Trace, TraceRequest
-from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
+from gemmlab.devices.emulated import MODELS, EmulatedDevice, EmulatedLoaded
 from gemmlab.emulator.memory_map import Allocation
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
@@ -97,8 +97,13 @@ class KernelTrace:
     matrices: Mapping[str, Matrix]
     """By name: `a`, `b`, `c`, or `x` and `out`."""
     resident: int
-    """Blocks that the GPU of this architecture runs at once."""
+    """Blocks that `gpu` runs at once."""
     trace: Trace = field(repr=False)
+
+    @property
+    def gpu(self) -> str:
+        """The one whose number of multiprocessors counts."""
+        return MODELS[self.arch]
 
     @property
     def kernel(self) -> Kernel:
@@ -113,7 +118,7 @@ class KernelTrace:
     @property
     def arch(self) -> str:
         """Of the code."""
-        return self.artifact.target
+        return cast("EmulatedDevice", self.placed.device).arch
 
     @property
     def function(self) -> SassFunction:

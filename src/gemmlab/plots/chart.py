@@ -76,7 +76,7 @@ _PAGE = """<!doctype html>
 """
 
 
-def specification(chart: alt.LayerChart | alt.VConcatChart) -> dict[str, Any]:
+def specification(chart: alt.LayerChart | alt.VConcatChart | alt.HConcatChart) -> dict[str, Any]:
     """The chart's Vega-Lite specification with the house style."""
     spec: dict[str, Any] = chart.to_dict()
     spec["config"] = CONFIG
@@ -105,7 +105,7 @@ def render(spec: dict[str, Any], suffix: str) -> bytes:
     raise UsageError(f"no chart format {suffix!r}; use .svg, .png or .html")
 
 
-def save(chart: alt.LayerChart | alt.VConcatChart, *paths: Path) -> None:
+def save(chart: alt.LayerChart | alt.VConcatChart | alt.HConcatChart, *paths: Path) -> None:
     """Write one chart to each path, in the format its suffix says."""
     spec = specification(chart)
     for path in paths:

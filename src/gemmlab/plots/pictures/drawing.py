@@ -14,7 +14,7 @@ from gemmlab.sass.instruction import SassFunction
 if TYPE_CHECKING:
     import altair as alt
 
-    Chart: TypeAlias = alt.LayerChart | alt.VConcatChart
+    Chart: TypeAlias = alt.LayerChart | alt.VConcatChart | alt.HConcatChart
 
 
 class Subject:
@@ -28,6 +28,11 @@ class Subject:
         self.arch = arch
         self.config = kernel.configure(config)
         self._problem = problem
+
+    @property
+    def asked(self) -> Any:
+        """The problem that was asked for; `None` for what each picture thinks best."""
+        return self._problem
 
     @property
     def on_gpu(self) -> bool:

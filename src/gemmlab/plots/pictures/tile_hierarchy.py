@@ -1,0 +1,106 @@
+"""The result taken apart: blocks, the warps of a block, the lanes of a warp."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gemmlab.measure.tracing import KernelTrace
+from gemmlab.plots.chart import BLUE, ORANGE
+from gemmlab.plots.pictures.cells import PALE, Area, Patch, Piece, panel, pieces, side_by_side
+from gemmlab.plots.pictures.drawing import Drawing, Subject
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Cell = tuple[int, int]
+_SIZE = (180, 180)
+_PALER = "#f1f3f5"
+
+
+def _of_threads(traced: KernelTrace) -> dict[Cell, tuple[int, int]]:
+    """Element of the result -> warp and lane that store it, in the first block."""
+    if traced.result is None:
+        return {}
+    moved = traced.moves(traced.result.operand.name, (a for a in traced.trace.accesses if a.store))
+    columns = (moved.row, moved.col, moved.warp, moved.lane)
+    return {(row, col): (warp, lane) for row, col, warp, lane in zip(*(c.tolist() for c in columns), strict=True)}
+
+
+def blocks_of(traced: KernelTrace) -> list[Area]:
+    """The tiles of the result that the blocks write, in the order of their numbers."""
+    if traced.result is None:
+        return []
+    found, tile = [], Area.around(_of_threads(traced))
+    for write in traced.trace.writes:
+        corner = traced.element(write.low)
+        if corner is not None:
+            rows = min(tile.rows, traced.result.operand.rows - corner.row)
+            found.append(Area(corner.row, corner.col, rows, min(tile.cols, traced.result.operand.cols - corner.col)))
+    return found
+
+
+def _draw(subject: Subject) -> alt.HConcatChart:
+    traced = subject.trace
+    threads = _of_threads(traced)
+    return side_by_side(_grid(traced), _block(threads), _warp(threads))
+
+
+def _grid(traced: KernelTrace) -> alt.LayerChart:
+    blocks = blocks_of(traced)
+    first = blocks[0]
+    patches = [
+        Patch(Piece("", area.row, area.col, area.rows, area.cols), BLUE if area == first else PALE)
+        for area in dict.fromkeys(blocks)
+    ]
+    operand = traced.matrices["c"].operand
+    whole = Area(0, 0, operand.rows, operand.cols)
+    return panel(f"C: blocks of {first.rows} x {first.cols}", whole, patches, _SIZE)
+
+
+def _block(threads: Mapping[Cell, tuple[int, int]]) -> alt.LayerChart:
+    owners = {cell: warp for cell, (warp, _lane) in threads.items()}
+    first = min(owners.values())
+    own = Area.around([cell for cell, warp in owners.items() if warp == first])
+    patches = [
+        Patch(Piece("", p.row, p.col, p.rows, p.cols), BLUE if p.owner == first else _striped(p.owner), f"w{p.owner}",
+              "white" if p.owner == first else "#333333")
+        for p in pieces(owners)
+    ]  # fmt: skip
+    title = f"a block: {len(set(owners.values()))} warps, {own.rows} x {own.cols}"
+    return panel(title, Area.around(owners), patches, _SIZE)
+
+
+def _warp(threads: Mapping[Cell, tuple[int, int]]) -> alt.LayerChart:
+    first = min(threads.values())[0]
+    owners = {cell: lane for cell, (warp, lane) in threads.items() if warp == first}
+    marked = min(owners.values())
+    found = pieces(owners)
+    own = [piece for piece in found if piece.owner == marked]
+    patches = [
+        Patch(Piece("", p.row, p.col, p.rows, p.cols), ORANGE if p.owner == marked else _striped(p.owner),
+              str(p.owner), "#333333")
+        for p in found
+    ]  # fmt: skip
+    results = sum(piece.rows * piece.cols for piece in own)
+    title = (
+        f"a warp: lane {marked} has {results} in {len(own)}"
+        if len(own) > 1
+        else f"a warp: lane {marked} has " + (f"{own[0].rows} x {own[0].cols}")
+    )
+    return panel(title, Area.around(owners), patches, _SIZE)
+
+
+def _striped(number: int) -> str:
+    return _PALER if number % 2 else PALE
+
+
+DRAWING = Drawing(
+    name="tile_hierarchy",
+    place=12,
+    title="Block, warp, thread",
+    caption="The result as the first block's traced stores take it apart: its tile among all blocks', its first warp's "
+    "part, and the pieces of that warp's first lane.",
+    applies=lambda subject: subject.on_gpu and subject.kernel.op == "gemm" and bool(_of_threads(subject.trace)),
+    draw=_draw,
+)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.arguments import float32_array, thread_count
-from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import FLOAT32
+from gemmlab.devices.interop import is_device_array
+from gemmlab.dispatch.operands import checked_target, request, same
 from gemmlab.dispatch.precision import HIGHEST, precision_for
 
 if TYPE_CHECKING:
@@ -34,18 +35,20 @@ if hasattr(os, "register_at_fork"):
 
 
 def gemm(
-    a: Float32Array,
-    b: Float32Array,
+    a: Any,
+    b: Any,
     *,
     alpha: SupportsFloat = 1.0,
     beta: SupportsFloat = 0.0,
-    c: Float32Array | None = None,
-    out: Float32Array | None = None,
+    c: Any = None,
+    out: Any = None,
     trans_a: bool = False,
     trans_b: bool = False,
     threads: SupportsIndex | None = None,
     precision: str = HIGHEST,
-) -> Float32Array:
+    kernel: str | None = None,
+    config: Mapping[str, int] | None = None,
+) -> Any:
     """`alpha * op(a) @ op(b) + beta * c` in float32, where op transposes the last two axes if asked to.
 
     Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading axes broadcast,
@@ -59,19 +62,35 @@ def gemm(
     `precision` is the lowest that will do: `"highest"`, IEEE float32 throughout, or `"tf32"`, inputs rounded to ten
     bits behind the point, where that is faster. On a CPU it is not, and both compute in float32.
 
-    Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 NumPy array, `UsageError` (a
+    Operands may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same.
+    Then the result is an array of the same package, made on the stream that is current there; nothing is copied to the
+    host and nothing waited for. Rows or columns that are neighbours in memory are read in place. `explain_choice` says
+    which kernel runs and why.
+
+    `kernel` forces one of the catalog (or of a `.cu` file), `config` parameters of it; without `kernel`, of the kernel
+    that would run anyway.
+
+    Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 array, `UsageError` (a
     ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, a
-    thread count below 1 and an unknown precision, and `MemoryError`.
+    thread count below 1, an unknown precision, kernel or parameter and a kernel that cannot compute this,
+    `DeviceError` for operands on two GPUs, and `MemoryError`.
     """
     if precision != HIGHEST:
         precision_for(precision, (FLOAT32,))
-    if _entry is not None and (c is None or c is out):
+    if (type(a) is not np.ndarray or type(b) is not np.ndarray) and any(map(is_device_array, (a, b, c, out))):
+        from gemmlab.dispatch.cuda_gemm import device_gemm
+
+        return device_gemm(
+            a, b, alpha, beta, c, out, trans_a, trans_b, threads=threads, precision=precision, kernel=kernel,
+            config=config,
+        )  # fmt: skip
+    if _entry is not None and (c is None or c is out) and kernel is None and config is None:
         target = _fresh(a, b, trans_a, trans_b) if out is None else out
         if target is not None:
             result = _entry(a, b, target, c, alpha, beta, trans_a, trans_b, threads)
             if result is not None:
                 return result
-    return _general(a, b, alpha, beta, c, out, trans_a, trans_b, threads)
+    return _general(a, b, alpha, beta, c, out, trans_a, trans_b, threads, kernel, config)
 
 
 def _fresh(a: Float32Array, b: Float32Array, trans_a: bool, trans_b: bool) -> Float32Array | None:
@@ -107,115 +126,27 @@ def _general(
     trans_a: object,
     trans_b: object,
     threads: object,
+    kernel: object,
+    config: Mapping[str, int] | None,
 ) -> Float32Array:
-    scale, keep = _scalar("alpha", alpha), _scalar("beta", beta)
-    left, right = _operand("a", a), _operand("b", b)
+    asked = request(a, b, c, alpha, beta, trans_a, trans_b, float32_array)
     count = thread_count("gemm", threads)
-    row, column = left.ndim == 1, right.ndim == 1
-    for name, flag in (("trans_a", trans_a), ("trans_b", trans_b)):
-        if not isinstance(flag, int | np.integer | np.bool_) or flag not in (0, 1):
-            raise ArgumentTypeError(f"gemm: {name} is {flag!r}; it must be True or False")
-    left = left[np.newaxis, :] if row else left.swapaxes(-1, -2) if trans_a else left
-    right = right[:, np.newaxis] if column else right.swapaxes(-1, -2) if trans_b else right
-    if left.shape[-1] != right.shape[-2]:
-        raise UsageError(
-            f"gemm: op(a) of shape {left.shape} and op(b) of shape {right.shape} do not fit: "
-            f"k is {left.shape[-1]} on the left and {right.shape[-2]} on the right"
-        )
-    try:
-        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    except ValueError as error:
-        raise UsageError(
-            f"gemm: leading axes {left.shape[:-2]} of a and {right.shape[:-2]} of b do not broadcast"
-        ) from error
-    matrix = (*batch, left.shape[-2], right.shape[-1])
-    shape = (*batch, *(() if row else matrix[-2:-1]), *(() if column else matrix[-1:]))
-    addend = _addend(c, keep, shape)
-    target = _target(out, shape, {"a": left, "b": right, "c": addend})
-    full = target[..., np.newaxis] if column else target
-    full = full[..., np.newaxis, :] if row else full
-    if addend is not None and not _same(addend, target):
-        np.copyto(target, addend)
-    product = _load()
-    lefts = np.broadcast_to(left, (*batch, *left.shape[-2:]))
-    rights = np.broadcast_to(right, (*batch, *right.shape[-2:]))
-    for index in np.ndindex(*batch):
-        product.run(lefts[index], rights[index], full[index], scale, keep, count)
+    target = _fresh_of(asked.shape) if out is None else checked_target(out, asked, float32_array)
+    if asked.addend is not None and not same(asked.addend, target):
+        np.copyto(target, asked.addend)
+    if kernel is None and config is None:
+        run = _load().run
+    else:
+        from gemmlab.dispatch.cpu_forced import forced_product
+
+        run = forced_product(kernel, config).run
+    for left, right, full in asked.products(target):
+        run(left, right, full, asked.alpha, asked.beta, count)
     return target if out is None else cast("Float32Array", out)
 
 
-def _operand(name: str, value: object) -> Float32Array:
-    array = float32_array("gemm", name, value)
-    if array.ndim == 0:
-        raise UsageError(f"gemm: {name} is a scalar; it must have at least one axis")
-    return array
-
-
-def _scalar(name: str, value: SupportsFloat) -> float:
+def _fresh_of(shape: tuple[int, ...]) -> Float32Array:
     try:
-        if not isinstance(value, (str, bytes, bytearray)):
-            return float(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number") from error
-    raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number")
-
-
-def _addend(c: object, beta: float, shape: tuple[int, ...]) -> Float32Array | None:
-    """c broadcast to the result; None when beta == 0 leaves it unread."""
-    if c is None:
-        if beta != 0.0:
-            raise UsageError(f"gemm: beta is {beta} but there is no c to scale by it")
-        return None
-    array = float32_array("gemm", "c", c)
-    try:
-        spread = np.broadcast_to(array, shape)
+        return np.empty(shape, np.float32)
     except ValueError as error:
-        raise UsageError(f"gemm: c of shape {array.shape} does not broadcast to the result's {shape}") from error
-    return None if beta == 0.0 else spread
-
-
-def _target(out: object, shape: tuple[int, ...], operands: dict[str, Float32Array | None]) -> Float32Array:
-    if out is None:
-        try:
-            return np.empty(shape, np.float32)
-        except ValueError as error:
-            raise MemoryError(f"gemm: a result of shape {shape} is larger than any array can be") from error
-    target = float32_array("gemm", "out", out)
-    if target.shape != shape:
-        raise UsageError(f"gemm: out has shape {target.shape}; the result has {shape}")
-    if not target.flags.writeable:
-        raise UsageError("gemm: out is read-only")
-    if _folds(target):
-        raise UsageError(f"gemm: elements of out share memory with each other (strides {target.strides})")
-    for name, operand in operands.items():
-        if operand is not None and not (name == "c" and _same(operand, target)) and _overlap(operand, target):
-            raise UsageError(f"gemm: out shares memory with {name}; give it memory of its own")
-    return target
-
-
-def _same(left: Float32Array, right: Float32Array) -> bool:
-    """Whether two arrays of one shape are the same elements; the stride of an axis of extent 1 means nothing."""
-    if left.size == 0:
-        return True
-    axes = zip(left.shape, left.strides, right.strides, strict=True)
-    return left.ctypes.data == right.ctypes.data and all(extent == 1 or one == two for extent, one, two in axes)
-
-
-def _folds(array: Float32Array) -> bool:
-    """Whether the strides let two elements of an array meet (none of the usual views do)."""
-    reach = array.itemsize
-    for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
-        if stride < reach:
-            return array.size > 0
-        reach = stride * (extent - 1) + reach
-    return False
-
-
-def _overlap(left: Float32Array, right: Float32Array) -> bool:
-    if not np.may_share_memory(left, right):
-        return False
-    effort: Any = 100_000
-    try:
-        return np.shares_memory(left, right, max_work=effort)
-    except (np.exceptions.TooHardError, OverflowError):
-        return True
+        raise MemoryError(f"gemm: a result of shape {shape} is larger than any array can be") from error

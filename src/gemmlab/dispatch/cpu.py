@@ -18,6 +18,7 @@ from gemmlab.codegen.entry import C_ENTRY as C_SIGNATURE
 from gemmlab.codegen.entry import NO_WORKSPACE, PYTHON_WORDS
 from gemmlab.codegen.runtime import PYTHON_AT
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
+from gemmlab.dispatch.operands import rows_contiguous
 from gemmlab.kernels.gemm_cpu.threaded import C_ENTRY, KERNEL, PYTHON_ENTRY
 
 Float32Array = npt.NDArray[np.float32]
@@ -46,8 +47,8 @@ class CpuProduct:
         """`c = alpha * a @ b + beta * c` for matrices with any strides. beta == 0 does not read c."""
         if c.size == 0:
             return
-        if not _rows_contiguous(c):
-            if _rows_contiguous(c.T):
+        if not rows_contiguous(c):
+            if rows_contiguous(c.T):
                 self.run(b.T, a.T, c.T, alpha, beta, threads)
                 return
             plain = np.array(c, order="C") if beta != 0.0 else np.empty(c.shape, np.float32)
@@ -88,12 +89,6 @@ def load_product() -> CpuProduct:
     start_workers(loaded, 1)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *(_C_TYPES[str(type_)] for _name, type_ in C_SIGNATURE))
     return CpuProduct(_python_entry(loaded), prototype(loaded.addresses[C_ENTRY]), loaded)
-
-
-def _rows_contiguous(c: Float32Array) -> bool:
-    rows, cols = c.shape
-    down, over = c.strides
-    return (cols == 1 or over == 4) and (rows == 1 or (down % 4 == 0 and down >= 4 * cols))
 
 
 def _whole_strides(view: Float32Array) -> Float32Array:

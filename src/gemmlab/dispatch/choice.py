@@ -1,0 +1,151 @@
+"""Which kernel computes a product on a GPU, in which configuration, and why: a pure function of the problem.
+
+A time that was measured at this very problem on this GPU model counts as it is; any other is estimated
+(`dispatch/waves.py`) from what was measured. The least time wins. A precision lower than asked is never considered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import PRECISIONS
+from gemmlab.dispatch.precision import ASKED, precision_for
+from gemmlab.dispatch.store import Measured, Table
+from gemmlab.dispatch.waves import Estimate, Gpu, estimate, gpu_model
+from gemmlab.ops.gemm_problem import GemmProblem
+
+RECORD, RULE, FORCED = "record", "rule", "forced"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One kernel and configuration that was considered."""
+
+    kernel: str
+    precision: str
+    config: Mapping[str, int]
+    us: float
+    """Microseconds that count for the choice."""
+    measured: bool
+    """Whether they were measured, at this problem on this GPU model; else the rule estimates them."""
+    blocks: int
+    resident: int
+    """Blocks that a multiprocessor holds at a time."""
+    rounds: int
+    """In which the fullest multiprocessor works its blocks off."""
+    tile_use: float
+    """Elements of the result to those that the tiles cover."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What runs, and why."""
+
+    kernel: str
+    config: Mapping[str, int]
+    basis: str
+    """`"record"`, `"rule"` or `"forced"`."""
+    where: str
+    problem: str
+    reason: str
+    considered: tuple[Candidate, ...] = ()
+    """Everything that could run, the fastest first."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Kernels of the table that could not, and why."""
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self.kernel} {_words(self.config)}", f"  for {self.problem} on {self.where}", f"  {self.reason}"]
+        if self.considered:
+            lines.append("  considered:")
+        for one in self.considered:
+            how = "measured" if one.measured else "estimated"
+            lines.append(
+                f"    {one.us:10.1f} us {how}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} an SM, "
+                f"{one.tile_use:.0%} of the tiles used: {one.kernel} {_words(one.config)}"
+            )
+        lines += [f"    not {kernel}: {why}" for kernel, why in self.refused.items()]
+        return "\n".join(lines)
+
+
+def choose(
+    problem: GemmProblem, where: Gpu, table: Table, *, precision: str, aligned: bool = True,
+    only: str | None = None,
+) -> Choice:  # fmt: skip
+    """The kernel of `table` with the least time, among those that read the problem's layout in place.
+
+    `precision` is what a caller may ask for (`dispatch/precision.py`), `only` the one kernel to choose a configuration
+    of. Raises `UsageError` when nothing can run, and says why.
+    """
+    refused: dict[str, str] = {}
+    found = list[Candidate]()
+    measured_on = gpu_model(table.gpu)
+    plain = aligned and problem.layout == "nn" and where.known == table.gpu
+    allowed = _allowed(precision, {entry.precision for entry in table.entries})
+    for entry in table.entries:
+        if only not in (None, entry.kernel):
+            continue
+        guess = estimate(entry, problem.m, problem.n, problem.k, where, measured_on)
+        if why := _objection(entry, problem, where, allowed, guess):
+            refused.setdefault(entry.kernel, why)
+            continue
+        known = entry.times_us.get(f"{problem.m}x{problem.n}x{problem.k}") if plain else None
+        found.append(
+            Candidate(
+                entry.kernel, entry.precision, entry.config, guess.us if known is None else known, known is not None,
+                guess.blocks, guess.resident, guess.rounds, guess.tile_use,
+            )
+        )  # fmt: skip
+    if not found:
+        what = "; ".join(f"{kernel}: {why}" for kernel, why in refused.items()) or f"no figures of {only}"
+        raise UsageError(f"gemm: no kernel can compute {problem.label} on {where.name}: {what}")
+    found.sort(key=lambda one: one.us)
+    best = found[0]
+    for one in found:
+        refused.pop(one.kernel, None)
+    return Choice(
+        kernel=best.kernel, config=best.config, basis=RECORD if best.measured else RULE, where=where.name,
+        problem=f"{problem.label} ({problem.layout}), precision {precision!r}",
+        reason=_reason(best, where, table, plain, aligned), considered=tuple(found), refused=refused,
+    )  # fmt: skip
+
+
+def _allowed(precision: str, offered: Iterable[str]) -> frozenset[str]:
+    """The precisions that are no lower than what was asked for."""
+    precision_for(precision, tuple(offered))
+    return frozenset(PRECISIONS[: PRECISIONS.index(ASKED[precision]) + 1])
+
+
+def _objection(
+    entry: Measured, problem: GemmProblem, where: Gpu, allowed: frozenset[str], guess: Estimate
+) -> str:  # fmt: skip
+    if entry.precision not in allowed:
+        return f"computes in {entry.precision}, less than asked for"
+    if problem.layout not in entry.layouts:
+        return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
+    if int(entry.arch.removeprefix("sm_")) > where.arch:
+        return f"needs {entry.arch}"
+    if guess.blocks and not guess.resident:
+        return f"a block needs more registers or shared memory than {where.name} has"
+    return ""
+
+
+def _reason(best: Candidate, where: Gpu, table: Table, plain: bool, aligned: bool) -> str:
+    if best.measured:
+        return f"by record: the least time measured at this size on {table.gpu}, {table.taken}"
+    basis = f"by rule: least estimated time, from blocks timed on {table.gpu}, {table.taken}"
+    if where.known != table.gpu:
+        return f"{basis}, scaled to {where.name} by clock and FMA lanes"
+    if not aligned:
+        return f"{basis}; rows that do not begin on 16 bytes were not timed"
+    return basis if plain else f"{basis}; only layout nn was timed"
+
+
+def _words(config: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in config.items())

@@ -1,0 +1,82 @@
+"""A product by a kernel that the caller names: any of the CPU's, in any legal configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.codegen import runtime as shared
+from gemmlab.devices.cpu import CpuDevice, CpuLoaded
+from gemmlab.dispatch.naming import checked_config, named_kernel
+from gemmlab.dispatch.stored import Stored, stored
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.gemm import GemmOp
+
+Float32Array = npt.NDArray[np.float32]
+USUAL = "threaded"
+"""What runs where nobody names a kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """Memory that somebody else keeps."""
+
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedProduct:
+    """One kernel in one configuration, built when a layout first needs it."""
+
+    kernel: Kernel
+    config: Mapping[str, int]
+    device: CpuDevice = field(default_factory=CpuDevice)
+    loaded: dict[tuple[tuple[str, int], ...], CpuLoaded] = field(default_factory=dict)
+
+    def run(
+        self, a: Float32Array, b: Float32Array, c: Float32Array, alpha: float, beta: float, threads: int | None
+    ) -> None:
+        """`c = alpha * a @ b + beta * c`. What the kernel cannot read in place is copied."""
+        if c.size == 0:
+            return
+        found = stored(a, b, c, alpha, beta)
+        if found is not None and found.problem.layout in self.kernel.layouts:
+            self._launch(found, threads)
+            return
+        plain = np.array(c, order="C") if beta != 0.0 else np.empty(c.shape, np.float32)
+        left, right = np.array(a, order="C"), np.array(b, order="C")
+        copied = stored(left, right, plain, alpha, beta)
+        assert copied is not None  # noqa: S101 - all three are row-major now
+        self._launch(copied, threads)
+        np.copyto(c, plain)
+
+    def _launch(self, what: Stored, threads: int | None) -> None:
+        kernel, problem = self.kernel, what.problem
+        scalars = GemmOp().scalars(problem)
+        instance = kernel.instantiate(self.config, scalars)
+        key = tuple(sorted(instance.items()))
+        if key not in self.loaded:
+            built = self.device.build(kernel.program(instance, self.device.target(instance)))
+            self.loaded[key] = self.device.load(built)
+        count = shared.runtime().default_threads if threads is None else min(threads, shared.MOST_THREADS)
+        count = count if kernel.threaded else 1
+        workspace = self.device.allocate(max(1, kernel.workspace_bytes(problem, instance)))
+        addresses = {"a": _Address(what.a), "b": _Address(what.b), "c": _Address(what.c)}
+        bound = {**scalars, **addresses, "threads": np.int64(count), "workspace": workspace}
+        for launch in kernel.launches(instance, bound, count):
+            self.device.launch(self.loaded[key], launch)
+
+
+def forced_product(kernel: object, config: object) -> ForcedProduct:
+    """The product by a kernel's id, by default the usual one. Raises `ArgumentTypeError` and `UsageError`."""
+    found = named_kernel(USUAL if kernel is None else kernel, "cpu")
+    return _product(found.id, tuple(sorted(found.configure(checked_config(config)).items())))
+
+
+@lru_cache(maxsize=64)
+def _product(kernel: str, config: tuple[tuple[str, int], ...]) -> ForcedProduct:
+    return ForcedProduct(named_kernel(kernel, "cpu"), dict(config))

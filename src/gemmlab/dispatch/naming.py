@@ -1,0 +1,44 @@
+"""Kernels and configurations that a caller names."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.kernel import Kernel
+
+
+def named_kernel(name: object, device: str) -> Kernel:
+    """The `gemm` kernel of that id, or of a `.cu` file, for a family of devices.
+
+    Raises `ArgumentTypeError` for what is no name, `UsageError` for an unknown one and for one that runs elsewhere.
+    """
+    if not isinstance(name, (str, os.PathLike)):
+        raise ArgumentTypeError(f"gemm: kernel is {name!r}; it must be the id of one, or the path of a .cu file")
+    kernel = find_kernel(os.fspath(name))
+    if kernel.op != "gemm":
+        raise UsageError(f"gemm: {kernel.id} computes {kernel.op}")
+    if kernel.device != device:
+        where = {"cpu": "on a CPU", "cuda": "on a GPU"}
+        raise UsageError(f"gemm: {kernel.id} runs {where[kernel.device]}; the operands lie {where[device]}")
+    return kernel
+
+
+def checked_config(config: object) -> dict[str, int]:
+    """Parameters by name; empty for None. `ArgumentTypeError` for what is no mapping to whole numbers."""
+    if config is None:
+        return {}
+    if not isinstance(config, Mapping):
+        raise ArgumentTypeError(f"gemm: config is {config!r}; it must be a dictionary of parameters, or None")
+    return {str(name): _whole(str(name), value) for name, value in config.items()}
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise ArgumentTypeError(f"gemm: {name} in config is {value!r}, not a whole number") from error

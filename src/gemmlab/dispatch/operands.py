@@ -1,0 +1,157 @@
+"""What a matrix product was asked for: operands as views of the right shape, and everything that is wrong with them.
+
+Nothing here reads or writes an element: NumPy's shapes, strides and addresses are all that is looked at, so that a view
+may as well stand for memory of a GPU (`dispatch/shadows.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, SupportsFloat
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+
+Float32Array = npt.NDArray[np.float32]
+View = Callable[[str, str, object], Float32Array]
+"""(call, name, value) -> the operand as a view; `ArgumentTypeError` for what is none."""
+_CALL = "gemm"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call, checked but for its result. op is applied, and one-dimensional operands are matrices."""
+
+    left: Float32Array
+    right: Float32Array
+    batch: tuple[int, ...]
+    shape: tuple[int, ...]
+    """Of the result as the caller sees it."""
+    row: bool
+    column: bool
+    """Whether the left or the right operand was one-dimensional."""
+    alpha: float
+    beta: float
+    addend: Float32Array | None
+    """c, broadcast to the result; `None` where it is not read."""
+
+    def products(self, target: Float32Array) -> Iterator[tuple[Float32Array, Float32Array, Float32Array]]:
+        """Every product of two matrices that makes the result, with its place in `target`."""
+        full = target[..., np.newaxis] if self.column else target
+        full = full[..., np.newaxis, :] if self.row else full
+        lefts = np.broadcast_to(self.left, (*self.batch, *self.left.shape[-2:]))
+        rights = np.broadcast_to(self.right, (*self.batch, *self.right.shape[-2:]))
+        for index in np.ndindex(*self.batch):
+            yield lefts[index], rights[index], full[index]
+
+
+def request(
+    a: object, b: object, c: object, alpha: SupportsFloat, beta: SupportsFloat, trans_a: object, trans_b: object,
+    view: View,
+) -> Request:  # fmt: skip
+    """Check operands, scalars and flags. Raises `ArgumentTypeError` and `UsageError`."""
+    scale, keep = _scalar("alpha", alpha), _scalar("beta", beta)
+    left, right = _operand("a", a, view), _operand("b", b, view)
+    row, column = left.ndim == 1, right.ndim == 1
+    for name, flag in (("trans_a", trans_a), ("trans_b", trans_b)):
+        if not isinstance(flag, int | np.integer | np.bool_) or flag not in (0, 1):
+            raise ArgumentTypeError(f"gemm: {name} is {flag!r}; it must be True or False")
+    left = left[np.newaxis, :] if row else left.swapaxes(-1, -2) if trans_a else left
+    right = right[:, np.newaxis] if column else right.swapaxes(-1, -2) if trans_b else right
+    if left.shape[-1] != right.shape[-2]:
+        raise UsageError(
+            f"gemm: op(a) of shape {left.shape} and op(b) of shape {right.shape} do not fit: "
+            f"k is {left.shape[-1]} on the left and {right.shape[-2]} on the right"
+        )
+    try:
+        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    except ValueError as error:
+        raise UsageError(
+            f"gemm: leading axes {left.shape[:-2]} of a and {right.shape[:-2]} of b do not broadcast"
+        ) from error
+    matrix = (*batch, left.shape[-2], right.shape[-1])
+    shape = (*batch, *(() if row else matrix[-2:-1]), *(() if column else matrix[-1:]))
+    return Request(left, right, batch, shape, row, column, scale, keep, _addend(c, keep, shape, view))
+
+
+def checked_target(out: object, asked: Request, view: View) -> Float32Array:
+    """`out` as a view that the result can be written to. Raises `ArgumentTypeError` and `UsageError`."""
+    target = view(_CALL, "out", out)
+    if target.shape != asked.shape:
+        raise UsageError(f"gemm: out has shape {target.shape}; the result has {asked.shape}")
+    if not target.flags.writeable:
+        raise UsageError("gemm: out is read-only")
+    if _folds(target):
+        raise UsageError(f"gemm: elements of out share memory with each other (strides {target.strides})")
+    for name, operand in (("a", asked.left), ("b", asked.right), ("c", asked.addend)):
+        if operand is not None and not (name == "c" and same(operand, target)) and _overlap(operand, target):
+            raise UsageError(f"gemm: out shares memory with {name}; give it memory of its own")
+    return target
+
+
+def same(left: Float32Array, right: Float32Array) -> bool:
+    """Whether two arrays of one shape are the same elements; the stride of an axis of extent 1 means nothing."""
+    if left.size == 0:
+        return True
+    axes = zip(left.shape, left.strides, right.strides, strict=True)
+    return left.ctypes.data == right.ctypes.data and all(extent == 1 or one == two for extent, one, two in axes)
+
+
+def rows_contiguous(matrix: Float32Array) -> bool:
+    """Whether elements of a row are neighbours, and rows follow each other without overlapping."""
+    rows, cols = matrix.shape
+    down, over = matrix.strides
+    return (cols == 1 or over == 4) and (rows == 1 or (down % 4 == 0 and down >= 4 * cols))
+
+
+def _operand(name: str, value: object, view: View) -> Float32Array:
+    array = view(_CALL, name, value)
+    if array.ndim == 0:
+        raise UsageError(f"gemm: {name} is a scalar; it must have at least one axis")
+    return array
+
+
+def _scalar(name: str, value: SupportsFloat) -> float:
+    try:
+        if not isinstance(value, (str, bytes, bytearray)):
+            return float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number") from error
+    raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number")
+
+
+def _addend(c: object, beta: float, shape: tuple[int, ...], view: View) -> Float32Array | None:
+    """c broadcast to the result; None when beta == 0 leaves it unread."""
+    if c is None:
+        if beta != 0.0:
+            raise UsageError(f"gemm: beta is {beta} but there is no c to scale by it")
+        return None
+    array = view(_CALL, "c", c)
+    try:
+        spread = np.broadcast_to(array, shape)
+    except ValueError as error:
+        raise UsageError(f"gemm: c of shape {array.shape} does not broadcast to the result's {shape}") from error
+    return None if beta == 0.0 else spread
+
+
+def _folds(array: Float32Array) -> bool:
+    """Whether the strides let two elements of an array meet (none of the usual views do)."""
+    reach = array.itemsize
+    for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if stride < reach:
+            return array.size > 0
+        reach = stride * (extent - 1) + reach
+    return False
+
+
+def _overlap(left: Float32Array, right: Float32Array) -> bool:
+    if not np.may_share_memory(left, right):
+        return False
+    effort: Any = 100_000
+    try:
+        return np.shares_memory(left, right, max_work=effort)
+    except (np.exceptions.TooHardError, OverflowError):
+        return True

@@ -1,0 +1,45 @@
+"""Arrays on a GPU as NumPy views that nobody may read: shape, strides and address of memory that is not this host's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import ArgumentTypeError
+from gemmlab.devices.interop import DeviceArray, device_array, is_device_array
+from gemmlab.devices.packages import package_of
+
+Float32Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class _Interface:
+    __array_interface__: dict[str, Any]
+
+
+def shadow(found: DeviceArray) -> Float32Array:
+    """A float32 view with the shape, strides and address of an array on a GPU."""
+    if math.prod(found.shape) == 0:
+        return np.empty(found.shape, np.float32)
+    described = {
+        "shape": found.shape, "strides": found.strides, "typestr": np.dtype(np.float32).str,
+        "data": (found.pointer, found.read_only), "version": 3,
+    }  # fmt: skip
+    return cast("Float32Array", np.asarray(_Interface(described)))
+
+
+def device_operand(call: str, name: str, value: Any) -> DeviceArray:
+    """An operand on a GPU; `ArgumentTypeError` for one that lies elsewhere or has another dtype."""
+    if not is_device_array(value):
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        raise ArgumentTypeError(f"{call}: {name} is {kind}, which lies on no GPU; other operands of this call do")
+    found = device_array(value)
+    if found.dtype != np.float32:
+        package = package_of(value)
+        how = f"; {package.to_float32.replace('x', name, 1)} converts it" if package else ""
+        raise ArgumentTypeError(f"{call}: {name} has dtype {found.dtype}, not float32{how}")
+    return found

@@ -1,0 +1,75 @@
+"""What was measured of GPU kernels, in a form that a library call can choose by: a small table in the package.
+
+`benchmarks/choices.py` makes `measured.json` from the records in `benchmarks/results`. A tuner may put a table of a
+person's own GPU in place of it later: `Table` says what it has to hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.errors import RecordError
+
+FILE = Path(__file__).parent / "measured.json"
+SCHEMA = "gemmlab.choices/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One kernel in one configuration: what a block takes, and what it took.
+
+    The three figures are fitted to all sizes that were measured; `waves.estimate` says what they mean.
+    """
+
+    kernel: str
+    precision: str
+    layouts: tuple[str, ...]
+    arch: str
+    """The least that it runs on."""
+    config: Mapping[str, int]
+    threads: int
+    registers: int
+    smem: int
+    """Of a block, static and dynamic."""
+    start_us: float
+    alone_us: float
+    share_us: float
+    times_us: Mapping[str, float] = field(default_factory=dict)
+    """Medians by `MxNxK`, in layout nn with aligned rows, caches cold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Everything measured on one GPU model."""
+
+    gpu: str
+    """A name that `core.gpu.model` knows."""
+    taken: str
+    """When."""
+    entries: tuple[Measured, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values, `schema` first."""
+        return {"schema": SCHEMA, **asdict(self)}
+
+
+def table_from_json(data: Mapping[str, Any]) -> Table:
+    """Inverse of `Table.to_json`; `RecordError` for what is no such table."""
+    try:
+        if data["schema"] != SCHEMA:
+            raise RecordError(f"no table of choices: schema {data['schema']!r}")
+        entries = tuple(Measured(**{**entry, "layouts": tuple(entry["layouts"])}) for entry in data["entries"])
+        return Table(str(data["gpu"]), str(data["taken"]), entries)
+    except (KeyError, TypeError) as error:
+        raise RecordError(f"no table of choices: {error}") from error
+
+
+@cache
+def shipped_table() -> Table:
+    """The table of the package."""
+    return table_from_json(json.loads(FILE.read_text(encoding="utf-8")))

@@ -1,0 +1,106 @@
+"""How long a kernel will take where it was not measured: a rule of three figures.
+
+A GPU's multiprocessors take the blocks of a grid in turns. The one with the most decides, and it has
+`ceil(blocks / SMs)`. `r` of them fit it at a time (occupancy), and `j <= r` that run together take, a step along k,
+
+    max(alone, j * share)
+
+`alone` is what one block takes by itself: latency, whatever else there is. `share` is what it adds to a multiprocessor
+that has enough of them: issue slots, shared memory. So rounds of `r` blocks and one of the rest make
+
+    start + k * (rounds * max(alone, r * share) + max(alone, rest * share))
+
+Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge costs as much as a full
+one. What is left out: a product so flat that memory binds it, which binds all kernels alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from gemmlab.core import gpu
+from gemmlab.core.errors import UsageError
+from gemmlab.dispatch.store import Measured
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """As much of a GPU as a choice depends on."""
+
+    name: str
+    limits: gpu.GpuLimits
+    sms: int
+    mhz: float
+    known: str = ""
+    """What `core.gpu.model` calls it; empty for a model that is not known there."""
+
+    @property
+    def arch(self) -> int:
+        """90 for sm_90."""
+        return _number(self.limits.arch)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the rule says of one kernel and problem."""
+
+    us: float
+    blocks: int
+    resident: int
+    """Blocks that a multiprocessor holds at a time; 0 where not even one fits, and the time is infinite."""
+    rounds: int
+    """In which the fullest multiprocessor works its blocks off."""
+    tile_use: float
+    """Elements of the result to those that its tiles cover."""
+
+
+def gpu_model(name: str) -> Gpu:
+    """A product by its name, as `core.gpu.model` knows it. Raises `UsageError`."""
+    found = gpu.model(name)
+    return Gpu(found.name, found.limits, found.sms, found.boost_mhz, found.name)
+
+
+def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
+    """A GPU as its driver describes it; of an architecture that is not known, with the limits of the one before."""
+    wanted = int(capability.replace(".", ""))
+    limits = next(filter(None, map(_limits, (a for a in reversed(gpu.ARCHITECTURES) if _number(a) <= wanted))), None)
+    if limits is None:
+        raise UsageError(f"gemm: nothing is known of {name}, compute capability {capability}")
+    try:
+        called = gpu.model(name).name
+    except UsageError:
+        called = ""
+    return Gpu(name, limits, sms, mhz, called)
+
+
+def estimate(entry: Measured, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
+    """The rule for one product. On another GPU than the measured one blocks take their time by clock and FMA lanes."""
+    down, across = -(-m // entry.config["BM"]), -(-n // entry.config["BN"])
+    blocks = down * across
+    covered = blocks * entry.config["BM"] * entry.config["BN"]
+    held = _resident(where.limits, entry.registers, entry.smem, entry.threads)
+    if not held or not blocks:
+        return Estimate(float("inf") if blocks else 0.0, blocks, held, 0, 0.0)
+    clock = measured_on.mhz / where.mhz
+    alone = entry.alone_us * clock
+    share = entry.share_us * clock * measured_on.limits.fma_lanes / where.limits.fma_lanes
+    rounds, rest = divmod(-(-blocks // where.sms), held)
+    step = rounds * max(alone, held * share) + (max(alone, rest * share) if rest else 0.0)
+    return Estimate(entry.start_us + k * step, blocks, held, rounds + bool(rest), m * n / covered)
+
+
+@cache
+def _resident(limits: gpu.GpuLimits, registers: int, smem: int, threads: int) -> int:
+    return gpu.occupancy(limits, registers, smem, threads).blocks
+
+
+def _number(arch: str) -> int:
+    return int(arch.removeprefix("sm_"))
+
+
+def _limits(arch: str) -> gpu.GpuLimits | None:
+    try:
+        return gpu.limits(arch)
+    except UsageError:
+        return None

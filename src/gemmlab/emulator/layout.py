@@ -276,6 +276,8 @@ class Insn:
     EVENT_LIMIT = 64
     MEMO = 112
     """What the last access pattern of a memory instruction came to (see `emulator.memory`)."""
+    KEPT = MEMO
+    """i64, of a branch: threads that its guard lets pass and a second predicate keeps."""
     PATTERN = 176
     """32 i32: address of each lane less the first active lane's."""
     OPERANDS = 320

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmlab.core import counters as core
-from gemmlab.core.counters import Counters, Hazard, Observation, SiteCounters
+from gemmlab.core.counters import Counters, Hazard, Metric, Observation, SiteCounters
 from gemmlab.emulator.image import OUTSIDE, Image, plain_name
 from gemmlab.emulator.layout import LANES, Insn, Kind, Space
 from gemmlab.emulator.machine import Geometry, Outcome
@@ -49,6 +49,8 @@ _SITES = {
     "TEX": core.TEXTURE_LOAD,
     "BAR": core.BARRIER,
 }
+ON = "smsp__thread_inst_executed_pred_on.sum"
+BRANCHES = frozenset({"BRA", "JMP"})
 _COUNTED = {
     "executed": Insn.EXECUTED,
     "active_threads": Insn.ACTIVE,
@@ -66,7 +68,16 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMa
     """Counters and hazards of one launch."""
     sites = tuple(_sites(image, outcome))
     hazards = (*_events(image, geometry, outcome, memory), *_stalls(image, geometry, outcome))
-    return Observation(Counters(image.function.name, origin, sites), hazards)
+    return Observation(Counters(image.function.name, origin, sites, {ON: Metric(_on(image, outcome, sites))}), hazards)
+
+
+def _on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...]) -> int:
+    """Threads predicated on as the hardware counts a whole launch: of `@P0 BRA P1` those that both hold for. By
+    instruction Nsight Compute counts those that P0 holds for, and so do sites.
+    """
+    kept = outcome.records[:, Insn.KEPT : Insn.KEPT + 8].copy().view(np.int64)[:, 0]
+    branches = (index for index, instruction in enumerate(image.code.instructions) if instruction.opcode in BRANCHES)
+    return sum(site.predicated_on_threads for site in sites) - sum(int(kept[index]) for index in branches)
 
 
 def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:

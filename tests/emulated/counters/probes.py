@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 HERE = Path(__file__).parent
 ORACLE = HERE.parents[1] / "data" / "h200-shared-wavefronts.csv"
-PROBES, PATTERNS = HERE / "probes.cu", HERE / "gemm_patterns.cu"
+PROBES, PATTERNS, BRANCHES = HERE / "probes.cu", HERE / "gemm_patterns.cu", HERE / "branches.cu"
 GLOBAL_WORDS = 32 * 64
 Words = npt.NDArray[np.int32]
 
@@ -105,7 +105,16 @@ def probes() -> Iterator[Probe]:
     yield Probe(
         "ragged", PROBES, "ragged", (np.ones(500, np.float32), np.zeros(500, np.float32), np.int32(500)), (6, 1), 96
     )
+    yield from branches()
     n = 128
     square = [np.ones((n, n), np.float32) for _ in range(3)]
     for kernel in ("tiled_2d", "tiled_2d_vector"):
         yield Probe(kernel, PATTERNS, kernel, (*square, np.int32(n)), (n // 64, n // 64), 64)
+
+
+def branches() -> Iterator[Probe]:
+    """A branch on two predicates of which the first holds for 20 lanes, and the second for all or for none."""
+    first, second = (np.where(np.arange(32) < lanes, 2, 0).astype(np.int32) for lanes in (20, 32))
+    for name, bound in (("hold", 2), ("fail", 3)):
+        args = (first, second, np.int32(bound), np.zeros(32, np.float32))
+        yield Probe(f"two_predicates_{name}", BRANCHES, "two_predicates", args)

@@ -30,6 +30,8 @@ def hint(x: Form) -> None:
 def bra(x: Form) -> None:
     """`.DIV` where the running group is not all of a mask's lanes, `.CONV` where it is; all go with `.ANY`."""
     taken = narrowed(x)
+    kept = Lanes(x.exec_bits) & ~taken
+    x.insn.add(Insn.KEPT, kept.call("ctpop").zext("i64").value)
     if x.has("ANY"):
         taken = taken.ne(0).select(Lanes(x.warp.load(Warp.ACTIVE)), 0)
     if x.has("DIV", "CONV"):

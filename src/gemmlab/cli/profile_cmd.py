@@ -165,16 +165,17 @@ def _loaded(name: str) -> Profiles:
 
 def _chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, baseline: bool) -> Profiles:
     """What was asked for, and the libraries at the same sizes."""
+    from gemmlab.cli.profile_tables import printable
     from gemmlab.ops.catalog import find_op
 
     wanted = [Path(name).stem if name.endswith(".cu") else name for name in names]
     known = dict.fromkeys(one.name for one in profiles.profiles)
     if missing := [name for name in wanted if name not in known]:
-        raise UsageError(f"the record has no {missing[0]}; it has {', '.join(known)}")
+        raise UsageError(f"the record has no {missing[0]}; it has {printable(', '.join(known))}")
     labels = [problem.label for problem in find_op(profiles.op).parse_sizes(sizes)] if sizes is not None else []
     there = dict.fromkeys(one.size for one in profiles.profiles)
     if missing := [label for label in labels if label not in there]:
-        raise UsageError(f"the record has nothing at {missing[0]}; it has {', '.join(there)}")
+        raise UsageError(f"the record has nothing at {missing[0]}; it has {printable(', '.join(there))}")
     kept = [
         one for one in profiles.profiles
         if (one.size in labels or not labels)

@@ -30,11 +30,11 @@ class ProfilePage(Page):
         library = profiles.baseline(profile)
         config = " ".join(f"{name}={value}" for name, value in dict(profile.facts.get("config", {})).items())
         self._heading(printable(f"{profile.name} at {profile.size} {config}".rstrip()))
-        self._line(f"  {_origin(profiles, profile)}")
         if profile.notes:
             self._line(printable(f"  {'; '.join(profile.notes)}"))
         if not profile.kernels:
             return
+        self._line(f"  {_origin(profiles, profile)}")
         if library is not None:
             self._line(printable(f"  beside it {library.name}: {', '.join(dict.fromkeys(library.kernels))}"))
         self._waits(profile, library, findings)

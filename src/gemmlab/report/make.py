@@ -13,10 +13,12 @@ from gemmlab.core.records import load_record
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.own_kernel import kernel_named
+from gemmlab.report.kept import keep, recall
 from gemmlab.report.page import Page, render
 from gemmlab.report.parts import part_of
+from gemmlab.report.roofs import roof_drawings
 from gemmlab.report.sections import Section, Seen, request_for, section, seen_kernels
-from gemmlab.report.study import Outcome, Progress, study_all
+from gemmlab.report.study import Outcome, Progress, Study, study_all
 
 MOST_BYTES = 3 << 20
 """A page that is larger is slow on a phone; its reader is told."""
@@ -53,7 +55,7 @@ def make(plan: Plan, progress: Progress = lambda _kernel, _done, _all: None) -> 
     chosen = _chosen(plan.kernels, seen)
     outcomes = _outcomes(plan, chosen, seen, progress)
     sections = [section(name, kernel, seen.get(name, []), outcomes.get(name)) for name, (_, kernel) in chosen.items()]
-    page = Page(parts, sections)
+    page = Page(parts, sections, tuple(roof_drawings(sections)))
     return Made(page, render(page))
 
 
@@ -92,9 +94,18 @@ def _outcomes(
     requests = {
         id_: request_for(kernel, name, seen.get(id_, []), plan.gpu)
         for id_, (name, kernel) in chosen.items()
-        if kernel is not None and kernel.device == "cuda"
+        if kernel is not None
     }
-    return dict(zip(requests, study_all(list(requests.values()), progress), strict=True))
+    found: dict[str, Outcome] = {}
+    for id_, request in requests.items():
+        if (kept := recall(request)) is not None:
+            found[id_] = kept
+    missing = {id_: request for id_, request in requests.items() if id_ not in found}
+    for id_, outcome in zip(missing, study_all(list(missing.values()), progress), strict=True):
+        if isinstance(outcome, Study):
+            keep(missing[id_], outcome)
+        found[id_] = outcome
+    return found
 
 
 def summary(sections: Sequence[Section]) -> list[dict[str, object]]:

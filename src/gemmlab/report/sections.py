@@ -39,6 +39,17 @@ class Seen:
         return str(self.record.device.get("name") or self.record.environment.get("cpu") or "?")
 
     @property
+    def time_us(self) -> float:
+        """Of a result with samples."""
+        return spread([sample.time_us for sample in self.result.samples]).median
+
+    @property
+    def speed(self) -> float:
+        """In the unit of the operation."""
+        work = self.result.bytes if find_op(self.record.op).unit == GBS else self.result.flops
+        return work / (self.time_us * 1e3)
+
+    @property
     def digest(self) -> str:
         return str(self.result.facts.get("code_sha256") or "")
 
@@ -62,6 +73,8 @@ class Section:
     """Records of the code that is explained, in words."""
     other: tuple[str, ...]
     """Records of other code."""
+    measured: float | None
+    """GFLOP/s of the explained code on the GPU that it is explained for, at the largest problem."""
 
 
 def seen_kernels(records: Iterable[Record]) -> dict[str, list[Seen]]:
@@ -80,6 +93,8 @@ def request_for(kernel: Kernel, name: str, seen: Sequence[Seen], model: str) -> 
 
     `model` is the GPU to explain for, where the reader said so.
     """
+    if kernel.device != "cuda":
+        return Request(name)
     coded = [one for one in seen if one.digest and isinstance(one.result.facts.get("config"), dict)]
     usual = sorted(coded, key=lambda one: (not one.result.samples, _config(one) != dict(kernel.params)))
     if not usual:
@@ -94,22 +109,23 @@ def section(name: str, kernel: Kernel | None, seen: Sequence[Seen], outcome: Out
     """`outcome` is what became of the request for it."""
     study = outcome if isinstance(outcome, Study) else None
     why_not = outcome if isinstance(outcome, str) else ""
+    now = None if study is None else study.explanation
     said = next((str(one.result.facts["idea"]) for one in seen if one.result.facts.get("idea")), "")
-    same, other = _compared(seen, study) if study is not None else ((), ())
+    same, other = _compared(seen, now) if now is not None else ((), ())
     return Section(
         id=name, kernel=kernel, idea=said if kernel is None else kernel.idea, seen=tuple(seen),
-        table=_table(seen, study), counters=_counters(seen),
-        told=None if study is None else told_of(study), why_not=why_not, same=same, other=other,
+        table=_table(seen, now), counters=_counters(seen), told=None if study is None else told_of(study),
+        why_not=why_not, same=same, other=other, measured=None if now is None else _measured(seen, now),
     )  # fmt: skip
 
 
-def _compared(seen: Sequence[Seen], study: Study) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _compared(seen: Sequence[Seen], now: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     same, other = [], []
     for one in seen:
-        if one.digest == study.code_sha256:
+        if one.digest == now["code_sha256"]:
             same.append(_origin(one))
         elif one.digest:
-            other.append(f"{_origin(one)}: {one.digest[:_SHORT]}, {_difference(one, study)}")
+            other.append(f"{_origin(one)}: {one.digest[:_SHORT]}, {_difference(one, now)}")
     return tuple(dict.fromkeys(same)), tuple(dict.fromkeys(other))
 
 
@@ -118,9 +134,9 @@ def _origin(one: Seen) -> str:
     return f"{how} on {one.where}, {str(one.record.environment.get('time_utc', '?'))[:10]}"
 
 
-def _difference(one: Seen, study: Study) -> str:
+def _difference(one: Seen, now: Mapping[str, Any]) -> str:
     """Why the code may be another one: what is known to differ, else the source."""
-    facts, now = one.result.facts, study.explanation
+    facts = one.result.facts
     then = {"architecture": facts.get("target"), "compiler": facts.get("compiler"), "configuration": _config(one)}
     here = {"architecture": now["arch"], "compiler": now["compiler"], "configuration": dict(now["config"])}
     differ = [f"{name} {_said(then[name])}, here {_said(here[name])}" for name in then if then[name] != here[name]]
@@ -131,42 +147,44 @@ def _said(value: Any) -> str:
     return " ".join(f"{name}={part}" for name, part in value.items()) if isinstance(value, Mapping) else str(value)
 
 
-def _table(seen: Sequence[Seen], study: Study | None) -> Table:
+def _table(seen: Sequence[Seen], now: Mapping[str, Any] | None) -> Table:
     """Of each record, configuration and thread count the largest problem that was timed."""
     largest: dict[tuple[int, str, int], Seen] = {}
     for one in seen:
         key = (id(one.record), one.result.contestant, one.result.threads)
         if one.result.samples and (key not in largest or one.result.flops >= largest[key].result.flops):
             largest[key] = one
-    rows = tuple(tuple(_timed(one, study)) for one in largest.values())
-    bound = ("of the bound",) if study is not None else ()
+    rows = tuple(tuple(_timed(one, now)) for one in largest.values())
+    bound = ("of the bound",) if now is not None else ()
     headings = ("on", "configuration", "size", "threads", "ms", "speed", *bound, "result", "code")
     words = frozenset({0, 1, len(headings) - 2, len(headings) - 1})
     return Table("Timed", headings, rows, words)
 
 
-def _timed(one: Seen, study: Study | None) -> Iterator[Cell]:
-    result, unit = one.result, find_op(one.record.op).unit
-    median = spread([sample.time_us for sample in result.samples]).median
-    speed = (result.bytes if unit == GBS else result.flops) / (median * 1e3)
+def _timed(one: Seen, now: Mapping[str, Any] | None) -> Iterator[Cell]:
+    result, unit, speed = one.result, find_op(one.record.op).unit, one.speed
     yield Cell(f"{one.where}, {one.record.kind}")
     yield Cell(_said(_config(one)))
     yield Cell(short_size(result.label))
     yield Cell(str(result.threads))
-    yield Cell(digits(median / 1e3))
+    yield Cell(digits(one.time_us / 1e3))
     yield Cell(f"{digits(speed)} {unit}", key=speed)
-    if study is not None:
-        yield Cell(_of_bound(one, speed, study))
+    if now is not None:
+        yield Cell(f"{speed / now['roofline']['bound']:.1%}" if _joined(one, now) else "")
     yield verdict(result.verified)
-    yield Cell(one.digest[:_SHORT], wrong=study is not None and bool(one.digest) and one.digest != study.code_sha256)
+    yield Cell(one.digest[:_SHORT], wrong=now is not None and bool(one.digest) and one.digest != now["code_sha256"])
 
 
-def _of_bound(one: Seen, speed: float, study: Study) -> str:
-    """Only of the very code that was explained, on the GPU that it was explained for."""
-    roofline = study.explanation["roofline"]
-    if one.digest != study.code_sha256 or _known(one.where) != roofline["model"]:
-        return ""
-    return f"{speed / roofline['bound']:.1%}"
+def _joined(one: Seen, now: Mapping[str, Any]) -> bool:
+    """Whether a time is of the very code that is explained, on the GPU that it is explained for."""
+    return bool(one.result.samples) and one.digest == now["code_sha256"] and _known(one.where) == now["gpu"]
+
+
+def _measured(seen: Sequence[Seen], now: Mapping[str, Any]) -> float | None:
+    """GFLOP/s of the largest problem among those."""
+    joined = [one for one in seen if _joined(one, now)]
+    best = max(joined, key=lambda one: one.result.flops, default=None)
+    return None if best is None else best.result.flops / (best.time_us * 1e3)
 
 
 def _counters(seen: Sequence[Seen]) -> Table | None:

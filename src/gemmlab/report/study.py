@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.hardware import usable_cpus
+from gemmlab.plots.chart import specification
 from gemmlab.report.charts import Drawing
 
 if TYPE_CHECKING:
     from gemmlab.explain.explanation import Explanation
+    from gemmlab.kernels.kernel import Kernel
 
 Progress = Callable[[str, int, int], None]
 """Called with (kernel, kernels done, kernels in all)."""
@@ -41,16 +43,12 @@ class Request:
 class Study:
     """One kernel as its code is now."""
 
-    explanation: Mapping[str, Any]
-    """`Explanation.to_json()`."""
-    figures: tuple[tuple[str, str, str], ...]
+    explanation: Mapping[str, Any] | None
+    """`Explanation.to_json()`; `None` of a kernel for a CPU, which only has pictures."""
+    figures: tuple[tuple[str, str, str], ...] = ()
     """Group, name, text."""
-    hazards: tuple[str, ...]
+    hazards: tuple[str, ...] = ()
     drawings: tuple[Drawing, ...] = ()
-
-    @property
-    def code_sha256(self) -> str:
-        return str(self.explanation["code_sha256"])
 
 
 Outcome = Study | str
@@ -67,14 +65,18 @@ def study_all(requests: Sequence[Request], progress: Progress = lambda _kernel, 
 
 
 def study(request: Request) -> Outcome:
-    """Compile and run one kernel on the emulator, once."""
+    """Explain a kernel for a GPU, and draw its pictures."""
     from gemmlab.explain.explanation import explain
     from gemmlab.explain.subject import machine
     from gemmlab.measure.own_kernel import kernel_named
 
     try:
+        kernel, config = kernel_named(request.kernel), dict(request.config)
+        if kernel.device != "cuda":
+            return Study(None, drawings=tuple(_pictures(kernel, "", config)))
         arch, model = machine(request.arch, request.gpu)
-        return _plain(explain(kernel_named(request.kernel), arch, model, dict(request.config)))
+        drawings = tuple(_pictures(kernel, arch, config))
+        return _explained(explain(kernel, arch, model, config), drawings)
     except (GemmlabError, MemoryError) as error:
         return str(error) or type(error).__name__
 
@@ -95,11 +97,20 @@ def _outcomes(requests: Sequence[Request]) -> Iterator[tuple[int, Outcome]]:
             raise
 
 
-def _plain(explained: Explanation) -> Study:
+def _pictures(kernel: Kernel, arch: str, config: Mapping[str, int]) -> Iterator[Drawing]:
+    from gemmlab.plots.pictures.catalog import pictures_for
+    from gemmlab.plots.pictures.drawing import Subject
+
+    for picture in pictures_for(Subject(kernel, arch, config)):
+        yield Drawing(picture.title, picture.caption, specification(picture.chart))
+
+
+def _explained(explained: Explanation, drawings: tuple[Drawing, ...]) -> Study:
     from gemmlab.explain.figures import figures
 
     return Study(
         explanation=explained.to_json(),
         figures=tuple((figure.group, figure.name, figure.text) for figure in figures(explained)),
         hazards=tuple(hazard.explain() for hazard in explained.subject.hazards),
+        drawings=drawings,
     )

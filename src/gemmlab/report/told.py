@@ -16,11 +16,12 @@ from gemmlab.report.tables import Cell, Table
 class Told:
     """What the template asks for."""
 
-    explanation: Mapping[str, Any]
+    explanation: Mapping[str, Any] | None
+    """`None` of a kernel for a CPU."""
     code_sha256: str
     hazards: tuple[str, ...]
-    roofline: Table
-    accesses: Table
+    roofline: Table | None
+    accesses: Table | None
     groups: Mapping[str, Lines]
     """The figures by their group."""
     loop: str
@@ -29,12 +30,14 @@ class Told:
 
 
 def told_of(study: Study) -> Told:
+    if study.explanation is None:
+        return Told(None, "", (), None, None, {}, "", study.drawings)
     groups: dict[str, Lines] = {}
     for group, name, text in study.figures:
         groups[group] = (*groups.get(group, ()), (name, text))
     loop = study.explanation["main_loop"]
     return Told(
-        study.explanation, study.code_sha256, study.hazards, _roofline(study.explanation["roofline"]),
+        study.explanation, study.explanation["code_sha256"], study.hazards, _roofline(study.explanation["roofline"]),
         _accesses(study.explanation["accesses"]), groups, "" if loop is None else _code(loop), study.drawings,
     )  # fmt: skip
 

@@ -108,13 +108,20 @@
     box.style.top = `${Math.max(0, Math.min(event.clientY + 12, innerHeight - box.offsetHeight - 4))}px`;
   }
 
+  // Specifications lie compressed in the page.
+  function unpacked(id) {
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  }
+
   const drawn = new Map();
 
   async function draw(figure) {
     const canvas = figure.querySelector(".canvas"), width = canvas.clientWidth;
     drawn.get(figure)?.view?.finalize();
     drawn.set(figure, { width, view: null });
-    const spec = fitted(themed(document.getElementById(figure.dataset.spec).textContent), figure.dataset.fit, width);
+    const text = await unpacked(figure.dataset.spec);
+    const spec = fitted(themed(text), figure.dataset.fit, width);
     // Expressions are interpreted, never evaluated as code: the page's policy forbids that.
     const options = { actions: false, renderer: "svg", ast: true, defaultStyle: false, tooltip: tip };
     try {

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.module import Module
-from gemmlab.codegen.probe import STATE, packs
+from gemmlab.codegen.probe import STATE, accessed_bytes, packs
 from gemmlab.codegen.types import I64, Type, pointer
-from gemmlab.codegen.values import Operand, Value
+from gemmlab.codegen.values import Value
 from gemmlab.core.cpu_facts import parse_size
 from gemmlab.core.errors import UsageError
 
@@ -26,9 +26,10 @@ PAGE = 4096
 COUNTERS = ("accesses", "bytes", "l1_misses", "l2_misses", "tlb_misses", "l1_written_back", "l2_written_back")
 """Words of a bank, in this order. Bank 0 counts the computing, bank 1 the packing."""
 BANK = 8
-WORKSPACE, WORKSPACE_END, PACKING = 16, 17, 18
-"""Words that say where packed blocks lie (addresses) and whether a packing function runs."""
-_TABLES = 24
+WORKSPACE, WORKSPACE_END, PACKING, STOP = 16, 17, 18, 19
+"""Words that say where packed blocks lie (addresses), whether a packing function runs, and after how many accesses
+nothing more is simulated, so that the levels stay as they were then; 0 for never."""
+TABLES = 24
 _HIT = -1
 
 
@@ -70,6 +71,12 @@ class Caches:
     tlb: Level = Level(96 * PAGE, 6, PAGE)
 
     @property
+    def tables(self) -> tuple[int, int, int]:
+        """The words of a probe's state where L1, L2 and TLB begin."""
+        first_l2 = TABLES + self.l1.size // self.l1.line
+        return TABLES, first_l2, first_l2 + self.l2.size // self.l2.line
+
+    @property
     def words(self) -> int:
         """Places in all levels together."""
         return sum(level.size // level.line for level in (self.l1, self.l2, self.tlb))
@@ -84,7 +91,7 @@ class CacheProbe:
 
     def __init__(self, caches: Caches) -> None:
         self.caches = caches
-        self.words = _TABLES + caches.words
+        self.words = TABLES + caches.words
 
     @property
     def name(self) -> str:
@@ -104,18 +111,15 @@ class CacheProbe:
     def prepare(self, module: Module) -> None:
         """Emit the levels and `cache_touch(address, bytes, write)`."""
         module.imported(STATE)
-        first_l2 = _TABLES + self.caches.l1.size // LINE
-        first_tlb = first_l2 + self.caches.l2.size // LINE
-        l1 = _emit_level(module, "cache_l1", self.caches.l1, _TABLES)
+        first_l1, first_l2, first_tlb = self.caches.tables
+        l1 = _emit_level(module, "cache_l1", self.caches.l1, first_l1)
         l2 = _emit_level(module, "cache_l2", self.caches.l2, first_l2)
         tlb = _emit_level(module, "cache_tlb", self.caches.tlb, first_tlb)
         self._touch = _emit_touch(module, _emit_line(module, l1, l2, tlb))
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Count it. Masks are taken to have their first lanes on."""
-        each = type_.bits // 8
-        size: Operand = type_.lanes * each if mask is None else _lanes_on(fn, mask) * each
-        fn.call(self._touch, fn.address(address), size, int(write))
+        """Count it."""
+        fn.call(self._touch, fn.address(address), accessed_bytes(fn, type_, mask), int(write))
 
     @contextmanager
     def around(self, fn: Function, callee: Function) -> Iterator[None]:
@@ -127,14 +131,6 @@ class CacheProbe:
         state[PACKING] = 1
         yield
         state[PACKING] = 0
-
-
-def _lanes_on(fn: Function, mask: Value) -> Value:
-    lanes = mask.type.lanes
-    bits = Type(f"i{lanes}")
-    fn.declare("llvm.ctpop.i64", "declare i64 @llvm.ctpop.i64(i64)")
-    word = fn.zero_extend(fn.emit(bits, f"bitcast {mask.type} {mask.name} to {bits}"))
-    return fn.emit(I64, f"call i64 @llvm.ctpop.i64(i64 {word.name})")
 
 
 def _emit_level(module: Module, name: str, level: Level, first: int) -> Function:
@@ -197,10 +193,13 @@ def _emit_touch(module: Module, line: Function) -> Function:
     with module.function("cache_touch", [("address", I64), ("size", I64), ("write", I64)]) as fn:
         address, size, write = fn.args
         state = fn.symbol(f"@{STATE}", I64)
+        accesses = COUNTERS.index("accesses")
+        with fn.when(state[STOP].differs(0) & (state[accesses] + state[BANK + accesses] >= state[STOP])):
+            fn.ret()
         # Tiles that pack on their way are no packing functions: their stores are known by where they go.
         inside = (address >= state[WORKSPACE]) & (address < state[WORKSPACE_END]) & write.differs(0)
         counters = state + fn.select(inside | state[PACKING].differs(0), BANK, 0)
-        counters[COUNTERS.index("accesses")] = counters[COUNTERS.index("accesses")] + 1
+        counters[accesses] = counters[accesses] + 1
         counters[COUNTERS.index("bytes")] = counters[COUNTERS.index("bytes")] + size
         with fn.when(size > 0), fn.range(address // LINE, (address + size - 1) // LINE + 1) as number:
             fn.call(line, counters, number, write)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
+from gemmlab.codegen.types import I64, Type
+
 if TYPE_CHECKING:
     from gemmlab.codegen.function import Function
     from gemmlab.codegen.module import Module
-    from gemmlab.codegen.types import Type
-    from gemmlab.codegen.values import Value
+    from gemmlab.codegen.values import Operand, Value
 
 STATE = "gemmlab_probe"
 """Symbol of the probe's memory, supplied when the code is loaded."""
@@ -45,17 +46,31 @@ def packs(callee: Function) -> bool:
     return callee.name.startswith(_PACKING)
 
 
+def accessed_bytes(fn: Function, type_: Type, mask: Value | None) -> Operand:
+    """How many bytes an access moves. Masks are taken to have their first lanes on."""
+    each = type_.bits // 8
+    if mask is None:
+        return type_.lanes * each
+    lanes = mask.type.lanes
+    bits = Type(f"i{lanes}")
+    fn.declare("llvm.ctpop.i64", "declare i64 @llvm.ctpop.i64(i64)")
+    word = fn.zero_extend(fn.emit(bits, f"bitcast {mask.type} {mask.name} to {bits}"))
+    return fn.emit(I64, f"call i64 @llvm.ctpop.i64(i64 {word.name})") * each
+
+
 def probe_of(target: str) -> Probe | None:
     """The probe that a target's name asks for. `UsageError` for one there is not."""
     from gemmlab.codegen.cachesim import CacheProbe
     from gemmlab.codegen.stopwatch import PackingClock
+    from gemmlab.codegen.touches import Touches
     from gemmlab.core.errors import UsageError
 
     _arch, _lanes, _cpu, *named = target.split(":")
     if not named:
         return None
-    if named == [PackingClock.name]:
-        return PackingClock()
+    for probe in (PackingClock, Touches):
+        if named == [probe.name]:
+            return probe()
     found = CacheProbe.from_name(":".join(named))
     if found is None:
         raise UsageError(f"no probe named {':'.join(named)!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.probed_cpu import ProbedCpu
@@ -15,9 +16,10 @@ from gemmlab.ops.op import Op, Problem
 
 
 def bind_probed(
-    kernel: Kernel, op: Op, problem: Problem, device: ProbedCpu, config: Mapping[str, int] | None
-) -> BoundKernel:
-    """`bind` on one thread, with operands of random data that each start where the device puts them.
+    kernel: Kernel, op: Op, problem: Problem, device: ProbedCpu, config: Mapping[str, int] | None,
+    contents: Mapping[str, npt.NDArray[np.float32]] | None = None,
+) -> BoundKernel:  # fmt: skip
+    """`bind` on one thread, with operands of `contents`, else random ones, that each start where the device puts them.
 
     Raises as `bind` does, `MemoryError` before anything is allocated for a size too large, and `UsageError` for a
     kernel of another device or operation.
@@ -26,7 +28,7 @@ def bind_probed(
         raise UsageError(f"{kernel.id} is a kernel for {kernel.op} on {kernel.device}, not for {op.name} on cpu")
     # Contents, and what is handed to the device.
     require_memory(2 * operand_bytes(op, problem), f"size {problem.label}")
-    contents = op.fill(problem, np.random.default_rng(0))
+    contents = contents or op.fill(problem, np.random.default_rng(0))
     arrays = {}
     for operand in op.operands(problem):
         flat = device.allocate(4 * operand.rows * operand.ld).array.view(np.float32)

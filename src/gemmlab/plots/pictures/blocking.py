@@ -1,0 +1,192 @@
+"""In which order a CPU kernel goes over its matrices, and what the caches hold in the midst of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.codegen.cachesim import REFERENCE, Caches
+from gemmlab.core.errors import UsageError
+from gemmlab.measure.touched import Held, Touched, held, touched
+from gemmlab.ops.catalog import find_op
+from gemmlab.plots.chart import BLUE, SKY
+from gemmlab.plots.gpu_ladder import climb_colour
+from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.sheet import BESIDE, Sheet
+
+if TYPE_CHECKING:
+    import altair as alt
+
+MOMENT = 0.6
+"""The part of the run after which the caches are looked at."""
+_PARTS = 10
+_NEVER = "never"
+ORDER = {
+    **{f"{10 * part} - {10 * part + 10} %": climb_colour(part / (_PARTS - 1)) for part in range(_PARTS)},
+    _NEVER: "#eeeeee",
+}
+LEVELS = {"in neither": "#e4e4e4", "in L1": BLUE, "in L2": SKY}
+"""In the order of `Held`'s numbers."""
+_CELLS = 84
+"""Across a picture."""
+_GAP = 3.0
+_SQUARE = 7.0
+Values = npt.NDArray[np.int64]
+
+
+def blocking_chart(seen: Touched, caught: Held, caches: Caches) -> alt.VConcatChart:
+    """Twice the three matrices, B above C and A at its left: by time, and by the cache that holds them."""
+    import altair as alt
+
+    step = _step(seen)
+    by_time = Sheet(_SQUARE)
+    times = {
+        name: _coarse(
+            _parts(seen.last[name] if name == "c" else seen.first[name], seen.accesses), step, earliest=name != "c"
+        )
+        for name in ("a", "b", "c")
+    }
+    _matrices(by_time, times, list(ORDER), step, seen)
+    by_time.word(0, -3.0, "When: A and B used first, C last", size=12, align="left")
+    by_level = Sheet(_SQUARE)
+    levels = {name: _majority(level, step) for name, level in caught.level.items()}
+    bottom = _matrices(by_level, levels, list(LEVELS), step, seen)
+    sizes = f"L1 of {caches.l1.size >> 10} KiB, L2 of {caches.l2.size >> 10} KiB"
+    by_level.word(
+        0, -3.0, f"Where, after {caught.after / seen.accesses:.0%} of all accesses: {sizes}", size=12, align="left"
+    )
+    _packed(by_level, seen, caught, bottom + 3)
+    both = alt.vconcat(by_time.chart(ORDER, "part of the run", gap=0), by_level.chart(LEVELS, gap=0), spacing=20)
+    return both.properties(resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent")))
+
+
+def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step: int, seen: Touched) -> float:
+    """Draw them from the sheet's corner on; how far down they reach."""
+    m, n, k = _extents(seen)
+    left, upper = len(cells["a"][0]) + _GAP, len(cells["b"]) + _GAP
+    places = {"a": (0.0, upper, m, k), "b": (left, 0.0, k, n), "c": (left, upper, m, n)}
+    for name, (x, y, rows, cols) in places.items():
+        for at, top, wide, high, kind in _rectangles(cells[name].tolist()):
+            right, bottom = min(at + wide, cols / step), min(top + high, rows / step)
+            sheet.box(x + at, y + top, kinds[kind], wide=right - at, high=bottom - top)
+        sheet.frame(x, y, cols / step, rows / step, "#777777")
+        sheet.word(x, y - 0.9, f"{name.upper()}  {rows} x {cols}", size=11, align="left", colour=BESIDE)
+    return upper + len(cells["c"])
+
+
+def _rectangles(grid: list[list[int]]) -> Iterator[tuple[int, int, int, int, int]]:
+    """Left, top, width, height and value of what equal runs of neighbouring rows make together."""
+    began: dict[tuple[int, int, int], int] = {}
+    for row, line in enumerate([*grid, []]):
+        runs, at = set(), 0
+        for value, same in groupby(line):
+            wide = len(list(same))
+            runs.add((at, wide, value))
+            at += wide
+        for run in [run for run in began if run not in runs]:
+            top = began.pop(run)
+            yield run[0], top, run[1], row - top, run[2]
+        for run in runs:
+            began.setdefault(run, row)
+
+
+def _packed(sheet: Sheet, seen: Touched, caught: Held, y: float) -> None:
+    """The used part of the workspace as a strip."""
+    used = np.flatnonzero(seen.workspace)
+    if not used.size:
+        return
+    floats = int(used[-1]) + 1
+    wide = min(_CELLS, floats)
+    kinds = []
+    for part in np.array_split(np.arange(floats), wide):
+        mine = part[seen.workspace[part] > 0]
+        kinds.append("" if not mine.size else list(LEVELS)[_most(caught.packed[mine])])
+    at = 0
+    for kind, same in groupby(kinds):
+        length = len(list(same))
+        if kind:
+            sheet.box(at, y, kind, wide=length, high=2)
+        at += length
+    sheet.frame(0, y, wide, 2, "#777777")
+    sheet.word(
+        0, y - 0.9, f"packed copies, {4 * floats >> 10} KiB as they lie in memory", size=11, align="left", colour=BESIDE
+    )
+
+
+def _step(seen: Touched) -> int:
+    """Elements of a cell's side."""
+    m, n, k = _extents(seen)
+    return -(-max(k + n, m + k) // _CELLS)
+
+
+def _extents(seen: Touched) -> tuple[int, int, int]:
+    a, b = seen.first["a"], seen.first["b"]
+    return len(a), len(b[0]), len(b)
+
+
+def _parts(times: Values, accesses: int) -> Values:
+    return np.where(times > 0, (times - 1) * _PARTS // accesses, _PARTS)
+
+
+def _coarse(parts: Values, step: int, *, earliest: bool) -> Values:
+    """The first or last part of each cell; what was never used counts where nothing else is."""
+    hidden = _PARTS if earliest else -1
+    cells = _cells(np.where(parts == _PARTS, hidden, parts), step, hidden)
+    found: Values = cells.min(axis=-1) if earliest else cells.max(axis=-1)
+    return np.where(found == -1, _PARTS, found)
+
+
+def _majority(levels: npt.NDArray[np.int8], step: int) -> Values:
+    cells = _cells(levels.astype(np.int64), step, -1)
+    found: Values = np.apply_along_axis(_most, -1, cells)
+    return found
+
+
+def _most(levels: npt.NDArray[Any]) -> int:
+    """The level of most of them; fillings of -1 do not count."""
+    counts: list[int] = [int((levels == level).sum()) for level in range(len(LEVELS))]
+    return counts.index(max(counts))
+
+
+def _cells(values: Values, step: int, filling: int) -> Values:
+    """Rows x columns x what is in a cell; cells at the edges are filled up."""
+    rows, cols = (-(-extent // step) for extent in values.shape)
+    padding = [(0, count * step - extent) for count, extent in zip((rows, cols), values.shape, strict=True)]
+    full = np.pad(values, padding, constant_values=filling)
+    return full.reshape(rows, step, cols, step).swapaxes(1, 2).reshape(rows, cols, step * step)
+
+
+def _problem(subject: Subject) -> Any:
+    """Two of its own blocks in each direction, if they are not too large."""
+    if subject.asked is not None:
+        return subject.asked
+    op, config = find_op(subject.kernel.op), subject.config
+    most, usual = 512, 128
+    m, n, k = (min(most, 2 * config.get(name, 0)) or usual for name in ("MC", "NC", "KC"))
+    (problem,) = op.parse_sizes(f"{m}x{n}x{k}")
+    return problem
+
+
+def _draw(subject: Subject) -> alt.VConcatChart:
+    kernel, config, problem = subject.kernel, subject.config, _problem(subject)
+    op = find_op(kernel.op)
+    if problem.layout != "nn":
+        raise UsageError(f"{problem.label}: the order of loops is drawn of matrices that are not transposed")
+    seen = touched(kernel, op, problem, config)
+    caught = held(kernel, op, problem, REFERENCE, round(MOMENT * seen.accesses), config)
+    return blocking_chart(seen, caught, REFERENCE)
+
+
+DRAWING = Drawing(
+    name="blocking",
+    place=70,
+    title="The order of the loops, and what the caches hold",
+    caption="From the addresses that the kernel uses: above, the part of the run in which A and B are used first and C "
+    "last, equal colours at equal times; below, which simulated cache holds what in the midst of the run.",
+    applies=lambda subject: not subject.on_gpu and subject.kernel.op == "gemm",
+    draw=_draw,
+)

@@ -1,0 +1,162 @@
+"""Where a CPU kernel puts the elements of A and B when it copies them into the order it reads them in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gemmlab.core.errors import UsageError
+from gemmlab.measure.touched import PACKED, Packed, touched
+from gemmlab.ops.catalog import find_op
+from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.sheet import BESIDE, Sheet
+
+if TYPE_CHECKING:
+    import altair as alt
+
+PALETTE = ("#cfe5f5", "#fbe0b0", "#c5e8da", "#f1d3e2", "#e3e0a8", "#d9d2ee")
+_PADDING, _IN_PLACE = "padding", "read where it lies"
+_SIZE = "14x40x4"
+_NOTES = 1 << 16
+_WIDEST = 40
+"""Floats of a row that are drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A packed piece of one operand: `depth` steps of k, `stride` floats apart."""
+
+    operand: str
+    offset: int
+    """Of its first float in the workspace."""
+    first: int
+    """The first row of A, or column of B, that it holds,"""
+    count: int
+    """and how many."""
+    stride: int
+    depth: int
+
+
+def panels_of(packed: Iterable[Packed], operand: str, along: str) -> tuple[Panel, ...]:
+    """The panels in which an operand was read, by its rows or columns (`along` is `"row"` or `"col"`).
+
+    Lines of the operand belong together where they lie side by side, step for step, at the same time: a place may be
+    used again for the next panel.
+    """
+    turn: dict[int, int] = {}
+    lines: dict[int, dict[int, tuple[int, int]]] = {}
+    for one in packed:
+        turn[one.offset] = turn.get(one.offset, -1) + 1
+        if one.operand == operand:
+            line, step = (one.row, one.col) if along == "row" else (one.col, one.row)
+            lines.setdefault(line, {}).setdefault(step, (one.offset, turn[one.offset]))
+    found: list[Panel] = []
+    before: tuple[int, ...] = ()
+    for line, steps in sorted(lines.items()):
+        depth = len(steps)
+        (start, used), following = steps[min(steps)], steps.get(min(steps) + 1)
+        stride = following[0] - start if following else 0
+        here = (start, used, stride, depth)
+        if before and here == (before[0] + 1, *before[1:]) and found[-1].first + found[-1].count == line:
+            last = found.pop()
+            found.append(Panel(operand, last.offset, last.first, last.count + 1, stride, depth))
+        else:
+            found.append(Panel(operand, start, line, 1, stride, depth))
+        before = here
+    return tuple(found)
+
+
+def packing_chart(
+    packed: Sequence[Packed], shapes: Mapping[str, tuple[int, int]], transposed: str = ""
+) -> alt.LayerChart:
+    """Operand by operand the matrix, and its panels as they lie in memory: a row a step of k, padding in grey.
+
+    `transposed`: the operands that are stored so, `"ab"`. Raises `UsageError` where nothing was packed.
+    """
+    sheet = Sheet(square=26, tall=0.7)
+    y = 0.0
+    colours: dict[str, str] = {}
+    for operand in ("a", "b"):
+        along = "row" if (operand == "a") is (operand not in transposed) else "col"
+        panels = panels_of(packed, operand, along)
+        rows, cols = shapes[operand]
+        if panels:
+            y = _matrix(sheet, panels, along, rows, cols, y) + 2.2
+            for panel in panels:
+                y = _panel(sheet, panel, along, y) + 1.8
+            names = [_named(panel, along) for panel in panels]
+            colours |= {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(names, len(colours))}
+        else:
+            sheet.word(0, y, f"{operand.upper()}  {rows} x {cols}: read where it lies", size=11, align="left")
+            y += 2.0
+    if not colours:
+        raise UsageError("nothing was packed")
+    return sheet.chart({**colours, _PADDING: "#e4e4e4", _IN_PLACE: "#f6f6f6"})
+
+
+def _matrix(sheet: Sheet, panels: Sequence[Panel], along: str, rows: int, cols: int, y: float) -> float:
+    piece = "panel" if panels[0].operand == "a" else "strip"
+    pieces = f"{len(panels)} {piece}{'s' * (len(panels) > 1)} of {'rows' if along == 'row' else 'columns'}"
+    sheet.word(0, y - 0.6, f"{panels[0].operand.upper()}  {rows} x {cols}: {pieces}", size=11, align="left")
+    shown = min(cols, _WIDEST)
+    packed = {line for panel in panels for line in range(panel.first, panel.first + panel.count)}
+    for line in range(rows if along == "row" else shown):
+        if line not in packed and along == "row":
+            sheet.box(0, y + line, _IN_PLACE, wide=shown)
+        elif line not in packed:
+            sheet.box(line, y, _IN_PLACE, high=rows)
+    for panel in panels:
+        for line in range(panel.first, panel.first + panel.count):
+            if along == "row":
+                sheet.box(0, y + line, _named(panel, along), wide=shown)
+            elif line < shown:
+                sheet.box(line, y, _named(panel, along), high=rows)
+    for row in range(rows):
+        for col in range(shown):
+            sheet.word(col + 0.5, y + row + 0.5, f"{row},{col}", size=8)
+    if shown < cols:
+        sheet.word(shown + 0.2, y + 0.5, "...", align="left")
+    return y + rows
+
+
+def _panel(sheet: Sheet, panel: Panel, along: str, y: float) -> float:
+    sheet.word(0, y - 0.6, f"{_named(panel, along)}, at float {panel.offset}", size=10, align="left", colour=BESIDE)
+    shown = min(panel.stride, _WIDEST)
+    for step in range(panel.depth):
+        sheet.box(0, y + step, _named(panel, along), wide=min(panel.count, shown))
+        if panel.count < shown:
+            sheet.box(panel.count, y + step, _PADDING, wide=shown - panel.count)
+        for place in range(min(panel.count, shown)):
+            line = panel.first + place
+            word = f"{line},{step}" if along == "row" else f"{step},{line}"
+            sheet.word(place + 0.5, y + step + 0.5, word, size=8)
+    return y + panel.depth
+
+
+def _named(panel: Panel, along: str) -> str:
+    last = panel.first + panel.count - 1
+    return f"{panel.operand.upper()}, {'rows' if along == 'row' else 'columns'} {panel.first} to {last}"
+
+
+def _draw(subject: Subject) -> alt.LayerChart:
+    op = find_op(subject.kernel.op)
+    problem: Any = subject.asked
+    if problem is None:
+        (problem,) = op.parse_sizes(_SIZE)
+    seen = touched(subject.kernel, op, problem, subject.config, notes=_NOTES)
+    shapes = {name: times.shape for name, times in seen.first.items()}
+    transposed = "a" * problem.trans_a + "b" * problem.trans_b
+    return packing_chart(seen.packed, {name: (shape[0], shape[1]) for name, shape in shapes.items()}, transposed)
+
+
+DRAWING = Drawing(
+    name="packing",
+    place=72,
+    title="What is packed where",
+    caption="From a run on matrices of numbered elements: row, column of each element, in the matrix and in the packed "
+    "copies as they lie in memory, a row of squares a step of k; what is grey in "
+    "the copies holds nothing of the matrix.",
+    applies=lambda subject: not subject.on_gpu and subject.kernel.op == "gemm" and PACKED in subject.kernel.args,
+    draw=_draw,
+)

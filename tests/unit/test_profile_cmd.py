@@ -163,6 +163,13 @@ def test_the_recorded_profile_of_a_kernel_with_what_to_try() -> None:
     assert "cublas" not in without
 
 
+def test_a_library_is_shown_if_it_is_named() -> None:
+    said = " ".join(run("cublas", "--load", "h200", "--sizes", "2048").stdout.split())
+    assert "cublas at 2048x2048x2048" in said
+    assert "beside it" not in said
+    assert "1. " not in said
+
+
 def test_the_whole_recorded_ladder_is_a_table() -> None:
     lines = run("--load", "h200", "--sizes", "2048").stdout.splitlines()
     (row,) = (line.split() for line in lines if line.startswith("naive "))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gemmlab.cli.answer import print_json
 from gemmlab.cli.check_cmd import parse_config
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags
 from gemmlab.core.errors import DeviceError, ProfilerError, UsageError, WrongResultError
@@ -18,8 +17,6 @@ from gemmlab.devices.select import open_device
 if TYPE_CHECKING:
     from gemmlab.core.records import Record
     from gemmlab.devices.device import Device
-    from gemmlab.explain.findings import Finding
-    from gemmlab.measure.profile import Profile, Profiles
     from gemmlab.ops.op import Op
 
 WHOLE = 3
@@ -73,9 +70,11 @@ def profile(
 
     Without Nsight Compute or a GPU the emulator counts what it can. Ends with 1 when a result is wrong there.
     """
+    from gemmlab.cli.profile_answer import chosen, explain_stalls, loaded, show
+
     names = kernels or []
     if stalls:
-        _explain_stalls(as_json=as_json)
+        explain_stalls(as_json=as_json)
         return
     flags = own_flags(
         names, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes, require=require
@@ -83,8 +82,8 @@ def profile(
     if load is not None:
         if save is not None or config or flags:
             raise UsageError("--load shows what was measured; it goes with kernels and --sizes alone")
-        shown = _chosen(_loaded(load), names, sizes, baseline=baseline)
-        _show(shown, as_json=as_json, whole=0 < len(names) <= WHOLE)
+        shown = chosen(loaded(load), names, sizes, baseline=baseline)
+        show(shown, as_json=as_json, whole=0 < len(names) <= WHOLE)
         return
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
@@ -111,6 +110,7 @@ def _asked(
 
 
 def _measured(asked: _Asked, device: str | None, save: Path | None, *, as_json: bool) -> None:
+    from gemmlab.cli.profile_answer import show
     from gemmlab.core.records import save_record
     from gemmlab.measure.profiles import from_record
 
@@ -127,7 +127,7 @@ def _measured(asked: _Asked, device: str | None, save: Path | None, *, as_json: 
         raise UsageError(f"nothing could be run: {'; '.join(why)}")
     if save is not None:
         save_record(record, save)
-    _show(found, as_json=as_json, whole=len(asked.names) <= WHOLE)
+    show(found, as_json=as_json, whole=len(asked.names) <= WHOLE)
     if wrong := [f"{r.contestant} at {r.label}: {'; '.join(r.notes)}" for r in record.results if r.verified is False]:
         raise WrongResultError("\n".join(wrong))
 
@@ -153,94 +153,6 @@ def _profiled(asked: _Asked, device: Device) -> Record:
     record = count(Count(asked.op, device, chosen, problems, config=asked.config))
     notes = ["no baseline: a library's kernels do not run on the emulator"] if asked.baseline else []
     return replace(record, kind="profile", notes=(*record.notes, *notes))
-
-
-def _loaded(name: str) -> Profiles:
-    """The record in a file, or that of a GPU that travels with the package."""
-    from gemmlab.measure.profiles import load_profiles
-    from gemmlab.measure.recorded import recorded_profile
-
-    return load_profiles(recorded_profile(name) or name)
-
-
-def _chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, baseline: bool) -> Profiles:
-    """What was asked for, and the libraries at the same sizes."""
-    from gemmlab.cli.profile_tables import printable
-    from gemmlab.ops.catalog import find_op
-
-    wanted = [Path(name).stem if name.endswith(".cu") else name for name in names]
-    known = dict.fromkeys(one.name for one in profiles.profiles)
-    if missing := [name for name in wanted if name not in known]:
-        raise UsageError(f"the record has no {missing[0]}; it has {printable(', '.join(known))}")
-    labels = [problem.label for problem in find_op(profiles.op).parse_sizes(sizes)] if sizes is not None else []
-    there = dict.fromkeys(one.size for one in profiles.profiles)
-    if missing := [label for label in labels if label not in there]:
-        raise UsageError(f"the record has nothing at {missing[0]}; it has {printable(', '.join(there))}")
-    kept = [
-        one for one in profiles.profiles
-        if (one.size in labels or not labels)
-        and (one.name in wanted or not wanted or one.is_library)
-        and (baseline or not one.is_library or one.name in wanted)
-    ]  # fmt: skip
-    return replace(profiles, profiles=tuple(kept))
-
-
-def _show(profiles: Profiles, *, as_json: bool, whole: bool) -> None:
-    from gemmlab.cli.console import table_console
-    from gemmlab.cli.profile_tables import ProfilePage
-
-    ours = [one for one in profiles.profiles if not one.is_library] or list(profiles.profiles)
-    if as_json:
-        print_json({
-            **{name: getattr(profiles, name) for name in ("op", "device", "arch", "profiler", "time_utc", "notes")},
-            "profiles": [_told(profiles, one) for one in profiles.profiles],
-        })  # fmt: skip
-        return
-    page = ProfilePage(table_console())
-    page.notes(profiles)
-    if not whole:
-        page.all(profiles)
-        return
-    for one in ours:
-        page.one(profiles, one, _findings(profiles, one))
-
-
-def _told(profiles: Profiles, one: Profile) -> dict[str, Any]:
-    from gemmlab.explain.stalls import waiting
-
-    library = profiles.baseline(one) if not one.is_library else None
-    states = [{"stall": state.stall.key, **{name: getattr(state, name) for name in _MEASURED}}
-              for state in waiting(one)]  # fmt: skip
-    return {
-        **asdict(one), "baseline": None if library is None else library.contestant, "stalls": states,
-        "findings": [asdict(finding) for finding in _findings(profiles, one)],
-    }  # fmt: skip
-
-
-_MEASURED = ("cycles", "share", "samples", "not_issued", "cost")
-
-
-def _findings(profiles: Profiles, one: Profile) -> tuple[Finding, ...]:
-    from gemmlab.explain.stalls import stall_findings
-    from gemmlab.kernels.catalog import all_kernels, ladder
-
-    kernel = next((kernel for kernel in all_kernels() if kernel.id == one.name), None)
-    return stall_findings(one, kernel, ladder(profiles.op, "cuda"))
-
-
-def _explain_stalls(*, as_json: bool) -> None:
-    from gemmlab.cli.console import table_console
-    from gemmlab.cli.profile_tables import ProfilePage
-    from gemmlab.explain.stall_reasons import STALLS
-
-    if as_json:
-        print_json({"stalls": [
-            {**asdict(stall), "name": stall.name, "metric": stall.metric, "not_issued": stall.not_issued,
-             "cycles": stall.cycles}
-            for stall in STALLS
-        ]})  # fmt: skip
-    else:
-        ProfilePage(table_console()).stalls()
 
 
 def register(app: typer.Typer) -> None:

@@ -101,7 +101,9 @@ class Profiles:
     notes: tuple[str, ...] = ()
 
     def baseline(self, profile: Profile) -> Profile | None:
-        """The library beside it: at the same size, in the same precision; `None` where there is none."""
+        """The library beside a kernel: at the same size, in the same precision; `None` where there is none."""
+        if profile.is_library:
+            return None
         beside = [one for one in self.profiles if one.is_library and one.kernels and one.size == profile.size]
         return next((one for one in beside if one.precision == profile.precision), None)
 

@@ -1,0 +1,92 @@
+"""What `gemmlab profile` answers: of a record the part that was asked for, as text or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from gemmlab.cli.answer import print_json
+from gemmlab.cli.console import table_console
+from gemmlab.cli.profile_tables import ProfilePage, printable
+from gemmlab.core.errors import UsageError
+from gemmlab.explain.findings import Finding
+from gemmlab.explain.stall_reasons import STALLS
+from gemmlab.explain.stalls import stall_findings, waiting
+from gemmlab.kernels.catalog import SOURCE_SUFFIX, all_kernels, ladder
+from gemmlab.measure.profiles import Profile, Profiles, load_profiles
+from gemmlab.measure.recorded import recorded_profile
+from gemmlab.ops.catalog import find_op
+
+
+def loaded(name: str) -> Profiles:
+    """The record in a file, or that of a GPU that travels with the package."""
+    return load_profiles(recorded_profile(name) or name)
+
+
+def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, baseline: bool) -> Profiles:
+    """What was asked for, and the libraries at the same sizes."""
+    wanted = [Path(name).stem if name.endswith(SOURCE_SUFFIX) else name for name in names]
+    known = dict.fromkeys(one.name for one in profiles.profiles)
+    if missing := [name for name in wanted if name not in known]:
+        raise UsageError(f"the record has no {missing[0]}; it has {printable(', '.join(known))}")
+    labels = [problem.label for problem in find_op(profiles.op).parse_sizes(sizes)] if sizes is not None else []
+    there = dict.fromkeys(one.size for one in profiles.profiles)
+    if missing := [label for label in labels if label not in there]:
+        raise UsageError(f"the record has nothing at {missing[0]}; it has {printable(', '.join(there))}")
+    kept = [
+        one for one in profiles.profiles
+        if (one.size in labels or not labels)
+        and (one.name in wanted or not wanted or one.is_library)
+        and (baseline or not one.is_library or one.name in wanted)
+    ]  # fmt: skip
+    return replace(profiles, profiles=tuple(kept))
+
+
+def show(profiles: Profiles, *, as_json: bool, whole: bool) -> None:
+    """Print it: everything as JSON, kernels one by one if they are to be shown whole, else as a table."""
+    ours = [one for one in profiles.profiles if not one.is_library] or list(profiles.profiles)
+    if as_json:
+        print_json({
+            **{name: getattr(profiles, name) for name in ("op", "device", "arch", "profiler", "time_utc", "notes")},
+            "profiles": [_told(profiles, one) for one in profiles.profiles],
+        })  # fmt: skip
+        return
+    page = ProfilePage(table_console())
+    page.notes(profiles)
+    if not whole:
+        page.all(profiles)
+        return
+    for one in ours:
+        page.one(profiles, one, _findings(profiles, one))
+
+
+def _told(profiles: Profiles, one: Profile) -> dict[str, Any]:
+    library = profiles.baseline(one)
+    states = [{"stall": state.stall.key, **{name: getattr(state, name) for name in _MEASURED}}
+              for state in waiting(one)]  # fmt: skip
+    return {
+        **asdict(one), "baseline": None if library is None else library.contestant, "stalls": states,
+        "findings": [asdict(finding) for finding in _findings(profiles, one)],
+    }  # fmt: skip
+
+
+_MEASURED = ("cycles", "share", "samples", "not_issued", "cost")
+
+
+def _findings(profiles: Profiles, one: Profile) -> tuple[Finding, ...]:
+    kernel = next((kernel for kernel in all_kernels() if kernel.id == one.name), None)
+    return stall_findings(one, kernel, ladder(profiles.op, "cuda"))
+
+
+def explain_stalls(*, as_json: bool) -> None:
+    """Print what every stall reason means."""
+    if as_json:
+        print_json({"stalls": [
+            {**asdict(stall), "name": stall.name, "metric": stall.metric, "not_issued": stall.not_issued,
+             "cycles": stall.cycles}
+            for stall in STALLS
+        ]})  # fmt: skip
+    else:
+        ProfilePage(table_console()).stalls()

@@ -11,17 +11,17 @@ from gemmlab.core.trace import Access
 from gemmlab.measure.patterns import pattern_of, served_together
 from gemmlab.measure.tracing import BANKS, WORD, KernelTrace, bank
 from gemmlab.plots.chart import BLACK, BLUE, SKY, VERMILION
-from gemmlab.plots.pictures.cells import below_each_other, ranges
+from gemmlab.plots.pictures.cells import Plot, finished, ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject
-from gemmlab.plots.pictures.sheet import BESIDE, Sheet
+from gemmlab.plots.pictures.sheet import Sheet
 
 if TYPE_CHECKING:
     import altair as alt
 
 ALONE, SHARED, LATE = "one lane", "one word, several lanes", "after another word of the bank"
 COLOURS = {ALONE: BLUE, SHARED: SKY, LATE: VERMILION}
-_SQUARE, _TALL, _MOST = 14.0, 0.95, 4
-_LETTER, _MARGIN = 5.6, 5.5
+_WIDE, _HIGH, _GAP, _MOST = 14.0, 13.3, 44.0, 4
+_LETTER = 5.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,52 +96,40 @@ def _distinct(accesses: Iterable[Access]) -> Iterator[Access]:
             yield access
 
 
-def _draw(subject: Subject) -> alt.VConcatChart:
-    found = chosen(subject.trace)
-    return below_each_other(*map(_map, found), _key({_kind(one) for each in found for one in each.served}))
-
-
-def _key(kinds: set[str]) -> alt.LayerChart:
-    """What the colours say, once for all maps."""
-    sheet, at = Sheet(square=_SQUARE), 0.0
-    for kind in (kind for kind in COLOURS if kind in kinds):
-        sheet.box(at, 0, kind)
-        sheet.word(at + 1.4, 0.5, kind, size=10, align="left", colour=BESIDE)
-        at += 3 + len(kind) * _LETTER / _SQUARE
-    sheet.word(-_MARGIN, 0.5, " ")
-    sheet.word(BANKS, 0.5, " ")
-    return sheet.chart(COLOURS, hidden=True)
+def _draw(subject: Subject) -> alt.LayerChart:
+    sheet, top = Sheet(square=1.0), 0.0
+    for found in chosen(subject.trace):
+        top += _map(Plot(sheet, 0, top, _WIDE, _HIGH), found)
+    return finished(sheet, COLOURS)
 
 
 def _kind(one: Served) -> str:
     return LATE if one.late else SHARED if len(one.lanes) > 1 else ALONE
 
 
-def _map(found: BankMap) -> alt.LayerChart:
-    sheet = Sheet(square=_SQUARE, tall=_TALL)
+def _map(plot: Plot, found: BankMap) -> float:
+    """One access; the pixels that it takes."""
     words = max(1, found.access.width // WORD)
     for one in found.served:
         kind = _kind(one)
-        sheet.box(one.bank, one.wavefront, kind, wide=words)
+        plot.box(one.bank, one.wavefront, kind, wide=words)
         label = next(
-            (text for text in (ranges(one.lanes), f"{one.lanes[0]}+") if len(text) * _LETTER <= words * _SQUARE),
+            (text for text in (ranges(one.lanes), f"{one.lanes[0]}+") if len(text) * _LETTER <= words * _WIDE),
             str(one.lanes[0]),
         )
         ink = BLACK if kind == SHARED else "white"
-        sheet.word(one.bank + words / 2, one.wavefront + 0.5, label, size=9, colour=ink)
+        plot.word(one.bank + words / 2, one.wavefront + 0.5, label, colour=ink)
     for start, lanes in found.groups:
         if start:
-            sheet.stroke(0, start, BANKS, start, "#666666")
-        sheet.word(-0.4, start + 0.5, f"lanes {_short(lanes)}", size=9, align="right", colour=BESIDE)
-    sheet.frame(0, 0, BANKS, found.wavefronts, "#888888", width=0.8)
+            plot.stroke(0, start, BANKS, start, "#666666")
+        plot.word(0, start + 0.5, f"lanes {_short(lanes)}", dx=-5, align="right")
+    plot.frame(BANKS, found.wavefronts)
     for number in (0, 8, 16, 24, 31):
-        sheet.word(number + 0.5, -0.6, str(number), size=9, colour=BESIDE)
+        plot.word(number + 0.5, 0, str(number), dy=-7)
     site, ideal = found.access.site, "" if found.wavefronts == found.ideal else f", {found.ideal} at best"
     line = f", {Path(site.file).name}:{site.line}" if site.line else ""
-    title = f"{site.opcode}{line}: {found.wavefronts} wavefront{'s' * (found.wavefronts != 1)}{ideal}"
-    sheet.word(0, -2.0, title, size=12, align="left")
-    sheet.word(-_MARGIN, 0, " ")
-    return sheet.chart(COLOURS, hidden=True)
+    plot.title(f"{site.opcode}{line}: {found.wavefronts} wavefront{'s' * (found.wavefronts != 1)}{ideal}")
+    return found.wavefronts * _HIGH + _GAP
 
 
 def _short(lanes: tuple[int, ...]) -> str:

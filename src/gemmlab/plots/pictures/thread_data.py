@@ -13,15 +13,16 @@ from gemmlab.plots.pictures.cells import (
     Area,
     Patch,
     Piece,
-    below_each_other,
+    crowded,
+    finished,
     ink_on,
     lane_colour,
     panel,
     pieces,
     ranges,
-    side_by_side,
 )
 from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.sheet import Sheet
 
 if TYPE_CHECKING:
     import altair as alt
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 Cell = tuple[int, int]
 OVERVIEW, DETAIL = 190, 360
 """Pixels that the panels are wide."""
-_MOST_PIECES = 420
-"""In a detail: more would be too small to be seen."""
+_HIGHEST, _LOWEST, _ROW, _GAP = 190.0, 28.0, 14.0, 48.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,48 +89,40 @@ def _owners(places: Iterable[Cell], owners: Iterable[int]) -> dict[Cell, tuple[i
     return {place: tuple(sorted(who)) for place, who in found.items()}
 
 
-def detail_area(lanes: Mapping[Cell, tuple[int, ...]]) -> Area:
-    """Where a warp's elements lie; of too many pieces the upper left part."""
-    area = Area.around(lanes)
-    while len(pieces({cell: who for cell, who in lanes.items() if area.holds(cell)})) > _MOST_PIECES:
-        halved = (area.rows, -(-area.cols // 2)) if area.cols >= area.rows else (-(-area.rows // 2), area.cols)
-        area = Area(area.row, area.col, *halved)
-    return area
+def _draw(subject: Subject) -> alt.LayerChart:
+    sheet, top = Sheet(square=1.0), 0.0
+    for each in maps(subject.trace):
+        area = Area.around(each.warps)
+        high = min(_HIGHEST, max(_LOWEST, _ROW * area.rows))
+        _overview(sheet, top, high, each, area)
+        _detail(sheet, top, high, each)
+        top += high + _GAP
+    return finished(sheet)
 
 
-def _draw(subject: Subject) -> alt.VConcatChart:
-    return below_each_other(*(side_by_side(_overview(each), _detail(each)) for each in maps(subject.trace)))
-
-
-def _overview(of: Map) -> alt.LayerChart:
-    area = Area.around(of.warps)
-    count = 1 + max(max(who) for who in of.warps.values())
+def _overview(sheet: Sheet, top: float, high: float, of: Map, area: Area) -> None:
+    last = max(1, *(max(who) for who in of.warps.values()))
     patches = [
-        Patch(_named(piece), lane_colour(piece.owner[0], count), "w" + ranges(piece.owner),
-              ink_on(piece.owner[0] / max(1, count - 1)))
+        Patch(_named(piece), lane_colour(piece.owner[0], last + 1), "w" + ranges(piece.owner),
+              ink_on(piece.owner[0] / last))
         for piece in pieces(of.warps)
     ]  # fmt: skip
-    return panel(f"{of.operand} {of.what}: warps", area, patches, (OVERVIEW, _height(area)))
+    panel(sheet, (0, top), (OVERVIEW, high), f"{of.operand} {of.what}: warps", area, patches)
 
 
-def _detail(of: Map) -> alt.LayerChart:
-    area = detail_area(of.lanes)
+def _detail(sheet: Sheet, top: float, high: float, of: Map) -> None:
+    area = crowded(of.lanes)
     inside = {cell: who for cell, who in of.lanes.items() if area.holds(cell)}
     patches = [
         Patch(_named(piece), lane_colour(piece.owner[0]), ranges(piece.owner), ink_on(piece.owner[0] / (LANES - 1)))
         for piece in pieces(inside)
     ]
     part = "" if len(inside) == len(of.lanes) else ", upper left"
-    return panel(f"warp {of.warp}: its lanes{part}", area, patches, (DETAIL, _height(Area.around(of.warps))))
+    panel(sheet, (OVERVIEW + _GAP, top), (DETAIL, high), f"warp {of.warp}: its lanes{part}", area, patches)
 
 
 def _named(piece: Piece[tuple[int, ...]]) -> Piece[str]:
     return Piece("", piece.row, piece.col, piece.rows, piece.cols)
-
-
-def _height(area: Area) -> int:
-    """Pixels: one row needs little, and no panel more than is wide."""
-    return min(190, max(28, 14 * area.rows))
 
 
 DRAWING = Drawing(

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from gemmlab.measure.tracing import KernelTrace
 from gemmlab.plots.chart import BLUE, ORANGE
-from gemmlab.plots.pictures.cells import PALE, Area, Patch, Piece, panel, pieces, side_by_side
+from gemmlab.plots.pictures.cells import PALE, Area, Patch, Piece, crowded, finished, panel, pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.sheet import Sheet
 
 if TYPE_CHECKING:
     import altair as alt
 
 Cell = tuple[int, int]
-_SIZE = (180, 180)
+_SIZE, _STEP = (180.0, 180.0), 226.0
 _PALER = "#f1f3f5"
 
 
@@ -40,13 +41,15 @@ def blocks_of(traced: KernelTrace) -> list[Area]:
     return found
 
 
-def _draw(subject: Subject) -> alt.HConcatChart:
-    traced = subject.trace
-    threads = _of_threads(traced)
-    return side_by_side(_grid(traced), _block(threads), _warp(threads))
+def _draw(subject: Subject) -> alt.LayerChart:
+    sheet, threads = Sheet(square=1.0), _of_threads(subject.trace)
+    _grid(sheet, subject.trace)
+    _block(sheet, threads)
+    _warp(sheet, threads)
+    return finished(sheet)
 
 
-def _grid(traced: KernelTrace) -> alt.LayerChart:
+def _grid(sheet: Sheet, traced: KernelTrace) -> None:
     blocks = blocks_of(traced)
     first = blocks[0]
     patches = [
@@ -55,10 +58,10 @@ def _grid(traced: KernelTrace) -> alt.LayerChart:
     ]
     operand = traced.matrices["c"].operand
     whole = Area(0, 0, operand.rows, operand.cols)
-    return panel(f"C: blocks of {first.rows} x {first.cols}", whole, patches, _SIZE)
+    panel(sheet, (0, 0), _SIZE, f"C: blocks of {first.rows} x {first.cols}", whole, patches)
 
 
-def _block(threads: Mapping[Cell, tuple[int, int]]) -> alt.LayerChart:
+def _block(sheet: Sheet, threads: Mapping[Cell, tuple[int, int]]) -> None:
     owners = {cell: warp for cell, (warp, _lane) in threads.items()}
     first = min(owners.values())
     own = Area.around([cell for cell, warp in owners.items() if warp == first])
@@ -68,27 +71,25 @@ def _block(threads: Mapping[Cell, tuple[int, int]]) -> alt.LayerChart:
         for p in pieces(owners)
     ]  # fmt: skip
     title = f"a block: {len(set(owners.values()))} warps, {own.rows} x {own.cols}"
-    return panel(title, Area.around(owners), patches, _SIZE)
+    panel(sheet, (_STEP, 0), _SIZE, title, Area.around(owners), patches)
 
 
-def _warp(threads: Mapping[Cell, tuple[int, int]]) -> alt.LayerChart:
+def _warp(sheet: Sheet, threads: Mapping[Cell, tuple[int, int]]) -> None:
     first = min(threads.values())[0]
     owners = {cell: lane for cell, (warp, lane) in threads.items() if warp == first}
-    marked = min(owners.values())
-    found = pieces(owners)
+    area = crowded(owners)
+    marked = owners[area.row, area.col] if (area.row, area.col) in owners else min(owners.values())
+    found = pieces({cell: lane for cell, lane in owners.items() if area.holds(cell)})
     own = [piece for piece in found if piece.owner == marked]
     patches = [
         Patch(Piece("", p.row, p.col, p.rows, p.cols), ORANGE if p.owner == marked else _striped(p.owner),
               str(p.owner), "#333333")
         for p in found
     ]  # fmt: skip
-    results = sum(piece.rows * piece.cols for piece in own)
-    title = (
-        f"a warp: lane {marked} has {results} in {len(own)}"
-        if len(own) > 1
-        else f"a warp: lane {marked} has " + (f"{own[0].rows} x {own[0].cols}")
-    )
-    return panel(title, Area.around(owners), patches, _SIZE)
+    times = f"{len(own)} of " if len(own) > 1 else ""
+    title = f"a warp: lane {marked} has {times}{own[0].rows} x {own[0].cols}"
+    part = "" if area == Area.around(owners) else ", upper left"
+    panel(sheet, (2 * _STEP, 0), _SIZE, title + part, area, patches)
 
 
 def _striped(number: int) -> str:

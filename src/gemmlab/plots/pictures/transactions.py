@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from gemmlab.core.trace import LANES, Access
 from gemmlab.measure.patterns import LINE, SECTOR, SHARED_BYTES
 from gemmlab.measure.tracing import KernelTrace
-from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE, PURPLE
-from gemmlab.plots.pictures.cells import below_each_other
+from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE
+from gemmlab.plots.pictures.cells import Plot, finished
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
 """Of the lanes that one pass serves: a warp, or its halves or quarters."""
 SCATTERED = "#9a3412"
-_SQUARE, _WIDE, _MOST = 13.0, 0.8, 6
+_WIDE, _HIGH, _GAP, _MOST = 13.0, 10.4, 44.0, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,39 +57,37 @@ def requests(traced: KernelTrace) -> list[Access]:
     return sorted(found.values(), key=lambda access: (access.store, traced.operand_of(access)))[:_MOST]
 
 
-def _draw(subject: Subject) -> alt.VConcatChart:
-    traced = subject.trace
-    return below_each_other(*(_request(traced.operand_of(access), access) for access in requests(traced)))
+def _draw(subject: Subject) -> alt.LayerChart:
+    traced, sheet, top = subject.trace, Sheet(square=1.0), 0.0
+    for access in requests(traced):
+        top += _request(Plot(sheet, 0, top, _WIDE, _HIGH), traced.operand_of(access), access)
+    return finished(sheet)
 
 
-def _request(operand: str, access: Access) -> alt.LayerChart:
+def _request(plot: Plot, operand: str, access: Access) -> float:
+    """One request; the pixels that it takes."""
     sectors = sectors_of(access)
     group = min(LANES, SHARED_BYTES // access.width)
-    sheet = Sheet(square=_SQUARE, tall=_WIDE)
     for y, sector in enumerate(sectors):
         for first, count, colour in _runs(sector.lanes, group):
-            sheet.box(first, y, colour, wide=count)
-        sheet.word(-0.4, y + 0.5, f"+{sector.address - sectors[0].address}", size=9, align="right", colour=BESIDE)
+            plot.box(first, y, colour, wide=count)
+        plot.word(0, y + 0.5, f"+{sector.address - sectors[0].address}", dx=-5, align="right")
         ink = BESIDE if sector.used == SECTOR else SCATTERED
-        sheet.word(LANES + 0.4, y + 0.5, f"{sector.used} of {SECTOR}", size=9, align="left", colour=ink)
+        plot.word(LANES, y + 0.5, f"{sector.used} of {SECTOR}", dx=5, align="left", colour=ink)
         if y and sector.address // LINE != sectors[y - 1].address // LINE:
-            sheet.stroke(0, y, LANES, y, "#666666")
+            plot.stroke(0, y, LANES, y, "#666666")
     for lane in range(0, LANES + 1, group):
-        sheet.stroke(lane, 0, lane, len(sectors), "#bbbbbb")
-    sheet.frame(0, 0, LANES, len(sectors), "#888888", width=0.8)
+        plot.stroke(lane, 0, lane, len(sectors), "#bbbbbb")
+    plot.frame(LANES, len(sectors))
     for lane in (0, 8, 16, 24, 31):
-        sheet.word(lane + 0.5, -0.7, str(lane), size=9, colour=BESIDE)
+        plot.word(lane + 0.5, 0, str(lane), dy=-7)
     used = sum(sector.used for sector in sectors)
     lines = len({sector.address // LINE for sector in sectors})
-    verb = "writes" if access.store else "reads"
-    title = (
-        f"{access.site.opcode} {verb} {operand.upper()}: {_many(len(sectors), 'sector')} in {_many(lines, 'line')}, "
-        f"{used} of {SECTOR * len(sectors)} bytes used"
+    plot.title(
+        f"{access.site.opcode} {'writes' if access.store else 'reads'} {operand.upper()}: "
+        f"{_many(len(sectors), 'sector')} in {_many(lines, 'line')}, {used} of {SECTOR * len(sectors)} bytes used"
     )
-    sheet.word(0, -2.2, title, size=12, align="left", colour=BLACK)
-    sheet.word(-4, 0, " ")
-    sheet.word(LANES + 5, 0, " ")
-    return sheet.chart({colour: colour for colour in COLOURS}, hidden=True)
+    return len(sectors) * _HIGH + _GAP
 
 
 def _runs(lanes: Sequence[int], group: int) -> list[tuple[int, int, str]]:

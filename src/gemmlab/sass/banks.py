@@ -48,7 +48,29 @@ def conflict_cycles(instructions: Iterable[Instruction], arch: str) -> list[int]
     return [_cycles(instruction, file, kept) if _counts(instruction) else 0 for instruction in instructions]
 
 
+def bank_reads(instructions: Iterable[Instruction], arch: str) -> list[tuple[int, ...]]:
+    """For each instruction of a stretch that runs in this order, the registers that each bank delivers for it.
+
+    What the operand cache has kept is not read again; only 32-bit arithmetic counts, as above.
+    """
+    file = register_file(arch)
+    kept: dict[tuple[int, int], int] = {}
+    found = []
+    for instruction in instructions:
+        read = _read(instruction, file, kept) if _counts(instruction) else set()
+        count = Counter(register % file.banks for register in read)
+        found.append(tuple(count[bank] for bank in range(file.banks)))
+    return found
+
+
 def _cycles(instruction: Instruction, file: RegisterFile, kept: dict[tuple[int, int], int]) -> int:
+    read = _read(instruction, file, kept)
+    fullest = max(Counter(register % file.banks for register in read).values(), default=0)
+    return max(0, -(-fullest // file.ports) - 1)
+
+
+def _read(instruction: Instruction, file: RegisterFile, kept: dict[tuple[int, int], int]) -> set[int]:
+    """Registers that come from their banks; `kept` is brought up to date."""
     read: set[int] = set()
     for position, operand in enumerate(_sources(instruction)):
         if operand.kind != "reg" or operand.index == RZ:
@@ -60,8 +82,7 @@ def _cycles(instruction: Instruction, file: RegisterFile, kept: dict[tuple[int, 
             kept[place] = operand.index
         else:
             kept.pop(place, None)
-    fullest = max(Counter(register % file.banks for register in read).values(), default=0)
-    return max(0, -(-fullest // file.ports) - 1)
+    return read
 
 
 def _counts(instruction: Instruction) -> bool:

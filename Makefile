@@ -76,6 +76,8 @@ counts: $(STAMP)
 	$(BIN)/gemmlab bench --device emulated:sm_90 --sizes 256x256x1024 --save $(EMULATED)/counters.json
 	$(BIN)/gemmlab bench --op reduce --device emulated:sm_90 --sizes 2^16 --save $(EMULATED)/reduce.json
 	$(BIN)/python docs/count_configurations.py
+	$(BIN)/python docs/count_tensor_code.py
+	$(BIN)/python docs/try_source_test.py
 	$(BIN)/python docs/build_tables.py
 
 # Regenerate the tables and plots of README.md and docs/ from the records in benchmarks/results.

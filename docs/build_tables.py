@@ -10,11 +10,27 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 
-from blocks import claims_page, cpu, gpu_bounds, gpu_code, gpu_counts, gpu_rungs, gpu_times, profiles, reductions
+from blocks import (
+    claims_page,
+    cpu,
+    gpu_bounds,
+    gpu_code,
+    gpu_counts,
+    gpu_rungs,
+    gpu_times,
+    profiles,
+    reductions,
+    source_test,
+    tensor,
+    tensor_code,
+)
 from blocks.records import ROOT
 
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
-MODULES = (cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions)
+MODULES = (
+    cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
+    source_test,
+)  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 from blocks.counted import Counted, counted
 from blocks.gpu_code import SWEEP, swept
 from blocks.profiles import PROFILES, Profile, profiles
 from blocks.records import load, matching
+from blocks.source_test import RECORD as SOURCE_TEST
+from blocks.source_test import Tested, tested
 from blocks.speeds import VENDOR, Speed, Speeds, square
+from blocks.tensor_code import RECORD as TENSOR_CODE
+from blocks.tensor_code import Shapes, Stages, shapes, stages
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Config
 from gemmlab.kernels.catalog import find_kernel
@@ -18,6 +22,7 @@ from gemmlab.measure.climb_rows import ClimbRow, climb_rows, short_size
 TIMED = ("h200/gemm.json", "h200/configs*.json", "h200/reduce*.json")
 """Records of times, in the order in which they are asked."""
 COUNTS, CONFIG_COUNTS, CPU = "emulated/counters.json", "emulated/configs.json", "cpu/climb.json"
+Row = TypeVar("Row")
 DEFAULT: Config = {}
 """A kernel's reference configuration."""
 
@@ -101,6 +106,28 @@ class Evidence:
             raise Missing(f"`{kernel}`{_said(config)} for {arch} in {SWEEP}")
         self.used.append(SWEEP)
         return row.figures
+
+    def stages(self, arch: str, count: int, modulo: int) -> Stages:
+        """Integer work of `wmma_tf32_pipelined` with so many stages."""
+        found = (row for row in stages() if (row.arch, row.stages, row.modulo) == (arch, count, modulo))
+        return self._first(found, TENSOR_CODE, f"{count} stages for {arch}")
+
+    def shapes(self, kernel: str, arch: str) -> Shapes:
+        """A rung's matrix instructions."""
+        found = (row for row in shapes() if (row.kernel, row.arch) == (kernel, arch))
+        return self._first(found, TENSOR_CODE, f"`{kernel}` for {arch}")
+
+    def source_test(self, n: int, data: str, way: str) -> Tested:
+        """The sources' own test of one way to compute."""
+        found = (row for row in tested() if (row.n, row.data, row.way) == (n, data, way))
+        return self._first(found, SOURCE_TEST, f"{way} at {n} on numbers from {data}")
+
+    def _first(self, rows: Iterator[Row], record: str, what: str) -> Row:
+        row = next(rows, None)
+        if row is None:
+            raise Missing(f"{what} in {record}")
+        self.used.append(record)
+        return row
 
     def profile(self, n: int, kernel: str) -> Profile:
         """What Nsight Compute said of one launch."""

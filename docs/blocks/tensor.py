@@ -1,0 +1,169 @@
+"""Blocks of the tensor-core rungs' page: times beside cuBLAS with TF32, least cycles by unit, a block a rung."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+
+from blocks.counted import ISSUE, L1, Counted, counted
+from blocks.gpu_counts import COUNTS, GPU, counted_on, number
+from blocks.markdown import interval, markdown_table, provenance
+from blocks.records import from_record, load
+from blocks.speeds import Speed, Speeds, square
+from gemmlab.core.gpu import model
+from gemmlab.core.precision import TF32
+from gemmlab.core.records import Record
+from gemmlab.explain.issue import peak_gflops
+from gemmlab.kernels.catalog import ladder
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.measure.climb_rows import digits, percent, times
+
+TIMES, TOP, VENDOR = "h200/climb-cuda.json", 4096, "cublas:tf32"
+TENSOR = "tensor cores"
+LOADS, COPIES = "shared_load", "async_copy"
+
+
+@cache
+def rungs() -> Sequence[Kernel]:
+    """The TF32 rungs, lowest first."""
+    return [kernel for kernel in ladder("gemm", "cuda") if kernel.precision == TF32]
+
+
+def peak_tflops() -> float:
+    """Of the tensor cores with TF32, at the boost clock."""
+    found = peak_gflops("HMMA", model(GPU))
+    assert found is not None, f"the rate of {GPU} is not known"  # noqa: S101 - it is in the table
+    return found / 1e3
+
+
+def demand(item: Counted) -> dict[str, float]:
+    """Cycles an SM needs at least for 1000 multiply-adds, by unit."""
+    gpu, needs = model(GPU), item.demand()
+    rate = peak_tflops() * 1e6 / gpu.sms / gpu.boost_mhz / 2
+    return {TENSOR: 1000 / rate, ISSUE: needs[ISSUE], L1: needs[L1]}
+
+
+def ladder_table(record: Record) -> str:
+    """Each rung as it was timed, and which of its versions that was."""
+    speeds, size = Speeds(record, TF32), square(TOP)
+    vendor = speeds.at(VENDOR, size)
+    lines = []
+    before: Speed | None = None
+    for kernel in rungs():
+        speed = speeds.rung(kernel.id, size)
+        if speed is None:
+            continue
+        lines.append([
+            f"[`{kernel.id}`](#{kernel.id})", digits(speed.time_us / 1e3),
+            digits(speed.tflops) if speed.right else "wrong", percent(speed.tflops / peak_tflops()),
+            "" if before is None else times(speed.to(before).value),
+            "" if vendor is None else interval(speed.to(vendor, resamples=2000)), version(kernel, speed),
+        ])  # fmt: skip
+        before = speed
+    for name in speeds.peers:
+        peer = speeds.at(name, size)
+        if peer is not None:
+            share = percent(peer.tflops / peak_tflops())
+            lines.append([name, digits(peer.time_us / 1e3), digits(peer.tflops), share, "", "", ""])
+    heading = ["rung", "ms", "TFLOP/s", "of the tensor peak", "x rung below", "x cuBLAS TF32 (95 %)", "measured"]
+    note = (
+        f"At {TOP}³, measured on {provenance(record)}, cold caches. The tensor peak is the data sheet's rate at "
+        f"{model(GPU).boost_mhz} MHz, {peak_tflops():.0f} TFLOP/s; it was not probed."
+    )
+    return "\n\n".join([markdown_table(heading, lines, ["measured"]), note])
+
+
+def version(kernel: Kernel, speed: Speed) -> str:
+    """Whether the code that was timed is the code that was counted, which is the present one, and how it differs."""
+    now = _counts().get(kernel.id)
+    if now is None:
+        return "a version that is not known"
+    if speed.facts.get("code_sha256") == now.code:
+        return "this version"
+    other = [f"`{name}` {value}" for name, value in speed.config.items() if now.config.get(name) != value]
+    said = [f"with {', '.join(other)}"] if other else []
+    if speed.facts.get("compiler") != now.compiler:
+        said.append(f"compiled by {speed.facts.get('compiler')}")
+    return f"other code, {' and '.join(said)}" if said else "an earlier version"
+
+
+def demand_table(record: Record) -> str:
+    """The least cycles of each unit, and what they allow."""
+    lines = []
+    for kernel in rungs():
+        item = _counts()[kernel.id]
+        needs = demand(item)
+        most = max(needs.values())
+        cells = [f"**{digits(need)}**" if need == most else digits(need) for need in needs.values()]
+        share = needs[TENSOR] / most
+        lines.append([f"[`{kernel.id}`](#{kernel.id})", *cells, percent(share), digits(share * peak_tflops())])
+    heading = ["rung", TENSOR, ISSUE, L1, "of the tensor peak at most", "TFLOP/s at most"]
+    note = (
+        f"Cycles an SM needs at least for 1000 multiply-adds, by unit; the largest, in bold, bounds the rung. "
+        f"{counted_on(record)}"
+    )
+    return "\n\n".join([markdown_table(heading, lines), note])
+
+
+FIGURES: Mapping[str, Callable[[Counted], str]] = {
+    "warp instructions": lambda c: number(c.per_1000(c.facts["instructions"])),
+    "multiply-adds an HMMA": lambda c: number(c.fmas / c.opcodes["HMMA"]),
+    "instructions an HMMA": lambda c: digits(c.facts["instructions"] / c.opcodes["HMMA"]),
+    "loads of fragments": lambda c: number(c.per_1000(c.facts[f"{LOADS}_requests"])),
+    "wavefronts of these": lambda c: number(c.per_1000(c.facts[f"{LOADS}_wavefronts"])),
+    "of them excess": lambda c: percent(c.facts[f"{LOADS}_excess"] / c.facts[f"{LOADS}_wavefronts"]),
+    "wavefronts of cp.async": lambda c: number(c.per_1000(c.facts[f"{COPIES}_wavefronts"])),
+    "excess of these": lambda c: percent(_share(c.facts[f"{COPIES}_excess"], c.facts[f"{COPIES}_wavefronts"])),
+    "global bytes read": lambda c: number(c.per_1000(c.read_bytes)),
+    "sectors a store": lambda c: number(c.facts["global_store_sectors_per_request"]),
+}
+"""Counters by heading, for 1000 multiply-adds where they are counts."""
+
+
+def rung_block(kernel: Kernel) -> str:
+    """Its counters beside those of the rung below, bound, time, source."""
+    place = list(rungs()).index(kernel)
+    seen = [_counts()[one.id] for one in rungs()[max(0, place - 1) : place + 1]]
+    lines = [[heading, *(figure(item) for item in seen)] for heading, figure in FIGURES.items()]
+    lines += [[f"cycles: {unit}", *(_cycles(item, unit) for item in seen)] for unit in (TENSOR, ISSUE, L1)]
+    table = markdown_table(["for 1000 multiply-adds", *(f"`{item.kernel}`" for item in seen)], lines)
+    parts = {
+        "Configuration": ", ".join(f"`{name}` {value}" for name, value in kernel.params.items()),
+        "Measured": _measured(kernel),
+        "Source": kernel.source,
+    }
+    return "\n\n".join([table, *(f"**{name}.** {text}." for name, text in parts.items() if text)])
+
+
+def _cycles(item: Counted, unit: str) -> str:
+    needs = demand(item)
+    return f"**{digits(needs[unit])}**" if needs[unit] == max(needs.values()) else digits(needs[unit])
+
+
+def _measured(kernel: Kernel) -> str:
+    record = load(TIMES)
+    speeds = None if record is None else Speeds(record, TF32)
+    speed = None if speeds is None else speeds.rung(kernel.id, square(TOP))
+    if speeds is None or speed is None:
+        return ""
+    vendor = speeds.at(VENDOR, speed.size)
+    beside = "" if vendor is None else f", {times(speed.to(vendor).value)} x cuBLAS with TF32"
+    which = version(kernel, speed)
+    return f"{which[0].upper()}{which[1:]}: {digits(speed.tflops)} TFLOP/s at {TOP}{beside}"
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+@cache
+def _counts() -> Mapping[str, Counted]:
+    record = load(COUNTS)
+    return {} if record is None else {item.kernel: item for item in counted(record)}
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "tensor-ladder": from_record(TIMES, ladder_table),
+    "tensor-demand": from_record(COUNTS, demand_table),
+    **{f"rung-{kernel.id}": partial(rung_block, kernel) for kernel in rungs()},
+}

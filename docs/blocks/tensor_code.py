@@ -1,0 +1,112 @@
+"""What the compiler makes of the TF32 rungs: integer work by stages, matrix instructions by architecture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from blocks.markdown import markdown_table
+from blocks.records import RESULTS
+from gemmlab.measure.climb_rows import digits
+
+RECORD, SCHEMA = "emulated/tensor-code.json", "gemmlab.tensor-code/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """`wmma_tf32_pipelined` with some number of stages: integer instructions, rounding and moves apart."""
+
+    arch: str
+    stages: int
+    modulo: int
+    """1 where the stage of a block of k is a remainder, 0 where it is counted."""
+    compiler: str
+    code: str
+    """Digest."""
+    ptx: int
+    """In the loop, as PTX has it."""
+    reciprocals: int
+    """Of them products with 2^33 / 3, which stand for a division by three."""
+    integer: float
+    """Executed by a warp in a block of k."""
+    all: float
+    """Every instruction executed there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """A rung in its reference configuration."""
+
+    kernel: str
+    arch: str
+    compiler: str
+    code: str
+    loop: Mapping[str, int]
+    """Matrix instructions and shared loads of the main loop, the most frequent first."""
+
+
+@cache
+def stages() -> Sequence[Stages]:
+    """Rows of the record; none where there is none."""
+    return [Stages(**row) for row in _record().get("stages", ())]
+
+
+@cache
+def shapes() -> Sequence[Shapes]:
+    return [Shapes(**row) for row in _record().get("shapes", ())]
+
+
+def stages_block() -> str:
+    """A line for each number of stages and way to find the stage, a column an architecture."""
+    rows = {(row.modulo, row.stages, row.arch): row for row in stages()}
+    archs = list(dict.fromkeys(row.arch for row in stages()))
+    lines = []
+    for modulo, count in dict.fromkeys((row.modulo, row.stages) for row in stages()):
+        mine = [rows[modulo, count, arch] for arch in archs]
+        lines.append([
+            f"{count}", f"`block % {count}`" if modulo else "counted", f"{mine[-1].ptx}", f"{mine[-1].reciprocals}",
+            *(digits(row.integer) for row in mine), digits(mine[-1].all),
+        ])  # fmt: skip
+    heading = [
+        "stages", "stage by", "PTX, integer", "of them products with 2³³ / 3",
+        *(f"executed, integer, {arch}" for arch in archs), f"executed, all, {archs[-1]}",
+    ]  # fmt: skip
+    note = (
+        f"Instructions of a warp for a block of 16 steps; moves and rounding are no integer work. PTX for {archs[-1]} "
+        "as it stands in the loop, ways for edges included; executed on the emulator. "
+        f"{_compilers(row.compiler for row in stages())}."
+    )
+    return "\n\n".join([markdown_table(heading, lines, ["stage by"]), note])
+
+
+def shapes_block() -> str:
+    """A rung and architecture a line."""
+    lines = [[f"[`{row.kernel}`](#{row.kernel})", row.arch, _named(row, "HMMA"), _named(row, "LD")] for row in shapes()]
+    heading = ["rung", "for", "matrix instructions", "loads of fragments"]
+    note = f"In the main loop, as it stands in the code. {_compilers(row.compiler for row in shapes())}."
+    return "\n\n".join([markdown_table(heading, lines, heading[1:]), note])
+
+
+def _named(row: Shapes, start: str) -> str:
+    return ", ".join(f"{count} {name}" for name, count in row.loop.items() if name.startswith(start))
+
+
+def _compilers(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names)))
+
+
+@cache
+def _record() -> Mapping[str, Any]:
+    path = RESULTS / RECORD
+    if not path.exists():
+        return {}
+    data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if data.get("schema") != SCHEMA:
+        raise ValueError(f"{path.name} is no {SCHEMA}")
+    return data
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {"tensor-stages": stages_block, "tensor-shapes": shapes_block}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.check_cmd import parse_config
+from gemmlab.cli.explain_pictures import (
+    FormatFlag,
+    PictureFlag,
+    PicturesFlag,
+    picture_request,
+    print_pictures,
+    write_pictures,
+)
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags
 from gemmlab.core.errors import UsageError
 
@@ -33,11 +41,15 @@ def explain(
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
     sass: Annotated[bool, typer.Option("--sass", help="Print the main loop.")] = False,
+    pictures: PicturesFlag = None,
+    picture: PictureFlag = None,
+    formats: FormatFlag = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what limits a kernel, from its machine code and counters; no GPU is needed.
 
     With two kernels, side by side. Ends with 1 when a kernel did what it must not (a race, an access out of bounds).
+    With --pictures also of kernels for a CPU, of which there is nothing but pictures.
     """
     from gemmlab.explain.subject import machine
     from gemmlab.measure.own_kernel import kernel_named
@@ -47,11 +59,18 @@ def explain(
     flags = own_flags(kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes)
     named = [kernel_named(name, flags) for name in kernels]
     chosen, model = machine(arch, gpu)
-    explained = _explained(named, chosen, model, parse_config(config or []), sizes)
+    settings = parse_config(config or [])
+    request = picture_request(pictures, picture, formats, kernels)
+    drawn_only = request is not None and named[0].device == "cpu"
+    explained = [] if drawn_only else _explained(named, chosen, model, settings, sizes)
+    written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
     if as_json:
-        print_json({"kernels": [one.to_json() for one in explained]})
+        facts: list[dict[str, Any]] = [one.to_json() for one in explained] or [{"kernel": named[0].id}]
+        print_json({"kernels": [{**one, "pictures": written} if request else one for one in facts]})
     else:
         _print(explained, sass)
+        if written:
+            print_pictures(written)
     if any(one.subject.hazards for one in explained):
         raise typer.Exit(1)
 
@@ -78,7 +97,7 @@ def _print(explained: list[Explanation], sass: bool) -> None:
     page = Page(table_console())
     if len(explained) == 1:
         page.whole(explained[0])
-    else:
+    elif explained:
         page.pair(explained[0], explained[1])
     for one in explained if sass else []:
         page.code(one)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Cell = tuple[int, int]
 _SIZE, _STEP = (180.0, 180.0), 226.0
 _PALER = "#f1f3f5"
+_MOST_TILES = 16
+"""In each direction, of all that C has."""
 
 
 def _of_threads(traced: KernelTrace) -> dict[Cell, tuple[int, int]]:
@@ -51,14 +53,15 @@ def _draw(subject: Subject) -> alt.LayerChart:
 
 def _grid(sheet: Sheet, traced: KernelTrace) -> None:
     blocks = blocks_of(traced)
-    first = blocks[0]
+    first, operand = blocks[0], traced.matrices["c"].operand
+    shown = Area(0, 0, min(operand.rows, _MOST_TILES * first.rows), min(operand.cols, _MOST_TILES * first.cols))
     patches = [
         Patch(Piece("", area.row, area.col, area.rows, area.cols), BLUE if area == first else PALE)
         for area in dict.fromkeys(blocks)
+        if shown.holds((area.row, area.col))
     ]
-    operand = traced.matrices["c"].operand
-    whole = Area(0, 0, operand.rows, operand.cols)
-    panel(sheet, (0, 0), _SIZE, f"C: blocks of {first.rows} x {first.cols}", whole, patches)
+    title = f"C: blocks of {first.rows} x {first.cols}"
+    panel(sheet, (0, 0), _SIZE, title, shown, patches)
 
 
 def _block(sheet: Sheet, threads: Mapping[Cell, tuple[int, int]]) -> None:

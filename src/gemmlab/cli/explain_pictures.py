@@ -1,0 +1,97 @@
+"""`gemmlab explain KERNEL --pictures DIR`: what a kernel does, drawn from its own addresses and code, into files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gemmlab.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gemmlab.kernels.kernel import Kernel
+
+FORMATS = ("svg", "png", "html")
+
+PicturesFlag = Annotated[
+    Path | None, typer.Option("--pictures", metavar="DIR", help="Draw pictures of the one kernel into this folder.")
+]
+PictureFlag = Annotated[
+    list[str] | None, typer.Option("--picture", metavar="NAME", help="Of these only this one; repeatable.")
+]
+FormatFlag = Annotated[
+    list[str] | None, typer.Option("--format", help="Of pictures: svg (the default), png or html; repeatable.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PictureRequest:
+    """What is to be drawn, and where to."""
+
+    folder: Path
+    names: Sequence[str]
+    """Empty: all that there are."""
+    formats: Sequence[str]
+
+
+def picture_request(
+    folder: Path | None, names: Sequence[str] | None, formats: Sequence[str] | None, kernels: Sequence[str]
+) -> PictureRequest | None:
+    """What the flags ask for, the folder made; `UsageError` for what makes no sense, before anything has run."""
+    if folder is None:
+        if names or formats:
+            raise UsageError(f"--{'picture' if names else 'format'}: name a folder with --pictures")
+        return None
+    if len(kernels) != 1:
+        raise UsageError("--pictures: name one kernel, whose pictures they are")
+    if unknown := [name for name in formats or () if name not in FORMATS]:
+        raise UsageError(f"--format {unknown[0]}: one of {', '.join(FORMATS)}")
+    try:
+        from gemmlab.plots.pictures.catalog import find_drawing
+    except ModuleNotFoundError as error:
+        raise UsageError(f"--pictures: {error.name} is not installed") from error
+    for name in names or ():
+        find_drawing(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+    return PictureRequest(folder, tuple(names or ()), tuple(formats or FORMATS[:1]))
+
+
+def write_pictures(
+    request: PictureRequest, kernel: Kernel, arch: str, config: Mapping[str, int], sizes: str
+) -> list[dict[str, Any]]:
+    """Draw and write them; for each its `name`, `title`, `caption` and `files`."""
+    from gemmlab.measure.tracing import small_problem
+    from gemmlab.ops.catalog import find_op
+    from gemmlab.plots.chart import save
+    from gemmlab.plots.pictures.catalog import pictures_for
+    from gemmlab.plots.pictures.drawing import Subject
+
+    op = find_op(kernel.op)
+    problem = small_problem(kernel, op, kernel.configure(config), sizes) if sizes else None
+    written = []
+    for picture in pictures_for(Subject(kernel, arch, config, problem), request.names):
+        files = [request.folder / f"{picture.name}.{suffix}" for suffix in request.formats]
+        try:
+            save(picture.chart, *files)
+        except OSError as error:
+            raise UsageError(f"cannot write to {request.folder}: {error.strerror or error}") from error
+        facts = {"name": picture.name, "title": picture.title, "caption": picture.caption}
+        written.append({**facts, "files": [str(file) for file in files]})
+    if not written:
+        raise UsageError(f"{kernel.id}: there is nothing to draw")
+    return written
+
+
+def print_pictures(written: Sequence[Mapping[str, Any]]) -> None:
+    """A line a file, with what it shows."""
+    typer.echo("\nPictures")
+    wide = max(len(file) for picture in written for file in picture["files"])
+    for picture in written:
+        for file in picture["files"]:
+            typer.echo(f"  {file:{wide}}  {picture['title']}")

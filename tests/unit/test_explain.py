@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from string import Formatter
 
@@ -142,7 +143,7 @@ def test_accesses_add_up() -> None:
         ("reduce_interleaved", "division", "reduce_strided_index"),
         ("reduce_strided_index", "load conflicts", "reduce_sequential"),
         ("reduce_sequential", "idle lanes", "reduce_first_add"),
-        ("reduce_grid_stride", "barriers of a tree", "reduce_shuffle"),
+        ("reduce_unrolled", "barriers of a tree", "reduce_shuffle"),
     ],
 )
 def test_a_rung_is_shown_what_the_next_ones_do(name: str, wanted: str, rung: str) -> None:
@@ -160,6 +161,46 @@ def test_what_a_rung_has_cured_is_not_found_again() -> None:
     assert "two barriers" not in keys("double_buffer")
     assert "tiles through registers" not in keys("async_copy")
     assert "idle lanes" not in keys("reduce_grid_stride")
+    assert "barriers of a tree" not in keys("reduce_grid_stride")
+
+
+@needs_compiler
+def test_a_size_smaller_than_a_tile_is_told_first() -> None:
+    tiny = explained("block_tile", sizes="4x16x32")
+    assert tiny.findings[0].key == "beyond the edges"
+    # One tile of 32 x 32 x 32 is multiplied, and each of its 1024 threads may add one more in the epilogue.
+    assert tiny.facts["useful_pct"] == pytest.approx(100 * 4 * 16 * 32 / 32**3, rel=0.05)
+    assert explained("block_tile").facts["useful_pct"] > 99
+
+
+@needs_compiler
+def test_advice_on_multiply_adds_is_not_for_tensor_cores() -> None:
+    told = explained("wmma_tf32_pipelined")
+    # As where inputs are rounded by FFMAs in the loop.
+    facts = {
+        **told.facts,
+        "loop_ffma": 64.0,
+        "loop_lds": 19.0,
+        "loop_words": 67.0,
+        "useful_pct": 10.0,
+        "issue_best_pct": 90.0,
+    }
+    found = {finding.key for finding in find(told.subject.kernel, ladder("gemm", "cuda"), facts, {"binding": "warps"})}
+    assert not found & {"little work a load", "beyond the edges", "near the roof"}
+    found = {
+        finding.key
+        for finding in find(
+            told.subject.kernel, ladder("gemm", "cuda"), {**facts, "loop_hmma": 0.0}, {"binding": "warps"}
+        )
+    }
+    assert found >= {"little work a load", "beyond the edges", "near the roof"}
+
+
+@needs_compiler
+def test_groups_stay_together_side_by_side() -> None:
+    rows = side_by_side(explained("naive"), explained("reduce_shuffle"))
+    groups = [f.group for f, _ in rows]
+    assert len(list(dict.fromkeys(groups))) == sum(one != two for one, two in pairwise(["", *groups]))
 
 
 @needs_compiler

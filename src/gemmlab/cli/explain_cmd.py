@@ -31,7 +31,7 @@ def explain(
     ],
     gpu: Annotated[str, typer.Option(help="The GPU to explain for: H200, A100, L4 ... Default: by --arch, H200.")] = "",
     arch: Annotated[str, typer.Option(help="Code for sm_80, sm_89 or sm_90. Default: what --gpu runs.")] = "",
-    sizes: Annotated[str, typer.Option(help="The one size to count at, as 256 or MxNxK. Default: 256, or 2^16.")] = "",
+    sizes: Annotated[str, typer.Option(help="The one size to count at, as 256 or MxNxK. Default: 256, or 2^22.")] = "",
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
     ] = None,

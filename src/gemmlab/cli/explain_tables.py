@@ -42,7 +42,7 @@ class Page:
             for line in explained.issue_words:
                 self._line(f"  {line}")
         elif explained.loop is None:
-            self._line("\nNo loop with arithmetic ran at this size.")
+            self._line("\nNo loop with arithmetic ran at this size; one may at a larger one (--sizes).")
         self._figures([(f.group, f.name, (f.text,)) for f in figures(explained)], ("",))
 
     def pair(self, one: Explanation, two: Explanation) -> None:

@@ -38,6 +38,12 @@ ADVICE = (
         "Fewer results a thread, less unrolling, or `__launch_bounds__` that leaves more registers.",
     ),
     Advice(
+        "beyond the edges", "loop_ffma > 0 and loop_hmma == 0 and useful_pct < 67", "200 - useful_pct",
+        "{useful_pct:.2g} % of the multiply-adds that are executed belong to the product; the others are of tiles that "
+        "reach beyond its edges.",
+        "Smaller tiles for such a size. What is told of larger sizes from this one is of no use: explain one of them.",
+    ),
+    Advice(
         "uncoalesced loads", "2 * load_sectors_ideal < load_sectors", "load_excess_pct",
         "Global loads take {load_sectors_per_request:.3g} sectors a request where the same bytes side by side take "
         "{load_ideal_per_request:.3g}: {load_excess_pct:.0f} % of L1's time.",
@@ -59,7 +65,8 @@ ADVICE = (
         ("block_tile",),
     ),
     Advice(
-        "little work a load", "loop_ffma > 0 and loop_lds > 0 and 4 * loop_words > loop_ffma", "l1_pct",
+        "little work a load", "loop_ffma > 0 and loop_hmma == 0 and loop_lds > 0 and 4 * loop_words > loop_ffma",
+        "l1_pct",
         "{loop_ffma:.4g} FFMA to {loop_words:.4g} words that each lane reads from shared memory in the main loop.",
         "Let a thread own several results, so that a word in a register serves several of them.",
         ("thread_tile_2d", "thread_tile_1d"),
@@ -174,7 +181,7 @@ ADVICE = (
         ("reduce_peak",),
     ),
     Advice(
-        "near the roof", "issue_best_pct >= 85 and loop_ffma > 0", "(100 - issue_best_pct) // 2 + 1",
+        "near the roof", "issue_best_pct >= 85 and loop_ffma > 0 and loop_hmma == 0", "(100 - issue_best_pct) // 2 + 1",
         "The main loop can reach {issue_best_pct:.0f} % of the FMA peak; {loop_other:.4g} of its {loop_slots:.4g} "
         "issue slots are not FFMA.",
         "More results a thread (16 x 8) halve the loads; past that only tensor cores, with inputs of 11 bits.",

@@ -12,6 +12,7 @@ from gemmlab.explain.occupancy import OccupancyReport
 from gemmlab.explain.resources import ResourceReport
 from gemmlab.explain.roofline import RooflineReport
 from gemmlab.explain.subject import Subject
+from gemmlab.sass.metrics import WARP, flops
 
 _DIVISION = ("I2F", "F2I", "I2FP", "MUFU")
 
@@ -39,11 +40,18 @@ def facts_of(
         "partition_warps": occupancy.found.warps / subject.limits.partitions,
         "cache_bytes": LOOP_CACHE_BYTES,
         "sm_cache_bytes": SM_CACHE_BYTES,
+        "useful_pct": 100 * _ratio(subject.size.flops, _executed_flops(subject)),
         "dram_gbs": subject.model.memory_gbs,
         **_of_memory(subject, list(rows), issue),
         **_of_loop(loop, issue, occupancy.found.warps / subject.limits.partitions),
         **_of_roofline(roofline),
     }
+
+
+def _executed_flops(subject: Subject) -> float:
+    """Of all lanes that were predicated on."""
+    on = {site.address: site.predicated_on_threads for site in subject.counters.sites}
+    return sum(flops(i) / WARP * on.get(i.address, 0) for i in subject.function.instructions)
 
 
 def _of_memory(subject: Subject, rows: list[AccessRow], issue: IssueReport | None) -> dict[str, float]:

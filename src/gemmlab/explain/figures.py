@@ -34,9 +34,11 @@ def figures(explained: Explanation) -> list[Figure]:
 
 def side_by_side(one: Explanation, two: Explanation) -> list[tuple[Figure, str]]:
     """The first kernel's figures, each with the second's text; empty where the second has no such figure."""
-    first, second = figures(one), {(f.group, f.name): f for f in figures(two)}
-    rows = [(f, second.pop((f.group, f.name), Figure("", "", "")).text) for f in first]
-    return rows + [(Figure(f.group, f.name, ""), f.text) for f in second.values()]
+    first, second = ({(f.group, f.name): f.text for f in figures(explained)} for explained in (one, two))
+    groups = list(dict.fromkeys(group for group, _name in (*first, *second)))
+    # What only the second has stands behind what its group has of the first.
+    keys = sorted(dict.fromkeys((*first, *second)), key=lambda key: groups.index(key[0]))
+    return [(Figure(*key, first.get(key, "")), second.get(key, "")) for key in keys]
 
 
 def _resources(explained: Explanation) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,9 @@ from gemmlab.ops.op import Op
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
 
+_SIZES: Mapping[str, str] = {"reduce": "2^22"}
+"""Where an operation's usual size on the emulator would leave most threads without work, and loops unused."""
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -132,7 +135,7 @@ def _size(op: Op, problem: Any) -> Size:
 
 
 def _problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str) -> Any:
-    problems = op.parse_sizes(sizes or family_of("emulated", op.name).bench_sizes)
+    problems = op.parse_sizes(sizes or _SIZES.get(op.name) or family_of("emulated", op.name).bench_sizes)
     if len(problems) != 1:
         raise UsageError(f"--sizes {sizes}: one size is explained at a time")
     if sizes:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda_source import needs_compiler
+from test_cuda_kernels_emulated import sampled
 
 from gemmlab.core.counters import Counters
 from gemmlab.devices.device import Device
@@ -31,12 +32,12 @@ LAYOUTS = ("nn", "nt", "tn", "tt")
 
 
 @cache
-def device() -> Device:
-    return open_device("emulated:sm_90")
+def device(arch: str = "sm_90") -> Device:
+    return open_device(f"emulated:{arch}")
 
 
-def counted(name: str, problem: GemmProblem, **config: int) -> Counters:
-    target = device()
+def counted(name: str, problem: GemmProblem, arch: str = "sm_90", **config: int) -> Counters:
+    target = device(arch)
     contents = OP.fill(problem, np.random.default_rng(1))
     buffers = {name: target.upload(array.ravel()) for name, array in contents.items()}
     seen = place(find_kernel(name), target, config).bind(OP, problem, buffers).observe()
@@ -70,6 +71,24 @@ def test_no_layout_costs_a_bank_conflict(layout: str, config: dict[str, int]) ->
     assert facts["async_copy_requests"] > 0
     assert facts["shared_load_excess"] == facts["async_copy_excess"] == 0
     assert facts["global_load_requests"] == 0
+
+
+@pytest.mark.parametrize("name", ["wmma_tf32_pipelined", "mma_tf32_pipelined"])
+def test_no_sampled_configuration_meets_itself_in_a_bank_when_it_loads_fragments(name: str) -> None:
+    kernel, seen = find_kernel(name), set()
+    # Those that are checked on other shapes, each for the architecture that it is compiled for there.
+    for param in sampled():
+        if param.values[0] is not kernel:
+            continue
+        config, layout, arch = param.values[1:]
+        tile = GemmProblem(config["BM"], config["BN"], 2 * config["BK"]).with_layout(layout)
+        facts = counted(name, tile, arch, **config).facts()
+        assert facts["shared_load_requests"] > 0
+        assert facts["shared_load_excess"] == 0, (config, layout)
+        if name == "mma_tf32_pipelined":
+            assert facts["async_copy_excess"] == 0, (config, layout)
+        seen.add(tuple(config.values()))
+    assert len(seen) >= 4
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from cuda_source import needs_compiler
@@ -21,6 +21,7 @@ from gemmlab.explain.stall_reasons import STALLS
 from gemmlab.measure import profiling
 from gemmlab.measure.peers import Spec
 from gemmlab.measure.profiles import load_profiles
+from gemmlab.ops.catalog import find_op
 
 LADDER = Path(__file__).parents[2] / "benchmarks" / "results" / "h200" / "ncu.json"
 
@@ -32,6 +33,9 @@ class Gpu:
 
     def describe(self) -> DeviceInfo:
         return DeviceInfo(self.id, "a GPU", {"compute_capability": "9.0"})
+
+    def target(self, _config: Any) -> str:
+        raise DeviceError("nothing is compiled for it")
 
 
 def run(*arguments: str) -> Any:
@@ -137,6 +141,23 @@ def test_under_ncu_the_library_stands_beside(tmp_path: Path, monkeypatch: pytest
     alone = answer("naive", "--sizes", "64", "--no-baseline")
     assert [one["contestant"] for one in alone["profiles"]] == ["kernel:naive"]
     assert alone["profiles"][0]["baseline"] is None
+
+
+def test_each_precision_has_a_library_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(name: str, device: str, _mode: str, _op: str) -> Spec:
+        if name == "cublas":
+            raise PeerError("cublas is not installed here")
+        return Spec(name, name.partition(":")[0], device=device, precision=name.partition(":")[2] or "float32")
+
+    monkeypatch.setattr(profiling, "parse_contestant", found)
+    op = find_op("gemm")
+    plan = profiling.Plan(op, cast("Device", Gpu()), op.parse_sizes("64"), ())
+    ours = [Spec("kernel:a", "kernel"), Spec("kernel:b", "kernel", precision="tf32"), Spec("kernel:c", "kernel")]
+    specs, notes = profiling._baselines(plan, ours)
+    assert [(spec.name, spec.precision) for spec in specs] == [("torch", "float32"), ("cublas:tf32", "tf32")]
+    assert notes == []
+    monkeypatch.setattr(profiling, "BASELINES", {"gemm": ("cublas",)})
+    assert profiling._baselines(plan, ours[:1]) == ([], ["no baseline: cublas is not installed here"])
 
 
 @pytest.mark.usefixtures("with_gpu")

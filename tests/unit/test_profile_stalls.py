@@ -86,6 +86,14 @@ def test_how_often_something_is_issued_by_whatever_was_measured() -> None:
     assert waiting(profile({})) == ()
 
 
+def test_a_state_that_is_not_in_the_list_is_shown_and_gets_no_advice() -> None:
+    measured = profile({ISSUE: 50.0, **cycles(brand_new=3.0, wait=1.0, selected=1.0)})
+    first, second, _ = waiting(measured)
+    assert (first.stall.name, second.stall.key) == ("brand new", "wait")
+    assert first.cost == pytest.approx(37.5)
+    assert [found.key for found in stall_findings(measured)] == ["stall: wait"]
+
+
 def test_findings_have_figures_and_a_rung_above_the_kernel() -> None:
     measured = profile({ISSUE: 40.0, **cycles(mio_throttle=5.0, barrier=0.05, selected=1.0)})
     (found,) = stall_findings(measured, find_kernel("block_tile"), ladder("gemm", "cuda"))

@@ -15,6 +15,9 @@ _ISSUE = ("smsp__issue_active.avg.pct_of_peak_sustained_active", "smsp__inst_iss
 _RATE = "smsp__issue_active.avg.per_cycle_active"
 _WARPS = "smsp__warps_active.avg.per_cycle_active"
 
+_NAMED = {stall.key for stall in STALLS}
+_UNKNOWN = ("A state that a newer Nsight Compute tells of.", "Not known here.", "See its guide.")
+
 
 @dataclass(frozen=True, slots=True)
 class Waited:
@@ -48,7 +51,9 @@ def waiting(profile: Profile) -> tuple[Waited, ...]:
     """Every state in which warps were found, the costliest first; nothing where none was measured."""
     cycles, samples = profile.stall_cycles, profile.stall_samples()
     without = profile.stall_samples(not_issued=True)
-    known = [stall for stall in STALLS if stall.key in {**cycles, **samples}]
+    measured = {**cycles, **samples}
+    known = [stall for stall in STALLS if stall.key in measured]
+    known += [Stall(key, *_UNKNOWN) for key in measured if key not in _NAMED]
     basis = without if any(without.get(stall.key) for stall in known if stall.waits) else cycles or samples
     blamed = sum(basis.get(stall.key, 0.0) for stall in known if stall.waits)
     issued = issue_percent(profile)

@@ -17,7 +17,7 @@ TROUBLE = {
     "ERR_NVGPUCTRPERM": "the driver lets only administrators count: run as root, start the container with "
     "--cap-add=SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0",
     "nsight-compute-lock": "its lock file belongs to another user: remove it, or set TMPDIR to a folder of your own",
-    "is not supported": "this version is too old for the GPU, or the GPU too old for it: install another one",
+    "Profiling is not supported": "this version is too old for the GPU, or the GPU too old for it: install another one",
     "driver resource": "another profiler or DCGM is counting: end it, or pause it with `dcgmi profile --pause`",
 }
 """What ncu says where it may not count -> what to do."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gemmlab.core.errors import DeviceError
@@ -12,7 +12,9 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.bench import Plan
 from gemmlab.measure.families import family_of
 from gemmlab.measure.own_kernel import is_own, kernel_named
+from gemmlab.measure.peers import Spec
 from gemmlab.measure.precompile import Job, run_all
+from gemmlab.ops.op import Op
 from gemmlab.toolchain.build_cuda import build
 
 Wanted = Iterable[tuple[Kernel, Mapping[str, int]]]
@@ -38,13 +40,18 @@ def prebuild(wanted: Wanted, device: Device, said: Callable[[str], object] = lam
 
 
 def of_plan(plan: Plan) -> Iterator[tuple[Kernel, dict[str, Any]]]:
-    """What the workers of a bench will run, but for people's own files: those are not found again by their names."""
-    for spec in plan.contestants:
+    """What the workers of a bench will run."""
+    return of_specs(plan.op, plan.contestants, plan.problems)
+
+
+def of_specs(op: Op, specs: Iterable[Spec], problems: Sequence[Any]) -> Iterator[tuple[Kernel, dict[str, Any]]]:
+    """What contestants will run, but for people's own files: those are not found again by their names."""
+    for spec in specs:
         if spec.kernel is None or is_own(spec.kernel):
             continue
         kernel = kernel_named(spec.kernel)
         config = kernel.configure(spec.config)
-        for scalars in map(plan.op.scalars, plan.problems):
+        for scalars in map(op.scalars, problems):
             if not kernel.refusal(config, scalars):
                 yield kernel, kernel.instantiate(config, scalars)
 

@@ -14,6 +14,7 @@ from gemmlab.devices.device import Device
 from gemmlab.measure.ncu import profile
 from gemmlab.measure.ncu_program import find_ncu, version
 from gemmlab.measure.peers import Spec, kernel_spec, parse_contestant
+from gemmlab.measure.prebuild import of_specs, prebuild
 from gemmlab.measure.profile import Profile
 from gemmlab.ops.op import Op, Problem
 
@@ -49,6 +50,7 @@ def profile_on_gpu(plan: Plan) -> Record:
     ncu, device = find_ncu(plan.ncu), plan.device
     ours = [replace(kernel_spec(name, device.id, "warm", plan.flags), config=plan.config) for name in plan.kernels]
     beside, notes = _baselines(plan, ours) if plan.baseline else ([], [])
+    prebuild(of_specs(plan.op, ours, plan.problems), device)
     by_label = {problem.label: problem for problem in plan.problems}
     found = profile([*ours, *beside], plan.op.name, list(by_label), ncu)
     described = {**asdict(device.describe()), "profiler": version(ncu)}

@@ -20,7 +20,7 @@ from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.plots.chart import render, specification
 from gemmlab.plots.pictures import blocking, packing
-from gemmlab.plots.pictures.blocking import _coarse, _majority, _rectangles
+from gemmlab.plots.pictures.blocking import _coarse, _majority
 from gemmlab.plots.pictures.drawing import Subject
 from gemmlab.plots.pictures.packing import Panel, packing_chart, panels_of
 
@@ -153,19 +153,6 @@ def test_a_moment_of_a_kernel_that_packs() -> None:
     # Nothing that was never used, lines apart, is held.
     used = set((np.flatnonzero(seen.workspace) // 16).tolist())
     assert {int(place) // 16 for place in np.flatnonzero(caught.packed)} == used
-
-
-def test_rectangles_cover_each_cell_once() -> None:
-    rng = np.random.default_rng(5)
-    for rows, cols in ((1, 1), (3, 7), (9, 4), (12, 12)):
-        grid = rng.integers(0, 2, (rows, cols)).tolist()
-        drawn: dict[tuple[int, int], int] = {}
-        for left, top, wide, high, value in _rectangles(grid):
-            for cell in ((row, col) for row in range(top, top + high) for col in range(left, left + wide)):
-                assert cell not in drawn
-                drawn[cell] = value
-        assert drawn == {(row, col): grid[row][col] for row in range(rows) for col in range(cols)}
-    assert list(_rectangles([[4, 4], [4, 4]])) == [(0, 0, 2, 2, 4)]
 
 
 def test_cells_of_several_elements() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from gemmlab.measure.touched import Held, Touched, held, touched
 from gemmlab.ops.catalog import find_op
 from gemmlab.plots.chart import BLUE, SKY
 from gemmlab.plots.gpu_ladder import climb_colour
+from gemmlab.plots.pictures.cells import pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
@@ -70,28 +71,14 @@ def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step:
     left, upper = len(cells["a"][0]) + _GAP, len(cells["b"]) + _GAP
     places = {"a": (0.0, upper, m, k), "b": (left, 0.0, k, n), "c": (left, upper, m, n)}
     for name, (x, y, rows, cols) in places.items():
-        for at, top, wide, high, kind in _rectangles(cells[name].tolist()):
-            right, bottom = min(at + wide, cols / step), min(top + high, rows / step)
-            sheet.box(x + at, y + top, kinds[kind], wide=right - at, high=bottom - top)
+        values = {(row, col): kind for row, line in enumerate(cells[name].tolist()) for col, kind in enumerate(line)}
+        for piece in pieces(values):
+            right, bottom = min(piece.col + piece.cols, cols / step), min(piece.row + piece.rows, rows / step)
+            size = {"wide": right - piece.col, "high": bottom - piece.row}
+            sheet.box(x + piece.col, y + piece.row, kinds[piece.owner], **size)
         sheet.frame(x, y, cols / step, rows / step, "#777777")
         sheet.word(x, y - 0.9, f"{name.upper()}  {rows} x {cols}", size=11, align="left", colour=BESIDE)
     return upper + len(cells["c"])
-
-
-def _rectangles(grid: list[list[int]]) -> Iterator[tuple[int, int, int, int, int]]:
-    """Left, top, width, height and value of what equal runs of neighbouring rows make together."""
-    began: dict[tuple[int, int, int], int] = {}
-    for row, line in enumerate([*grid, []]):
-        runs, at = set(), 0
-        for value, same in groupby(line):
-            wide = len(list(same))
-            runs.add((at, wide, value))
-            at += wide
-        for run in [run for run in began if run not in runs]:
-            top = began.pop(run)
-            yield run[0], top, run[1], row - top, run[2]
-        for run in runs:
-            began.setdefault(run, row)
 
 
 def _packed(sheet: Sheet, seen: Touched, caught: Held, y: float) -> None:

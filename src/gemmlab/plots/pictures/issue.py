@@ -20,28 +20,26 @@ if TYPE_CHECKING:
 
 COLUMNS = 40
 """Instructions in a row."""
-_SQUARE, _LETTER, _MARGIN = 18.0, 0.36, 2.6
+_LETTER, _MARGIN = 0.36, 2.6
 _DARK = (MATH, BARRIER, GLOBAL, LOAD)
 _NONE = 7
 """Of the dependency barriers."""
 Value = TypeVar("Value")
 
 
-def issue_chart(instructions: Sequence[Instruction], columns: int = COLUMNS) -> alt.VConcatChart:
+def issue_chart(instructions: Sequence[Instruction], columns: int = COLUMNS) -> alt.LayerChart:
     """The mix of opcodes, and below it a square an instruction, in rows of `columns`.
 
     A number is the stall field where it is above 1. A yellow bar at the left waits for a dependency barrier, a white
     one at the right sets one; a line below keeps an operand (`.reuse`); one above asks for another warp.
     """
-    import altair as alt
+    sheet = Sheet(square=18, tall=1.15)
+    _strip(sheet, instructions, columns, _mix(sheet, instructions, columns) + 1.0)
+    return sheet.chart(KINDS)
 
-    both: alt.VConcatChart = alt.vconcat(_mix(instructions, columns), _strip(instructions, columns), spacing=10)
-    return both.properties(resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent")))
 
-
-def _mix(instructions: Sequence[Instruction], columns: int) -> alt.LayerChart:
-    """Opcodes as one bar, the most frequent first, and their counts below it."""
-    sheet = Sheet(square=_SQUARE)
+def _mix(sheet: Sheet, instructions: Sequence[Instruction], columns: int) -> float:
+    """Opcodes as one bar, the most frequent first, and their counts below it, as far down as is returned."""
     kinds = {instruction.opcode: kind_of(instruction) for instruction in instructions}
     at, beside, row = 0.0, 0.0, 1.6
     for opcode, count in opcode_mix(instructions).most_common():
@@ -55,15 +53,13 @@ def _mix(instructions: Sequence[Instruction], columns: int) -> alt.LayerChart:
         sheet.box(beside, row - 0.25, kinds[opcode], wide=0.5, high=0.5)
         sheet.word(beside + 0.7, row, label, size=10, align="left", colour=BESIDE)
         beside += room
-    sheet.word(columns, 0.5, " ")
-    sheet.word(-_MARGIN, 0.5, " ")
-    return sheet.chart(KINDS, hidden=True)
+    return row
 
 
-def _strip(instructions: Sequence[Instruction], columns: int) -> alt.LayerChart:
-    sheet = Sheet(square=_SQUARE, tall=1.15)
+def _strip(sheet: Sheet, instructions: Sequence[Instruction], columns: int, top: float) -> None:
     rows = [instructions[first : first + columns] for first in range(0, len(instructions), columns)]
-    for y, row in enumerate(rows):
+    for number, row in enumerate(rows):
+        y = top + number
         sheet.word(-0.3, y + 0.5, f"{row[0].address:#06x}", size=9, align="right", colour=BESIDE)
         for x, wide, kind in _runs([kind_of(instruction) for instruction in row]):
             sheet.box(x, y, kind, wide=wide)
@@ -74,13 +70,12 @@ def _strip(instructions: Sequence[Instruction], columns: int) -> alt.LayerChart:
             _mark(sheet, x, y, instruction)
     for x in range(1, columns):
         high = len(rows) if x <= len(rows[-1]) else len(rows) - 1
-        sheet.stroke(x, 0, x, high, "white", width=0.5)
-    sheet.word(columns, 0.5, " ")
-    sheet.word(-_MARGIN, 0.5, " ")
-    return sheet.chart(KINDS)
+        sheet.stroke(x, top, x, top + high, "white", width=0.5)
+    sheet.word(-_MARGIN, top, " ")
+    sheet.word(columns, top, " ")
 
 
-def _mark(sheet: Sheet, x: int, y: int, instruction: Instruction) -> None:
+def _mark(sheet: Sheet, x: float, y: float, instruction: Instruction) -> None:
     control = instruction.control
     if control.stall > 1:
         colour = "white" if kind_of(instruction) in _DARK else BLACK
@@ -102,7 +97,7 @@ def _runs(values: Sequence[Value]) -> Iterator[tuple[int, int, Value]]:
         at += wide
 
 
-def _draw(subject: Subject) -> alt.VConcatChart:
+def _draw(subject: Subject) -> alt.LayerChart:
     return issue_chart(loop_code(subject).instructions)
 
 

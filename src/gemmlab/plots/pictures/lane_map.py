@@ -33,11 +33,17 @@ class LaneMap:
 
 
 def lane_map(traced: KernelTrace) -> LaneMap | None:
-    """By the first block's stores; `None` where bits of the number do not act one by one.
-
-    A number's corner must be that of thread 0 with the flips of its set bits: a linear map over the field of two.
-    """
+    """By the first block's stores; `None` where bits of the number do not act one by one."""
     corners, own = _corners(traced)
+    moves = flips_of(corners)
+    return None if moves is None else LaneMap(moves, own)
+
+
+def flips_of(corners: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], ...] | None:
+    """For each bit of a thread's number the bits of row and column that it flips, wherever the others are.
+
+    That is a linear map over the field of two; `None` where it is none, or numbers are missing.
+    """
     count = len(corners)
     if count < 2 or count & (count - 1) or set(corners) != set(range(count)):
         return None
@@ -51,7 +57,7 @@ def lane_map(traced: KernelTrace) -> LaneMap | None:
                 row, col = row ^ moves[bit][0], col ^ moves[bit][1]
         if (row, col) != corner:
             return None
-    return LaneMap(moves, own)
+    return moves
 
 
 def _corners(traced: KernelTrace) -> tuple[Mapping[int, tuple[int, int]], tuple[int, int]]:

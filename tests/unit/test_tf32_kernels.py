@@ -14,6 +14,7 @@ from cuda_source import needs_compiler
 from test_cuda_kernels_emulated import sampled
 
 from gemmlab.core.counters import Counters
+from gemmlab.core.program import Config
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
@@ -29,6 +30,7 @@ from gemmlab.toolchain.build_cuda import build
 pytestmark = needs_compiler
 OP = GemmOp()
 LAYOUTS = ("nn", "nt", "tn", "tt")
+DEFAULT: Config = {}
 
 
 @cache
@@ -36,7 +38,7 @@ def device(arch: str = "sm_90") -> Device:
     return open_device(f"emulated:{arch}")
 
 
-def counted(name: str, problem: GemmProblem, arch: str = "sm_90", **config: int) -> Counters:
+def counted(name: str, problem: GemmProblem, config: Config = DEFAULT, arch: str = "sm_90") -> Counters:
     target = device(arch)
     contents = OP.fill(problem, np.random.default_rng(1))
     buffers = {name: target.upload(array.ravel()) for name, array in contents.items()}
@@ -66,7 +68,7 @@ def opcodes(instructions: list[Instruction]) -> Counter[str]:
 @pytest.mark.parametrize("config", [{}, {"BK": 16, "STAGES": 2}])
 def test_no_layout_costs_a_bank_conflict(layout: str, config: dict[str, int]) -> None:
     problem = GemmProblem(128, 256, 64).with_layout(layout)
-    facts = counted("mma_tf32_pipelined", problem, **config).facts()
+    facts = counted("mma_tf32_pipelined", problem, config).facts()
     assert facts["shared_load_requests"] > 0
     assert facts["async_copy_requests"] > 0
     assert facts["shared_load_excess"] == facts["async_copy_excess"] == 0
@@ -82,7 +84,7 @@ def test_no_sampled_configuration_meets_itself_in_a_bank_when_it_loads_fragments
             continue
         config, layout, arch = param.values[1:]
         tile = GemmProblem(config["BM"], config["BN"], 2 * config["BK"]).with_layout(layout)
-        facts = counted(name, tile, arch, **config).facts()
+        facts = counted(name, tile, config, arch).facts()
         assert facts["shared_load_requests"] > 0
         assert facts["shared_load_excess"] == 0, (config, layout)
         if name == "mma_tf32_pipelined":
@@ -149,7 +151,9 @@ def test_what_rounding_by_addition_would_spoil_is_multiplied_again(layout: str, 
 def instructions_a_block(stages: int, modulo: int) -> float:
     """Executed by a warp in a block of k."""
     many, few = (
-        counted("wmma_tf32_pipelined", GemmProblem(128, 128, k), STAGES=stages, MODULO=modulo).facts()["instructions"]
+        counted("wmma_tf32_pipelined", GemmProblem(128, 128, k), {"STAGES": stages, "MODULO": modulo}).facts()[
+            "instructions"
+        ]
         for k in (128, 96)
     )
     warps, blocks = 4, (128 - 96) // 16

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from gemmlab.core.errors import UsageError
 from gemmlab.measure.touched import PACKED, Packed, touched
 from gemmlab.ops.catalog import find_op
 from gemmlab.plots.pictures.drawing import Drawing, Subject
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 PALETTE = ("#cfe5f5", "#fbe0b0", "#c5e8da", "#f1d3e2", "#e3e0a8", "#d9d2ee")
 _PADDING, _IN_PLACE = "padding", "read where it lies"
 _SIZE = "14x40x4"
+_MOST = {"m": 24, "n": 40, "k": 8}
 _NOTES = 1 << 16
 _WIDEST = 40
 """Floats of a row that are drawn."""
@@ -72,7 +72,7 @@ def packing_chart(
 ) -> alt.LayerChart:
     """Operand by operand the matrix, and its panels as they lie in memory: a row a step of k, padding in grey.
 
-    `transposed`: the operands that are stored so, `"ab"`. Raises `UsageError` where nothing was packed.
+    `transposed`: the operands that are stored so, `"ab"`.
     """
     sheet = Sheet(square=26, tall=0.7)
     y = 0.0
@@ -90,8 +90,6 @@ def packing_chart(
         else:
             sheet.word(0, y, f"{operand.upper()}  {rows} x {cols}: read where it lies", size=11, align="left")
             y += 2.0
-    if not colours:
-        raise UsageError("nothing was packed")
     return sheet.chart({**colours, _PADDING: "#e4e4e4", _IN_PLACE: "#f6f6f6"})
 
 
@@ -141,9 +139,10 @@ def _named(panel: Panel, along: str) -> str:
 
 def _draw(subject: Subject) -> alt.LayerChart:
     op = find_op(subject.kernel.op)
-    problem: Any = subject.asked
-    if problem is None:
-        (problem,) = op.parse_sizes(_SIZE)
+    (problem,) = (subject.asked,) if subject.asked is not None else op.parse_sizes(_SIZE)
+    # Every element is drawn twice with its name: what is larger would be a grey wall.
+    fewer = {name: min(getattr(problem, name), most) for name, most in _MOST.items()}
+    problem = replace(problem, **fewer, lda=0, ldb=0, ldc=0)
     seen = touched(subject.kernel, op, problem, subject.config, notes=_NOTES)
     shapes = {name: times.shape for name, times in seen.first.items()}
     transposed = "a" * problem.trans_a + "b" * problem.trans_b

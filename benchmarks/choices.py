@@ -87,14 +87,14 @@ def _launched(name: str, config: Config) -> tuple[int, int]:
 def _fitted(entry: Measured) -> Measured:
     """The figures with the least mean error of the logarithm, by search along each; the same every time."""
     where = gpu_model(MEASURED_ON)
-    sizes = {tuple(map(int, label.split("x"))): us for label, us in entry.times_us.items()}
+    sizes = {_extents(label): us for label, us in entry.times_us.items()}
     largest = max(sizes)
     held = estimate(replace(entry, share_us=1.0), *largest, where, where)
     share = (sizes[largest] - TYPICAL_START_US) / largest[2] / math.ceil(held.blocks / where.sms)
     if len(sizes) == 1:
         return replace(entry, alone_us=round(held.resident * share, 5), share_us=round(share, 5))
 
-    def error(figures: tuple[float, ...]) -> float:
+    def error(figures: tuple[float, float, float]) -> float:
         tried = replace(entry, start_us=figures[0], alone_us=figures[1], share_us=figures[2])
         found = (math.log(estimate(tried, *size, where, where).us / us) for size, us in sizes.items())
         return math.fsum(abs(each) for each in found)
@@ -102,9 +102,11 @@ def _fitted(entry: Measured) -> Measured:
     figures = (TYPICAL_START_US, share * max(1.0, held.resident / 1.5), share)
     least, step = error(figures), 0.3
     while step > 1e-3:
+        start, alone, share = figures
         tried = [
-            (*figures[:index], figures[index] * factor, *figures[index + 1 :])
-            for index, factor in itertools.product(range(3), (1 + step, 1 / (1 + step)))
+            near
+            for by in (1 + step, 1 / (1 + step))
+            for near in ((start * by, alone, share), (start, alone * by, share), (start, alone, share * by))
         ]
         best = min((figures for figures in tried if START_US[0] <= figures[0] <= START_US[1]), key=error)
         if error(best) < least:
@@ -117,6 +119,11 @@ def _fitted(entry: Measured) -> Measured:
     while alone < slowest and error((start, min(1.05 * alone, slowest), share)) <= bearable:
         alone = min(1.05 * alone, slowest)
     return replace(entry, start_us=round(start, 2), alone_us=round(alone, 5), share_us=round(share, 5))
+
+
+def _extents(label: str) -> tuple[int, int, int]:
+    m, n, k = map(int, label.split("x"))
+    return m, n, k
 
 
 def _chosen_somewhere(entries: list[Measured]) -> list[Measured]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gemmlab.api import gemm
+from gemmlab.api import explain_choice, gemm
 from gemmlab.core.errors import (
     ArgumentTypeError,
     CompileError,
@@ -33,6 +33,7 @@ __all__ = [
     "UsageError",
     "WrongResultError",
     "__version__",
+    "explain_choice",
     "gemm",
     "launch",
     "sum",

@@ -21,6 +21,7 @@ from gemmlab.dispatch.operands import checked_target, request, same
 from gemmlab.dispatch.precision import HIGHEST, precision_for
 
 if TYPE_CHECKING:
+    from gemmlab.dispatch.choice import Choice
     from gemmlab.dispatch.cpu import CpuProduct
 
 Float32Array = npt.NDArray[np.float32]
@@ -78,7 +79,7 @@ def gemm(
     if precision != HIGHEST:
         precision_for(precision, (FLOAT32,))
     if (type(a) is not np.ndarray or type(b) is not np.ndarray) and any(map(is_device_array, (a, b, c, out))):
-        from gemmlab.dispatch.cuda_gemm import device_gemm
+        from gemmlab.dispatch.cuda_calls import device_gemm
 
         return device_gemm(
             a, b, alpha, beta, c, out, trans_a, trans_b, threads=threads, precision=precision, kernel=kernel,
@@ -91,6 +92,33 @@ def gemm(
             if result is not None:
                 return result
     return _general(a, b, alpha, beta, c, out, trans_a, trans_b, threads, kernel, config)
+
+
+def explain_choice(
+    a: Any,
+    b: Any,
+    *,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    device: str | None = None,
+    precision: str = HIGHEST,
+    kernel: str | None = None,
+    config: Mapping[str, int] | None = None,
+) -> Choice:
+    """Which kernel `gemm(a, b, ...)` runs, in which configuration, and why. Nothing is compiled or run.
+
+    `a` and `b` are arrays as `gemm` takes them, or their shapes, which stand for packed, aligned matrices. `device` is
+    by default that of the arrays; of shapes, a GPU where there is one, else the CPU. It may also be a GPU that is not
+    here: `"emulated:sm_80"`, or a model by name, `"H200"`, `"L4"`.
+
+    Print it for a table of everything that was considered, or read `kernel`, `config`, `basis` (`"record"`: measured at
+    this size on this model; `"rule"`: estimated; `"forced"`: by `kernel` or `config`), `reason` and `considered`.
+
+    Raises `ArgumentTypeError`, `UsageError` and `DeviceError`, as `gemm` does.
+    """
+    from gemmlab.dispatch.explaining import explain
+
+    return explain(a, b, trans_a, trans_b, device=device, precision=precision, kernel=kernel, config=config)
 
 
 def _fresh(a: Float32Array, b: Float32Array, trans_a: bool, trans_b: bool) -> Float32Array | None:

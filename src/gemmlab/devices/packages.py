@@ -31,15 +31,30 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package, and what its users write."""
+    """One package: what is done with its arrays, as its users would write it. Functions take the package first."""
 
     name: str
     kind: str
     """Its class of arrays."""
-    place: Callable[[Any, Any, tuple[int, ...]], Place]
+    empty: Callable[[Any, Any, tuple[int, ...]], tuple[Any, int]]
+    """(beside which array, shape) -> a float32 array there, uninitialised, and its address."""
+    stream: Callable[[Any, Any], int]
+    """Handle of the stream that is current for an array's device."""
+    copy: Callable[[Any, Any], Any]
+    """An array with the same elements in C order, made on that stream."""
+    assign: Callable[[Any, Any, Any], None]
+    """(to, from): copy elements on that stream, broadcasting."""
     contiguous: str
     to_float32: str
     along_axis: str
+
+    def contiguous_copy(self, value: Any) -> Any:
+        """`copy`, or the array itself where its elements are in C order already."""
+        return self.copy(sys.modules[self.name], value)
+
+    def put(self, to: Any, source: Any) -> None:
+        """`assign`."""
+        self.assign(sys.modules[self.name], to, source)
 
 
 class DeviceResult:
@@ -69,30 +84,67 @@ def place_for(value: Any, found: DeviceArray, shape: tuple[int, ...], allocate: 
 
     For a package that is not known that is the stream its array names, or the default stream.
     """
-    package = package_of(value)
+    package, stream = package_of(value), stream_for(value, found)
     if package is not None:
-        placed = package.place(sys.modules[package.name], value, shape)
-        return placed if placed.stream else Place(placed.array, placed.pointer, LEGACY_STREAM)
-    stream = LEGACY_STREAM if found.stream in (None, UNKNOWN) else found.stream
+        array, pointer = package.empty(sys.modules[package.name], value, shape)
+        return Place(array, pointer, stream)
     nbytes = found.dtype.itemsize
     for extent in shape:
         nbytes *= extent
     buffer = allocate(nbytes)
-    return Place(DeviceResult(buffer, shape, stream or LEGACY_STREAM), buffer.address, stream or LEGACY_STREAM)
+    return Place(DeviceResult(buffer, shape, stream), buffer.address, stream)
 
 
-def _torch(torch: Any, x: Any, shape: tuple[int, ...]) -> Place:
+def stream_for(value: Any, found: DeviceArray) -> int:
+    """The stream on which the caller expects work on an array; for a package not known here that which it names."""
+    package = package_of(value)
+    if package is not None:
+        return package.stream(sys.modules[package.name], value) or LEGACY_STREAM
+    return LEGACY_STREAM if found.stream in (None, UNKNOWN) else found.stream or LEGACY_STREAM
+
+
+def _torch_empty(torch: Any, x: Any, shape: tuple[int, ...]) -> tuple[Any, int]:
     out = torch.empty(shape, dtype=torch.float32, device=x.device)
-    return Place(out, out.data_ptr(), torch.cuda.current_stream(x.device).cuda_stream)
+    return out, out.data_ptr()
 
 
-def _cupy(cupy: Any, x: Any, shape: tuple[int, ...]) -> Place:
+def _torch_stream(torch: Any, x: Any) -> int:
+    return int(torch.cuda.current_stream(x.device).cuda_stream)
+
+
+def _torch_assign(torch: Any, to: Any, source: Any) -> None:
+    with torch.no_grad():
+        to.copy_(source)
+
+
+def _cupy_empty(cupy: Any, x: Any, shape: tuple[int, ...]) -> tuple[Any, int]:
     with x.device:
         out = cupy.empty(shape, cupy.float32)
-        return Place(out, out.data.ptr, cupy.cuda.get_current_stream().ptr)
+        return out, out.data.ptr
+
+
+def _cupy_stream(cupy: Any, x: Any) -> int:
+    with x.device:
+        return int(cupy.cuda.get_current_stream().ptr)
+
+
+def _cupy_copy(cupy: Any, x: Any) -> Any:
+    with x.device:
+        return cupy.ascontiguousarray(x)
+
+
+def _cupy_assign(cupy: Any, to: Any, source: Any) -> None:  # noqa: ARG001 - as the others
+    with to.device:
+        to[...] = source
 
 
 _PACKAGES = (
-    Package("torch", "Tensor", _torch, "x.contiguous()", "x.float()", "torch.sum(x, dim=...)"),
-    Package("cupy", "ndarray", _cupy, "cupy.ascontiguousarray(x)", "x.astype(cupy.float32)", "cupy.sum(x, axis=...)"),
-)
+    Package(
+        "torch", "Tensor", _torch_empty, _torch_stream, lambda _torch, x: x.contiguous(), _torch_assign,
+        "x.contiguous()", "x.float()", "torch.sum(x, dim=...)",
+    ),
+    Package(
+        "cupy", "ndarray", _cupy_empty, _cupy_stream, _cupy_copy, _cupy_assign,
+        "cupy.ascontiguousarray(x)", "x.astype(cupy.float32)", "cupy.sum(x, axis=...)",
+    ),
+)  # fmt: skip

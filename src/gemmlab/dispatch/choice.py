@@ -6,18 +6,20 @@ A time that was measured at this very problem on this GPU model counts as it is;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import PRECISIONS
-from gemmlab.dispatch.precision import ASKED, precision_for
+from gemmlab.dispatch.naming import checked_config, named_kernel
+from gemmlab.dispatch.precision import no_lower, precision_for
 from gemmlab.dispatch.store import Measured, Table
 from gemmlab.dispatch.waves import Estimate, Gpu, estimate, gpu_model
 from gemmlab.ops.gemm_problem import GemmProblem
 
 RECORD, RULE, FORCED = "record", "rule", "forced"
+_MOST_SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,35 +66,34 @@ class Choice:
         lines = [f"{self.kernel} {_words(self.config)}", f"  for {self.problem} on {self.where}", f"  {self.reason}"]
         if self.considered:
             lines.append("  considered:")
-        for one in self.considered:
+        for one in self.considered[:_MOST_SHOWN]:
             how = "measured" if one.measured else "estimated"
             lines.append(
                 f"    {one.us:10.1f} us {how}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} an SM, "
                 f"{one.tile_use:.0%} of the tiles used: {one.kernel} {_words(one.config)}"
             )
+        if len(self.considered) > _MOST_SHOWN:
+            lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more that would take longer")
         lines += [f"    not {kernel}: {why}" for kernel, why in self.refused.items()]
         return "\n".join(lines)
 
 
 def choose(
-    problem: GemmProblem, where: Gpu, table: Table, *, precision: str, aligned: bool = True,
-    only: str | None = None,
+    problem: GemmProblem, where: Gpu, table: Table, *, precision: str, aligned: bool = True
 ) -> Choice:  # fmt: skip
     """The kernel of `table` with the least time, among those that read the problem's layout in place.
 
-    `precision` is what a caller may ask for (`dispatch/precision.py`), `only` the one kernel to choose a configuration
-    of. Raises `UsageError` when nothing can run, and says why.
+    `precision` is what a caller may ask for (`dispatch/precision.py`); `aligned` says whether all rows begin on 16
+    bytes. Raises `UsageError` when nothing can run, and says why.
     """
     refused: dict[str, str] = {}
     found = list[Candidate]()
     measured_on = gpu_model(table.gpu)
     plain = aligned and problem.layout == "nn" and where.known == table.gpu
-    allowed = _allowed(precision, {entry.precision for entry in table.entries})
+    precision_for(precision, {entry.precision for entry in table.entries})
     for entry in table.entries:
-        if only not in (None, entry.kernel):
-            continue
         guess = estimate(entry, problem.m, problem.n, problem.k, where, measured_on)
-        if why := _objection(entry, problem, where, allowed, guess):
+        if why := _objection(entry, problem, where, no_lower(precision), guess):
             refused.setdefault(entry.kernel, why)
             continue
         known = entry.times_us.get(f"{problem.m}x{problem.n}x{problem.k}") if plain else None
@@ -103,7 +104,7 @@ def choose(
             )
         )  # fmt: skip
     if not found:
-        what = "; ".join(f"{kernel}: {why}" for kernel, why in refused.items()) or f"no figures of {only}"
+        what = "; ".join(f"{kernel}: {why}" for kernel, why in refused.items())
         raise UsageError(f"gemm: no kernel can compute {problem.label} on {where.name}: {what}")
     found.sort(key=lambda one: one.us)
     best = found[0]
@@ -111,19 +112,47 @@ def choose(
         refused.pop(one.kernel, None)
     return Choice(
         kernel=best.kernel, config=best.config, basis=RECORD if best.measured else RULE, where=where.name,
-        problem=f"{problem.label} ({problem.layout}), precision {precision!r}",
+        problem=named(problem, precision),
         reason=_reason(best, where, table, plain, aligned), considered=tuple(found), refused=refused,
     )  # fmt: skip
 
 
-def _allowed(precision: str, offered: Iterable[str]) -> frozenset[str]:
-    """The precisions that are no lower than what was asked for."""
-    precision_for(precision, tuple(offered))
-    return frozenset(PRECISIONS[: PRECISIONS.index(ASKED[precision]) + 1])
+def forced(
+    kernel: object, config: object, problem: GemmProblem, where: Gpu, table: Table, *, precision: str,
+    aligned: bool = True,
+) -> Choice:  # fmt: skip
+    """The kernel that the caller names, in its reference configuration, or the one chosen; with parameters of `config`.
+
+    Raises `ArgumentTypeError` and `UsageError` for names, and for a kernel that cannot do what is asked.
+    """
+    precision_for(precision, PRECISIONS)
+    given = checked_config(config)
+    if kernel is None:
+        usual = choose(problem, where, table, precision=precision, aligned=aligned)
+        found = named_kernel(usual.kernel, "cuda")
+        given = {**usual.config, **given}
+    else:
+        found = named_kernel(kernel, "cuda")
+    chosen = found.configure(given)
+    if found.precision not in no_lower(precision):
+        raise UsageError(f"gemm: {found.id} computes in {found.precision}, and precision is {precision!r}")
+    if problem.layout not in found.layouts:
+        raise UsageError(
+            f"gemm: {found.id} reads layouts {', '.join(found.layouts)}; the operands are {problem.layout}"
+        )
+    return Choice(
+        kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,
+        problem=named(problem, precision), reason="the caller names it",
+    )  # fmt: skip
+
+
+def named(problem: GemmProblem, precision: str) -> str:
+    """A problem in words."""
+    return f"{problem.m}x{problem.n}x{problem.k} ({problem.layout}), precision {precision!r}"
 
 
 def _objection(
-    entry: Measured, problem: GemmProblem, where: Gpu, allowed: frozenset[str], guess: Estimate
+    entry: Measured, problem: GemmProblem, where: Gpu, allowed: Collection[str], guess: Estimate
 ) -> str:  # fmt: skip
     if entry.precision not in allowed:
         return f"computes in {entry.precision}, less than asked for"

@@ -11,14 +11,12 @@ import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded
-from gemmlab.dispatch.naming import checked_config, named_kernel
+from gemmlab.dispatch.naming import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.stored import Stored, stored
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm import GemmOp
 
 Float32Array = npt.NDArray[np.float32]
-USUAL = "threaded"
-"""What runs where nobody names a kernel."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
 
+USUAL = "threaded"
+"""What runs on a CPU where nobody names a kernel."""
+
 
 def named_kernel(name: object, device: str) -> Kernel:
     """The `gemm` kernel of that id, or of a `.cu` file, for a family of devices.

@@ -104,7 +104,7 @@ def rows_contiguous(matrix: Float32Array) -> bool:
     """Whether elements of a row are neighbours, and rows follow each other without overlapping."""
     rows, cols = matrix.shape
     down, over = matrix.strides
-    return (cols == 1 or over == 4) and (rows == 1 or (down % 4 == 0 and down >= 4 * cols))
+    return matrix.size == 0 or ((cols == 1 or over == 4) and (rows == 1 or (down % 4 == 0 and down >= 4 * cols)))
 
 
 def _operand(name: str, value: object, view: View) -> Float32Array:

@@ -22,11 +22,15 @@ def precision_for(asked: object, offered: Collection[str]) -> str:
         raise ArgumentTypeError(f"gemm: precision is {asked!r}; it must be one of {_names()}")
     if asked not in ASKED:
         raise UsageError(f"gemm: precision is {asked!r}; it must be one of {_names()}")
-    enough = PRECISIONS[: PRECISIONS.index(ASKED[asked]) + 1]
-    found = [precision for precision in enough if precision in offered]
+    found = [precision for precision in no_lower(asked) if precision in offered]
     if not found:
         raise UsageError(f"gemm: precision {asked!r} is not offered here: there is {', '.join(offered) or 'nothing'}")
     return found[-1]
+
+
+def no_lower(asked: str) -> tuple[str, ...]:
+    """The precisions that will do, the highest first. `asked` is one of `ASKED`."""
+    return PRECISIONS[: PRECISIONS.index(ASKED[asked]) + 1]
 
 
 def _names() -> str:

@@ -9,11 +9,14 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.core.errors import ArgumentTypeError
+from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.devices.interop import DeviceArray, device_array, is_device_array
 from gemmlab.devices.packages import package_of
+from gemmlab.dispatch.stored import readable
 
 Float32Array = npt.NDArray[np.float32]
+_ANYWHERE = 1 << 12
+"""An address of good alignment, for what is only described."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,12 @@ def shadow(found: DeviceArray) -> Float32Array:
     return cast("Float32Array", np.asarray(_Interface(described)))
 
 
+def packed(shape: tuple[int, ...], pointer: int = _ANYWHERE) -> Float32Array:
+    """A view of float32 that follow each other in C order from an address on."""
+    strides = tuple(4 * math.prod(shape[index + 1 :]) for index in range(len(shape)))
+    return shadow(DeviceArray(pointer, shape, strides, np.dtype(np.float32), None, None))
+
+
 def device_operand(call: str, name: str, value: Any) -> DeviceArray:
     """An operand on a GPU; `ArgumentTypeError` for one that lies elsewhere or has another dtype."""
     if not is_device_array(value):
@@ -43,3 +52,16 @@ def device_operand(call: str, name: str, value: Any) -> DeviceArray:
         how = f"; {package.to_float32.replace('x', name, 1)} converts it" if package else ""
         raise ArgumentTypeError(f"{call}: {name} has dtype {found.dtype}, not float32{how}")
     return found
+
+
+def in_place(operand: Float32Array) -> bool:
+    """Whether kernels can read its matrices where they are."""
+    return operand.size == 0 or readable(operand[(0,) * (operand.ndim - 2)])
+
+
+def copied(name: str, value: Any) -> Any:
+    """A contiguous copy by the array's own package, on its stream; `UsageError` where that is not known."""
+    package = package_of(value)
+    if package is None:
+        raise UsageError(f"gemm: neither rows nor columns of {name} are neighbours in memory; a contiguous copy's are")
+    return package.contiguous_copy(value)

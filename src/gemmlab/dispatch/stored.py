@@ -55,4 +55,4 @@ def stored(left: Float32Array, right: Float32Array, full: Float32Array, alpha: f
 
 def _leading(matrix: Float32Array) -> int:
     rows, cols = matrix.shape
-    return matrix.strides[0] // 4 if rows > 1 else max(1, cols)
+    return matrix.strides[0] // 4 if rows > 1 and matrix.size else max(1, cols)

@@ -1,0 +1,109 @@
+"""`gemmlab.gemm` of arrays of other packages that lie on a GPU.
+
+A product of two matrices is one launch on the caller's stream. Nothing is copied to the host and nothing waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.devices.cuda_driver import Driver, context_kept, open_driver
+from gemmlab.devices.cuda_memory import ordinal_of
+from gemmlab.devices.interop import UNKNOWN, DeviceArray
+from gemmlab.devices.packages import package_of, place_for, stream_for
+from gemmlab.dispatch.cuda_gemm import gemm_on
+from gemmlab.dispatch.operands import Request, checked_target, request, same
+from gemmlab.dispatch.shadows import copied, device_operand, in_place, packed, shadow
+from gemmlab.dispatch.stored import Stored, stored
+
+Float32Array = npt.NDArray[np.float32]
+
+
+def device_gemm(
+    a: Any, b: Any, alpha: Any, beta: Any, c: Any, out: Any, trans_a: Any, trans_b: Any, *, threads: object,
+    precision: str, kernel: object, config: object,
+) -> Any:  # fmt: skip
+    """`gemmlab.gemm` of arrays on a GPU. Raises as that does."""
+    if threads is not None:
+        raise UsageError("gemm: threads are this machine's; arrays on a GPU are multiplied there")
+    found: dict[str, DeviceArray] = {}
+
+    def view(call: str, name: str, value: object) -> Float32Array:
+        found[name] = device_operand(call, name, value)
+        return shadow(found[name])
+
+    asked = request(a, b, c, alpha, beta, trans_a, trans_b, view)
+    target = None if out is None else checked_target(out, asked, view)
+    if not (in_place(asked.left) and in_place(asked.right)):
+        a, b = (
+            value if in_place(x) else copied(n, value) for n, value, x in (("a", a, asked.left), ("b", b, asked.right))
+        )
+        asked = request(a, b, c, alpha, beta, trans_a, trans_b, view)
+    values = {"a": a, "b": b, "c": c, "out": out}
+    name = "out" if out is not None else next((n for n in "abc" if package_of(values[n]) is not None), "a")
+    with context_kept():
+        driver = open_driver()
+        gemm = gemm_on(_ordinal(driver, found))
+        gemm.device.activate()
+        if target is None:
+            place = place_for(values[name], found[name], asked.shape, gemm.device.allocate)
+            result, stream = place.array, place.stream
+            target = packed(asked.shape, place.pointer)
+        else:
+            result, stream = out, stream_for(out, found["out"])
+        for operand in found.keys() - {name}:
+            _wait(driver, values[operand], found[operand], stream)
+        if asked.addend is not None and not same(asked.addend, target):
+            _fill(driver, result, c, target, asked.addend, stream)
+        for left, right, full in asked.products(target):
+            if full.size:
+                gemm.run(_stored(left, right, full, asked), precision, kernel, config, stream)
+    return result
+
+
+def _stored(left: Float32Array, right: Float32Array, full: Float32Array, asked: Request) -> Stored:
+    what = stored(left, right, full, asked.alpha, asked.beta)
+    if what is None:
+        raise UsageError(
+            f"gemm: neither rows nor columns of out are neighbours in memory (strides {full.strides} bytes)"
+        )
+    return what
+
+
+def _ordinal(driver: Driver, found: Mapping[str, DeviceArray]) -> int:
+    """The GPU that all operands lie on."""
+    where = {name: ordinal_of(driver, array) for name, array in found.items()}
+    known = {name: ordinal for name, ordinal in where.items() if ordinal is not None}
+    if len(set(known.values())) > 1:
+        raise DeviceError(
+            f"gemm: {', '.join(f'{name} lies on cuda:{n}' for name, n in known.items())}; one GPU is needed"
+        )
+    return next(iter(known.values()), 0)
+
+
+def _wait(driver: Driver, value: Any, array: DeviceArray, stream: int) -> None:
+    """Let a stream wait for the one that makes an operand, where that is another one and is known."""
+    making = stream_for(value, array)
+    told = package_of(value) is not None or array.stream not in (None, UNKNOWN)
+    if making == stream or not told:
+        return
+    event = driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+    driver("cuEventRecord", event, making)
+    driver("cuStreamWaitEvent", stream, event, 0)
+    driver("cuEventDestroy", event)
+
+
+def _fill(driver: Driver, result: Any, c: Any, target: Float32Array, addend: Float32Array, stream: int) -> None:
+    """Copy c into the result, which the kernel adds to."""
+    package = package_of(result)
+    if package is not None and package is package_of(c):
+        package.put(result, c)
+    elif addend.flags.c_contiguous and target.flags.c_contiguous:
+        driver("cuMemcpyDtoDAsync", target.ctypes.data, addend.ctypes.data, target.nbytes, stream)
+    else:
+        raise UsageError(f"gemm: c of strides {addend.strides} bytes must be contiguous and of the result's shape here")

@@ -26,7 +26,10 @@ SET_THREADS, SET_XERBLA = "gemmlab_blas_set_threads", "gemmlab_blas_set_xerbla"
 SYMBOLS = (FORTRAN_SYMBOL, C_SYMBOL, SET_THREADS, SET_XERBLA)
 
 _SOURCES = Sources([Path(__file__)])
-_lock = threading.Lock()
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A fork waits for a load that is under way, so that no child is born in the middle of one.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _addresses: Mapping[str, int] | None = None
 
 

@@ -95,7 +95,7 @@ def _number(name: str, value: Any) -> float:
 def _result(
     c: object, shape: tuple[int, int], a: Float32Array, b: Float32Array, *, keep: bool, overwrite: bool
 ) -> Float32Array:
-    """Where the result goes: `c` itself if that was asked for and can be, else a new array; with c's values to `keep`."""
+    """Where the result goes: `c` itself if asked for and possible, else a new array, with c's values if `keep`."""
     if c is None:
         new = _empty(shape)
         if keep:

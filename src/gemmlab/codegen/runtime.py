@@ -109,12 +109,14 @@ class Runtime:
                     self._worker_spaces.append(huge_pages(self.workspace_bytes))
                 workspace = self._worker_spaces[self.workers]
                 seen = self.word(SEQUENCE).value
+                # Counted first: if an interrupt kept a started one from being counted, another would get its workspace.
+                self.word(WORKERS_AT).value += 1
                 try:
                     _thread.start_new_thread(self._worker, (self.address, workspace, seen))
                 except RuntimeError:
                     # The interpreter is ending or the thread limit is reached: the callers do the work.
+                    self.word(WORKERS_AT).value -= 1
                     return
-                self.word(WORKERS_AT).value += 1
 
     def add_slot(self) -> bool:
         """One more workspace for callers; `False` when there are as many as there can be."""

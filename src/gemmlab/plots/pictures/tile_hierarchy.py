@@ -21,7 +21,7 @@ _MOST_TILES = 16
 """In each direction, of all that C has."""
 
 
-def _of_threads(traced: KernelTrace) -> dict[Cell, tuple[int, int]]:
+def threads_of(traced: KernelTrace) -> dict[Cell, tuple[int, int]]:
     """Element of the result -> warp and lane that store it, in the first block."""
     if traced.result is None:
         return {}
@@ -34,7 +34,7 @@ def blocks_of(traced: KernelTrace) -> list[Area]:
     """The tiles of the result that the blocks write, in the order of their numbers."""
     if traced.result is None:
         return []
-    found, tile = [], Area.around(_of_threads(traced))
+    found, tile = [], Area.around(threads_of(traced))
     for write in traced.trace.writes:
         corner = traced.element(write.low)
         if corner is not None:
@@ -44,7 +44,7 @@ def blocks_of(traced: KernelTrace) -> list[Area]:
 
 
 def _draw(subject: Subject) -> alt.LayerChart:
-    sheet, threads = Sheet(square=1.0), _of_threads(subject.trace)
+    sheet, threads = Sheet(square=1.0), threads_of(subject.trace)
     _grid(sheet, subject.trace)
     _block(sheet, threads)
     _warp(sheet, threads)
@@ -105,6 +105,6 @@ DRAWING = Drawing(
     title="Block, warp, thread",
     caption="The result as the first block's traced stores take it apart: its tile among all blocks', its first warp's "
     "part, and the pieces of that warp's first lane.",
-    applies=lambda subject: subject.on_gpu and subject.kernel.op == "gemm" and bool(_of_threads(subject.trace)),
+    applies=lambda subject: subject.on_gpu and subject.kernel.op == "gemm" and bool(threads_of(subject.trace)),
     draw=_draw,
 )

@@ -60,7 +60,7 @@ def requests(traced: KernelTrace) -> list[Access]:
 def _draw(subject: Subject) -> alt.LayerChart:
     traced, sheet, top = subject.trace, Sheet(square=1.0), 0.0
     for access in requests(traced):
-        top += _request(Plot(sheet, 0, top, _WIDE, _HIGH), traced.operand_of(access), access)
+        top += _request(Plot(sheet, 0, top, _WIDE, _HIGH), _shown(traced.operand_of(access)), access)
     return finished(sheet)
 
 
@@ -84,7 +84,7 @@ def _request(plot: Plot, operand: str, access: Access) -> float:
     used = sum(sector.used for sector in sectors)
     lines = len({sector.address // LINE for sector in sectors})
     plot.title(
-        f"{access.site.opcode} {'writes' if access.store else 'reads'} {operand.upper()}: "
+        f"{access.site.opcode} {'writes' if access.store else 'reads'} {operand}: "
         f"{_many(len(sectors), 'sector')} in {_many(lines, 'line')}, {used} of {SECTOR * len(sectors)} bytes used"
     )
     return len(sectors) * _HIGH + _GAP
@@ -100,6 +100,11 @@ def _runs(lanes: Sequence[int], group: int) -> list[tuple[int, int, str]]:
         else:
             found.append((lane, 1, colour))
     return found
+
+
+def _shown(operand: str) -> str:
+    """As texts name it: matrices by capitals."""
+    return operand.upper() if len(operand) == 1 and operand != "x" else operand
 
 
 def _many(count: int, word: str) -> str:

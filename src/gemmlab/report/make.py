@@ -112,8 +112,10 @@ def summary(sections: Sequence[Section]) -> list[dict[str, object]]:
     """What became of each kernel, for machines. `same_code` is `None` where there was nothing to compare."""
     return [
         {
-            "id": one.id, "explained": one.told is not None, "why_not": one.why_not,
+            "id": one.id,
+            "explained": one.told is not None and one.told.explanation is not None,
+            "why_not": one.why_not,
             "same_code": None if not (one.same or one.other) else not one.other,
         }
         for one in sections
-    ]  # fmt: skip
+    ]

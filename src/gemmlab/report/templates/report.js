@@ -108,9 +108,9 @@
     box.style.top = `${Math.max(0, Math.min(event.clientY + 12, innerHeight - box.offsetHeight - 4))}px`;
   }
 
-  // Specifications lie compressed in the page.
-  function unpacked(id) {
-    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+  // Specifications and machine code lie compressed in the page.
+  function unpacked(packed) {
+    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
   }
 
@@ -120,7 +120,7 @@
     const canvas = figure.querySelector(".canvas"), width = canvas.clientWidth;
     drawn.get(figure)?.view?.finalize();
     drawn.set(figure, { width, view: null });
-    const text = await unpacked(figure.dataset.spec);
+    const text = await unpacked(document.getElementById(figure.dataset.spec).textContent);
     const spec = fitted(themed(text), figure.dataset.fit, width);
     // Expressions are interpreted, never evaluated as code: the page's policy forbids that.
     const options = { actions: false, renderer: "svg", ast: true, defaultStyle: false, tooltip: tip };
@@ -161,6 +161,11 @@
     document.addEventListener("input", (event) => {
       if (event.target.closest(".filter")) filter(event.target);
     });
+    document.addEventListener("toggle", async (event) => {
+      const code = event.target.open ? event.target.querySelector(":scope > pre[data-packed]") : null;
+      if (code === null || code.textContent) return;
+      code.textContent = await unpacked(code.dataset.packed);
+    }, true);
     document.getElementById("unfold")?.addEventListener("click", () => {
       for (const kernel of document.querySelectorAll("details.kernel")) kernel.open = true;
     });

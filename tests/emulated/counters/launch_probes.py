@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from cuda_calls import CudaFile
-from probes import probes
+from probes import copies, probes
 
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
@@ -40,7 +40,7 @@ def main() -> None:
 def launch_probes(device: Any) -> Iterator[str]:
     """Name of each probe once it has run."""
     files: dict[Path, CudaFile] = {}
-    for probe in probes():
+    for probe in (*probes(), *copies()):
         file = files.setdefault(probe.file, CudaFile(device, probe.file))
         file.run(probe.kernel, probe.grid, probe.threads, probe.args)
         yield probe.name

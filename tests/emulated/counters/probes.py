@@ -14,6 +14,7 @@ import numpy.typing as npt
 HERE = Path(__file__).parent
 ORACLE = HERE.parents[1] / "data" / "h200-shared-wavefronts.csv"
 PROBES, PATTERNS, BRANCHES = HERE / "probes.cu", HERE / "gemm_patterns.cu", HERE / "branches.cu"
+COPIES = HERE / "copies.cu"
 GLOBAL_WORDS = 32 * 64
 Words = npt.NDArray[np.int32]
 
@@ -118,3 +119,23 @@ def branches() -> Iterator[Probe]:
     for name, bound in (("hold", 2), ("fail", 3)):
         args = (first, second, np.int32(bound), np.zeros(32, np.float32))
         yield Probe(f"two_predicates_{name}", BRANCHES, "two_predicates", args)
+
+
+def copies() -> Iterator[Probe]:
+    """Asynchronous copies: what `copy_rule` says of them is known of whole kernels only."""
+    lane = np.arange(32)
+    data = np.arange(GLOBAL_WORDS, dtype=np.float32)
+    for bytes_, bypass, guarded in ((16, 1, 0), (16, 1, 1), (16, 0, 0), (8, 0, 0), (4, 0, 0), (4, 0, 1)):
+        words = bytes_ // 4
+        straight = lane * words
+        patterns = {f"off_{shift}": (straight, straight + shift) for shift in (0, 4, 8, 12, 28)}
+        # Rows of 64 bytes to rows of 80, as padded tiles have them; each lane from a line of its own to neighbours;
+        # a row turned to a column; and all to one bank.
+        patterns["rows_of_80"] = lane * words // 16 * 64 + straight % 16, lane * words // 16 * 20 + straight % 16
+        patterns["a_line_each"] = lane * 32 + 8 * (lane % 2), straight
+        patterns["turned"] = lane // 8 * 64 + lane % 8 * words, lane % 8 * 132 + lane // 8 * words
+        patterns["one_bank"] = straight, lane * 32 % 1024
+        for name, (source, target) in patterns.items():
+            args = (source.astype(np.int32), target.astype(np.int32), data, np.zeros(32, np.float32))
+            kernel = f"copy<{bytes_}, {bypass}, {guarded}>"
+            yield Probe(f"{kernel} {name}", COPIES, kernel, args)

@@ -17,10 +17,11 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.measure.profile import Profile
 from gemmlab.measure.profiles import load_profiles
 from gemmlab.plots.chart import render, specification
-from gemmlab.plots.pictures import issue, pipeline, register_tile
+from gemmlab.plots.pictures import issue, pipeline, register_tile, warps
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.kinds import ADDRESS, GLOBAL, LOAD, MATH, loop_code
-from gemmlab.plots.pictures.pipeline import Span, timeline
+from gemmlab.plots.pictures.pipeline import Span, ticks, timeline
+from gemmlab.plots.pictures.warps import WAITING, block_timeline
 from gemmlab.plots.roofline import Placed, roofline_chart
 from gemmlab.plots.stalls import StallBar, stall_bars, stall_chart
 from gemmlab.sass.blocks import flow_graph
@@ -170,6 +171,40 @@ def test_copies_are_under_way_until_their_group_is_waited_for() -> None:
     assert sorted((span.begin, span.end) for span in line.flights) == [(0, 5), (2, 7), (3, 7)]
 
 
+def test_at_a_barrier_all_warps_wait_for_the_last() -> None:
+    work, meet = timed("FFMA R0, R1, R2, R0", 0, stall=4), timed("BAR.SYNC.DEFER_BLOCKING 0x0", 16, stall=2)
+    load = timed("LDS R4, [R5]", 32, stall=3)
+    line = block_timeline([[work, work, meet, load], [work, meet, load, load]], header=-1, rounds=2)
+    assert line.barriers == (10,)
+    assert line.cycles == 10 + 6
+    assert line.warps[0] == (Span(MATH, 0, 4), Span(MATH, 4, 8), Span("barrier", 8, 10), Span(LOAD, 10, 13))
+    assert line.warps[1][-3:] == (Span(WAITING, 6, 10), Span(LOAD, 10, 13), Span(LOAD, 13, 16))
+    # One round of the loop that begins with the work.
+    assert block_timeline([[work, load, work]], header=0, rounds=1).warps == ((Span(MATH, 0, 4), Span(LOAD, 4, 7)),)
+
+
+def test_half_of_the_warps_waits_in_each_round_of_a_tree() -> None:
+    sequential = subject("reduce_sequential")
+    trace, function = sequential.trace.trace, sequential.function
+    executed = [[function.at(step.site.address) for step in trace.steps_of(warp)] for warp in range(8)]
+    line = block_timeline(executed, loop_code(sequential).header, 8)
+    # Eight rounds for 256 threads, and one barrier before them. In the first one four warps add, then two, then one.
+    assert len(line.barriers) == 9
+    spans = zip(line.barriers, line.barriers[1:], strict=False)
+    adding = [
+        sum(any(span.kind == MATH and begin <= span.begin < end for span in warp) for warp in line.warps)
+        for begin, end in spans
+    ]
+    assert adding == [4, 2, 1, 1, 1, 1, 1, 1]
+    texts = svg_texts(warps.DRAWING.draw(sequential))
+    assert {"warp 0", "warp 1", "warps 2 - 3", "warps 4 - 7", WAITING} <= set(texts)
+
+
+def test_ticks_are_round_and_few() -> None:
+    for cycles, step in ((1, 1), (8, 1), (9, 2), (40, 5), (800, 100), (1700, 500), (2200, 500)):
+        assert ticks(cycles) == range(0, cycles + 1, step)
+
+
 def overlap(name: str) -> float:
     """The part of the multiply-adds of the loop's rounds that run while something from global memory is under way."""
     code = loop_code(subject(name))
@@ -198,8 +233,8 @@ def test_pictures_of_a_rung_render(drawing: Drawing) -> None:
     ffma = sum(i.opcode == "FFMA" for i in code)
     expected = {
         "register_tile": {"64", "bank 0", "bank 1", *(f"R{cell.register}" for cell in found(code).cells)},
-        "issue": {f"{ffma} FFMA", f"{code[0].address:#06x}", "multiply-add", "shared load"},
-        "pipeline": {"round 1", "round 2", "round 3", "multiply-add", "global memory: under way"},
+        "issue": {f"{ffma} FFMA", f"{code[0].address:#06x}", "floating point", "shared load"},
+        "pipeline": {"round 1", "round 2", "round 3", "floating point", "global memory: under way"},
     }[drawing.name]
     assert expected <= set(texts)
 

@@ -13,7 +13,7 @@ from gemmlab.sass.metrics import flops
 from gemmlab.sass.pipes import Pipe, pipe
 
 GLOBAL, STORE, LOAD, MATH, BARRIER, ADDRESS, OTHER = (
-    "global memory", "shared store", "shared load", "multiply-add", "barrier", "integer and moves", "other",
+    "global memory", "shared store", "shared load", "floating point", "barrier", "integer and moves", "other",
 )  # fmt: skip
 KINDS = {
     MATH: BLUE, LOAD: GREEN, STORE: ORANGE, GLOBAL: VERMILION, BARRIER: BLACK, ADDRESS: SKY, OTHER: "#bbbbbb",

@@ -110,7 +110,7 @@ def pipeline_chart(line: Timeline) -> alt.LayerChart:
     for number, start in enumerate(line.rounds, 1):
         sheet.stroke(start * scale, -6, start * scale, bottom, "#999999")
         sheet.word(start * scale + 3, -12, f"round {number}", size=10, align="left", colour=BESIDE)
-    for cycles in _ticks(line.cycles):
+    for cycles in ticks(line.cycles):
         sheet.word(cycles * scale, bottom + 6, f"{cycles}", size=10, colour=BESIDE)
     sheet.word(_WIDTH, bottom + 24, "cycles by stall fields", size=10, align="right", colour=BESIDE)
     sheet.word(-120, 0, " ")
@@ -136,7 +136,8 @@ def _pale(lane: str) -> str:
     return f"{lane}: under way"
 
 
-def _ticks(cycles: int) -> range:
+def ticks(cycles: int) -> range:
+    """Round numbers of cycles, a few of them."""
     steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
     return range(0, cycles + 1, next(step for step in steps if cycles <= _TICKS * step))
 

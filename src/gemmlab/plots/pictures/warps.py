@@ -1,0 +1,134 @@
+"""All warps of a block beside each other, from barrier to barrier: who does what, and who waits for whom.
+
+Between two barriers a warp takes the cycles that its stall fields add up to, as if it had an issue slot to itself; at a
+barrier all wait for the last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from gemmlab.core.trace import LANES
+from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.kinds import KINDS, kind_of, loop_code
+from gemmlab.plots.pictures.pipeline import Span, ticks
+from gemmlab.plots.pictures.sheet import BESIDE, Sheet
+from gemmlab.sass.instruction import Instruction
+
+if TYPE_CHECKING:
+    import altair as alt
+
+WAITING = "waits for other warps"
+_ROUNDS = {"gemm": 2, "reduce": 8}
+"""Of a tree's loop each round is short, and unlike the one before."""
+_WIDTH, _COLUMNS, _HIGH, _BAR = 820, 410, 16.0, 13.0
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTimeline:
+    """Warps by number."""
+
+    warps: tuple[tuple[Span, ...], ...]
+    """What each does when, without gaps."""
+    barriers: tuple[int, ...]
+    """When the last warp has come to each."""
+    cycles: int
+
+
+def block_timeline(executed: Sequence[Sequence[Instruction]], header: int, rounds: int) -> BlockTimeline:
+    """What each warp executed, until its loop at the address `header` has gone round so often."""
+    stretches = [_between_barriers(_until(warp, header, rounds)) for warp in executed]
+    warps: list[list[Span]] = [[] for _warp in executed]
+    barriers: list[int] = []
+    start = end = 0
+    for number in range(max(map(len, stretches), default=0)):
+        arrivals = []
+        for spans, parts in zip(warps, stretches, strict=True):
+            time = start
+            for instruction in parts[number] if number < len(parts) else ():
+                following = time + max(1, instruction.control.stall)
+                spans.append(Span(kind_of(instruction), time, following))
+                time = following
+            if number + 1 < len(parts):
+                arrivals.append((spans, time))
+            end = max(end, time)
+        if arrivals:
+            start = max(time for _spans, time in arrivals)
+            barriers.append(start)
+            for spans, time in arrivals:
+                if time < start:
+                    spans.append(Span(WAITING, time, start))
+    return BlockTimeline(tuple(map(tuple, warps)), tuple(barriers), end)
+
+
+def _until(executed: Sequence[Instruction], header: int, rounds: int) -> Sequence[Instruction]:
+    starts = [place for place, instruction in enumerate(executed) if instruction.address == header]
+    return executed[: starts[rounds]] if len(starts) > rounds else executed
+
+
+def _between_barriers(executed: Sequence[Instruction]) -> list[list[Instruction]]:
+    """Each stretch but the last ends with a barrier."""
+    parts: list[list[Instruction]] = [[]]
+    for instruction in executed:
+        parts[-1].append(instruction)
+        if instruction.opcode == "BAR":
+            parts.append([])
+    return parts
+
+
+def warps_chart(line: BlockTimeline) -> alt.LayerChart:
+    """A row a warp, or for neighbours that do the same; each piece of time in the colour of what takes most of it."""
+    sheet, scale = Sheet(square=1.0), _WIDTH / max(1, line.cycles)
+    warp, bottom = 0, 0.0
+    for pieces, alike in groupby(_pieces(spans, line.cycles) for spans in line.warps):
+        last = warp + len(list(alike)) - 1
+        name = f"warp {warp}" if last == warp else f"warps {warp} - {last}"
+        sheet.word(-8, bottom + _BAR / 2, name, size=10, align="right", colour=BESIDE)
+        at = 0
+        for kind, same in groupby(pieces):
+            wide = len(list(same))
+            if kind:
+                sheet.box(at * _WIDTH / _COLUMNS, bottom, kind, wide=wide * _WIDTH / _COLUMNS, high=_BAR)
+            at += wide
+        warp, bottom = last + 1, bottom + _HIGH
+    for time in line.barriers:
+        sheet.stroke(time * scale, -4, time * scale, bottom, "#000000", width=1.2)
+    for cycles in ticks(line.cycles):
+        sheet.word(cycles * scale, bottom + 8, f"{cycles}", size=10, colour=BESIDE)
+    sheet.word(_WIDTH, bottom + 24, "cycles by stall fields", size=10, align="right", colour=BESIDE)
+    sheet.word(-90, 0, " ")
+    return sheet.chart({**KINDS, WAITING: "#eeeeee"}, gap=0)
+
+
+def _pieces(spans: Sequence[Span], cycles: int) -> list[str]:
+    """What takes most of each of equal pieces of time; nothing where nothing runs."""
+    taken: list[dict[str, float]] = [{} for _piece in range(_COLUMNS)]
+    for span in spans:
+        begin, end = (time * _COLUMNS / max(1, cycles) for time in (span.begin, span.end))
+        for piece in range(int(begin), min(_COLUMNS, int(end) + 1)):
+            part = min(end, piece + 1) - max(begin, piece)
+            taken[piece][span.kind] = taken[piece].get(span.kind, 0.0) + part
+    return [max(kinds, key=lambda kind: kinds[kind]) if kinds else "" for kinds in taken]
+
+
+def _draw(subject: Subject) -> alt.LayerChart:
+    trace, function = subject.trace.trace, subject.function
+    count = -(-math.prod(trace.threads) // LANES)
+    executed = [[function.at(step.site.address) for step in trace.steps_of(warp)] for warp in range(count)]
+    return warps_chart(block_timeline(executed, loop_code(subject).header, _ROUNDS[subject.kernel.op]))
+
+
+DRAWING = Drawing(
+    name="warps",
+    place=66,
+    title="All warps of a block, from barrier to barrier",
+    caption="The first block as it was executed, up to two rounds of the main loop (eight of a reduction's); warps "
+    "that do the same share a row, black lines are the block's barriers, in the cycles that stall fields add up to, as "
+    "if each warp had an issue slot to itself.",
+    applies=lambda subject: subject.on_gpu and bool(loop_code(subject).instructions),
+    draw=_draw,
+)

@@ -16,7 +16,7 @@ from cuda_calls import CudaFile
 from probes import COPIES, copies
 
 from gemmlab.core.trace import Access, Trace, TraceRequest
-from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.measure.run import bind
 from gemmlab.ops.gemm import GemmOp, GemmProblem
@@ -52,6 +52,7 @@ def test_the_rule_gives_what_was_profiled_of_a_rung() -> None:
     if bound.loaded.artifact.digest != launch["facts"]["code_sha256"]:
         pytest.skip(f"async_copy has changed since, or {bound.loaded.artifact.compiler} makes other code of it")
     (call,) = bound.launches
+    assert isinstance(bound.loaded, EmulatedLoaded)
     trace = device.trace(bound.loaded, call, TraceRequest(blocks=(0,), most_steps=1 << 21, most_accesses=1 << 16))
     assert trace.lost == 0
     blocks = call.grid[0]

@@ -9,7 +9,8 @@ from gemmlab.explain.model.script import Script
 PARTITIONS = 4
 ISSUE, L1 = "issue slots", "shared memory and L1"
 UNITS: Mapping[str, str] = {
-    "fma": "FMA pipe", "fmaheavy": "FMA pipe", "alu": "integer pipe", "xu": "special functions", "tensor": "tensor cores",
+    "fma": "FMA pipe", "fmaheavy": "FMA pipe", "alu": "integer pipe", "xu": "special functions",
+    "tensor": "tensor cores",
 }  # fmt: skip
 """By pipe; other pipes are never the busiest."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuModel, occupancy
-from gemmlab.explain.model.constants import H200, Constants
+from gemmlab.explain.model.constants import FITTED_H200, Constants
 from gemmlab.explain.model.demand import demand_of
 from gemmlab.explain.model.schedule import block_cycles
 from gemmlab.explain.model.study import Load, Study
@@ -44,7 +44,7 @@ class Model:
 
     study: Study
     gpu: GpuModel
-    constants: Constants = H200
+    constants: Constants = FITTED_H200
     _known: dict[tuple[int, float, float], float] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -84,19 +84,17 @@ class Model:
         return Prediction(self.gpu.name, launches + max(total, memory), terms, busy, self.resident, waves)
 
     def _cycles(self, blocks: int, depth: float) -> float:
-        """Of an SM that is given so many blocks, as many at a time as it holds."""
-        full, rest = divmod(blocks, self.resident)
-        return full * self._together(self.resident, depth) + (self._together(rest, depth) if rest else 0.0)
+        """Of an SM that is given so many blocks, as many at a time as it holds.
 
-    def _together(self, blocks: int, depth: float) -> float:
-        """Of blocks that start together. One alone waits for device memory, but no longer than two beside each other.
-
-        With two on each SM, most tiles are one that another block has asked for a little earlier.
+        A block alone waits for device memory: few have asked for its tiles before. Of several beside each other most
+        find their tiles in L2. The last ones take no less than one alone, so that more to do is never faster.
         """
-        cycles = self._line(blocks, depth, self.constants.memory if blocks == 1 else self.constants.l2)
-        if blocks == 1 < self.resident:
-            cycles = min(cycles, self._line(2, depth, self.constants.l2))
-        return cycles + self.constants.block
+        full, last = divmod(blocks - 1, self.resident)
+        end = self._line(1, depth, self.constants.memory)
+        if last:
+            end = max(end, self._line(last + 1, depth, self.constants.l2))
+        before = full * self._line(self.resident, depth, self.constants.l2) if full else 0.0
+        return before + end
 
     def _line(self, blocks: int, depth: float, latency: float) -> float:
         """Between the depths that were studied, and beyond: a straight line."""

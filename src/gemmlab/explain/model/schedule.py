@@ -56,7 +56,7 @@ class _Partition:
         first = self.current[0]
         if self.ready and self.ready[0][0] < first:
             first = self.ready[0][0]
-        return first if first > self.free else self.free
+        return max(self.free, first)
 
     def take(self, time: float) -> int:
         """The warp that issues."""
@@ -84,9 +84,8 @@ class _Partition:
         for bank, count in enumerate(reads):
             if count:
                 busy = self.banks[bank]
-                self.banks[bank] = busy = (busy if busy > time else time) + count
-                if busy - window > late:
-                    late = busy - window
+                self.banks[bank] = busy = (max(time, busy)) + count
+                late = max(late, busy - window)
         return late
 
 
@@ -209,8 +208,7 @@ class _Multiprocessor:
         at = warp.way[warp.place][0]
         line = self.code[at]
         for barrier in line.waits:
-            if warp.released[barrier] > ready:
-                ready = warp.released[barrier]
+            ready = max(ready, warp.released[barrier])
         if line.role == COPIES and len(warp.copies) > line.left + 1:
             ready = max(ready, warp.copies[-2 - line.left])
         if at % _IN_A_LINE == 0 or at != warp.way[warp.place - 1][0] + 1:

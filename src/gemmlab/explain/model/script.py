@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gemmlab.core.counters import ASYNC_COPY, GLOBAL_ATOMIC, GLOBAL_STORE, LOCAL_STORE, SHARED_KINDS, TEXTURE_LOAD
 from gemmlab.core.gpu import WARP, GpuLimits
 from gemmlab.core.trace import Access, Trace
 from gemmlab.sass import metrics
@@ -146,4 +145,3 @@ def _busy(i: Instruction, limits: GpuLimits) -> float:
             return metrics.flops(i) * limits.partitions / _TF32_FLOPS.get(limits.arch, 1024)
         case _:
             return 1.0
-

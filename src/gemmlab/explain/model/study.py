@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import limits
 from gemmlab.core.program import Launch
 from gemmlab.core.trace import TraceRequest
-from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
 from gemmlab.explain.model.script import Script, script_of
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
@@ -84,8 +85,8 @@ def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> 
     launches = kernel.make_launches(kernel.instantiate(chosen, scalars), bound)
     blocks = [math.prod(launch.grid) for launch in launches]
     # What a launch leaves, a float a block, is what the next one adds up.
-    depths = [_depth(op, problem, blocks[0]), *(before / after for before, after in zip(blocks, blocks[1:]))] if blocks else []
-    return [Load(count, depth) for count, depth in zip(blocks, depths, strict=True)]
+    first = [Load(count, _depth(op, problem, count)) for count in blocks[:1]]
+    return first + [Load(after, before / after) for before, after in pairwise(blocks)]
 
 
 def _traced(placed: Placed, device: EmulatedDevice, op: Op, problem: Any) -> tuple[float, tuple[Launch, Any, Script]]:
@@ -94,14 +95,13 @@ def _traced(placed: Placed, device: EmulatedDevice, op: Op, problem: Any) -> tup
     bound = placed.bind(op, problem, buffers)
     if not bound.launches:
         raise UsageError(f"{placed.kernel.id} launches nothing for {problem.label}")
-    launch = bound.launches[0]
-    trace = device.trace(
-        bound.loaded, launch, TraceRequest(most_steps=_MOST_STEPS, most_accesses=_MOST_ACCESSES)
-    )
+    launch, loaded = bound.launches[0], bound.loaded
+    assert isinstance(loaded, EmulatedLoaded)  # noqa: S101 - narrows the type
+    trace = device.trace(loaded, launch, TraceRequest(most_steps=_MOST_STEPS, most_accesses=_MOST_ACCESSES))
     if trace.lost:
         raise UsageError(f"{placed.kernel.id}: a block of {problem.label} is too long to be followed")
-    script = script_of(trace, bound.loaded.image.code.instructions, limits(device.arch))
-    return _depth(op, problem, math.prod(launch.grid)), (launch, bound.loaded.artifact, script)
+    script = script_of(trace, loaded.image.code.instructions, limits(device.arch))
+    return _depth(op, problem, math.prod(launch.grid)), (launch, loaded.artifact, script)
 
 
 def _depth(op: Op, problem: Any, blocks: int) -> float:

@@ -18,6 +18,7 @@ from blocks import (
     gpu_counts,
     gpu_rungs,
     gpu_times,
+    pictures,
     profiles,
     reductions,
     source_test,
@@ -29,7 +30,7 @@ from blocks.records import ROOT
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 MODULES = (
     cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
-    source_test,
+    source_test, pictures,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 
@@ -43,6 +44,7 @@ def main(arguments: list[str]) -> int:
     if "--check" not in arguments:
         cpu.draw()
         gpu_times.draw()
+        pictures.draw()
     stale = False
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         text = path.read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
 INKS = ("white", BLACK, "white", BLACK)
 ENDS = "first and last block"
 _PIXELS = 460.0
-_NUMBERED = 22.0
+_NUMBERED = 30.0
 """Pixels that a tile needs to have its number in it."""
 
 

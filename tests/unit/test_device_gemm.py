@@ -244,6 +244,14 @@ def test_host_and_gpu_do_not_mix() -> None:
 
 
 @pytest.mark.usefixtures("driver")
+def test_what_torch_negates_when_it_reads_is_refused() -> None:
+    lazy = Tensor(A)
+    lazy.is_neg = lambda: True  # type: ignore[attr-defined]
+    with pytest.raises(ArgumentTypeError, match=r"x\.resolve_neg\(\) does it now"):
+        gemmlab.gemm(lazy, OnGpu(B))
+
+
+@pytest.mark.usefixtures("driver")
 def test_an_out_that_overlaps_or_cannot_be_written() -> None:
     square = uniform(12, 12)
     with pytest.raises(UsageError, match="out shares memory with a"):

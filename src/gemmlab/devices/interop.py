@@ -62,6 +62,10 @@ def device_array(value: Any) -> DeviceArray:
 
     A torch tensor that requires a gradient has to be detached first, as torch itself says.
     """
+    negated = getattr(value, "is_neg", None)
+    if negated is not None and negated():
+        # torch's imaginary part of a conjugate: memory holds the opposite.
+        raise ArgumentTypeError("the array is negated only when torch reads it; x.resolve_neg() does it now")
     try:
         interface = value.__cuda_array_interface__
     except AttributeError:

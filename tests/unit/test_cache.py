@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -145,6 +146,24 @@ def test_a_folder_that_cannot_be_made_costs_one_warning_and_nothing_else(
         first = build()
     assert len(said) == 1
     assert build() == first, "warned again, or another result"
+
+
+def test_a_read_only_folder_is_read_from_and_costs_one_warning_for_what_is_new(
+    folder: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_args: Any, **_options: Any) -> NoReturn:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    first = build()
+    monkeypatch.setattr(tempfile, "mkstemp", read_only)
+    assert build() == first
+    assert len(compiled) == 1
+    (path,) = folder.iterdir()
+    path.unlink()
+    with pytest.warns(RuntimeWarning, match=r"cannot be kept in .* \(Read-only file system\); going on") as said:
+        assert [build(), build()] == [first, first]
+    assert len(said) == 1
+    assert len(compiled) == 3
 
 
 @pytest.mark.parametrize("step", ["write", "rename"])

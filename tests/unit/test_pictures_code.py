@@ -19,7 +19,7 @@ from gemmlab.measure.profiles import load_profiles
 from gemmlab.plots.chart import render, specification
 from gemmlab.plots.pictures import issue, pipeline, register_tile, warps
 from gemmlab.plots.pictures.drawing import Drawing, Subject
-from gemmlab.plots.pictures.kinds import ADDRESS, GLOBAL, LOAD, MATH, loop_code
+from gemmlab.plots.pictures.kinds import ADDRESS, GLOBAL, LOAD, MATH, executed_by, loop_code
 from gemmlab.plots.pictures.pipeline import Span, ticks, timeline
 from gemmlab.plots.pictures.warps import WAITING, block_timeline
 from gemmlab.plots.roofline import Placed, roofline_chart
@@ -177,17 +177,15 @@ def test_at_a_barrier_all_warps_wait_for_the_last() -> None:
     line = block_timeline([[work, work, meet, load], [work, meet, load, load]], header=-1, rounds=2)
     assert line.barriers == (10,)
     assert line.cycles == 10 + 6
-    assert line.warps[0] == (Span(MATH, 0, 4), Span(MATH, 4, 8), Span("barrier", 8, 10), Span(LOAD, 10, 13))
-    assert line.warps[1][-3:] == (Span(WAITING, 6, 10), Span(LOAD, 10, 13), Span(LOAD, 13, 16))
+    assert line.warps[0] == (Span(MATH, 0, 8), Span("barrier", 8, 10), Span(LOAD, 10, 13))
+    assert line.warps[1][-2:] == (Span(WAITING, 6, 10), Span(LOAD, 10, 16))
     # One round of the loop that begins with the work.
     assert block_timeline([[work, load, work]], header=0, rounds=1).warps == ((Span(MATH, 0, 4), Span(LOAD, 4, 7)),)
 
 
 def test_half_of_the_warps_waits_in_each_round_of_a_tree() -> None:
     sequential = subject("reduce_sequential")
-    trace, function = sequential.trace.trace, sequential.function
-    executed = [[function.at(step.site.address) for step in trace.steps_of(warp)] for warp in range(8)]
-    line = block_timeline(executed, loop_code(sequential).header, 8)
+    line = block_timeline([executed_by(sequential, warp) for warp in range(8)], loop_code(sequential).header, 8)
     # Eight rounds for 256 threads, and one barrier before them. In the first one four warps add, then two, then one.
     assert len(line.barriers) == 9
     spans = zip(line.barriers, line.barriers[1:], strict=False)
@@ -208,8 +206,7 @@ def test_ticks_are_round_and_few() -> None:
 def overlap(name: str) -> float:
     """The part of the multiply-adds of the loop's rounds that run while something from global memory is under way."""
     code = loop_code(subject(name))
-    executed = [subject(name).function.at(step.site.address) for step in subject(name).trace.trace.steps_of(0)]
-    line = timeline(executed, code.header)
+    line = timeline(executed_by(subject(name), 0), code.header)
     busy = [span for span in line.issued if span.kind == MATH and span.begin >= line.rounds[0]]
     flights = [span for span in line.flights if span.kind == GLOBAL]
     covered = sum(any(flight.begin <= span.begin and span.end <= flight.end for flight in flights) for span in busy)

@@ -78,7 +78,8 @@ _PAGE = """<!doctype html>
 
 def specification(chart: alt.LayerChart | alt.VConcatChart | alt.HConcatChart) -> dict[str, Any]:
     """The chart's Vega-Lite specification with the house style."""
-    spec: dict[str, Any] = chart.to_dict()
+    # Not compared with the whole schema again, which takes longer than all the rest.
+    spec: dict[str, Any] = chart.to_dict(validate=False)
     spec["config"] = CONFIG
     return spec
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, YELLOW
 from gemmlab.plots.pictures.drawing import Subject
@@ -52,8 +53,27 @@ class LoopCode:
     """That ran, inner loops left out, in the order of the code; none where the kernel computes in no loop."""
 
 
+def executed_by(subject: Subject, warp: int) -> list[Instruction]:
+    """What a warp of the first block executed, in order."""
+    steps, function = subject.trace.trace.steps_of(warp), subject.function
+    numbers = steps.columns["instruction"].tolist()
+    # Few instructions are executed many times; a step is slow to make.
+    first = {number: place for place, number in reversed(list(enumerate(numbers)))}
+    known = {number: function.at(steps[place].site.address) for number, place in first.items()}
+    return [known[number] for number in numbers]
+
+
+_KNOWN: WeakKeyDictionary[Subject, LoopCode] = WeakKeyDictionary()
+
+
 def loop_code(subject: Subject) -> LoopCode:
     """The main loop of a GPU kernel."""
+    if subject not in _KNOWN:
+        _KNOWN[subject] = _found(subject)
+    return _KNOWN[subject]
+
+
+def _found(subject: Subject) -> LoopCode:
     executed = {site.address: site.executed for site in subject.trace.trace.observation.counters.sites}
     loop = main_loop(subject.function, executed)
     if loop is None:

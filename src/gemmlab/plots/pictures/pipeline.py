@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gemmlab.plots.pictures.drawing import Drawing, Subject
-from gemmlab.plots.pictures.kinds import ADDRESS, BARRIER, GLOBAL, KINDS, LOAD, MATH, OTHER, STORE, kind_of, loop_code
+from gemmlab.plots.pictures.kinds import (
+    ADDRESS,
+    BARRIER,
+    GLOBAL,
+    KINDS,
+    LOAD,
+    MATH,
+    OTHER,
+    STORE,
+    executed_by,
+    kind_of,
+    loop_code,
+)  # fmt: skip
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 from gemmlab.sass.instruction import Instruction
 
@@ -143,9 +155,7 @@ def ticks(cycles: int) -> range:
 
 
 def _draw(subject: Subject) -> alt.LayerChart:
-    code, function = loop_code(subject), subject.function
-    executed = [function.at(step.site.address) for step in subject.trace.trace.steps_of(0)]
-    return pipeline_chart(timeline(executed, code.header))
+    return pipeline_chart(timeline(executed_by(subject, 0), loop_code(subject).header))
 
 
 DRAWING = Drawing(

@@ -57,6 +57,13 @@ class Sheet:
 
         `gap`: white pixels between boxes; `hidden`: no legend.
         """
+        from altair.utils.schemapi import debug_mode
+
+        # Altair compares each of a chart's parts with the whole schema: most of the time that it takes.
+        with debug_mode(False):
+            return self._chart(colours, legend, gap, hidden)
+
+    def _chart(self, colours: Mapping[str, str], legend: str | None, gap: float, hidden: bool) -> alt.LayerChart:
         import altair as alt
 
         marks = [*self.boxes, *self.strokes, *self.words]

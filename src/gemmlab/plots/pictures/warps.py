@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gemmlab.core.trace import LANES
 from gemmlab.plots.pictures.drawing import Drawing, Subject
-from gemmlab.plots.pictures.kinds import KINDS, kind_of, loop_code
+from gemmlab.plots.pictures.kinds import KINDS, executed_by, kind_of, loop_code
 from gemmlab.plots.pictures.pipeline import Span, ticks
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 from gemmlab.sass.instruction import Instruction
@@ -50,8 +50,9 @@ def block_timeline(executed: Sequence[Sequence[Instruction]], header: int, round
         for spans, parts in zip(warps, stretches, strict=True):
             time = start
             for instruction in parts[number] if number < len(parts) else ():
-                following = time + max(1, instruction.control.stall)
-                spans.append(Span(kind_of(instruction), time, following))
+                following, kind = time + max(1, instruction.control.stall), kind_of(instruction)
+                joins = bool(spans) and (spans[-1].kind, spans[-1].end) == (kind, time)
+                spans.append(Span(kind, spans.pop().begin if joins else time, following))
                 time = following
             if number + 1 < len(parts):
                 arrivals.append((spans, time))
@@ -116,9 +117,8 @@ def _pieces(spans: Sequence[Span], cycles: int) -> list[str]:
 
 
 def _draw(subject: Subject) -> alt.LayerChart:
-    trace, function = subject.trace.trace, subject.function
-    count = -(-math.prod(trace.threads) // LANES)
-    executed = [[function.at(step.site.address) for step in trace.steps_of(warp)] for warp in range(count)]
+    count = -(-math.prod(subject.trace.trace.threads) // LANES)
+    executed = [executed_by(subject, warp) for warp in range(count)]
     return warps_chart(block_timeline(executed, loop_code(subject).header, _ROUNDS[subject.kernel.op]))
 
 

@@ -215,7 +215,7 @@ def test_elements_become_rectangles() -> None:
     # What lies apart in a column stays apart.
     assert pieces({(0, 0): 1, (2, 0): 1}) == [Piece(1, 0, 0, 1, 1), Piece(1, 2, 0, 1, 1)]
     board = {(row, col): (row + col) % 2 for row in range(64) for col in range(64)}
-    assert crowded(board) == Area(0, 0, 16, 16)
+    assert crowded(board) == Area(0, 0, 16, 8)
     assert ranges([7, 0, 1, 2, 9]) == "0-2, 7, 9"
 
 
@@ -244,6 +244,14 @@ def test_every_picture_that_applies_is_drawn_and_small(kernel: str, shown: dict[
         assert shown[picture.name] in texts(picture.chart), picture.name
         assert picture.title
         assert picture.caption.endswith(".")
+
+
+@needs_compiler
+def test_pictures_of_many_pieces_are_small_too() -> None:
+    # Its threads copy A element by element, and its blocks are the largest.
+    of = subject("block_swizzle")
+    for name in ("thread_data", "tile_hierarchy", "block_order"):
+        assert len(json.dumps(specification(find_drawing(name).draw(of)))) < 60_000, name
 
 
 def test_the_catalog() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,18 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.trace import Access, Step, TraceRequest
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.measure.contributing import contributions
+from gemmlab.measure.own_kernel import kernel_named
 from gemmlab.measure.patterns import pattern_of, served_together
-from gemmlab.measure.tracing import Element, KernelTrace, Matrix, bank, tile_of_block, trace_kernel, trace_order
+from gemmlab.measure.tracing import (
+    Element,
+    KernelTrace,
+    Matrix,
+    bank,
+    tile_of_block,
+    trace_kernel,
+    trace_order,
+    trace_whole,
+)
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.op import Operand
 from gemmlab.ops.reduce_problem import ReduceProblem
@@ -193,3 +204,25 @@ def test_lanes_that_contribute_halve_from_step_to_step() -> None:
     loads = [order for order, step in enumerate(steps) if step.site.kind == SHARED_LOAD]
     assert [used[order] for order in loads] == [0xFF]
     assert np.unique(steps.columns["block"]).tolist() == [0]
+
+
+GREEDY = """
+__global__ void greedy(int M, int N, int K, const float *A, const float *B, float *C) {
+    for (int at = threadIdx.x; at < M * N; at += 32) {
+        float sum = 0;
+        for (int k = 0; k < K; ++k) sum += A[at / N * K + k] * B[k * N + at % N];
+        C[at] = sum;
+    }
+}
+"""
+
+
+@needs_compiler
+def test_a_block_that_does_too_much_is_traced_on_less_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "greedy.cu"
+    path.write_text(GREEDY)
+    kernel = kernel_named(str(path), {"grid": "1", "threads": "32"})
+    traced = trace_whole(kernel)
+    assert (traced.problem.label, traced.trace.lost) == ("64x64x16", 0)
+    with pytest.raises(UsageError, match=r"greedy: at 256x256x16 its first block does .* too many .* smaller size"):
+        trace_whole(kernel, problem=GemmProblem(256, 256, 16))

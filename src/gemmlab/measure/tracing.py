@@ -27,8 +27,8 @@ from gemmlab.sass.parse import parse
 
 WORD = 4
 BANKS = 32
-SIZES: Mapping[str, str] = {"gemm": "256x256x64", "reduce": "2^14"}
-"""What is traced by default: some tiles in each direction, few steps along k."""
+SIZES: Mapping[str, tuple[str, ...]] = {"gemm": ("256x256x64", "64x64x16"), "reduce": ("2^14", "2^10")}
+"""What is traced by default: some tiles in each direction, few steps along k; and less, for blocks that do too much."""
 WAVES = 2
 """Of blocks, where their order is drawn."""
 SHALLOW = 8
@@ -217,11 +217,28 @@ def _traced(
 
 def small_problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str = "") -> Any:
     """The problem of that size, or of a small one, as like it as the kernel takes. `UsageError` where there is none."""
-    problems = op.parse_sizes(sizes or SIZES[op.name])
+    problems = op.parse_sizes(sizes or SIZES[op.name][0])
     like = fitted(kernel, op, config, problems)
     if not like:
         raise UsageError(f"{kernel.id}: {kernel.refusal(config, op.scalars(problems[0]))}")
     return like[0]
+
+
+def trace_whole(
+    kernel: Kernel, arch: str = "sm_90", config: Mapping[str, int] | None = None, problem: Any = None
+) -> KernelTrace:
+    """As `trace_kernel`, all of the first block or nothing: without a problem, of the first small one that allows it.
+
+    `UsageError` where the block does more than there is room for.
+    """
+    op, chosen = find_op(kernel.op), kernel.configure(config)
+    small = (small_problem(kernel, op, chosen, sizes) for sizes in SIZES[op.name])
+    for each in small if problem is None else (problem,):
+        traced = trace_kernel(kernel, arch, chosen, each)
+        if not traced.trace.lost:
+            return traced
+    what = f"at {traced.problem.label} its first block does {traced.trace.lost} steps and accesses too many to be kept"
+    raise UsageError(f"{kernel.id}: {what}; name a smaller size")
 
 
 def tile_of_block(traced: KernelTrace) -> tuple[int, int] | None:

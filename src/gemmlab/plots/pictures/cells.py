@@ -17,7 +17,7 @@ Owner = TypeVar("Owner", bound=Hashable)
 PALE = "#e3e6ea"
 _LETTER, _LINE = 5.1, 10
 """Pixels that a small letter and a line take."""
-_MOST_PIECES = 256
+_MOST_PIECES = 160
 
 
 @dataclass(frozen=True, slots=True)

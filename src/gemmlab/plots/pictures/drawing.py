@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.tracing import KernelTrace, trace_kernel, trace_order
+from gemmlab.measure.tracing import KernelTrace, trace_order, trace_whole
 from gemmlab.sass.instruction import SassFunction
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Subject:
     @cached_property
     def trace(self) -> KernelTrace:
         """The first block of a small problem, step by step. `UsageError` for a kernel that cannot be traced."""
-        return trace_kernel(self.kernel, self.arch, self.config, self._problem)
+        return trace_whole(self.kernel, self.arch, self.config, self._problem)
 
     @cached_property
     def order(self) -> KernelTrace | None:

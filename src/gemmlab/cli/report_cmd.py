@@ -26,6 +26,9 @@ def report(
         bool, typer.Option("--explain/--no-explain", help="Whether GPU kernels are explained (on the emulator).")
     ] = True,
     gpu: Annotated[str, typer.Option(help="The GPU to explain for. Default: that of the record.")] = "",
+    profiles: Annotated[
+        list[Path] | None, typer.Option("--profile", help="A record of profiles (gemmlab profile); repeatable.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: file, bytes, kernels.")] = False,
 ) -> None:
     """Put records into one HTML file that works without a network: charts, tables, a section for each kernel."""
@@ -35,7 +38,7 @@ def report(
     named = [name for name in (part.strip() for part in kernels.split(",")) if name]
     started = time.perf_counter()
     with _live() as show:
-        made = make(Plan(records, named, explained, gpu), show)
+        made = make(Plan(records, named, explained, profiles or (), gpu), show)
     write(out, made.html)
     seconds, told = time.perf_counter() - started, summary(made.page.sections)
     if as_json:

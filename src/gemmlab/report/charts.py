@@ -13,8 +13,8 @@ from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import ladder
 from gemmlab.measure.climb_rows import peaks, short_size
 from gemmlab.plots.chart import BLACK, GFLOPS, ORANGE, PURPLE, SERIES_COLOURS, SKY, TFLOPS, Unit, specification, unit_of
-from gemmlab.plots.curves import Point, bench_points, curve_chart
-from gemmlab.plots.gpu_ladder import climb_colour, ladder_at
+from gemmlab.plots.curves import MANY, Point, bench_points, curve_chart
+from gemmlab.plots.gpu_ladder import LARGEST, climb_colour, ladder_at
 from gemmlab.plots.ladder import climb_chart
 
 Fit = Literal["curves", "ladder", "fixed"]
@@ -22,6 +22,10 @@ PEER_COLOURS = (BLACK, ORANGE, PURPLE, SKY)
 _TERA = 4e3
 """From so many GFLOP/s on, curves are labelled in TFLOP/s."""
 _FAINT = 0.08
+_CAPTION = (
+    "Medians of turns taken side by side, bars: middle half. Point at a line to tell it from the others; a click on a "
+    "name in the legend keeps it, with Shift several."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +67,15 @@ def curve_drawings(record: Record) -> Iterator[Drawing]:
         points = bench_points(record, threads)
         if len({point.size for point in points}) < 2:
             continue
-        points, colours = _ordered(points, record)
+        many = len({point.size for point in points}) > MANY
+        points, colours = _ordered([point for point in points if not many or point.size <= LARGEST], record)
         on = "" if counts == [1] else " on 1 thread" if threads == 1 else f" on {threads} threads"
         chart = curve_chart(
             points, peak=peaks(record).get(threads), unit=_unit(record.op, points), colours=colours,
             cubic=any("x" in result.label for result in record.results),
         )  # fmt: skip
-        caption = "Medians of turns taken side by side, bars: middle half. Point at a line to tell it from the others; "
-        caption += "a click on a name in the legend keeps it, with Shift several."
-        yield Drawing(f"Speed by size{on}", caption, with_hover(_bare(specification(chart))), "curves")
+        beyond = f"Sizes up to {LARGEST}; the table has all. " if many else ""
+        yield Drawing(f"Speed by size{on}", beyond + _CAPTION, with_hover(_bare(specification(chart))), "curves")
 
 
 def with_hover(spec: dict[str, Any]) -> dict[str, Any]:

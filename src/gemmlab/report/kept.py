@@ -98,5 +98,6 @@ def _study(data: Mapping[str, Any]) -> Study:
         explanation=data["explanation"],
         figures=tuple((group, name, text) for group, name, text in data["figures"]),
         hazards=tuple(data["hazards"]),
+        undrawn=data["undrawn"],
         drawings=tuple(Drawing(**drawing) for drawing in data["drawings"]),
     )

@@ -13,9 +13,11 @@ from gemmlab.core.records import load_record
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.own_kernel import kernel_named
+from gemmlab.measure.profiles import from_record, load_profiles
 from gemmlab.report.kept import keep, recall
 from gemmlab.report.page import Page, render
 from gemmlab.report.parts import part_of
+from gemmlab.report.profiled import stall_drawings
 from gemmlab.report.roofs import roof_drawings
 from gemmlab.report.sections import Section, Seen, request_for, section, seen_kernels
 from gemmlab.report.study import Outcome, Progress, Study, study_all
@@ -32,6 +34,8 @@ class Plan:
     kernels: Sequence[str] = ()
     """Ids and files to have sections; all kernels of the records by default."""
     explained: bool = True
+    profiles: Sequence[Path] = ()
+    """Records of profiles or counts, shown beside."""
     gpu: str = ""
     """To explain for; by default the one that the code was timed on."""
 
@@ -51,11 +55,15 @@ def make(plan: Plan, progress: Progress = lambda _kernel, _done, _all: None) -> 
 
         machine("", plan.gpu)
     parts = [part_of(path, load_record(path)) for path in plan.records]
+    profiles = [load_profiles(path) for path in plan.profiles]
+    profiles += [from_record(part.record) for part in parts if part.record.kind == "profile"]
     seen = seen_kernels([part.record for part in parts])
     chosen = _chosen(plan.kernels, seen)
     outcomes = _outcomes(plan, chosen, seen, progress)
-    sections = [section(name, kernel, seen.get(name, []), outcomes.get(name)) for name, (_, kernel) in chosen.items()]
-    page = Page(parts, sections, tuple(roof_drawings(sections)))
+    sections = [
+        section(name, kernel, seen.get(name, []), outcomes.get(name), profiles) for name, (_, kernel) in chosen.items()
+    ]
+    page = Page(parts, sections, (*roof_drawings(sections), *stall_drawings(profiles)))
     return Made(page, render(page))
 
 

@@ -25,7 +25,7 @@ class Page:
 
     parts: Sequence[Part]
     sections: Sequence[Section]
-    roofs: Sequence[Drawing] = ()
+    together: Sequence[Drawing] = ()
     """Of all kernels together."""
     title: str = "gemmlab report"
 
@@ -48,7 +48,7 @@ def render(page: Page) -> bytes:
         parts=page.parts, sections=page.sections, anchors=anchors(page.sections),
         # By identity: drawings hold dictionaries, and equal ones may stand in two places.
         number=lambda drawing: next(place for place, one in enumerate(drawings, 1) if one is drawing),
-        specs=[packed(json.dumps(drawing.spec, separators=(",", ":"))) for drawing in drawings], roofs=page.roofs,
+        specs=[packed(json.dumps(drawing.spec, separators=(",", ":"))) for drawing in drawings], together=page.together,
         pack=packed,
         style=Markup(style), script=Markup(script), bundle=Markup(bundle),  # noqa: S704 - our own files
         policy=_policy(style, scripts),
@@ -69,7 +69,7 @@ def anchors(sections: Sequence[Section]) -> dict[str, str]:
 def _drawings(page: Page) -> Iterator[Drawing]:
     for part in page.parts:
         yield from part.drawings
-    yield from page.roofs
+    yield from page.together
     for section in page.sections:
         if section.told is not None:
             yield from section.told.drawings

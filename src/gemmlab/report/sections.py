@@ -17,8 +17,10 @@ from gemmlab.devices.emulated import ARCHITECTURES
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.climb_rows import digits, short_size
+from gemmlab.measure.profile import Profiles
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import GBS
+from gemmlab.report.profiled import Profiled, profiled
 from gemmlab.report.study import Outcome, Request, Study
 from gemmlab.report.tables import Cell, Table, kernel_of, verdict
 from gemmlab.report.told import Told, told_of
@@ -73,6 +75,7 @@ class Section:
     """Records of the code that is explained, in words."""
     other: tuple[str, ...]
     """Records of other code."""
+    profiled: tuple[Profiled, ...]
     measured: float | None
     """GFLOP/s of the explained code on the GPU that it is explained for, at the largest problem."""
 
@@ -105,7 +108,9 @@ def request_for(kernel: Kernel, name: str, seen: Sequence[Seen], model: str) -> 
     return Request(name, tuple(_config(first).items()), *_machine(arch, model or _known(first.where)))
 
 
-def section(name: str, kernel: Kernel | None, seen: Sequence[Seen], outcome: Outcome | None) -> Section:
+def section(
+    name: str, kernel: Kernel | None, seen: Sequence[Seen], outcome: Outcome | None, profiles: Sequence[Profiles] = ()
+) -> Section:
     """`outcome` is what became of the request for it."""
     study = outcome if isinstance(outcome, Study) else None
     why_not = outcome if isinstance(outcome, str) else ""
@@ -115,7 +120,8 @@ def section(name: str, kernel: Kernel | None, seen: Sequence[Seen], outcome: Out
     return Section(
         id=name, kernel=kernel, idea=said if kernel is None else kernel.idea, seen=tuple(seen),
         table=_table(seen, now), counters=_counters(seen), told=None if study is None else told_of(study),
-        why_not=why_not, same=same, other=other, measured=None if now is None else _measured(seen, now),
+        why_not=why_not, same=same, other=other, profiled=profiled(name, kernel, profiles, now),
+        measured=None if now is None else _measured(seen, now),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.errors import GemmlabError
@@ -49,6 +49,8 @@ class Study:
     """Group, name, text."""
     hazards: tuple[str, ...] = ()
     drawings: tuple[Drawing, ...] = ()
+    undrawn: str = ""
+    """Why it has no pictures, where that is not because none applies."""
 
 
 Outcome = Study | str
@@ -73,10 +75,9 @@ def study(request: Request) -> Outcome:
     try:
         kernel, config = kernel_named(request.kernel), dict(request.config)
         if kernel.device != "cuda":
-            return Study(None, drawings=tuple(_pictures(kernel, "", config)))
+            return _with_pictures(Study(None), kernel, "", config)
         arch, model = machine(request.arch, request.gpu)
-        drawings = tuple(_pictures(kernel, arch, config))
-        return _explained(explain(kernel, arch, model, config), drawings)
+        return _with_pictures(_explained(explain(kernel, arch, model, config)), kernel, arch, config)
     except (GemmlabError, MemoryError) as error:
         return str(error) or type(error).__name__
 
@@ -97,20 +98,24 @@ def _outcomes(requests: Sequence[Request]) -> Iterator[tuple[int, Outcome]]:
             raise
 
 
-def _pictures(kernel: Kernel, arch: str, config: Mapping[str, int]) -> Iterator[Drawing]:
+def _with_pictures(found: Study, kernel: Kernel, arch: str, config: Mapping[str, int]) -> Study:
     from gemmlab.plots.pictures.catalog import pictures_for
     from gemmlab.plots.pictures.drawing import Subject
 
-    for picture in pictures_for(Subject(kernel, arch, config)):
-        yield Drawing(picture.title, picture.caption, specification(picture.chart))
+    try:
+        pictures = pictures_for(Subject(kernel, arch, config))
+    except (GemmlabError, MemoryError) as error:
+        # What can be explained need not be small enough to be traced.
+        return replace(found, undrawn=str(error) or type(error).__name__)
+    drawings = (Drawing(picture.title, picture.caption, specification(picture.chart)) for picture in pictures)
+    return replace(found, drawings=tuple(drawings))
 
 
-def _explained(explained: Explanation, drawings: tuple[Drawing, ...]) -> Study:
+def _explained(explained: Explanation) -> Study:
     from gemmlab.explain.figures import figures
 
     return Study(
         explanation=explained.to_json(),
         figures=tuple((figure.group, figure.name, figure.text) for figure in figures(explained)),
         hazards=tuple(hazard.explain() for hazard in explained.subject.hazards),
-        drawings=drawings,
     )

@@ -27,11 +27,13 @@ class Told:
     loop: str
     """The main loop, a line an instruction; empty where there is none."""
     drawings: tuple[Drawing, ...]
+    undrawn: str
+    """Why there are none."""
 
 
 def told_of(study: Study) -> Told:
     if study.explanation is None:
-        return Told(None, "", (), None, None, {}, "", study.drawings)
+        return Told(None, "", (), None, None, {}, "", study.drawings, study.undrawn)
     groups: dict[str, Lines] = {}
     for group, name, text in study.figures:
         groups[group] = (*groups.get(group, ()), (name, text))
@@ -39,6 +41,7 @@ def told_of(study: Study) -> Told:
     return Told(
         study.explanation, study.explanation["code_sha256"], study.hazards, _roofline(study.explanation["roofline"]),
         _accesses(study.explanation["accesses"]), groups, "" if loop is None else _code(loop), study.drawings,
+        study.undrawn,
     )  # fmt: skip
 
 

@@ -68,7 +68,8 @@
       ...config,
       background: "transparent",
       axis: { ...config.axis, ...text_, gridColor: GRID[name], domainColor: SOFT[name], tickColor: SOFT[name] },
-      legend: { ...config.legend, ...text_ },
+      text: { ...config.text, color: INK[name] },
+      legend: { ...config.legend, ...text_, symbolBaseFillColor: INK[name], symbolBaseStrokeColor: INK[name] },
       title: { ...config.title, color: INK[name], subtitleColor: SOFT[name] },
       header: { ...config.header, ...text_ },
     };
@@ -121,7 +122,9 @@
     drawn.get(figure)?.view?.finalize();
     drawn.set(figure, { width, view: null });
     const text = await unpacked(document.getElementById(figure.dataset.spec).textContent);
-    const spec = fitted(themed(text), figure.dataset.fit, width);
+    // A picture is coloured as a whole, words on boxes: it stays on white.
+    const fixed = figure.dataset.fit === "fixed";
+    const spec = fixed ? JSON.parse(text) : fitted(themed(text), figure.dataset.fit, width);
     // Expressions are interpreted, never evaluated as code: the page's policy forbids that.
     const options = { actions: false, renderer: "svg", ast: true, defaultStyle: false, tooltip: tip };
     try {

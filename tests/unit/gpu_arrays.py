@@ -47,6 +47,24 @@ class Tensor(OnGpu):
     """torch's, as far as it is asked."""
 
     version, device = 2, "cuda:1"
+    requires_grad = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    def stride(self) -> tuple[int, ...]:
+        return tuple(step // 4 for step in self.values.strides)
+
+    def get_device(self) -> int:
+        return 1
+
+    def is_neg(self) -> bool:
+        return False
 
     def data_ptr(self) -> int:
         return int(self.values.ctypes.data)
@@ -58,10 +76,26 @@ class Tensor(OnGpu):
         self.values[...] = source.values
 
 
+class _Device(nullcontext[None]):
+    id = 1
+
+
 class Array(OnGpu):
     """CuPy's."""
 
-    device = nullcontext()
+    device = _Device()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.values.strides
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
 
     @property
     def data(self) -> Any:

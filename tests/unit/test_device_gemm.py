@@ -18,7 +18,7 @@ from gemmlab.devices import cuda, cuda_driver
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.devices.device import Window
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.dispatch import choice, cuda_calls, cuda_gemm
+from gemmlab.dispatch import choice, cuda_again, cuda_calls, cuda_gemm
 from gemmlab.toolchain.build_cuda import build
 
 Float32Array = npt.NDArray[np.float32]
@@ -40,6 +40,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[GemmDriver]:
         monkeypatch.setattr(module, "open_driver", lambda: Driver(fake))
     monkeypatch.setattr(cuda, "build", uncompiled)
     monkeypatch.setattr(cuda_gemm, "_gemms", {})
+    monkeypatch.setattr(cuda_again, "_known", {})
+    monkeypatch.setattr(cuda_again, "_packages", {})
     yield fake
     cuda_gemm._gemms.clear()
 
@@ -184,6 +186,67 @@ def test_a_shape_is_chosen_and_loaded_once(driver: GemmDriver, monkeypatch: pyte
     assert driver.modules == 1
 
 
+def test_the_same_call_again_is_not_looked_at_but_all_that_differs_is(
+    driver: GemmDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_torch(monkeypatch, 99)
+    driver.contexts.append("context of 1")
+    x, y = Tensor(A), Tensor(B)
+    close(gemmlab.gemm(x, y), A @ B)
+    monkeypatch.setattr(cuda_calls, "request", lambda *_: pytest.fail("looked at"))
+    for alpha in (1.0, 0.5):
+        again = gemmlab.gemm(Tensor(A.copy()), y, alpha=alpha)
+        assert isinstance(again, Tensor)
+        close(again, alpha * A @ B)
+    assert [launch[-1] for launch in driver.launches] == [99] * 3
+
+
+def test_what_differs_is_looked_at(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    play_torch(monkeypatch, 99)
+    driver.contexts.append("context of 1")
+    x, y = Tensor(A), Tensor(B)
+    square = Tensor(uniform(20, 20))
+    for _ in range(2):
+        close(gemmlab.gemm(x, y), A @ B)
+        close(gemmlab.gemm(x, square), A @ square.values)
+        close(gemmlab.gemm(x, square, trans_b=True), A @ square.values.T)
+        close(gemmlab.gemm(x, Tensor(square.values.T)), A @ square.values.T)
+        close(gemmlab.gemm(x, y, beta=2, c=Tensor(C)), A @ B + 2 * C)
+        close(gemmlab.gemm(x, y, alpha=np.float32(2)), 2 * A @ B)
+        close(gemmlab.gemm(x, y, out=(out := Tensor(np.empty_like(C)))), A @ B)
+        assert values(out).any()
+        close(gemmlab.gemm(Tensor(np.stack([A, A])), y), np.stack([A @ B, A @ B]))
+        close(gemmlab.gemm(x, y, kernel="naive"), A @ B)
+        assert driver.launches[-1][0].startswith("naive<")
+        close(gemmlab.gemm(x, y, kernel="naive", config={"BM": 8}), A @ B)
+        assert driver.launches[-1][0] == "naive<8, 32>"
+        with pytest.raises(ArgumentTypeError, match="dtype float64"):
+            gemmlab.gemm(x, Tensor(B.astype(np.float64)))
+        with pytest.raises(UsageError, match="there is no c"):
+            gemmlab.gemm(x, y, beta=1.0)
+        with pytest.raises(UsageError, match="threads"):
+            gemmlab.gemm(x, y, threads=1)
+    # Another context: it is looked at again, and is the caller's afterwards.
+    driver.contexts.append("another GPU's")
+    close(gemmlab.gemm(x, y), A @ B)
+    assert driver.contexts[-1] == "another GPU's"
+
+
+@pytest.mark.usefixtures("driver")
+def test_an_array_that_does_not_show_its_memory_says_why() -> None:
+    class Requiring(OnGpu):
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            raise RuntimeError("requires grad")
+
+    said = "does not show its memory: requires grad"
+    for a, b in ((Requiring(A), OnGpu(B)), (OnGpu(A), Requiring(B))):
+        with pytest.raises(ArgumentTypeError, match=said):
+            gemmlab.gemm(a, b)
+    with pytest.raises(ArgumentTypeError, match=said):
+        gemmlab.sum(Requiring(A))
+
+
 def test_kernel_and_config_force(driver: GemmDriver) -> None:
     close(gemmlab.gemm(OnGpu(A), OnGpu(B), kernel="naive", config={"BM": 16}), A @ B)
     assert driver.launches[-1][0] == "naive<16, 32>"
@@ -245,10 +308,12 @@ def test_host_and_gpu_do_not_mix() -> None:
 
 @pytest.mark.usefixtures("driver")
 def test_what_torch_negates_when_it_reads_is_refused() -> None:
-    lazy = Tensor(A)
-    lazy.is_neg = lambda: True  # type: ignore[attr-defined]
+    class Negated(Tensor):
+        def is_neg(self) -> bool:
+            return True
+
     with pytest.raises(ArgumentTypeError, match=r"x\.resolve_neg\(\) does it now"):
-        gemmlab.gemm(lazy, OnGpu(B))
+        gemmlab.gemm(Negated(A), OnGpu(B))
 
 
 @pytest.mark.usefixtures("driver")

@@ -214,6 +214,11 @@ class CudaDevice:
         """Make the GPU's context current in this thread, for a library that works in whatever is."""
         self._enter()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether its context is current in this thread, and no kernel has broken it."""
+        return not self._lost and bool(self._driver("cuCtxGetCurrent") == self._context)
+
     def clocks(self) -> Clocks | None:
         """Clocks and what holds them back at this moment; `None` without nvidia-ml-py."""
         return self._nvml.clocks() if self._nvml else None

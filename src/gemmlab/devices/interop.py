@@ -52,7 +52,11 @@ def is_device_array(value: object) -> bool:
     """Whether `value` is an array that lies on an NVIDIA GPU."""
     if isinstance(value, np.ndarray | np.generic):
         return False
-    if hasattr(value, "__cuda_array_interface__"):
+    try:
+        if hasattr(value, "__cuda_array_interface__"):
+            return True
+    except Exception:  # noqa: BLE001 - whatever an array says that does not show its memory
+        # It lies there, such as a tensor that requires a gradient; `device_array` tells why it cannot be used.
         return True
     return hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) in DLPACK_CUDA
 

@@ -7,7 +7,7 @@ An array of a package that is not known here is answered with one of ours, which
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,9 @@ class Package:
     """An array with the same elements in C order, made on that stream."""
     assign: Callable[[Any, Any, Any], None]
     """(to, from): copy elements on that stream, broadcasting."""
+    layout: Callable[[Any], Hashable]
+    """All of an array that decides whether and how it can be used, but for its address."""
+    address: Callable[[Any], int]
     contiguous: str
     to_float32: str
     along_axis: str
@@ -117,6 +120,10 @@ def _torch_assign(torch: Any, to: Any, source: Any) -> None:
         to.copy_(source)
 
 
+def _torch_layout(x: Any) -> Hashable:
+    return x.shape, x.stride(), x.dtype, x.get_device(), x.requires_grad, x.is_neg()
+
+
 def _cupy_empty(cupy: Any, x: Any, shape: tuple[int, ...]) -> tuple[Any, int]:
     with x.device:
         out = cupy.empty(shape, cupy.float32)
@@ -138,13 +145,19 @@ def _cupy_assign(cupy: Any, to: Any, source: Any) -> None:  # noqa: ARG001 - as 
         to[...] = source
 
 
+def _cupy_layout(x: Any) -> Hashable:
+    return x.shape, x.strides, x.dtype, x.device.id
+
+
 _PACKAGES = (
     Package(
         "torch", "Tensor", _torch_empty, _torch_stream, lambda _torch, x: x.contiguous(), _torch_assign,
+        _torch_layout, lambda x: int(x.data_ptr()),
         "x.contiguous()", "x.float()", "torch.sum(x, dim=...)",
     ),
     Package(
         "cupy", "ndarray", _cupy_empty, _cupy_stream, _cupy_copy, _cupy_assign,
+        _cupy_layout, lambda x: int(x.data.ptr),
         "cupy.ascontiguousarray(x)", "x.astype(cupy.float32)", "cupy.sum(x, axis=...)",
     ),
 )  # fmt: skip

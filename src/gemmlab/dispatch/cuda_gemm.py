@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.dtypes import FLOAT_BYTES
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch, argument_bytes
@@ -31,7 +31,7 @@ _MOST_PLANS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class Plan:
     """A launch for one shape, ready for other addresses and scalars."""
 
     kernel: Kernel
@@ -40,6 +40,18 @@ class _Plan:
     words: tuple[int, ...]
     at: Mapping[str, int]
     """Where among the words each of `_CHANGING` is."""
+
+    @property
+    def free(self) -> bool:
+        """Whether it takes any scalars and addresses."""
+        return not self.kernel.restrictions and self.kernel.align == FLOAT_BYTES
+
+    def enqueue(self, stream: int, alpha: float, a: int, b: int, beta: float, c: int) -> None:
+        """Put it on a stream of the current context."""
+        words = list(self.words)
+        for name, value in zip(_CHANGING, (_bits(alpha), a, b, _bits(beta), c), strict=True):
+            words[self.at[name]] = value
+        self.launch.enqueue(stream, *words)
 
 
 class CudaGemm:
@@ -51,9 +63,9 @@ class CudaGemm:
         self.gpu: Gpu = gpu_of_facts(
             self.device.name, facts["compute_capability"], int(facts["sms"]), max(1.0, facts["clock_khz"] / 1e3)
         )
-        self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._plans: dict[tuple[Any, ...], Plan] = {}
 
-    def run(self, what: Stored, precision: str, kernel: object, config: object, stream: int) -> None:
+    def run(self, what: Stored, precision: str, kernel: object, config: object, stream: int) -> Plan:
         """Put one product on a stream. Raises `UsageError`, `DeviceError` and `CompileError`."""
         p, aligned = what.problem, what.aligned
         named = None if config is None else tuple(sorted(checked_config(config).items()))
@@ -65,10 +77,8 @@ class CudaGemm:
                 self._plans.clear()
             self._plans[key] = plan
         _require(plan, what)
-        words = list(plan.words)
-        for name, value in zip(_CHANGING, (_bits(p.alpha), what.a, what.b, _bits(p.beta), what.c), strict=True):
-            words[plan.at[name]] = value
-        plan.launch.enqueue(stream, *words)
+        plan.enqueue(stream, p.alpha, what.a, what.b, p.beta, what.c)
+        return plan
 
     def choice(
         self, problem: GemmProblem, precision: str, kernel: object, config: object, *, aligned: bool
@@ -79,7 +89,7 @@ class CudaGemm:
             return choose(problem, self.gpu, table, precision=precision, aligned=aligned)
         return forced(kernel, config, problem, self.gpu, table, precision=precision, aligned=aligned)
 
-    def _plan(self, choice: Choice, problem: GemmProblem) -> _Plan:
+    def _plan(self, choice: Choice, problem: GemmProblem) -> Plan:
         kernel, op = named_kernel(choice.kernel, "cuda"), GemmOp()
         scalars = op.scalars(problem)
         if why := kernel.refusal(choice.config, scalars):
@@ -95,21 +105,20 @@ class CudaGemm:
         words = tuple(
             int.from_bytes(argument_bytes(kernel.id, argument).tobytes(), "little") for argument in launches[0].args
         )
-        return _Plan(kernel, choice.config, self.device.words_launch(loaded, launches[0]), words, at)
+        return Plan(kernel, choice.config, self.device.words_launch(loaded, launches[0]), words, at)
 
 
-def _require(plan: _Plan, what: Stored) -> None:
+def _require(plan: Plan, what: Stored) -> None:
     """What depends on scalars and addresses: of the catalog's kernels nothing does."""
     kernel = plan.kernel
     if kernel.restrictions and (why := kernel.refusal(plan.config, GemmOp().scalars(what.problem))):
         raise UsageError(f"gemm: {kernel.id} does not take {what.problem.label}: {why}")
-    if kernel.align > 4 and any(address % kernel.align for address in (what.a, what.b, what.c)):
+    if kernel.align > FLOAT_BYTES and any(address % kernel.align for address in (what.a, what.b, what.c)):
         raise UsageError(f"gemm: {kernel.id} needs operands that begin on {kernel.align} bytes")
 
 
 def _bits(value: float) -> int:
-    (bits,) = struct.unpack("<I", np.float32(value).tobytes())
-    return int(bits)
+    return int.from_bytes(np.float32(value).tobytes(), "little")
 
 
 _gemms: dict[int, CudaGemm] = {}

@@ -13,20 +13,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from gemmlab.core.gpu import model
+from gemmlab.core import gpu
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Result, load_record
 from gemmlab.explain.model.constants import FITTED, FITTED_H200, Constants
-from gemmlab.explain.model.fit import Fit, Sample
+from gemmlab.explain.model.fit import Fit, Sample, with_constants
 from gemmlab.explain.model.predict import Model
 from gemmlab.explain.model.recorded import CONFIGURATION, LADDER, NAME, Case, ModelRecord, save_model
-from gemmlab.explain.model.study import Study, loads_of, study
+from gemmlab.explain.model.study import loads_of, study
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
 
 RESULTS = Path(__file__).parent / "results" / "h200"
 SOURCES = {"gemm.json": LADDER, "climb-cuda.json": LADDER, "reduce.json": LADDER, "configs.json": CONFIGURATION}
-ARCH, GPU = "sm_90", model("H200")
+ARCH, GPU = "sm_90", gpu.model("H200")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +52,16 @@ def main() -> int:
     timed = list(recorded())
     ladder = [item for item in timed if item.part == LADDER]
     names = dict.fromkeys(item.sample.kernel for item in ladder)
-    studies = {name: study(find_kernel(name), ARCH) for name in names}
+    models = {name: Model(study(find_kernel(name), ARCH), GPU) for name in names}
     # What was timed with other code says nothing of the model.
-    fits = [item.sample for item in ladder if item.fitted and same(item, studies[item.sample.kernel])]
-    fit = Fit({sample.kernel: studies[sample.kernel] for sample in fits}, GPU, fits)
+    fits = [item.sample for item in ladder if item.fitted and same(item, models[item.sample.kernel])]
+    fit = Fit({sample.kernel: models[sample.kernel] for sample in fits}, fits)
     best = fit.best()
     if best != FITTED_H200:
         print("constants.py has others than fit best:", {name: getattr(best, name) for name in FITTED}, file=sys.stderr)
     without = {name: fit.best(name) for name in names}
-    cases = [case for name in names for case in cases_of(ladder, name, studies[name], without[name])]
+    print("fitted without each rung:", {name: [getattr(c, f) for f in FITTED] for name, c in without.items()})
+    cases = [case for name in names for case in cases_of(ladder, name, models[name], without[name])]
     cases += configured([item for item in timed if item.part == CONFIGURATION])
     constants = {name: float(value) for name, value in asdict(FITTED_H200).items()}
     save_model(ModelRecord(GPU.name, constants, tuple(FITTED), tuple(cases)), RESULTS / NAME)
@@ -78,7 +79,8 @@ def recorded() -> Iterator[Timed]:
             if result.facts.get("role") != "rung" or not result.samples or key in seen:
                 continue
             seen.add(key)
-            kernel, problem = find_kernel(result.facts["name"]), op.problem_from_json(result.problem)
+            name_of_kernel = result.contestant.removeprefix("kernel:").partition("[")[0]
+            kernel, problem = find_kernel(name_of_kernel), op.problem_from_json(result.problem)
             if part == CONFIGURATION and dict(kernel.params) == dict(result.facts["config"]):
                 continue
             loads = tuple(loads_of(kernel, result.facts["config"], problem))
@@ -86,13 +88,13 @@ def recorded() -> Iterator[Timed]:
             yield Timed(op.name, part, result, Sample(kernel.id, loads, op.bytes_moved(problem), measured))
 
 
-def same(item: Timed, known: Study) -> bool:
-    return bool(item.result.facts["code_sha256"] == known.digest)
+def same(item: Timed, model: Model) -> bool:
+    return bool(item.result.facts["code_sha256"] == model.study.digest)
 
 
-def cases_of(timed: list[Timed], name: str, known: Study, without: Constants) -> Iterator[Case]:
+def cases_of(timed: list[Timed], name: str, model: Model, without: Constants) -> Iterator[Case]:
     """All of one kernel in one configuration."""
-    models = [Model(known, GPU, constants) for constants in (FITTED_H200, without)]
+    models = [model, with_constants(model, without)]
     for item in timed:
         if item.sample.kernel != name:
             continue
@@ -101,7 +103,7 @@ def cases_of(timed: list[Timed], name: str, known: Study, without: Constants) ->
             held_out = found
         yield Case(
             name, item.op, item.result.label, item.precision, dict(item.result.facts["config"]), item.part,
-            known.digest, same(item, known), rounded(item.sample.measured_us), rounded(found.time_us),
+            model.study.digest, same(item, model), rounded(item.sample.measured_us), rounded(found.time_us),
             rounded(held_out.time_us), {term: rounded(us) for term, us in found.terms.items()},
         )  # fmt: skip
 
@@ -114,7 +116,7 @@ def configured(timed: list[Timed]) -> Iterator[Case]:
     for number, (name, items) in enumerate(groups.items(), 1):
         print(f"{number}/{len(groups)} {name}")
         first = items[0]
-        known = study(find_kernel(first.sample.kernel), ARCH, first.result.facts["config"])
+        known = Model(study(find_kernel(first.sample.kernel), ARCH, first.result.facts["config"]), GPU)
         yield from cases_of(items, first.sample.kernel, known, FITTED_H200)
 
 

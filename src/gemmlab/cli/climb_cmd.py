@@ -14,6 +14,7 @@ from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 from gemmlab.devices.select import open_device, parse_device
 
 if TYPE_CHECKING:
+    from gemmlab.cli.predicted import PredictedRow
     from gemmlab.core.records import Record
     from gemmlab.devices.device import Device
     from gemmlab.kernels.kernel import Kernel
@@ -40,6 +41,10 @@ class Climbed:
     files: list[Path] = field(default_factory=list)
     elsewhere: Record | None = None
     """A climb of the same ladder on the device that is not here."""
+    predicted: list[PredictedRow] = field(default_factory=list)
+    """Of a ladder that was counted: what it should take on a GPU."""
+    unpredicted: list[str] = field(default_factory=list)
+    """Notes on what was not."""
 
 
 def climb(
@@ -68,6 +73,7 @@ def climb(
 ) -> None:
     """Climb the ladder: verify and time every rung beside the peers."""
     from gemmlab.cli.climb_table import recorded_json
+    from gemmlab.cli.predicted import rows_json
     from gemmlab.measure.recorded import recorded_climb
 
     instead = _no_gpu(device) if sizes is None else ""
@@ -85,7 +91,8 @@ def climb(
         print_json({
             "rows": [{**asdict(row), "device": part.record.device.get("id")} for part in done for row in part.times],
             "counts": [{**asdict(row), "device": part.record.device.get("id")} for part in done for row in part.counts],
-            "notes": [note for part in done for note in (*part.record.notes, *part.notes)],
+            "predicted": [row for part in done for row in rows_json(part.predicted)],
+            "notes": [note for part in done for note in (*part.record.notes, *part.notes, *part.unpredicted)],
             "files": [str(path) for part in done for path in part.files],
             **({} if recorded is None else {"recorded": recorded_json(recorded)}),
         })  # fmt: skip
@@ -180,16 +187,20 @@ def _timed(part: Climb, stem: Path, *, installed: bool) -> Climbed:
 
 def _counted(part: Count, stem: Path) -> Climbed:
     from gemmlab.cli.counts import count, wrong_counts
+    from gemmlab.cli.predicted import predicted_rows
     from gemmlab.measure.count_rows import count_rows
 
     record = count(part)
     rows = count_rows(record)
-    return Climbed(record, counts=rows, wrong=wrong_counts(rows), files=_write(record, stem, chart=False))
+    files = _write(record, stem, chart=False)
+    predicted, missing = predicted_rows(record)
+    return Climbed(record, counts=rows, wrong=wrong_counts(rows), files=files, predicted=predicted, unpredicted=missing)
 
 
 def _print(part: Climbed) -> None:
     from gemmlab.cli.climb_table import print_ideas, print_notes, print_recorded, print_times
     from gemmlab.cli.counts import print_counts
+    from gemmlab.cli.predicted import print_predictions
 
     typer.echo(f"\n{part.record.device.get('name')}")
     if part.times:
@@ -200,6 +211,7 @@ def _print(part: Climbed) -> None:
         for note in part.notes:
             typer.echo(f"  note: {note}")
         print_ideas(part.counts)
+        print_predictions(part.predicted, part.unpredicted)
     if part.elsewhere is not None:
         print_recorded(part.elsewhere)
 

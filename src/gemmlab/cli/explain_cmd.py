@@ -22,6 +22,7 @@ from gemmlab.core.errors import UsageError
 if TYPE_CHECKING:
     from gemmlab.core.gpu import GpuModel
     from gemmlab.explain.explanation import Explanation
+    from gemmlab.explain.model.foretell import Foretold
     from gemmlab.kernels.kernel import Kernel
 
 
@@ -63,12 +64,16 @@ def explain(
     request = picture_request(pictures, picture, formats, kernels)
     drawn_only = request is not None and named[0].device == "cpu"
     explained = [] if drawn_only else _explained(named, chosen, model, settings, sizes)
+    foretold = [_foretold(one, model) for one in explained]
     written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
     if as_json:
-        facts: list[dict[str, Any]] = [one.to_json() for one in explained] or [{"kernel": named[0].id}]
+        facts: list[dict[str, Any]] = [
+            {**one.to_json(), "predicted": told if isinstance(told, str) else told.to_json()}
+            for one, told in zip(explained, foretold, strict=True)
+        ] or [{"kernel": named[0].id}]
         print_json({"kernels": [{**one, "pictures": written} if request else one for one in facts]})
     else:
-        _print(explained, sass)
+        _print(explained, foretold, sass)
         if written:
             print_pictures(written)
     if any(one.subject.hazards for one in explained):
@@ -90,15 +95,30 @@ def _explained(
     return found
 
 
-def _print(explained: list[Explanation], sass: bool) -> None:
+def _foretold(explained: Explanation, model: GpuModel) -> Foretold | str:
+    """The predicted time, or why there is none."""
+    from gemmlab.core.errors import GemmlabError
+    from gemmlab.explain.model.foretell import foretell
+
+    subject = explained.subject
+    try:
+        return foretell(subject.kernel, subject.arch, model, subject.config)
+    except GemmlabError as error:
+        return str(error)
+
+
+def _print(explained: list[Explanation], foretold: list[Foretold | str], sass: bool) -> None:
     from gemmlab.cli.console import table_console
     from gemmlab.cli.explain_tables import Page
+    from gemmlab.cli.predicted import print_foretold
 
     page = Page(table_console())
     if len(explained) == 1:
         page.whole(explained[0])
     elif explained:
         page.pair(explained[0], explained[1])
+    for one, told in zip(explained, foretold, strict=True):
+        print_foretold(page.console, one.subject.kernel.id, told)
     for one in explained if sass else []:
         page.code(one)
 

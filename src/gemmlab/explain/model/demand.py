@@ -15,16 +15,16 @@ UNITS: Mapping[str, str] = {
 """By pipe; other pipes are never the busiest."""
 
 
-def demand_of(scripts: Mapping[float, Script], depth: float) -> dict[str, float]:
-    """By unit, at any depth: a straight line through those that were studied."""
-    (low, first), (high, last) = (min(scripts.items()), max(scripts.items()))
-    one, two = _demand(first), _demand(last)
+def demand_at(depth: float, known: Mapping[float, Mapping[str, float]]) -> dict[str, float]:
+    """By unit, at any depth: a straight line through the `demand_of` at those that were studied."""
+    (low, one), (high, two) = min(known.items(), key=_depth), max(known.items(), key=_depth)
     if high == low:
-        return one
+        return dict(one)
     return {unit: max(0.0, one[unit] + (two[unit] - one[unit]) * (depth - low) / (high - low)) for unit in one}
 
 
-def _demand(script: Script) -> dict[str, float]:
+def demand_of(script: Script) -> dict[str, float]:
+    """By unit."""
     found = {ISSUE: script.steps / PARTITIONS, L1: 0.0, **dict.fromkeys(UNITS.values(), 0.0)}
     for way in script.warps:
         for at, asked in way:
@@ -34,3 +34,7 @@ def _demand(script: Script) -> dict[str, float]:
             if asked >= 0:
                 found[L1] += script.requests[asked].l1
     return found
+
+
+def _depth(known: tuple[float, Mapping[str, float]]) -> float:
+    return known[0]

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from gemmlab.core.gpu import GpuModel
 from gemmlab.explain.model.constants import FITTED, FITTED_H200, Constants
 from gemmlab.explain.model.predict import Model
-from gemmlab.explain.model.study import Load, Study
+from gemmlab.explain.model.study import Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +22,13 @@ class Sample:
 
 
 class Fit:
-    """Errors of every sample at every point of the grid; schedules are shared between points."""
+    """Errors of every sample at every point of the grid. `base` are models with any constants of that grid."""
 
-    def __init__(self, studies: Mapping[str, Study], gpu: GpuModel, samples: Sequence[Sample]) -> None:
+    def __init__(self, base: Mapping[str, Model], samples: Sequence[Sample]) -> None:
         self._kernels = [sample.kernel for sample in samples]
         self._errors: dict[Constants, list[float]] = {}
         for memory in FITTED["memory"]:
-            models = {name: Model(study, gpu, replace(FITTED_H200, memory=memory)) for name, study in studies.items()}
+            models = {name: with_constants(model, replace(FITTED_H200, memory=memory)) for name, model in base.items()}
             times = [models[sample.kernel].predict(sample.loads, sample.nbytes).time_us for sample in samples]
             for launch_us in FITTED["launch_us"]:
                 more = launch_us - FITTED_H200.launch_us
@@ -46,3 +45,8 @@ class Fit:
             return fmean(error for kernel, error in errors if kernel != without)
 
         return min(self._errors, key=mean)
+
+
+def with_constants(model: Model, constants: Constants) -> Model:
+    """The same kernel and GPU; schedules are shared, so only fitted constants may differ."""
+    return replace(model, constants=constants)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuModel, occupancy
 from gemmlab.explain.model.constants import FITTED_H200, Constants
-from gemmlab.explain.model.demand import demand_of
+from gemmlab.explain.model.demand import demand_at, demand_of
 from gemmlab.explain.model.schedule import block_cycles
 from gemmlab.explain.model.study import Load, Study
 
@@ -40,18 +41,26 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Model:
-    """One kernel on one GPU. What has been scheduled is kept: a schedule takes long, everything else does not."""
+    """One kernel on one GPU."""
 
     study: Study
     gpu: GpuModel
     constants: Constants = FITTED_H200
-    _known: dict[tuple[int, float, float], float] = field(default_factory=dict, init=False, repr=False)
+    scheduled: dict[tuple[int, float, float], float] = field(default_factory=dict, repr=False)
+    """Cycles by blocks, depth and latency: a schedule takes long, everything else does not. Models that differ only in
+    `memory` and `launch_us` may share it.
+    """
 
     @property
     def resident(self) -> int:
         """Blocks that an SM holds."""
         of = self.study
         return occupancy(self.gpu.limits, of.registers, of.smem_bytes, of.threads).blocks
+
+    @cached_property
+    def demands(self) -> Mapping[float, Mapping[str, float]]:
+        """By depth and unit, of those that were studied."""
+        return {depth: demand_of(script) for depth, script in self.study.scripts.items()}
 
     def predict(self, loads: Sequence[Load], nbytes: int) -> Prediction:
         """Of launches one after the other that move at least `nbytes` from and to device memory.
@@ -70,7 +79,7 @@ class Model:
             total += spent
             even += spent * part
             ends += part * self._cycles(each, 0.0) / clock
-            for unit, cycles in demand_of(self.study.scripts, load.depth).items():
+            for unit, cycles in demand_at(load.depth, self.demands).items():
                 busy[unit] = busy.get(unit, 0.0) + cycles * load.blocks / self.gpu.sms / clock
         bound = max(busy, key=lambda unit: busy[unit])
         ends = min(ends, even - busy[bound])
@@ -107,7 +116,7 @@ class Model:
 
     def _scheduled(self, blocks: int, depth: float, latency: float) -> float:
         key = blocks, depth, latency
-        if key not in self._known:
+        if key not in self.scheduled:
             share = self.gpu.l2_gbs * 1e3 / self.gpu.boost_mhz / self.gpu.sms * self.constants.l2_share
-            self._known[key] = block_cycles(self.study.scripts[depth], blocks, self.constants, share, latency)
-        return self._known[key]
+            self.scheduled[key] = block_cycles(self.study.scripts[depth], blocks, self.constants, share, latency)
+        return self.scheduled[key]

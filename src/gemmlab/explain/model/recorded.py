@@ -90,9 +90,11 @@ def inversions(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
 
 def rank_correlation(cases: Sequence[Case]) -> float:
     """Spearman's: 1 where predictions and times have the same order."""
-    places = [_ranks([case.measured_us for case in cases]), _ranks([case.held_out_us for case in cases])]
-    apart = sum((one - two) * (one - two) for one, two in zip(*places, strict=True))
-    return 1 - 6 * apart / (len(cases) * (len(cases) ** 2 - 1))
+    measured = _ranks([case.measured_us for case in cases])
+    predicted = _ranks([case.held_out_us for case in cases])
+    apart: int = sum((one - two) * (one - two) for one, two in zip(measured, predicted, strict=True))
+    count = len(cases)
+    return 1 - 6 * apart / (count * (count * count - 1))
 
 
 def load_model(path: Path) -> ModelRecord:

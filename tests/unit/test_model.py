@@ -1,0 +1,182 @@
+"""The performance model as pure functions: cycles that can be counted by hand, and what must never happen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gemmlab.core.counters import ASYNC_COPY, GLOBAL_LOAD, SHARED_LOAD
+from gemmlab.core.errors import UsageError
+from gemmlab.core.gpu import model
+from gemmlab.explain.model.constants import FITTED_H200
+from gemmlab.explain.model.demand import ISSUE, L1, demand_at, demand_of
+from gemmlab.explain.model.predict import Model
+from gemmlab.explain.model.schedule import block_cycles
+from gemmlab.explain.model.script import BARRIER, COMMIT, COPIES, NONE, Line, Request, Script
+from gemmlab.explain.model.study import Load, Study
+
+H200 = model("H200")
+C = replace(FITTED_H200, fetch=0.0)
+"""Code that is always there."""
+L2_BYTES = 32.0
+
+
+def line(role: str = "", **known: object) -> Line:
+    usual = {"stall": 1, "waits": (), "write": NONE, "read": NONE, "pipe": "fma", "busy": 1.0, "left": 0, "reads": ()}
+    return Line(role=role, **{**usual, **known})  # type: ignore[arg-type]
+
+
+FFMA = line()
+LDS = line(SHARED_LOAD, pipe="lsu", write=0)
+LDG = line(GLOBAL_LOAD, pipe="lsu", write=1)
+USE = line(waits=(0, 1))
+BAR = line(BARRIER, pipe="adu")
+
+
+def script(*code: tuple[Line, Request | None], warps: int = 4) -> Script:
+    """Every warp runs all of it."""
+    requests = tuple(request for _, request in code if request is not None)
+    way, asked = [], 0
+    for at, (_, request) in enumerate(code):
+        way.append((at, asked if request is not None else -1))
+        asked += request is not None
+    return Script(tuple(entry for entry, _ in code), requests, (tuple(way),) * warps)
+
+
+def cycles(of: Script, blocks: int = 1, latency: float = C.l2) -> float:
+    return block_cycles(of, blocks, C, L2_BYTES, latency)
+
+
+def test_each_partition_issues_one_instruction_a_cycle() -> None:
+    many = script(*[(FFMA, None)] * 100)
+    assert [cycles(many, blocks) for blocks in (1, 2, 4)] == [100, 200, 400]
+
+
+def test_stall_counts_are_hidden_by_other_warps() -> None:
+    slow = [(replace(FFMA, stall=4), None)] * 50
+    assert [cycles(script(*slow), blocks) for blocks in (1, 2, 4, 8)] == [200, 201, 203, 403]
+
+
+def test_a_pipe_is_busy_as_long_as_its_width_says() -> None:
+    assert cycles(script(*[(replace(FFMA, pipe="alu", busy=2.0), None)] * 50)) == 99
+
+
+def test_registers_of_one_bank_cost_what_the_window_does_not_hide() -> None:
+    def of(*reads: int) -> float:
+        return cycles(script(*[(replace(FFMA, reads=reads), None)] * 100))
+
+    assert of(1, 1) == 100
+    # Two a cycle from one bank: half the speed, but for the three cycles that the first may wait.
+    assert of(2, 0) == pytest.approx(200, abs=3)
+
+
+def test_shared_memory_serves_all_warps_in_turn() -> None:
+    loads = script((LDS, Request(4.0, (), store=False)), (USE, None))
+    # Four warps, four wavefronts each; the last result is there a latency after its service.
+    assert cycles(loads) == 16 + C.shared + 1
+    assert cycles(loads, 2) == 32 + C.shared + 1
+
+
+def test_a_sector_comes_once_for_a_block() -> None:
+    one = script((LDG, Request(1.0, (7,), store=False)), (USE, None))
+    first = 1 + 1 + C.l2
+    # What the first warp asked for serves the others of its block, not those of another block.
+    assert cycles(one) == first
+    assert cycles(one, latency=1000.0) == 1 + 1000 + 1
+    far = script((LDG, Request(1.0, tuple(range(32)), store=False)), (USE, None))
+    assert cycles(far) == 32 + C.l2 + 1
+    assert cycles(far, 2) == 64 + C.l2 + 1
+
+
+def test_a_barrier_waits_for_the_slowest_warp() -> None:
+    quick, slow = [(1, -1), (2, -1)], [(0, -1)] * 60 + [(1, -1), (2, -1)]
+    of = Script((FFMA, BAR, FFMA), (), (tuple(slow), tuple(quick), tuple(quick), tuple(quick)))
+    assert cycles(of) == 60 + C.barrier + 1
+
+
+def test_copies_are_waited_for_by_groups() -> None:
+    copy, commit = line(ASYNC_COPY, pipe="lsu"), line(COMMIT, pipe="lsu")
+    near, far = Request(1.0, (1,), store=False), Request(1.0, (2, *range(100, 400)), store=False)
+
+    def waiting(left: int) -> float:
+        wait = line(COPIES, pipe="cbu", left=left)
+        return cycles(script((copy, near), (commit, None), (copy, far), (commit, None), (wait, None), warps=1))
+
+    assert waiting(1) == 1 + C.l2 + 1
+    assert waiting(0) == pytest.approx(301 + C.l2, abs=4)
+    assert waiting(2) < 10
+
+
+def test_code_that_does_not_fit_is_fetched_again_every_round() -> None:
+    def rounds(lines: int) -> float:
+        code = tuple(FFMA for _ in range(8 * lines))
+        way = tuple((at, -1) for _ in range(4) for at in range(len(code)))
+        return block_cycles(Script(code, (), (way,)), 1, FITTED_H200, L2_BYTES, C.l2)
+
+    fits, does_not = FITTED_H200.code_lines, FITTED_H200.code_lines + 1
+    assert rounds(does_not) / rounds(fits) > 1.5
+    assert rounds(does_not) == pytest.approx(4 * does_not * FITTED_H200.fetch, rel=0.01)
+
+
+def toy(depth: int, rows: int = 4) -> Script:
+    """A block that fetches, waits, meets and multiplies: `depth` rounds."""
+    code, requests, way = [LDG, line(waits=(1,)), BAR, LDS, replace(USE, waits=(0,)), *[FFMA] * 32], [], []
+    for step in range(depth):
+        requests.append(Request(1.0, tuple(range(4 * step, 4 * step + 4)), store=False))
+        requests.append(Request(2.0, (), store=False))
+        way += [(0, 2 * step), (1, -1), (2, -1), (3, 2 * step + 1), *((at, -1) for at in range(4, len(code)))]
+    return Script(tuple(code), tuple(requests), (tuple(way),) * rows)
+
+
+TOY = Study("sm_90", 128, 8192, 128, "", {float(depth): toy(depth) for depth in (4, 8)})
+SCHEDULED: dict[tuple[int, float, float], float] = {}
+"""Of the toy on an H200: what differs below leaves schedules alone."""
+
+
+def predicted(blocks: int, depth: float = 64.0, gpu: object = H200) -> float:
+    return Model(TOY, gpu, scheduled=SCHEDULED).predict([Load(blocks, depth)], 1 << 20).time_us  # type: ignore[arg-type]
+
+
+@settings(max_examples=200, deadline=None)
+@given(blocks=st.integers(1, 5000), sms=st.integers(1, 300), more=st.integers(0, 100))
+def test_more_multiprocessors_are_never_slower(blocks: int, sms: int, more: int) -> None:
+    few, many = replace(H200, sms=sms), replace(H200, sms=sms + more)
+    assert predicted(blocks, gpu=many) <= predicted(blocks, gpu=few) * (1 + 1e-12)
+
+
+@given(blocks=st.integers(1, 5000), mhz=st.integers(500, 3000), more=st.integers(0, 1000))
+def test_a_higher_clock_is_never_slower(blocks: int, mhz: int, more: int) -> None:
+    slow, fast = replace(H200, boost_mhz=mhz), replace(H200, boost_mhz=mhz + more)
+    assert predicted(blocks, gpu=fast) <= predicted(blocks, gpu=slow) * (1 + 1e-12)
+
+
+@given(blocks=st.integers(1, 5000), more=st.integers(0, 5000), depth=st.floats(1, 1e4), deeper=st.floats(1, 8))
+def test_more_work_is_never_faster(blocks: int, more: int, depth: float, deeper: float) -> None:
+    assert predicted(blocks + more, depth) >= predicted(blocks, depth) * (1 - 1e-12)
+    assert predicted(blocks, depth * deeper) >= predicted(blocks, depth) * (1 - 1e-12)
+
+
+@given(blocks=st.integers(1, 5000), depth=st.floats(1, 1e4), gigabytes=st.floats(0, 10))
+def test_terms_add_up_and_none_is_negative(blocks: int, depth: float, gigabytes: float) -> None:
+    nbytes = int(gigabytes * 1e9)
+    found = Model(TOY, H200, scheduled=SCHEDULED).predict([Load(blocks, depth)] * 2, nbytes)
+    assert sum(found.terms.values()) == pytest.approx(found.time_us)
+    assert min(found.terms.values()) >= -1e-9
+    assert found.time_us >= nbytes / 4800e3
+    assert found.time_us >= max(found.busy.values())
+
+
+def test_demands_are_a_straight_line_in_depth() -> None:
+    per_round = 5 + 32
+    found = demand_at(100.0, {depth: demand_of(known) for depth, known in TOY.scripts.items()})
+    assert found[ISSUE] == 100 * per_round * 4 / 4
+    assert found[L1] == 100 * 4 * (1 + 2)
+    assert found["FMA pipe"] == 100 * 34
+
+
+def test_a_block_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(UsageError, match="no room"):
+        Model(replace(TOY, smem_bytes=1 << 20), H200).predict([Load(1, 1.0)], 0)

@@ -19,6 +19,7 @@ from gemmlab.core.errors import (
 from gemmlab.sums import sum  # noqa: A004 - as NumPy calls it
 
 if TYPE_CHECKING:
+    from gemmlab import blas
     from gemmlab.launching import launch
 
 __version__ = "0.1.0"
@@ -33,6 +34,7 @@ __all__ = [
     "UsageError",
     "WrongResultError",
     "__version__",
+    "blas",
     "explain_choice",
     "gemm",
     "launch",

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from gemmlab.codegen.blas_entries import C_SYMBOL, FORTRAN_SYMBOL, emit_blas
 from gemmlab.codegen.blas_errors import ABSENT, WEAK_SYMBOLS
-from gemmlab.codegen.blas_sgemm import C_SYMBOL, FORTRAN_SYMBOL, emit_blas
 from gemmlab.codegen.build import build, generator_fingerprint
 from gemmlab.codegen.compile import load_object
 from gemmlab.codegen.microkernel import best_tile

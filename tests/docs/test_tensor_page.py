@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from blocks import source_test, tensor, tensor_code
+from blocks import source_test, tensor, tensor_code, tensor_profiles
 from blocks.records import ROOT, load
 from blocks.speeds import Speeds, square
 from blocks.tensor import TOP, rungs, version
@@ -35,7 +35,7 @@ def test_the_page_describes_every_rung_in_order_with_a_picture_and_its_block() -
 
 
 def test_every_table_is_the_one_of_its_records() -> None:
-    for module in (tensor, tensor_code, source_test):
+    for module in (tensor, tensor_code, source_test, tensor_profiles):
         for name, block in module.BLOCKS.items():
             assert f"<!-- begin {name} -->\n\n{block()}\n" in PAGE, "run `make tables`"
 

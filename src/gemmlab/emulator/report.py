@@ -49,7 +49,7 @@ _SITES = {
     "TEX": core.TEXTURE_LOAD,
     "BAR": core.BARRIER,
 }
-ON = "smsp__thread_inst_executed_pred_on.sum"
+ON, ON_BY_SITE = "smsp__thread_inst_executed_pred_on.sum", "thread_inst_executed_true"
 BRANCHES = frozenset({"BRA", "JMP"})
 _COUNTED = {
     "executed": Insn.EXECUTED,
@@ -68,16 +68,17 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMa
     """Counters and hazards of one launch."""
     sites = tuple(_sites(image, outcome))
     hazards = (*_events(image, geometry, outcome, memory), *_stalls(image, geometry, outcome))
-    return Observation(Counters(image.function.name, origin, sites, {ON: Metric(_on(image, outcome, sites))}), hazards)
+    return Observation(Counters(image.function.name, origin, sites, _threads_on(image, outcome, sites)), hazards)
 
 
-def _on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...]) -> int:
-    """Threads predicated on as the hardware counts a whole launch: of `@P0 BRA P1` those that both hold for. By
-    instruction Nsight Compute counts those that P0 holds for, and so do sites.
+def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...]) -> dict[str, Metric]:
+    """Threads predicated on, counted both ways: of `@P0 BRA P1` the hardware's counter of a whole launch has those that
+    both hold for. By instruction Nsight Compute counts those that P0 holds for, and so do sites.
     """
     kept = outcome.records[:, Insn.KEPT : Insn.KEPT + 8].copy().view(np.int64)[:, 0]
     branches = (index for index, instruction in enumerate(image.code.instructions) if instruction.opcode in BRANCHES)
-    return sum(site.predicated_on_threads for site in sites) - sum(int(kept[index]) for index in branches)
+    by_site = sum(site.predicated_on_threads for site in sites)
+    return {ON_BY_SITE: Metric(by_site), ON: Metric(by_site - sum(int(kept[index]) for index in branches))}
 
 
 def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:

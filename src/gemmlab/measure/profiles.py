@@ -28,7 +28,7 @@ _SAME = {
     "thread_inst_executed": "smsp__thread_inst_executed.sum",
     "thread_inst_executed_true": "smsp__thread_inst_executed_pred_on.sum",
 }
-"""Counts of instructions -> the counter of the whole launch that says the same."""
+"""Counts of instructions -> the counter of the whole launch that says the same, but for branches on two predicates."""
 _COPIES = ("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal", "memory_l2_theoretical_sectors_global")
 _COPY = "of asynchronous copies Nsight Compute counts wavefronts and sectors by a rule of its own"
 
@@ -80,7 +80,8 @@ def _profile(result: Result) -> Profile:
     opcodes = {name: n for name, n in _numbers(facts.get("opcodes", {}), f"{where}: opcodes").items() if n}
     if origin != NCU:
         metrics, inexact = _emulated(facts, where, copies="LDGSTS" in opcodes)
-        counts = {name: metrics[_SAME.get(name, name)] for name in METRICS if _SAME.get(name, name) in metrics}
+        places = {name: name if name in metrics else _SAME.get(name, name) for name in METRICS}
+        counts = {name: metrics[place] for name, place in places.items() if place in metrics}
         named = (result.contestant.removeprefix("kernel:"),) if metrics else ()
         return Profile(result.contestant, result.label, named, kept, counts, metrics, origin, largest_first(opcodes),
                        inexact, notes=result.notes)  # fmt: skip

@@ -67,20 +67,24 @@ def test_the_rule_gives_what_was_profiled_of_a_rung() -> None:
     assert launch["counts"]["memory_l2_theoretical_sectors_global"] == blocks * rule.sectors + sum(
         site.sectors for site in others
     )
+    read = launch["metrics"]["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+    assert read == blocks * rule.read
+    assert not [site for site in others if site.base_opcode == "LDG" and site.executed]
 
 
 def test_a_swizzle_within_lines_costs_nothing() -> None:
     lanes = [(16 * lane, 16 * (lane ^ 3)) for lane in range(32)]
-    assert counted("LDGSTS.E.BYPASS.LTC128B.128 [R3], desc[UR22][R222.64]", 16, lanes) == Copied(4, 4, 16)
+    assert counted("LDGSTS.E.BYPASS.LTC128B.128 [R3], desc[UR22][R222.64]", 16, lanes) == Copied(4, 4, 16, 16)
 
 
 @pytest.mark.parametrize(
     ("rows", "pitch", "expected"),
     [
         # 512 bytes in a row: at a line's beginning, and 16, 32 and 48 bytes behind one.
-        (1, 0, Copied(4, 4, 16)), (1, 16, Copied(12, 4, 32)), (1, 32, Copied(8, 4, 16)), (1, 48, Copied(16, 4, 32)),
+        (1, 0, Copied(4, 4, 16, 16)), (1, 16, Copied(12, 4, 32, 20)), (1, 32, Copied(8, 4, 16, 16)),
+        (1, 48, Copied(16, 4, 32, 20)),
         # Eight rows of 64 bytes that lie 80 apart, each second one in halves of sectors.
-        (8, 80, Copied(15, 4, 24)),
+        (8, 80, Copied(15, 4, 24, 20)),
     ],
 )  # fmt: skip
 def test_sectors_that_land_in_two_cost_wavefronts(rows: int, pitch: int, expected: Copied) -> None:
@@ -89,7 +93,7 @@ def test_sectors_that_land_in_two_cost_wavefronts(rows: int, pitch: int, expecte
         row, column = divmod(16 * lane, 512 // rows)
         lanes.append((4096 * row + column, (pitch if rows == 1 else row * pitch) + column))
     assert counted("LDGSTS.E.BYPASS.128 [R1], desc[UR4][R2.64]", 16, lanes) == expected
-    assert counted("@P0 LDGSTS.E.BYPASS.128 [R1], desc[UR4][R2.64]", 16, lanes) == Copied()
+    assert counted("@P0 LDGSTS.E.BYPASS.128 [R1], desc[UR4][R2.64]", 16, lanes) == Copied(read=expected.read)
 
 
 def test_every_probe_of_a_copy_runs_and_is_as_profiled_where_it_was() -> None:

@@ -48,8 +48,8 @@ def test_the_table_holds_what_the_records_do() -> None:
     assert len(TABLE.entries) >= 20
     for entry in TABLE.entries:
         for label, us in entry.times_us.items():
-            recorded = medians[entry.kernel, json.dumps(dict(entry.config)), label]
-            assert us == pytest.approx(statistics.fmean(recorded), abs=0.006)
+            recorded = medians.get((entry.kernel, json.dumps(dict(entry.config)), label), [0.0])
+            assert us == pytest.approx(statistics.fmean(recorded), abs=0.006), "benchmarks/choices.py makes it anew"
 
 
 def test_the_table_s_kernels_are_those_of_the_catalog() -> None:

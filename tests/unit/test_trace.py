@@ -17,16 +17,8 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.measure.contributing import contributions
 from gemmlab.measure.own_kernel import kernel_named
 from gemmlab.measure.patterns import pattern_of, served_together
-from gemmlab.measure.tracing import (
-    Element,
-    KernelTrace,
-    Matrix,
-    bank,
-    tile_of_block,
-    trace_kernel,
-    trace_order,
-    trace_whole,
-)
+from gemmlab.measure.traced import Element, KernelTrace, Matrix, bank, tile_of_block
+from gemmlab.measure.tracing import trace_kernel, trace_order, trace_whole
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.op import Operand
 from gemmlab.ops.reduce_problem import ReduceProblem

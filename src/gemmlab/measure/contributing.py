@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from gemmlab.core.trace import LANES, Access, Step, lanes_of
-from gemmlab.measure.tracing import WORD, KernelTrace
+from gemmlab.measure.traced import WORD, KernelTrace
 from gemmlab.sass.instruction import RZ, Instruction, Operand
 
 _SOURCES: Mapping[str, Callable[[int, int], int]] = {

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from gemmlab.core.trace import Access
 from gemmlab.measure.patterns import pattern_of, served_together
-from gemmlab.measure.tracing import BANKS, WORD, KernelTrace, bank
+from gemmlab.measure.traced import BANKS, WORD, KernelTrace, bank
 from gemmlab.plots.chart import BLACK, BLUE, SKY, VERMILION
-from gemmlab.plots.pictures.cells import Plot, finished, ranges
+from gemmlab.plots.pictures.cells import ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.plot import Plot, finished
 from gemmlab.plots.pictures.sheet import Sheet
 
 if TYPE_CHECKING:

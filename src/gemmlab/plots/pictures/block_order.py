@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from gemmlab.measure.tracing import KernelTrace
+from gemmlab.measure.traced import KernelTrace
 from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE, PURPLE
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.tracing import KernelTrace, trace_order, trace_whole
+from gemmlab.measure.traced import KernelTrace
+from gemmlab.measure.tracing import trace_order, trace_whole
 from gemmlab.sass.instruction import SassFunction
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gemmlab.measure.tracing import KernelTrace
+from gemmlab.measure.traced import KernelTrace
 from gemmlab.plots.chart import BLUE, GREEN, ORANGE
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gemmlab.core.counters import BARRIER, SHARED_LOAD, SHARED_STORE
 from gemmlab.core.trace import LANES, Step, lanes_of
 from gemmlab.measure.contributing import contributions
-from gemmlab.measure.tracing import KernelTrace
+from gemmlab.measure.traced import KernelTrace
 from gemmlab.plots.chart import BLUE, ORANGE
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet

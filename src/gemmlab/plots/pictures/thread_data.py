@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING
 
 from gemmlab.core.counters import BARRIER
 from gemmlab.core.trace import LANES, Access
-from gemmlab.measure.tracing import KernelTrace
-from gemmlab.plots.pictures.cells import (
-    Area,
-    Patch,
-    Piece,
-    crowded,
-    finished,
-    ink_on,
-    lane_colour,
-    panel,
-    pieces,
-    ranges,
-)
+from gemmlab.measure.traced import KernelTrace
+from gemmlab.plots.pictures.cells import Area, Piece, crowded, ink_on, lane_colour, pieces, ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.plot import Patch, finished, panel
 from gemmlab.plots.pictures.sheet import Sheet
 
 if TYPE_CHECKING:

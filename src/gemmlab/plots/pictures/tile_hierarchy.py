@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gemmlab.measure.tracing import KernelTrace
+from gemmlab.measure.traced import KernelTrace
 from gemmlab.plots.chart import BLUE, ORANGE
-from gemmlab.plots.pictures.cells import PALE, Area, Patch, Piece, crowded, finished, panel, pieces
+from gemmlab.plots.pictures.cells import Area, Piece, crowded, pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.plot import Patch, finished, panel
 from gemmlab.plots.pictures.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 Cell = tuple[int, int]
 _SIZE, _STEP = (180.0, 180.0), 226.0
-_PALER = "#f1f3f5"
+_PALE, _PALER = "#e3e6ea", "#f1f3f5"
 _MOST_TILES = 16
 """In each direction, of all that C has."""
 
@@ -56,7 +57,7 @@ def _grid(sheet: Sheet, traced: KernelTrace) -> None:
     first, operand = blocks[0], traced.matrices["c"].operand
     shown = Area(0, 0, min(operand.rows, _MOST_TILES * first.rows), min(operand.cols, _MOST_TILES * first.cols))
     patches = [
-        Patch(Piece("", area.row, area.col, area.rows, area.cols), BLUE if area == first else PALE)
+        Patch(Piece("", area.row, area.col, area.rows, area.cols), BLUE if area == first else _PALE)
         for area in dict.fromkeys(blocks)
         if shown.holds((area.row, area.col))
     ]
@@ -96,7 +97,7 @@ def _warp(sheet: Sheet, threads: Mapping[Cell, tuple[int, int]]) -> None:
 
 
 def _striped(number: int) -> str:
-    return _PALER if number % 2 else PALE
+    return _PALER if number % 2 else _PALE
 
 
 DRAWING = Drawing(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from gemmlab.core.trace import LANES, Access
 from gemmlab.measure.patterns import LINE, SECTOR, SHARED_BYTES
-from gemmlab.measure.tracing import KernelTrace
+from gemmlab.measure.traced import KernelTrace
 from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE
-from gemmlab.plots.pictures.cells import Plot, finished
 from gemmlab.plots.pictures.drawing import Drawing, Subject
+from gemmlab.plots.pictures.plot import Plot, finished
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import Ratio, ratio_of_medians
 from gemmlab.measure.summary import BASELINE
@@ -47,8 +48,10 @@ class Side:
                 where = str(result.facts.get("mode") or mode)
                 self.cases[Key(result.contestant, result.label, result.threads, where)] = result
         # One seed a record: its cases draw the same rounds, and a record beside itself draws the same twice.
-        times = [sample.time_us for result in record.results for sample in result.samples]
-        self.seed = zlib.crc32(np.array(times).tobytes())
+        times = np.array([sample.time_us for result in record.results for sample in result.samples])
+        if not np.all((times > 0) & np.isfinite(times)):
+            raise RecordError("a record holds times that are not positive numbers")
+        self.seed = zlib.crc32(times.tobytes())
 
     def speed(self, key: Key, beside: str) -> Ratio:
         """Executions a microsecond, or to those of what was measured `beside`."""

@@ -50,7 +50,9 @@ def hostile_record() -> Record:
         )
     ]  # fmt: skip
     counted = Result("kernel:counted", {}, HOSTILE, 1, 1, {
-        "role": "rung", "origin": HOSTILE, "counters": {HOSTILE: {"value": 1, "confidence": HOSTILE, "why": HOSTILE}},
+        "role": "rung", "origin": HOSTILE, "counters": {
+            HOSTILE: {"value": 1, "confidence": HOSTILE, "why": HOSTILE}, "text": {"value": HOSTILE}, "list": [1],
+        },
     }, verified=False, notes=(HOSTILE,))  # fmt: skip
     seen = {**SEEN, "cpu": HOSTILE, "command": [HOSTILE], "variables": {HOSTILE: HOSTILE}, "time_utc": HOSTILE}
     device = {"id": HOSTILE, "name": HOSTILE, "facts": {"driver": HOSTILE, "sms": HOSTILE}}

@@ -22,9 +22,9 @@ def report(
     kernels: Annotated[
         str, typer.Option(help="Only these kernels get a section: ids or .cu files, by commas. Default: all there are.")
     ] = "",
-    explained: Annotated[
-        bool, typer.Option("--explain/--no-explain", help="Whether GPU kernels are explained (on the emulator).")
-    ] = True,
+    no_explain: Annotated[
+        bool, typer.Option("--no-explain", help="Leave out what the emulator says of GPU kernels, and pictures.")
+    ] = False,
     gpu: Annotated[str, typer.Option(help="The GPU to explain for. Default: that of the record.")] = "",
     profiles: Annotated[
         list[Path] | None, typer.Option("--profile", help="A record of profiles (gemmlab profile); repeatable.")
@@ -38,7 +38,7 @@ def report(
     named = [name for name in (part.strip() for part in kernels.split(",")) if name]
     started = time.perf_counter()
     with _live() as show:
-        made = make(Plan(records, named, explained, profiles or (), gpu), show)
+        made = make(Plan(records, named, not no_explain, profiles or (), gpu), show)
     write(out, made.html)
     seconds, told = time.perf_counter() - started, summary(made.page.sections)
     if as_json:

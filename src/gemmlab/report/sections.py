@@ -98,7 +98,7 @@ def request_for(kernel: Kernel, name: str, seen: Sequence[Seen], model: str) -> 
     """
     if kernel.device != "cuda":
         return Request(name)
-    coded = [one for one in seen if one.digest and isinstance(one.result.facts.get("config"), dict)]
+    coded = [one for one in seen if one.digest and _config(one)]
     usual = sorted(coded, key=lambda one: (not one.result.samples, _config(one) != dict(kernel.params)))
     if not usual:
         return Request(name, gpu=model)
@@ -200,8 +200,14 @@ def _counters(seen: Sequence[Seen]) -> Table | None:
         return None
     one = counted[-1]
     rows = tuple(
-        (Cell(str(name)), Cell(f"{metric['value']:,.6g}"), Cell(str(metric["confidence"])), Cell(str(metric["why"])))
+        (
+            Cell(str(name)),
+            Cell(f"{value:,.6g}"),
+            Cell(str(metric.get("confidence"))),
+            Cell(str(metric.get("why") or "")),
+        )
         for name, metric in one.result.facts["counters"].items()
+        if isinstance(metric, Mapping) and isinstance(value := metric.get("value"), (int, float))
     )
     origin = one.result.facts.get("origin") or one.where
     caption = f"Counted on {origin} at {short_size(one.result.label)}"
@@ -209,8 +215,10 @@ def _counters(seen: Sequence[Seen]) -> Table | None:
 
 
 def _config(one: Seen) -> dict[str, int]:
+    """Without what is no parameter: a record's facts are free JSON."""
     config = one.result.facts.get("config")
-    return dict(config) if isinstance(config, dict) else {}
+    found = config.items() if isinstance(config, dict) else ()
+    return {name: value for name, value in found if isinstance(value, int)}
 
 
 def _known(device: str) -> str:

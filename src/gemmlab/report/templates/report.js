@@ -144,7 +144,7 @@
   }
 
   function followed() {
-    const target = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+    const target = location.hash.length > 1 ? document.getElementById(location.hash.slice(1)) : null;
     if (target === null) return;
     unfold(target);
     target.scrollIntoView();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -221,3 +222,16 @@ def test_the_interpreter_exits_while_threads_wait_for_work() -> None:
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=60
         )
         assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 0)
+
+
+def test_nothing_grows_over_many_calls() -> None:
+    a = np.ones((16, 16), np.float32)
+
+    def calls(count: int) -> int:
+        for _ in range(count):
+            blas.sgemm(1.0, a, a, beta=1.0, c=a)
+            product()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before = calls(500)
+    assert calls(20_000) - before < 2048

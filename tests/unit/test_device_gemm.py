@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from cuda_source import needs_compiler
 from gpu_arrays import Array, GemmDriver, OnGpu, Tensor, play_cupy, play_torch, rows, transposed, uncompiled
 
 import gemmlab
+from gemmlab import kernels
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices import cuda, cuda_driver
@@ -257,6 +260,20 @@ def test_kernel_and_config_force(driver: GemmDriver) -> None:
     assert driver.attributes[-1][1] == 4 * 4 * 8 * (128 + 256 + 8)
 
 
+def test_a_file_of_one_s_own(driver: GemmDriver, tmp_path: Path) -> None:
+    shipped = Path(kernels.__file__).parent / "gemm_cuda" / "naive.cu"
+    close(gemmlab.gemm(OnGpu(A), OnGpu(B), kernel=str(shipped)), A @ B)
+    assert driver.launches[-1][0] == "naive<32, 32>"
+    picky = tmp_path / "picky.cu"
+    text = shipped.read_text().replace("naive(", "picky(").replace('"BM >= 1"', '"BM >= 1", "beta == 0"')
+    picky.write_text(re.sub(r"step = \d+\n|expect = \[.*?\n\]\n", "", text, flags=re.DOTALL))
+    close(gemmlab.gemm(OnGpu(A), OnGpu(B), alpha=2, kernel=str(picky)), 2 * A @ B)
+    with pytest.raises(UsageError, match=r"picky does not take .*beta == 0"):
+        gemmlab.gemm(OnGpu(A), OnGpu(B), beta=1, c=OnGpu(C), kernel=str(picky))
+    with pytest.raises(UsageError, match=r"nobody\.cu"):
+        gemmlab.gemm(OnGpu(A), OnGpu(B), kernel="nobody.cu")
+
+
 def test_tf32_runs_only_where_it_was_asked_for(driver: GemmDriver) -> None:
     big = OnGpu(np.zeros((512, 512), np.float32))
     gemmlab.gemm(big, big)
@@ -271,6 +288,7 @@ def test_tf32_runs_only_where_it_was_asked_for(driver: GemmDriver) -> None:
     ("a", "b", "options", "error", "said"),
     [
         (A, B.astype(np.float64), {}, ArgumentTypeError, "b has dtype float64, not float32"),
+        (np.ones((), np.float32), B, {}, UsageError, "a is a scalar"),
         (A, A, {}, UsageError, "do not fit: k is 20 on the left and 12 on the right"),
         (A, B[:, 0:0].reshape(20, 0)[..., None], {}, UsageError, "do not fit"),
         (A, B, {"threads": 2}, UsageError, "threads are this machine's"),

@@ -70,6 +70,26 @@ EXAMPLES = (
         "Half of the threads are idle from the first step on; in the last warp, written without branches, the upper "
         "lanes add what nobody asks for.",
     ),
+    Example(
+        "reduce_sequential", "warps",
+        "A tree by warps: four add in the first round, then two, then one, and all of them pay for each of nine "
+        "barriers.",
+    ),
+    Example(
+        "double_buffer", "pipeline",
+        "While a k-block is multiplied the next one is on its way. Of `register_stage` the same picture has no "
+        "multiply-add below the pale bar: it loads, stores, and only then computes.",
+    ),
+    Example(
+        "conflict_free", "register_tile",
+        "The order that ptxas chose: mostly along rows, so that `.reuse` keeps the row's factor; no multiply-add of "
+        "this step has its sources in too few banks.",
+    ),
+    Example(
+        "cache_block", "blocking",
+        "The block of B in use, 64 x 128, is smaller than L1 and yet not all there: its rows lie 1 KiB apart, share "
+        "half of the cache's sets, and push each other out. Packed blocks do not.",
+    ),
 )  # fmt: skip
 
 

@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cuda_source import needs_compiler
 from sass_corpus import functions, written
 
+from gemmlab.cli.explain_roofline import require_drawable, write_roofline
 from gemmlab.core.errors import UsageError
+from gemmlab.explain.explanation import explain
+from gemmlab.explain.subject import machine
+from gemmlab.explain.under_roof import under_roof
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.measure.profile import Profile
 from gemmlab.measure.profiles import load_profiles
@@ -294,3 +299,31 @@ def test_the_roofline_has_a_roof_a_level_and_a_mark_a_kernel_and_level() -> None
         ("high", "L1", 4.0, 4.0, 40.0), ("high", "DRAM", 60.0, 900.0, 40.0),
     }  # fmt: skip
     assert {"Roof", "FMA peak 60", "low", "high", "L1", "DRAM"} <= set(svg_texts(chart))
+
+
+@needs_compiler
+def test_explained_kernels_lie_under_the_roofs_of_their_gpu(tmp_path: Path) -> None:
+    naive, tiled = (explain(find_kernel(name), *machine(), {}, "64") for name in ("naive", "block_tile"))
+    spec = specification(under_roof([naive, tiled], {"naive": 6280.0}))
+    marks = {(mark["kernel"], mark["level"]): mark for mark in rows_of(spec, -1)}
+    assert set(marks) == {(name, level) for name in ("naive", "block_tile") for level in ("L1", "L2", "DRAM")}
+    for one, gflops in ((naive, 6280.0), (tiled, tiled.roofline.bound_gflops)):
+        levels = {level.name: level for level in one.roofline.levels}
+        for name, level in (("L1", "L1"), ("L2", "L2"), ("DRAM", "DRAM at 4096x4096x4096")):
+            mark = marks[one.subject.kernel.id, name]
+            assert (mark["low"], mark["x"]) == (levels[level].intensity_least, levels[level].intensity_most)
+            assert mark["y"] == pytest.approx(gflops / 1e3)
+    write_roofline(tmp_path / "roof.svg", [naive])
+    drawn = (tmp_path / "roof.svg").read_text(encoding="utf-8")
+    assert {"Roofline on H200", "FMA peak 66.9", "naive"} <= set(re.findall(r"<text[^>]*>([^<]+)</text>", drawn))
+    with pytest.raises(UsageError, match="one GPU"):
+        under_roof([naive, explain(find_kernel("naive"), *machine("", "H100"), {}, "64")])
+
+
+def test_a_roofline_that_could_not_be_written_is_refused_first(tmp_path: Path) -> None:
+    require_drawable(None)
+    require_drawable(tmp_path / "roof.html")
+    with pytest.raises(UsageError, match=r"\.svg, \.png, \.html"):
+        require_drawable(tmp_path / "roof.pdf")
+    with pytest.raises(UsageError, match="no folder"):
+        require_drawable(tmp_path / "none" / "roof.svg")

@@ -16,6 +16,7 @@ from gemmlab.cli.explain_pictures import (
     print_pictures,
     write_pictures,
 )
+from gemmlab.cli.explain_roofline import RooflineFlag, require_drawable, write_roofline
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags
 from gemmlab.core.errors import UsageError
 
@@ -45,6 +46,7 @@ def explain(
     pictures: PicturesFlag = None,
     picture: PictureFlag = None,
     formats: FormatFlag = None,
+    roofline: RooflineFlag = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what limits a kernel, from its machine code and counters; no GPU is needed.
@@ -62,9 +64,12 @@ def explain(
     chosen, model = machine(arch, gpu)
     settings = parse_config(config or [])
     request = picture_request(pictures, picture, formats, kernels)
+    require_drawable(roofline)
     drawn_only = request is not None and named[0].device == "cpu"
     explained = [] if drawn_only else _explained(named, chosen, model, settings, sizes)
     foretold = [_foretold(one, model) for one in explained]
+    if roofline is not None and explained:
+        write_roofline(roofline, explained)
     written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
     if as_json:
         facts: list[dict[str, Any]] = [

@@ -1,0 +1,40 @@
+"""`gemmlab explain KERNEL --roofline FILE`: the explained kernels under the roofs of their GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gemmlab.cli.explain_pictures import FORMATS
+from gemmlab.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gemmlab.explain.explanation import Explanation
+
+RooflineFlag = Annotated[
+    Path | None, typer.Option("--roofline", metavar="FILE", help="Draw GPU kernels under their GPU's roofs.")
+]
+
+
+def require_drawable(path: Path | None) -> None:
+    """`UsageError` for a file that could not be written, before anything has run."""
+    if path is None:
+        return
+    if path.suffix.removeprefix(".") not in FORMATS:
+        raise UsageError(f"--roofline {path}: the name ends with .{', .'.join(FORMATS)}")
+    if not path.resolve().parent.is_dir():
+        raise UsageError(f"--roofline {path}: no folder {path.parent}")
+
+
+def write_roofline(path: Path, explained: Sequence[Explanation]) -> None:
+    """Draw it. `UsageError` where it cannot be written."""
+    from gemmlab.explain.under_roof import under_roof
+    from gemmlab.plots.chart import save
+
+    try:
+        save(under_roof(explained), path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error

@@ -275,7 +275,7 @@ class Insn:
     """i64: hazards noted here so far; after `EVENT_LIMIT` only this count goes on."""
     EVENT_LIMIT = 64
     MEMO = 112
-    """What the last access pattern of a memory instruction came to (see `emulator.memory`)."""
+    """What the last access pattern of a memory instruction came to (see `emulator.memory_counts`)."""
     KEPT = MEMO
     """i64, of a branch: threads that its guard lets pass and a second predicate keeps."""
     PATTERN = 176

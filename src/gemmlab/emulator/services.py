@@ -15,6 +15,9 @@ from gemmlab.emulator.compiled import compiled
 from gemmlab.emulator.events import NOTE, emit_note
 from gemmlab.emulator.loop import emit_loops
 from gemmlab.emulator.memo import ANALYSE, emit_analyse
+from gemmlab.emulator.memory_access import emit_access
+from gemmlab.emulator.memory_counts import emit_count, emit_touch
+from gemmlab.emulator.memory_lanes import emit_lane_by_lane
 from gemmlab.emulator.races import emit_race
 from gemmlab.emulator.tensor import DOT, emit_dot
 from gemmlab.emulator.tracing import TRACE_ACCESS, TRACE_STEP, emit_trace_access, emit_trace_step
@@ -59,17 +62,17 @@ def emit_services(target: Target) -> str:
     emit_loops(module)
     emit_barriers(module)
     with module.function("touch", memory.TOUCH, VOID) as fn:
-        memory.emit_touch(fn)
+        emit_touch(fn)
     for space in memory.SPACES:
         with module.function(f"locate_{space}", memory.LOCATE, I64, exported=True) as fn:
             memory.emit_locate(fn, module, space)
         with module.function(f"count_{space}", memory.COUNT, VOID, exported=True) as fn:
-            memory.emit_count(fn, module, space)
+            emit_count(fn, module, space)
         for word in ("load", "store"):
             with module.function(f"slow_{word}_{space}", memory.ACCESS, I32) as fn:
-                memory.emit_slow(fn, module, space, store=word == "store")
+                emit_lane_by_lane(fn, module, space, store=word == "store")
             with module.function(f"{word}_{space}", memory.ACCESS, I32, exported=True) as fn:
-                memory.emit_access(fn, module, space, store=word == "store")
+                emit_access(fn, module, space, store=word == "store")
     with module.function("dot", DOT, VOID, exported=True) as fn:
         emit_dot(fn)
     with module.function("land", LAND, VOID, exported=True) as fn:

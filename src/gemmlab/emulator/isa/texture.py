@@ -12,7 +12,7 @@ from gemmlab.emulator.isa.halves import half_of
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import LANES, Insn, Kind, Launch, Texture
-from gemmlab.emulator.memory import POISON
+from gemmlab.emulator.memory_lanes import POISON
 from gemmlab.emulator.raw import Raw
 
 COMPONENTS = 4

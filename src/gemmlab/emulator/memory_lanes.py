@@ -1,0 +1,76 @@
+"""Loads and stores lane by lane and byte by byte: what is out of bounds, misaligned, unwritten or still on its way."""
+
+from __future__ import annotations
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.types import I8, I32, I64
+from gemmlab.codegen.values import Value, Var
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES, Kind
+from gemmlab.emulator.memory import PENDING, SPACES, bit_of, translate
+from gemmlab.emulator.raw import Raw
+
+POISON = 0x7FFFDEAD
+"""A NaN: what a wide load gets for words that nothing has written, where others of its words were."""
+
+
+def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) -> None:
+    """Body of `slow_load_SPACE` and `slow_store_SPACE`: lane by lane, byte by byte; the lanes served."""
+    warp_ptr, insn, execute, addresses, words, key = fn.args
+    warp = Raw(fn, warp_ptr)
+    done = fn.var(I32, 0)
+    width = fn.zero_extend((Lanes(key) & 255).value)
+    extra = fn.zero_extend(key) + SPACES[space] * 65536
+    with fn.range(LANES) as lane, fn.when(bit_of(fn, execute, lane)):
+        if not store:
+            with fn.range(fn.ceil_div(width, 4)) as word:
+                fn.store(words + (word * LANES + lane), fn.constant(0, I32))
+        address = addresses[lane]
+        host = fn.call(module[f"locate_{space}"], warp_ptr, insn, lane, address, key)
+        with fn.when(host.differs(0)):
+            place = translate(fn, warp, space, address, fn.constant(0, I64), width, lane)
+            source, valid = fn.cast(place.host, I8), place.valid
+            worst = fn.var(I8, -1)
+            with fn.range(width) as byte:
+                mine = fn.cast(words, I8) + ((byte // 4 * LANES + lane) * 4 + byte % 4)
+                if store:
+                    fn.store(source + byte, fn.load(mine))
+                else:
+                    fn.store(mine, fn.load(source + byte))
+                with fn.when(valid.differs(0)):
+                    state = fn.cast(valid, I8) + byte
+                    if store:
+                        fn.store(state, fn.constant(-1, I8))
+                    else:
+                        seen = fn.load(state)
+                        with fn.when(seen.differs(-1)):
+                            worst.set(seen)
+            if not store:
+                if space == "shared":
+                    _poison(fn, valid, width, words + lane, worst)
+                with fn.when(worst.read().differs(-1)):
+                    late = fn.select(worst.read().equals(PENDING), Kind.ASYNC, Kind.UNWRITTEN)
+                    fn.call(module["note"], warp_ptr, insn, late, lane, address, extra, -1)
+            done.set(Lanes(done.read()).__or__(Lanes(_bit_at(fn, lane))).value)
+    fn.finish(execute if not store else done.read())
+
+
+def _poison(fn: Function, valid: Value, width: Value, words: Value, worst: Var) -> None:
+    """Compilers widen loads over padding that is never used: no hazard, but what such a read brings must not pass.
+
+    Only where all words of the access are unwritten does `worst` stay as it is.
+    """
+    states = fn.cast(valid, I32)
+    count = width // 4
+    written = fn.var(I64, 0)
+    with fn.range(count) as word:
+        written += fn.zero_extend(fn.load(states + word).equals(-1))
+    with fn.when((Lanes(written.read()).gt(0) & Lanes(worst.read()).ne(PENDING)).value):
+        with fn.range(count) as word, fn.when(fn.load(states + word).differs(-1)):
+            fn.store(words + word * LANES, fn.constant(POISON, I32))
+        worst.set(-1)
+
+
+def _bit_at(fn: Function, lane: Value) -> Value:
+    return (Lanes(fn.constant(1, I32)) << Lanes(fn.convert(lane, I32))).value

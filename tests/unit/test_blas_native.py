@@ -21,6 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gemmlab import blas
+from gemmlab.blas.native import SET_THREADS, addresses
+from gemmlab.core.hardware import physical_cores
 
 ROWS, COLUMNS, NO_TRANS, TRANS, CONJ = 101, 102, 111, 112, 113
 NAN = np.float32(np.nan)
@@ -235,3 +237,20 @@ def test_nothing_grows_over_many_calls() -> None:
 
     before = calls(500)
     assert calls(20_000) - before < 2048
+
+
+def test_the_number_of_threads_does_not_change_a_bit() -> None:
+    set_threads = ctypes.CFUNCTYPE(None, ctypes.c_int)(addresses()[SET_THREADS])
+    m, n, k = 300, 280, 260
+    rng = np.random.default_rng(7)
+    a, b, c = rng.random((m, k), np.float32), rng.random((k, n), np.float32), np.empty((m, n), np.float32)
+    results = set()
+    try:
+        for count in (1, 2, 3, 7):
+            set_threads(count)
+            at = a.ctypes.data, k, b.ctypes.data, n
+            blas.cblas_sgemm(ROWS, NO_TRANS, NO_TRANS, m, n, k, 0.3, *at, 0.0, c.ctypes.data, n)
+            results.add(c.tobytes())
+    finally:
+        set_threads(physical_cores())
+    assert len(results) == 1

@@ -39,7 +39,7 @@ def roofline_chart(
     found = [ends for kernel in kernels for ends in kernel.intensity.values()]
     low = min([*(ends[0] for ends in found), *(highest / rate for rate in gbs.values())]) / 2
     high = max([*(ends[1] for ends in found), *(highest / rate for rate in gbs.values())]) * 3
-    bottom = min([*(kernel.gflops for kernel in kernels), min(peaks.values()) / 100]) / 2 / unit.times
+    bottom = min([*(kernel.gflops for kernel in kernels), min(peaks.values()) / 8]) / 3 / unit.times
     roofs: list[dict[str, Any]] = []
     for level, rate in gbs.items():
         ridge = highest / rate

@@ -14,7 +14,20 @@ from gemmlab.cli.answer import print_json
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 
-VERBS = ("bench", "blas", "cache", "check", "climb", "compile", "doctor", "explain", "list", "new", "profile")
+VERBS = (
+    "bench",
+    "blas",
+    "cache",
+    "check",
+    "climb",
+    "compare",
+    "compile",
+    "doctor",
+    "explain",
+    "list",
+    "new",
+    "profile",
+)
 
 
 def run(*arguments: str) -> Result:

@@ -8,7 +8,6 @@
 //   buffer 2         2 is on its way ........  [ multiply ]
 //                             |            |            |
 //                             one barrier a k-block: t + 1 is there, and nobody reads t any more
-//
 // Fragments are read a step ahead of their use, across the barrier too: the last step of a k-block reads the first
 // column and row of the next, after the barrier and before its own products.
 #pragma once
@@ -16,6 +15,7 @@
 #include "fragment.cuh"
 #include "lane_map.cuh"
 #include "quarters.cuh"
+#include "residency.cuh"
 #include "tile_stream.cuh"
 
 // `shared` holds STAGES * (A::WORDS + B::WORDS) floats; `at` is where this thread's parts lie in the tile.
@@ -85,17 +85,17 @@ __device__ __forceinline__ void multiply_stages(
     add_outer_product_in_serpentine(sums, a_frag[1], b_frag[1]);
 }
 
-// Blocks that the registers of an SM hold beside each other: 128 registers a thread do for 64 results where 256 threads
-// share the loads, 168 with more loads a thread, 255 for 128 results.
-template <int THREADS, int RESULTS>
-constexpr int resident_blocks()
-{
-    constexpr int threads = RESULTS > 64 ? 256 : THREADS < 256 ? 384 : 512;
-    return threads > THREADS ? threads / THREADS : 1;
-}
-
 // Warps of LANES_M x LANES_N threads, TM x TN results each in quarters of 4 x 4 (lane_map.cuh). TURN_ASYNC and
 // COPY_ASYNC: whether cp.async brings the operand that must be turned, and the one that lies as it is.
+//
+//   BM 128, BN 256, TM 16, TN 8: eight warps of 4 x 8 lanes, 64 x 64 results each
+//
+//      at.col   0    64   128  192
+//   at.row  0 | w0 | w1 | w2 | w3 |
+//          64 | w4 | w5 | w6 | w7 |        where TM is not above TN, a warp is 8 x 4 lanes
+//
+// How many blocks should be resident stands at the kernel, in its __launch_bounds__; residency.cuh, which is included
+// here for that, has the figures.
 template <
     int BM, int BN, int BK, int TM, int TN, int LANE_MAP, int STAGES, bool TURN_ASYNC, bool COPY_ASYNC, bool TRANS_A,
     bool TRANS_B>

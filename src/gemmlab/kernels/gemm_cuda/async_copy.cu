@@ -70,7 +70,7 @@ TURN_ASYNC = [0, 1]
 // drawn in staged_product.cuh.
 template <
     int BM, int BN, int BK, int TM, int TN, int STAGES, int TURN_ASYNC, int LANE_MAP, bool TRANS_A, bool TRANS_B>
-__global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks<(BM / TM) * (BN / TN), TM * TN>()) async_copy(
+__global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks(BM, BN, BK, (BM / TM) * (BN / TN))) async_copy(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
     extern __shared__ __align__(16) float shared[];

@@ -59,7 +59,7 @@ GROUP = [4, 8, 16]
 // order is drawn in block_order.cuh; the blocks' own work is that of async_copy.
 template <
     int BM, int BN, int BK, int TM, int TN, int STAGES, int ORDER, int GROUP, bool TRANS_A, bool TRANS_B>
-__global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks<(BM / TM) * (BN / TN), TM * TN>())
+__global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks(BM, BN, BK, (BM / TM) * (BN / TN)))
 block_swizzle(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {

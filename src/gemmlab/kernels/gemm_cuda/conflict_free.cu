@@ -57,7 +57,7 @@ LANE_MAP = [0, 1]
 // map, drawn in lane_map.cuh. As and Bs are k-major in two buffers, their rows padded by 4 words so that stores are
 // free of conflicts too where a tile is turned (tile_stream.cuh); the flow of k-blocks is in staged_product.cuh.
 template <int BM, int BN, int BK, int TM, int TN, int LANE_MAP, bool TRANS_A, bool TRANS_B>
-__global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks<(BM / TM) * (BN / TN), TM * TN>())
+__global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks(BM, BN, BK, (BM / TM) * (BN / TN)))
 conflict_free(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {

@@ -13,7 +13,7 @@ import typer
 from gemmlab.cli.answer import print_json
 
 if TYPE_CHECKING:
-    from gemmlab.report.study import Progress
+    from gemmlab.report.make import Progress
 
 
 def report(
@@ -65,8 +65,8 @@ def _live() -> Iterator[Progress]:
     with bar:
         task = bar.add_task("reading records", total=None)
 
-        def show(kernel: str, done: int, total: int) -> None:
-            bar.update(task, description=f"explained {kernel}", completed=done, total=total)
+        def show(text: str, done: int, total: int) -> None:
+            bar.update(task, description=text, completed=done, total=total or None)
 
         yield show
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,10 @@ from gemmlab.report.parts import part_of
 from gemmlab.report.profiled import stall_drawings
 from gemmlab.report.roofs import roof_drawings
 from gemmlab.report.sections import Section, Seen, request_for, section, seen_kernels
-from gemmlab.report.study import Outcome, Progress, Study, study_all
+from gemmlab.report.study import Outcome, Request, Study, studies
 
+Progress = Callable[[str, int, int], None]
+"""Called with (what is being done, kernels done, kernels in all)."""
 MOST_BYTES = 3 << 20
 """A page that is larger is slow on a phone; its reader is told."""
 
@@ -48,7 +50,7 @@ class Made:
     html: bytes
 
 
-def make(plan: Plan, progress: Progress = lambda _kernel, _done, _all: None) -> Made:
+def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Made:
     """Raises `RecordError` for a file that is no record, `UsageError` for a kernel or GPU that is not known."""
     if plan.gpu:
         from gemmlab.explain.subject import machine
@@ -104,16 +106,19 @@ def _outcomes(
         for id_, (name, kernel) in chosen.items()
         if kernel is not None
     }
-    found: dict[str, Outcome] = {}
-    for id_, request in requests.items():
+    found: dict[Request, Outcome] = {}
+    for request in requests.values():
         if (kept := recall(request)) is not None:
-            found[id_] = kept
-    missing = {id_: request for id_, request in requests.items() if id_ not in found}
-    for id_, outcome in zip(missing, study_all(list(missing.values()), progress), strict=True):
+            found[request] = kept
+    missing = [request for request in requests.values() if request not in found]
+    progress(f"{len(missing)} kernels to explain", 0, len(missing))
+    for done, (request, outcome) in enumerate(studies(missing), 1):
+        # At once, so that a page that is broken off goes on where it was.
         if isinstance(outcome, Study):
-            keep(missing[id_], outcome)
-        found[id_] = outcome
-    return found
+            keep(request, outcome)
+        found[request] = outcome
+        progress(f"explained {request.kernel}", done, len(missing))
+    return {id_: found[request] for id_, request in requests.items()}
 
 
 def summary(sections: Sequence[Section]) -> list[dict[str, object]]:

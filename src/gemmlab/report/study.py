@@ -6,7 +6,7 @@ An explanation holds functions and traces; what crosses to the page, and between
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gemmlab.explain.explanation import Explanation
     from gemmlab.kernels.kernel import Kernel
 
-Progress = Callable[[str, int, int], None]
-"""Called with (kernel, kernels done, kernels in all)."""
 _WORTH_A_PROCESS = 3
 """So many kernels take longer than starting a second interpreter."""
 _MOST_PROCESSES = 8
@@ -57,15 +55,6 @@ Outcome = Study | str
 """Or why there is none."""
 
 
-def study_all(requests: Sequence[Request], progress: Progress = lambda _kernel, _done, _all: None) -> list[Outcome]:
-    """An outcome for each request, in their order."""
-    found: dict[int, Outcome] = {}
-    for place, outcome in _outcomes(requests):
-        found[place] = outcome
-        progress(requests[place].kernel, len(found), len(requests))
-    return [found[place] for place in range(len(requests))]
-
-
 def study(request: Request) -> Outcome:
     """Explain a kernel for a GPU, and draw its pictures."""
     from gemmlab.explain.explanation import explain
@@ -82,17 +71,18 @@ def study(request: Request) -> Outcome:
         return str(error) or type(error).__name__
 
 
-def _outcomes(requests: Sequence[Request]) -> Iterator[tuple[int, Outcome]]:
+def studies(requests: Sequence[Request]) -> Iterator[tuple[Request, Outcome]]:
+    """What became of each, as they are done."""
     workers = min(len(usable_cpus()), len(requests), _MOST_PROCESSES)
     if workers < 2 or len(requests) < _WORTH_A_PROCESS:
-        yield from enumerate(map(study, requests))
+        yield from ((request, study(request)) for request in requests)
         return
     # Compiled code holds threads that a forked child would not have.
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        places = {pool.submit(study, request): place for place, request in enumerate(requests)}
+        asked = {pool.submit(study, request): request for request in requests}
         try:
-            for future in as_completed(places):
-                yield places[future], future.result()
+            for future in as_completed(asked):
+                yield asked[future], future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

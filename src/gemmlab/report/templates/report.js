@@ -86,7 +86,7 @@
     if (fit === "curves") {
       spec.width = width;
       spec.autosize = { type: "fit-x", contains: "padding" };
-      const columns = Math.max(1, Math.floor(width / 170));
+      const columns = Math.max(1, Math.floor(width / 220));
       if (width < NARROW) {
         visit(spec, (node) => { if (node.legend) Object.assign(node.legend, { orient: "bottom", columns }); });
       }
@@ -137,7 +137,7 @@
     }
   }
 
-  const redraw = () => { for (const figure of drawn.keys()) draw(figure); };
+  const redraw = () => { for (const figure of drawn.keys()) if (figure.dataset.fit !== "fixed") draw(figure); };
 
   function unfold(target) {
     for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;

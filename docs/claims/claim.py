@@ -6,11 +6,11 @@ claim open, with what it needs; so a claim is written once, and its verdict foll
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from claims.evidence import Evidence, Missing
+from claims.evidence import Evidence, Missing, Timed
 from gemmlab.core.program import Config
 
 
@@ -30,6 +30,8 @@ class Finding:
     records: tuple[str, ...] = ()
     count: tuple[str, Config] | None = None
     """A kernel and configuration that the emulator could count, where that is what an open claim misses."""
+    times: tuple[tuple[str, Sequence[Timed]], ...] = ()
+    """What a GPU could time, where that is: contestants of one run, by problem's label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,5 +76,5 @@ def finding(claim: Claim) -> Finding:
     try:
         found = claim.decide(evidence)
     except Missing as missing:
-        return Finding(Verdict.OPEN, f"needs {missing}", count=missing.count)
+        return Finding(Verdict.OPEN, f"needs {missing}", count=missing.count, times=missing.times)
     return Finding(found.verdict, found.figure, tuple(dict.fromkeys(evidence.used)))

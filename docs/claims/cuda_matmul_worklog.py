@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from blocks.counted import Counted
 from claims.claim import Claim, Finding, Source, judged
-from claims.evidence import Evidence, Missing
+from claims.evidence import Evidence, Missing, Timed
 from gemmlab.core.gpu import limits, occupancy
 from gemmlab.core.program import Config
 
@@ -20,20 +22,23 @@ def _cycles(e: Evidence) -> Finding:
 
 def _naive_wins_at_256(e: Evidence) -> Finding:
     names = ("thread_tile_1d", "thread_tile_2d", "vector_load")
-    ratios = {name: e.ratio(256, "naive", name, against=TILES_64) for name in names}
+    naive, *tiled = e.times(256, ("naive", {}), *((name, TILES_64) for name in names))
+    ratios = {name: naive.to(other).value for name, other in zip(names, tiled, strict=True)}
     return judged(min(ratios.values()) > 1, ", ".join(f"{ratio:.2f} x {name}" for name, ratio in ratios.items()))
 
 
 def _crossing(e: Evidence) -> Finding:
     # Wave quantisation makes the two cross back and forth: where the larger tile wins for good is what counts.
-    larger_wins = {}
+    larger_wins: dict[int, bool] = {}
+    awaited: list[tuple[str, Sequence[Timed]]] = []
     for n in SIZES:
         try:
             larger_wins[n] = e.ratio(n, "vector_load", "vector_load", {"BM": 128, "BN": 128}, TILES_64) > 1
-        except Missing:
-            continue
+        except Missing as missing:
+            awaited += missing.times
     if max(larger_wins, default=0) < N or len(larger_wins) < 4:
-        raise Missing("times of `vector_load` with tiles of 64 and of 128 by size, up to 4096, in h200/configs.json")
+        what = "times of `vector_load` with tiles of 64 and of 128 by size, up to 4096, in h200/claims.json"
+        raise Missing(what, times=awaited)
     lost = [n for n, wins in larger_wins.items() if not wins]
     first, last = next((n for n, wins in larger_wins.items() if wins), None), max(lost, default=0)
     return judged(

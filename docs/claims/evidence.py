@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from blocks.counted import Counted, counted
@@ -16,13 +16,16 @@ from blocks.tensor_code import RECORD as TENSOR_CODE
 from blocks.tensor_code import Shapes, Stages, shapes, stages
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Config
+from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.measure.climb_rows import ClimbRow, climb_rows, short_size
 
-TIMED = ("h200/gemm.json", "h200/configs*.json", "h200/reduce*.json")
+TIMED = ("h200/gemm.json", "h200/configs*.json", "h200/claims.json", "h200/reduce*.json")
 """Records of times, in the order in which they are asked."""
 COUNTS, CONFIG_COUNTS, CPU = "emulated/counters.json", "emulated/configs.json", "cpu/climb.json"
 Row = TypeVar("Row")
+Timed = tuple[str, Config]
+"""A kernel in a configuration, or a peer."""
 DEFAULT: Config = {}
 """A kernel's reference configuration."""
 
@@ -30,10 +33,14 @@ DEFAULT: Config = {}
 class Missing(Exception):  # noqa: N818 - no error: it is what an open claim waits for
     """Something that no record has yet."""
 
-    def __init__(self, what: str, count: tuple[str, Config] | None = None) -> None:
+    def __init__(
+        self, what: str, count: tuple[str, Config] | None = None, times: Sequence[tuple[str, Sequence[Timed]]] = ()
+    ) -> None:
         super().__init__(what)
         self.count = count
         """The kernel and configuration that the emulator could count, if that is what is missing."""
+        self.times = tuple(times)
+        """By problem's label the contestants that a GPU could time in one run, if that is."""
 
 
 class Evidence:
@@ -42,7 +49,7 @@ class Evidence:
     def __init__(self) -> None:
         self.used: list[str] = []
 
-    def times(self, size: int | str, *wanted: tuple[str, Config]) -> list[Speed]:
+    def times(self, size: int | str, *wanted: Timed) -> list[Speed]:
         """Kernels in configurations, or peers, all from one record: only there times can be compared.
 
         `size` is that of a square product, or a problem's label.
@@ -52,14 +59,15 @@ class Evidence:
             record = load(name)
             if record is None:
                 continue
-            speeds = Speeds(record)
+            speeds = _speeds(record)
             found = [_speed(speeds, who, label, config) for who, config in wanted]
             right = [speed for speed in found if speed is not None and speed.right]
             if len(right) == len(wanted):
                 self.used.append(name)
                 return right
         which = " and ".join(f"`{who}`{_said(config)}" for who, config in wanted)
-        raise Missing(f"times of {which} at {short_size(label)} in one record ({' or '.join(TIMED)})")
+        what = f"times of {which} at {short_size(label)} in one record ({' or '.join(TIMED)})"
+        raise Missing(what, times=[(label, wanted)])
 
     def ratio(
         self, size: int | str, one: str, other: str, config: Config = DEFAULT, against: Config = DEFAULT
@@ -72,7 +80,7 @@ class Evidence:
         """Of the multiply-add peak that was probed beside it."""
         (speed,) = self.times(n, (kernel, config))
         record = load(self.used[-1])
-        peak = None if record is None else Speeds(record).peak_tflops(square(n))
+        peak = None if record is None else _speeds(record).peak_tflops(square(n))
         if peak is None:
             raise Missing(f"the peak beside {n}³ in {self.used[-1]}")
         return speed.tflops / peak
@@ -152,6 +160,16 @@ class Evidence:
             raise Missing(f"`{kernel}` in {CPU}")
         self.used.append(CPU)
         return row
+
+
+_SPEEDS: dict[int, tuple[Record, Speeds]] = {}
+
+
+def _speeds(record: Record) -> Speeds:
+    """Made once a record: many claims ask for them."""
+    if id(record) not in _SPEEDS:
+        _SPEEDS[id(record)] = record, Speeds(record)  # the record too, or another one could get its id
+    return _SPEEDS[id(record)][1]
 
 
 def _whole(kernel: str, config: Config) -> dict[str, int]:

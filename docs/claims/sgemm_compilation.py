@@ -33,7 +33,9 @@ def _crossover(e: Evidence) -> Finding:
 
 
 def _switches(e: Evidence) -> Finding:
-    ratios = {name: e.ratio(4096, "maxas_256", "maxas_256", {name: 0}) for name in ("SPLIT", "COALESCE", "LANE_MAP")}
+    names = ("SPLIT", "COALESCE", "LANE_MAP")
+    whole, *without = e.times(4096, ("maxas_256", {}), *(("maxas_256", {name: 0}) for name in names))
+    ratios = {name: speed.to(whole).value for name, speed in zip(names, without, strict=True)}
     holds = abs(ratios["SPLIT"] - 1) <= 0.02 and abs(ratios["COALESCE"] - 1) <= 0.02 and ratios["LANE_MAP"] < 0.98
     return judged(holds, ", ".join(f"without {name} {ratio:.3f} x" for name, ratio in ratios.items()))
 

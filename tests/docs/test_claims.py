@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import time_claims
 from blocks.claims_page import SOURCES, claims_block
 from blocks.gpu_times import TIMES
 from blocks.records import ROOT, load
@@ -15,6 +16,7 @@ from claims.claim import Claim, Verdict, finding, judged
 from claims.evidence import CONFIG_COUNTS, COUNTS, Evidence, Missing
 from count_configurations import missing
 from gemmlab.core.records import Record
+from gemmlab.measure.peers import Spec
 
 CLAIMS = [claim for source in SOURCES for claim in source.claims]
 
@@ -40,6 +42,27 @@ def test_every_claim_is_on_the_page_with_a_verdict() -> None:
 
 def test_what_the_emulator_can_count_has_been_counted() -> None:
     assert missing() == [], "run `make counts`"
+
+
+def test_what_a_gpu_could_time_for_open_claims_is_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = load(TIMES)
+    assert times is not None
+    with_records(monkeypatch, h200_gemm=replace(times, results=()), h200_reduce=load("h200/reduce.json"))
+    open_ones = [one for one in map(finding, CLAIMS) if one.times]
+    assert open_ones
+    wanted = time_claims.missing()
+    awaited = {(label, who) for one in open_ones for label, contestants in one.times for who, _config in contestants}
+    assert {(label, who) for label, contestants in wanted.items() for who, _config in contestants} == awaited
+    for contestants in wanted.values():
+        assert all(contestants.count(one) == 1 for one in contestants)
+    # The library need not be installed where there is no GPU.
+    monkeypatch.setattr(time_claims, "parse_contestant", lambda name, *_where: Spec(name, name))
+    plan = time_claims.plan(wanted)
+    assert {problem.label for problem in plan.problems} == set(wanted)
+    for problem in plan.problems:
+        taking_turns = [spec for spec in plan.contestants if plan.only(spec.name, problem)]
+        assert len(taking_turns) == len(wanted[problem.label])
+    assert plan.only("probe", plan.problems[0])
 
 
 def test_a_verdict_follows_its_record(monkeypatch: pytest.MonkeyPatch) -> None:

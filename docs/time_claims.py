@@ -1,0 +1,100 @@
+"""Time, on a GPU, what open claims wait for, in one run: into benchmarks/results/h200/claims.json.
+
+Which kernels, configurations and sizes they are is known from the claims, as for `count_configurations.py`. A record
+that is there counts as timed; `--again` does without it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from blocks.claims_page import SOURCES
+from blocks.records import RESULTS, load
+from blocks.speeds import VENDOR
+from claims.claim import finding
+from claims.evidence import Timed
+from gemmlab.core.program import Config
+from gemmlab.core.records import save_record
+from gemmlab.devices.select import open_device
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.measure.bench import Plan, run_bench
+from gemmlab.measure.configurations import config_specs
+from gemmlab.measure.peers import Spec, kernel_spec, parse_contestant
+from gemmlab.measure.prebuild import of_plan, prebuild
+from gemmlab.ops.catalog import find_op
+
+RECORD, OP, DEVICE, MODE = "h200/claims.json", "gemm", "cuda:0", "cold"
+ROUNDS = 5
+Wanted = dict[str, list[Timed]]
+"""Contestants by problem's label."""
+
+
+def main(path: Path, again: bool) -> int:
+    if again:
+        path.unlink(missing_ok=True)
+        load.cache_clear()
+    wanted = missing()
+    if not wanted:
+        print("no claim waits for a time")
+        return 0
+    device, run = open_device(DEVICE, MODE), plan(wanted)
+    prebuild(of_plan(run), device, lambda _text: None)
+    info = device.describe()
+    record = run_bench(
+        run, device={"id": info.id, "name": info.name, "facts": dict(info.facts)},
+        progress=lambda at: print(f"{at.done}/{at.total} {at.text}", end="\r", file=sys.stderr),
+    )  # fmt: skip
+    save_record(record, path)
+    return 0
+
+
+def missing() -> Wanted:
+    """What claims about products still wait for and a GPU can time."""
+    found: Wanted = {}
+    for source in SOURCES:
+        for claim in source.claims:
+            for label, contestants in finding(claim).times:
+                if not all(who == VENDOR or find_kernel(who).op == OP for who, _config in contestants):
+                    continue  # sums have a record of their own
+                mine = found.setdefault(label, [])
+                mine += [one for one in map(_whole, contestants) if one not in mine]
+    return found
+
+
+def plan(wanted: Wanted) -> Plan:
+    """One run: what is compared must have taken turns. Each size has the contestants that a claim wants there."""
+    op = find_op(OP)
+    specs = {name: spec for contestants in wanted.values() for name, spec in named(contestants)}
+    present = {(name, label) for label, contestants in wanted.items() for name, _spec in named(contestants)}
+
+    def only(contestant: str, problem: Any) -> bool:
+        return (contestant, problem.label) in present or contestant not in specs
+
+    return Plan(
+        op=op, problems=op.parse_sizes(",".join(wanted)), contestants=list(specs.values()), rounds=ROUNDS, processes=1,
+        only=only, device=DEVICE, mode=MODE,
+    )  # fmt: skip
+
+
+def named(contestants: Sequence[Timed]) -> Iterator[tuple[str, Spec]]:
+    for who, config in contestants:
+        spec = parse_contestant(VENDOR, DEVICE, MODE) if who == VENDOR else _kernel(who, config)
+        yield spec.name, spec
+
+
+def _kernel(who: str, config: Config) -> Spec:
+    (spec,) = config_specs([kernel_spec(who, DEVICE, MODE)], [config], None)
+    return spec
+
+
+def _whole(one: Timed) -> Timed:
+    """Every parameter said, so that nothing is timed twice; a peer has none."""
+    who, config = one
+    return one if who == VENDOR else (who, {**find_kernel(who).params, **config})
+
+
+if __name__ == "__main__":
+    sys.exit(main(RESULTS / RECORD, "--again" in sys.argv[1:]))

@@ -17,7 +17,8 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.report.page import Page, render
 from gemmlab.report.parts import part_of
 from gemmlab.report.roofs import roof_drawings
-from gemmlab.report.sections import section, seen_kernels
+from gemmlab.report.sections import section
+from gemmlab.report.seen import seen_kernels
 from gemmlab.report.study import Request, Study, study
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"

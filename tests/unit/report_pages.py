@@ -11,7 +11,8 @@ from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.report.page import Page
 from gemmlab.report.parts import part_of
-from gemmlab.report.sections import Section, section, seen_kernels
+from gemmlab.report.sections import Section, section
+from gemmlab.report.seen import seen_kernels
 
 ELEMENTS = {
     "a", "bdi", "body", "br", "button", "code", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "footer",

@@ -16,7 +16,7 @@ from gemmlab.report import kept
 from gemmlab.report.charts import Drawing
 from gemmlab.report.page import Page, render
 from gemmlab.report.roofs import roof_drawings
-from gemmlab.report.sections import request_for, seen_kernels
+from gemmlab.report.seen import request_for, seen_kernels
 from gemmlab.report.study import Request, Study, study
 
 
@@ -42,6 +42,9 @@ def test_the_same_code_is_joined_to_its_times(naive: Study) -> None:
     assert told.same == ("timed on NVIDIA H200, 2026-11-21",)
     assert told.other == ()
     assert told.measured == pytest.approx(6000)
+    wrong = replace(record, results=tuple(replace(one, verified=False) for one in record.results))
+    (off,) = (one for one in page_of(wrong, outcomes={"naive": naive}).sections if one.id == "naive")
+    assert off.measured is None, "a wrong answer has no speed"
     shown = Parsed(render(page)).shown
     assert "The same code as timed on NVIDIA H200, 2026-11-21." in shown
     assert re.search(r"6000 GFLOP/s \d+\.\d% PASS", shown)
@@ -89,6 +92,8 @@ def test_what_is_explained_is_what_was_timed() -> None:
     # Code of an architecture that the chosen GPU does not run gives way.
     assert request_for(find_kernel("naive"), "naive", seen["naive"], "L4") == replace(asked, arch="", gpu="L4")
     assert request_for(find_kernel("naive"), "naive", [], "") == Request("naive")
+    plain = seen_kernels([gpu_bench("0" * 64, config={}, target="sm_80")])["naive"]
+    assert request_for(find_kernel("naive"), "naive", plain, "A100") == Request("naive", (), "sm_80", "A100")
 
 
 def test_what_cannot_be_explained_says_why() -> None:

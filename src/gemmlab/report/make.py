@@ -19,7 +19,8 @@ from gemmlab.report.page import Page, render
 from gemmlab.report.parts import part_of
 from gemmlab.report.profiled import stall_drawings
 from gemmlab.report.roofs import roof_drawings
-from gemmlab.report.sections import Section, Seen, request_for, section, seen_kernels
+from gemmlab.report.sections import Section, section
+from gemmlab.report.seen import Seen, request_for, seen_kernels
 from gemmlab.report.study import Outcome, Request, Study, studies
 
 Progress = Callable[[str, int, int], None]

@@ -5,55 +5,22 @@ The last two meet only where they are of the same code, by digest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gemmlab.core import gpu
-from gemmlab.core.errors import UsageError
-from gemmlab.core.records import Record, Result
-from gemmlab.core.stats import spread
-from gemmlab.devices.emulated import ARCHITECTURES
-from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.climb_rows import digits, short_size
 from gemmlab.measure.profile import Profiles
 from gemmlab.ops.catalog import find_op
-from gemmlab.ops.op import GBS
 from gemmlab.report.profiled import Profiled, profiled
-from gemmlab.report.study import Outcome, Request, Study
-from gemmlab.report.tables import Cell, Table, kernel_of, verdict
+from gemmlab.report.seen import Seen
+from gemmlab.report.study import Outcome, Study
+from gemmlab.report.tables import Cell, Table, verdict
 from gemmlab.report.told import Told, told_of
 
 _SHORT = 12
 """Digits of a digest that people compare."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A result of the kernel, and where it was taken."""
-
-    result: Result
-    record: Record
-
-    @property
-    def where(self) -> str:
-        return str(self.record.device.get("name") or self.record.environment.get("cpu") or "?")
-
-    @property
-    def time_us(self) -> float:
-        """Of a result with samples."""
-        return spread([sample.time_us for sample in self.result.samples]).median
-
-    @property
-    def speed(self) -> float:
-        """In the unit of the operation."""
-        work = self.result.bytes if find_op(self.record.op).unit == GBS else self.result.flops
-        return work / (self.time_us * 1e3)
-
-    @property
-    def digest(self) -> str:
-        return str(self.result.facts.get("code_sha256") or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +45,6 @@ class Section:
     profiled: tuple[Profiled, ...]
     measured: float | None
     """GFLOP/s of the explained code on the GPU that it is explained for, at the largest problem."""
-
-
-def seen_kernels(records: Iterable[Record]) -> dict[str, list[Seen]]:
-    """Every kernel in the records, in the catalog's order, those that it does not know last."""
-    found: dict[str, list[Seen]] = {}
-    for record in records:
-        for result in record.results:
-            if name := kernel_of(result):
-                found.setdefault(name, []).append(Seen(result, record))
-    order = {kernel.id: place for place, kernel in enumerate(all_kernels())}
-    return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, len(order)))}
-
-
-def request_for(kernel: Kernel, name: str, seen: Sequence[Seen], model: str) -> Request:
-    """The code that was timed, else counted, else that of the default configuration; for the GPU of that record.
-
-    `model` is the GPU to explain for, where the reader said so.
-    """
-    if kernel.device != "cuda":
-        return Request(name)
-    coded = [one for one in seen if one.digest and _config(one)]
-    usual = sorted(coded, key=lambda one: (not one.result.samples, _config(one) != dict(kernel.params)))
-    if not usual:
-        return Request(name, gpu=model)
-    first = usual[0]
-    target = str(first.result.facts.get("target"))
-    arch = target if target in ARCHITECTURES else ""
-    return Request(name, tuple(_config(first).items()), *_machine(arch, model or _known(first.where)))
 
 
 def section(
@@ -143,7 +82,7 @@ def _origin(one: Seen) -> str:
 def _difference(one: Seen, now: Mapping[str, Any]) -> str:
     """Why the code may be another one: what is known to differ, else the source."""
     facts = one.result.facts
-    then = {"architecture": facts.get("target"), "compiler": facts.get("compiler"), "configuration": _config(one)}
+    then = {"architecture": facts.get("target"), "compiler": facts.get("compiler"), "configuration": one.config}
     here = {"architecture": now["arch"], "compiler": now["compiler"], "configuration": dict(now["config"])}
     differ = [f"{name} {_said(then[name])}, here {_said(here[name])}" for name in then if then[name] != here[name]]
     return "; ".join(differ) or "the same configuration and compiler, so its file or a header has changed since"
@@ -170,7 +109,7 @@ def _table(seen: Sequence[Seen], now: Mapping[str, Any] | None) -> Table:
 def _timed(one: Seen, now: Mapping[str, Any] | None) -> Iterator[Cell]:
     result, unit, speed = one.result, find_op(one.record.op).unit, one.speed
     yield Cell(f"{one.where}, {one.record.kind}")
-    yield Cell(_said(_config(one)))
+    yield Cell(_said(one.config))
     yield Cell(short_size(result.label))
     yield Cell(str(result.threads))
     yield Cell(digits(one.time_us / 1e3))
@@ -182,8 +121,10 @@ def _timed(one: Seen, now: Mapping[str, Any] | None) -> Iterator[Cell]:
 
 
 def _joined(one: Seen, now: Mapping[str, Any]) -> bool:
-    """Whether a time is of the very code that is explained, on the GPU that it is explained for."""
-    return bool(one.result.samples) and one.digest == now["code_sha256"] and _known(one.where) == now["gpu"]
+    """Whether a time is of the very code that is explained, right, and of the GPU that it is explained for."""
+    if not one.result.samples or one.result.verified is False:
+        return False
+    return (one.digest, one.model) == (now["code_sha256"], now["gpu"])
 
 
 def _measured(seen: Sequence[Seen], now: Mapping[str, Any]) -> float | None:
@@ -212,29 +153,3 @@ def _counters(seen: Sequence[Seen]) -> Table | None:
     origin = one.result.facts.get("origin") or one.where
     caption = f"Counted on {origin} at {short_size(one.result.label)}"
     return Table(caption, ("metric", "value", "confidence", ""), rows, frozenset({0, 2, 3}))
-
-
-def _config(one: Seen) -> dict[str, int]:
-    """Without what is no parameter: a record's facts are free JSON."""
-    config = one.result.facts.get("config")
-    found = config.items() if isinstance(config, dict) else ()
-    return {name: value for name, value in found if isinstance(value, int)}
-
-
-def _known(device: str) -> str:
-    """The GPU that a device's name says; empty for others."""
-    try:
-        return gpu.model(device).name
-    except UsageError:
-        return ""
-
-
-def _machine(arch: str, model: str) -> tuple[str, str]:
-    """What fits together of the code's architecture and the GPU: the GPU counts more."""
-    from gemmlab.explain.subject import machine
-
-    try:
-        machine(arch, model)
-    except UsageError:
-        return "", model
-    return arch, model

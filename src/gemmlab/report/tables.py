@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmlab.core.records import Record, Result
@@ -180,9 +180,3 @@ def _whole(value: float | None) -> Cell:
 
 def _short(value: float | None) -> Cell:
     return Cell("" if value is None else f"{value:.4g}")
-
-
-def plain_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]], texts: Iterable[int]) -> Table:
-    """Cells that show what they are sorted by."""
-    cells = tuple(tuple(Cell(text) for text in row) for row in rows)
-    return Table(caption, tuple(headings), cells, frozenset(texts))

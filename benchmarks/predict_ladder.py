@@ -8,7 +8,7 @@ some minutes.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -62,10 +62,15 @@ def main() -> int:
     without = {name: fit.best(name) for name in names}
     print("fitted without each rung:", {name: [getattr(c, f) for f in FITTED] for name, c in without.items()})
     cases = [case for name in names for case in cases_of(ladder, name, models[name], without[name])]
+    save(cases)
     cases += configured([item for item in timed if item.part == CONFIGURATION])
+    save(cases)
+    return 0
+
+
+def save(cases: Sequence[Case]) -> None:
     constants = {name: float(value) for name, value in asdict(FITTED_H200).items()}
     save_model(ModelRecord(GPU.name, constants, tuple(FITTED), tuple(cases)), RESULTS / NAME)
-    return 0
 
 
 def recorded() -> Iterator[Timed]:

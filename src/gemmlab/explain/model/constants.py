@@ -42,7 +42,7 @@ class Constants:
     """Of the level-2 cache's ceiling that is reached: assumed."""
     memory_share: float = 0.9
     """Of device memory's peak: `reduce_peak` reads 4.30 of 4.8 TB/s."""
-    launch_us: float = 3.5
+    launch_us: float = 4.0
     """Of an empty kernel between two events. Fitted."""
 
 

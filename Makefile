@@ -62,6 +62,8 @@ gpu-results: $(STAMP)
 	$(BIN)/gemmlab bench $(SIMT) $(ON_GPU) --sizes $(GPU_SIZES) --peers cublas,torch --rounds 9 --save $(H200)/gemm.json
 	$(BIN)/gemmlab bench $(TENSOR) $(ON_GPU) --sizes 256,512,1024,2048,4096,8192 --peers cublas:tf32,torch:tf32 --rounds 7 \
 		--save $(H200)/tf32.json
+	$(BIN)/gemmlab bench wmma_tf32_pipelined $(ON_GPU) $(foreach s,2 3 4,--config STAGES=$s,MODULO=0 --config STAGES=$s,MODULO=1) \
+		--sizes 2048,4096 --peers none --rounds 7 --save $(H200)/tf32-stages.json
 	$(BIN)/gemmlab bench --op reduce $(ON_GPU) --sizes $(GPU_SUMS) --peers torch,cupy --rounds 7 --save $(H200)/reduce.json
 	$(BIN)/gemmlab bench $(SIMT) $(ON_GPU) --configs 8 --sizes 512,1024,2048,4096 --peers cublas --rounds 3 \
 		--save $(H200)/configs.json

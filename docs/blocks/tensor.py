@@ -16,9 +16,11 @@ from gemmlab.core.records import Record
 from gemmlab.explain.issue import peak_gflops
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.climb_rows import digits, percent, times
+from gemmlab.measure.climb_rows import digits, percent, short_size, times
 
-TIMES, TOP, VENDOR = "h200/climb-cuda.json", 4096, "cublas:tf32"
+TIMES = ("h200/tf32.json", "h200/climb-cuda.json")
+"""The first that there is: every size, or a look at the largest."""
+TOP, VENDOR = 4096, "cublas:tf32"
 TENSOR = "tensor cores"
 LOADS, COPIES = "shared_load", "async_copy"
 
@@ -27,6 +29,10 @@ LOADS, COPIES = "shared_load", "async_copy"
 def rungs() -> Sequence[Kernel]:
     """The TF32 rungs, lowest first."""
     return [kernel for kernel in ladder("gemm", "cuda") if kernel.precision == TF32]
+
+
+def times_record() -> Record | None:
+    return next((record for name in TIMES if (record := load(name)) is not None), None)
 
 
 def peak_tflops() -> float:
@@ -43,8 +49,11 @@ def demand(item: Counted) -> dict[str, float]:
     return {TENSOR: 1000 / rate, ISSUE: needs[ISSUE], L1: needs[L1]}
 
 
-def ladder_table(record: Record) -> str:
+def ladder_table() -> str:
     """Each rung as it was timed, and which of its versions that was."""
+    record = times_record()
+    if record is None:
+        return f"*Not measured yet: there is no record benchmarks/results/{TIMES[0]}.*"
     speeds, size = Speeds(record, TF32), square(TOP)
     vendor = speeds.at(VENDOR, size)
     lines = []
@@ -71,6 +80,31 @@ def ladder_table(record: Record) -> str:
         f"{model(GPU).boost_mhz} MHz, {peak_tflops():.0f} TFLOP/s; it was not probed."
     )
     return "\n\n".join([markdown_table(heading, lines, ["measured"]), note])
+
+
+def size_table() -> str:
+    """A rung a line, a size a column: TFLOP/s and the ratio to cuBLAS; nothing where one size alone was timed."""
+    record = times_record()
+    speeds = None if record is None else Speeds(record, TF32)
+    if record is None or speeds is None:
+        return ""
+    names = [*(f"kernel:{kernel.id}" for kernel in rungs()), *speeds.peers]
+    sizes = [size for size in speeds.sizes if all(speeds.at(name, size) for name in names)]
+    if len(sizes) < 2:
+        return ""
+    lines = []
+    for name in names:
+        found = [(speed, speeds.at(VENDOR, size)) for size in sizes if (speed := speeds.at(name, size))]
+        cells = [_against(speed, None if name in speeds.peers else vendor) for speed, vendor in found]
+        lines.append([name if name in speeds.peers else f"`{name.removeprefix('kernel:')}`", *cells])
+    table = markdown_table(["TFLOP/s (x cuBLAS TF32)", *(short_size(size) for size in sizes)], lines)
+    return "\n\n".join(["### By size", table, f"Measured on {provenance(record)}, cold caches."])
+
+
+def _against(speed: Speed, vendor: Speed | None) -> str:
+    if not speed.right:
+        return "wrong"
+    return digits(speed.tflops) + ("" if vendor is None else f" ({speed.to(vendor).value:.2f})")
 
 
 def version(kernel: Kernel, speed: Speed) -> str:
@@ -141,7 +175,7 @@ def _cycles(item: Counted, unit: str) -> str:
 
 
 def _measured(kernel: Kernel) -> str:
-    record = load(TIMES)
+    record = times_record()
     speeds = None if record is None else Speeds(record, TF32)
     speed = None if speeds is None else speeds.rung(kernel.id, square(TOP))
     if speeds is None or speed is None:
@@ -163,7 +197,8 @@ def _counts() -> Mapping[str, Counted]:
 
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
-    "tensor-ladder": from_record(TIMES, ladder_table),
+    "tensor-ladder": ladder_table,
+    "tensor-sizes": size_table,
     "tensor-demand": from_record(COUNTS, demand_table),
     **{f"rung-{kernel.id}": partial(rung_block, kernel) for kernel in rungs()},
 }

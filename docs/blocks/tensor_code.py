@@ -9,10 +9,13 @@ from functools import cache
 from typing import Any
 
 from blocks.markdown import markdown_table
-from blocks.records import RESULTS
+from blocks.records import RESULTS, load
+from blocks.speeds import Speeds, square
+from gemmlab.core.precision import TF32
 from gemmlab.measure.climb_rows import digits
 
 RECORD, SCHEMA = "emulated/tensor-code.json", "gemmlab.tensor-code/1"
+TIMES, TIMED, TOP = "h200/tf32-stages.json", "wmma_tf32_pipelined", 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +71,12 @@ def stages_block() -> str:
         mine = [rows[modulo, count, arch] for arch in archs]
         lines.append([
             f"{count}", f"`block % {count}`" if modulo else "counted", f"{mine[-1].ptx}", f"{mine[-1].reciprocals}",
-            *(digits(row.integer) for row in mine), digits(mine[-1].all),
+            *(digits(row.integer) for row in mine), digits(mine[-1].all), *_time(count, modulo),
         ])  # fmt: skip
     heading = [
         "stages", "stage by", "PTX, integer", "of them products with 2³³ / 3",
         *(f"executed, integer, {arch}" for arch in archs), f"executed, all, {archs[-1]}",
+        *([f"ms at {TOP}"] if load(TIMES) is not None else []),
     ]  # fmt: skip
     note = (
         f"Instructions of a warp for a block of 16 steps; moves and rounding are no integer work. PTX for {archs[-1]} "
@@ -80,6 +84,16 @@ def stages_block() -> str:
         f"{_compilers(row.compiler for row in stages())}."
     )
     return "\n\n".join([markdown_table(heading, lines, ["stage by"]), note])
+
+
+def _time(count: int, modulo: int) -> list[str]:
+    """Of a call on the H200, where it was timed."""
+    record = load(TIMES)
+    if record is None:
+        return []
+    config = {"STAGES": count, "MODULO": modulo}
+    speed = Speeds(record, TF32).find(TIMED, square(TOP), config)
+    return ["" if speed is None else digits(speed.time_us / 1e3)]
 
 
 def shapes_block() -> str:

@@ -14,6 +14,7 @@ from blocks.speeds import Speeds, square
 from blocks.tensor import TOP, rungs, version
 from count_tensor_code import count_shapes, count_stages, is_integer, ptx_loop
 from gemmlab.core.precision import TF32
+from gemmlab.measure.climb_rows import digits
 from try_source_test import DATA, ROUNDED, WAYS, judged
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
@@ -41,7 +42,7 @@ def test_every_table_is_the_one_of_its_records() -> None:
 
 
 def test_a_time_says_which_code_it_is_of() -> None:
-    record = load(tensor.TIMES)
+    record = tensor.times_record()
     assert record is not None
     for kernel in rungs():
         speed = Speeds(record, TF32).rung(kernel.id, square(TOP))
@@ -55,6 +56,37 @@ def test_a_time_says_which_code_it_is_of() -> None:
             earlier, facts={"code_sha256": "0", "compiler": "another"}, config={**now.config, "BK": 99}
         )
         assert version(kernel, by_another) == "other code, with `BK` 99 and compiled by another"
+
+
+def test_sizes_get_a_table_once_several_were_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = load("h200/climb-cuda.json")
+    assert record is not None
+    at_top = [result for result in record.results if result.label == square(TOP)]
+    half = [replace(result, label=square(TOP // 2), flops=result.flops // 8) for result in at_top]
+    monkeypatch.setattr(tensor, "load", lambda _name: replace(record, results=tuple(at_top)))
+    assert tensor.size_table() == ""
+    monkeypatch.setattr(tensor, "load", lambda _name: replace(record, results=(*at_top, *half)))
+    table = tensor.size_table()
+    assert f"| {TOP // 2}³ | {TOP}³ |" in table
+    speed = Speeds(record, TF32).rung("mma_tf32_pipelined", square(TOP))
+    assert speed is not None
+    assert re.search(rf"\| `mma_tf32_pipelined` \| {speed.tflops / 8:.1f} \(0.\d\d\) \| {speed.tflops:.0f} \(", table)
+
+
+def test_stages_get_their_times_once_they_were_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = load("h200/climb-cuda.json")
+    assert record is not None
+    (timed,) = (r for r in record.results if r.contestant == "kernel:wmma_tf32_pipelined" and r.label == square(TOP))
+    assert timed.facts["config"]["STAGES"] == 3
+    monkeypatch.setattr(tensor_code, "load", lambda _name: None)
+    assert f"ms at {TOP}" not in tensor_code.stages_block()
+    monkeypatch.setattr(tensor_code, "load", lambda _name: replace(record, results=(timed,)))
+    counted_by_three = next(
+        line for line in tensor_code.stages_block().splitlines() if line.startswith("| 3 | counted")
+    )
+    speed = Speeds(record, TF32).rung("wmma_tf32_pipelined", square(TOP))
+    assert speed is not None
+    assert counted_by_three.endswith(f"| {digits(speed.time_us / 1e3)} |")
 
 
 @pytest.mark.parametrize(("stages", "modulo"), [(2, 1), (3, 1), (3, 0)])

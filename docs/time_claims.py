@@ -16,6 +16,7 @@ from blocks.records import RESULTS, load
 from blocks.speeds import VENDOR
 from claims.claim import finding
 from claims.evidence import Timed
+from gemmlab.core.errors import GemmlabError
 from gemmlab.core.program import Config
 from gemmlab.core.records import save_record
 from gemmlab.devices.select import open_device
@@ -33,6 +34,7 @@ Wanted = dict[str, list[Timed]]
 
 
 def main(path: Path, again: bool) -> int:
+    device = open_device(DEVICE, MODE)
     if again:
         path.unlink(missing_ok=True)
         load.cache_clear()
@@ -40,7 +42,7 @@ def main(path: Path, again: bool) -> int:
     if not wanted:
         print("no claim waits for a time")
         return 0
-    device, run = open_device(DEVICE, MODE), plan(wanted)
+    run = plan(wanted)
     prebuild(of_plan(run), device, lambda _text: None)
     info = device.describe()
     record = run_bench(
@@ -97,4 +99,7 @@ def _whole(one: Timed) -> Timed:
 
 
 if __name__ == "__main__":
-    sys.exit(main(RESULTS / RECORD, "--again" in sys.argv[1:]))
+    try:
+        sys.exit(main(RESULTS / RECORD, "--again" in sys.argv[1:]))
+    except GemmlabError as error:
+        sys.exit(f"{error}")

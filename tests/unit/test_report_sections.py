@@ -50,6 +50,9 @@ def test_the_same_code_is_joined_to_its_times(naive: Study) -> None:
     assert re.search(r"6000 GFLOP/s \d+\.\d% PASS", shown)
     assert "so the two say nothing about each other" not in shown
     assert "Findings, the costliest first" in shown
+    assert re.search(
+        r"Predicted, not measured [\d.]+ ms at 4096x4096x4096 on H200, [\d,]+ GFLOP/s; most of it: ", shown
+    )
     assert "LDG.E" in shown
 
 
@@ -115,7 +118,13 @@ def test_a_kernel_that_nobody_knows_is_told_from_its_record() -> None:
 def test_studies_are_kept_until_their_code_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "cache"))
     asked = Request("naive", (("BM", 32),), "sm_90", "H200")
-    made = Study({"op": "gemm", "steps": [1, 2.5, None]}, (("a", "b", "c"),), ("h",), (Drawing("t", "c", {"x": [1]}),))
+    made = Study(
+        {"op": "gemm", "steps": [1, 2.5, None]},
+        (("a", "b", "c"),),
+        ("h",),
+        {"speed": 1.5},
+        (Drawing("t", "c", {"x": [1]}),),
+    )
     code = "one"
     monkeypatch.setattr(kept, "_sources", type("Seen", (), {"fingerprint": lambda _self: code}))
     assert kept.recall(asked) is None

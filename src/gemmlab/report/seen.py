@@ -49,7 +49,7 @@ class Seen:
         """Without what is no parameter: a record's facts are free JSON."""
         config = self.result.facts.get("config")
         found = config.items() if isinstance(config, dict) else ()
-        return {name: value for name, value in found if isinstance(value, int)}
+        return {name: value for name, value in found if isinstance(value, int) and not isinstance(value, bool)}
 
     @property
     def model(self) -> str:

@@ -46,6 +46,8 @@ class Study:
     figures: tuple[tuple[str, str, str], ...] = ()
     """Group, name, text."""
     hazards: tuple[str, ...] = ()
+    foretold: Mapping[str, Any] | None = None
+    """`Foretold.to_json()`: a predicted time; `None` where the model cannot tell."""
     drawings: tuple[Drawing, ...] = ()
     undrawn: str = ""
     """Why it has no pictures, where that is not because none applies."""
@@ -66,7 +68,9 @@ def study(request: Request) -> Outcome:
         if kernel.device != "cuda":
             return _with_pictures(Study(None), kernel, "", config)
         arch, model = machine(request.arch, request.gpu)
-        return _with_pictures(_explained(explain(kernel, arch, model, config)), kernel, arch, config)
+        explained = explain(kernel, arch, model, config)
+        found = replace(_explained(explained), foretold=_foretold(explained))
+        return _with_pictures(found, kernel, arch, config)
     except (GemmlabError, MemoryError) as error:
         return str(error) or type(error).__name__
 
@@ -99,6 +103,16 @@ def _with_pictures(found: Study, kernel: Kernel, arch: str, config: Mapping[str,
         return replace(found, undrawn=str(error) or type(error).__name__)
     drawings = (Drawing(picture.title, picture.caption, specification(picture.chart)) for picture in pictures)
     return replace(found, drawings=tuple(drawings))
+
+
+def _foretold(explained: Explanation) -> dict[str, Any] | None:
+    from gemmlab.explain.model.foretell import foretell
+
+    subject = explained.subject
+    try:
+        return foretell(subject.kernel, subject.arch, subject.model, subject.config).to_json()
+    except (GemmlabError, MemoryError):
+        return None
 
 
 def _explained(explained: Explanation) -> Study:

@@ -20,6 +20,9 @@ class Told:
     """`None` of a kernel for a CPU."""
     code_sha256: str
     hazards: tuple[str, ...]
+    foretold: Mapping[str, Any] | None
+    terms: Table | None
+    """What the predicted time is made of."""
     roofline: Table | None
     accesses: Table | None
     groups: Mapping[str, Lines]
@@ -33,13 +36,14 @@ class Told:
 
 def told_of(study: Study) -> Told:
     if study.explanation is None:
-        return Told(None, "", (), None, None, {}, "", study.drawings, study.undrawn)
+        return Told(None, "", (), None, None, None, None, {}, "", study.drawings, study.undrawn)
     groups: dict[str, Lines] = {}
     for group, name, text in study.figures:
         groups[group] = (*groups.get(group, ()), (name, text))
     loop = study.explanation["main_loop"]
     return Told(
-        study.explanation, study.explanation["code_sha256"], study.hazards, _roofline(study.explanation["roofline"]),
+        study.explanation, study.explanation["code_sha256"], study.hazards, study.foretold,
+        None if study.foretold is None else _terms(study.foretold), _roofline(study.explanation["roofline"]),
         _accesses(study.explanation["accesses"]), groups, "" if loop is None else _code(loop), study.drawings,
         study.undrawn,
     )  # fmt: skip
@@ -58,6 +62,15 @@ def _roofline(found: Mapping[str, Any]) -> Table:
               Cell(f"main loop, of a peak of {found['peak_gflops']:,.0f}"))  # fmt: skip
     headings = ("level", "bytes", "FLOP/B", "peak GB/s", "GFLOP/s at most", "how")
     return Table(f"Roofline on {found['model']}", headings, (*rows, inside), frozenset({0, 5}))
+
+
+def _terms(foretold: Mapping[str, Any]) -> Table:
+    rows = tuple(
+        (Cell(name), Cell(f"{us:,.4g}"), Cell(f"{us / foretold['time_us']:.1%}"))
+        for name, us in foretold["terms"].items()
+        if us
+    )
+    return Table("What the predicted time is made of", ("term", "µs", "of the time"), rows)
 
 
 def _accesses(found: list[Mapping[str, Any]]) -> Table:

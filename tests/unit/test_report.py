@@ -19,7 +19,7 @@ from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, load_record
 from gemmlab.plots.chart import BLACK
 from gemmlab.report.charts import curve_drawings, ladder_drawing
-from gemmlab.report.page import Page, render
+from gemmlab.report.page import Page, coded, render
 from gemmlab.report.parts import part_of
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -133,6 +133,10 @@ def test_the_ladder_of_a_bench_is_at_the_largest_size_of_all() -> None:
     assert drawing is not None
     assert drawing.title == "The ladder at 1024³"
     assert ladder_drawing(replace(record, results=record.results[:2])) is None
+
+
+def test_code_in_advice_stays_text() -> None:
+    assert str(coded("Use `a<b>` & `c")) == "Use <code>a&lt;b&gt;</code> &amp; <code>c</code>"
 
 
 def test_words_of_a_page_are_escaped_once() -> None:

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import gemmlab
 from gemmlab.report.charts import Drawing
 from gemmlab.report.parts import Part
 from gemmlab.report.sections import Section
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ def render(page: Page) -> bytes:
         loader=PackageLoader("gemmlab.report", "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    environment.filters["coded"] = coded
     drawings = list(_drawings(page))
     style, script = _file("report.css"), _file("report.js")
     bundle = _bundle() if drawings else ""
@@ -55,6 +60,15 @@ def render(page: Page) -> bytes:
     )  # fmt: skip
     # Half of a surrogate pair, which JSON may hold, has no bytes.
     return html.encode("utf-8", errors="replace")
+
+
+def coded(text: str) -> Markup:
+    """What stands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    parts = [Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+             for place, part in enumerate(text.split("`"))]  # fmt: skip
+    return Markup("").join(parts)
 
 
 def anchors(sections: Sequence[Section]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gemmlab.measure.climb_rows import digits, short_size
 from gemmlab.report.charts import Drawing
 from gemmlab.report.circumstances import Lines
 from gemmlab.report.study import Study
@@ -20,7 +21,9 @@ class Told:
     """`None` of a kernel for a CPU."""
     code_sha256: str
     hazards: tuple[str, ...]
-    foretold: Mapping[str, Any] | None
+    foretold: str
+    """The predicted time in a sentence; empty where there is none."""
+    reliability: str
     terms: Table | None
     """What the predicted time is made of."""
     roofline: Table | None
@@ -36,17 +39,24 @@ class Told:
 
 def told_of(study: Study) -> Told:
     if study.explanation is None:
-        return Told(None, "", (), None, None, None, None, {}, "", study.drawings, study.undrawn)
+        return Told(None, "", (), "", "", None, None, None, {}, "", study.drawings, study.undrawn)
     groups: dict[str, Lines] = {}
     for group, name, text in study.figures:
         groups[group] = (*groups.get(group, ()), (name, text))
-    loop = study.explanation["main_loop"]
+    loop, foretold = study.explanation["main_loop"], study.foretold
     return Told(
-        study.explanation, study.explanation["code_sha256"], study.hazards, study.foretold,
-        None if study.foretold is None else _terms(study.foretold), _roofline(study.explanation["roofline"]),
+        study.explanation, study.explanation["code_sha256"], study.hazards,
+        "" if foretold is None else _predicted(foretold), "" if foretold is None else foretold["reliability"],
+        None if foretold is None else _terms(foretold), _roofline(study.explanation["roofline"]),
         _accesses(study.explanation["accesses"]), groups, "" if loop is None else _code(loop), study.drawings,
         study.undrawn,
     )  # fmt: skip
+
+
+def _predicted(foretold: Mapping[str, Any]) -> str:
+    speed = f"{digits(foretold['speed'])} {foretold['unit']}"
+    where = f"{short_size(foretold['size'])} on {foretold['gpu']}"
+    return f"{digits(foretold['time_us'] / 1e3)} ms at {where}, {speed}; most of it: {foretold['binds']}."
 
 
 def _roofline(found: Mapping[str, Any]) -> Table:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import pytest
 from cuda_source import needs_compiler
+from typer.testing import CliRunner
 
+from gemmlab.cli.app import build_app
 from gemmlab.cli.predicted import predicted_rows
 from gemmlab.core.errors import RecordError
 from gemmlab.core.gpu import model
@@ -33,6 +36,13 @@ from gemmlab.explain.model.recorded import (
 from gemmlab.explain.model.study import Load, loads_of, study
 from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.ops.catalog import find_op
+
+
+def said(*arguments: str) -> str:
+    """What the command line prints."""
+    result = CliRunner().invoke(build_app(), list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 def record() -> ModelRecord:
@@ -153,8 +163,8 @@ def test_a_record_travels(tmp_path: Path) -> None:
 
 def test_what_is_said_of_the_error() -> None:
     known = ModelRecord("H200", {}, (), (case("a", 1.0, 1.1), case("b", 1.0, 0.5, CONFIGURATION)))
-    said = "predictions were off by 10% in the median over 1 times of the ladder, by 50% over 1 of other configurations"
-    assert reliability(known, "H200", "gemm", "float32") == said
+    told = "predictions were off by 10% in the median over 1 times of the ladder, by 50% over 1 of other configurations"
+    assert reliability(known, "H200", "gemm", "float32") == told
     assert reliability(known, "L4", "gemm", "float32").startswith("extrapolated: compared with times of an H200 only")
     assert reliability(known, "H200", "reduce", "float32").startswith("never compared")
     assert "not recorded" in reliability(None, "H200", "gemm", "float32")
@@ -185,3 +195,30 @@ def test_a_counted_ladder_shows_the_recorded_prediction_of_the_same_code() -> No
     rows, notes = predicted_rows(counted("another", {}), budget_s=-1.0)
     assert rows == []
     assert "no time was left" in notes[0]
+
+
+@needs_compiler
+def test_explain_shows_the_predicted_time_and_its_parts() -> None:
+    (told,) = json.loads(said("explain", "block_tile", "--json"))["kernels"]
+    predicted = told["predicted"]
+    assert (predicted["gpu"], predicted["size"], predicted["resident"]) == ("H200", "4096x4096x4096", 2)
+    assert sum(predicted["terms"].values()) == pytest.approx(predicted["time_us"])
+    assert predicted["speed"] == pytest.approx(2 * 4096**3 / predicted["time_us"] / 1e3)
+    page = " ".join(said("explain", "block_tile", "--gpu", "L4").split())
+    assert "block_tile: predicted for L4 at 4096x4096x4096, not measured" in page
+    assert "extrapolated: compared with times of an H200 only" in page
+
+
+@needs_compiler
+def test_a_kernel_that_cannot_be_predicted_says_why(tmp_path: Path) -> None:
+    source = tmp_path / "small.cu"
+    source.write_text(
+        "/* gemmlab\nop = 'gemm'\ngrid = '1'\nthreads = '32'\nrequire = ['M == 8 and N == 8 and K == 8', "
+        "'lda == K and ldb == N and ldc == N']\n*/\n"
+        "__global__ void small(int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb,\n"
+        "                      float beta, float* C, int ldc)\n"
+        "{\n    for (int i = threadIdx.x; i < 64; i += 32) {\n        float sum = 0.0f;\n"
+        "        for (int k = 0; k < 8; ++k) sum += A[i / 8 * 8 + k] * B[k * 8 + i % 8];\n"
+        "        C[i] = alpha * sum + (beta == 0.0f ? 0.0f : beta * C[i]);\n    }\n}\n"
+    )
+    assert "No time is predicted for small" in said("explain", str(source), "--sizes", "8")

@@ -33,8 +33,7 @@ class Fit:
             for launch_us in FITTED["launch_us"]:
                 more = launch_us - FITTED_H200.launch_us
                 self._errors[replace(FITTED_H200, memory=memory, launch_us=launch_us)] = [
-                    abs((time + more * len(sample.loads)) / sample.measured_us - 1)
-                    for time, sample in zip(times, samples, strict=True)
+                    abs((time + more) / sample.measured_us - 1) for time, sample in zip(times, samples, strict=True)
                 ]
 
     def best(self, without: str = "") -> Constants:

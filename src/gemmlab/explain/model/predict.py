@@ -84,7 +84,7 @@ class Model:
         bound = max(busy, key=lambda unit: busy[unit])
         ends = min(ends, even - busy[bound])
         memory = nbytes / (self.gpu.memory_gbs * self.constants.memory_share) / 1e3
-        launches = self.constants.launch_us * len(loads)
+        launches = self.constants.launch_us + self.constants.next_us * (len(loads) - 1)
         terms = {
             LAUNCH: launches, bound: busy[bound], WAITING: even - busy[bound] - ends, ENDS: ends, UNEVEN: total - even,
             MEMORY: max(0.0, memory - total),

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from blocks import (
+    api,
     claims_page,
     cpu,
     gpu_bounds,
@@ -32,7 +33,7 @@ from blocks.records import ROOT
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 MODULES = (
     cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
-    source_test, tensor_profiles, pictures, model,
+    source_test, tensor_profiles, pictures, model, api,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

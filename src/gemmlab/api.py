@@ -52,20 +52,21 @@ def gemm(
     kernel: str | None = None,
     config: Mapping[str, int] | None = None,
 ) -> Any:
-    """`alpha * op(a) @ op(b) + beta * c` in float32, where op transposes the last two axes if asked to.
+    """`alpha * op(a) @ op(b) + beta * c`, where op transposes the last two axes for `trans_a` and `trans_b`.
 
-    Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading axes broadcast,
-    and a one-dimensional operand is a row on the left or a column on the right. Operands may be any views.
+    `a`, `b`, `c` and `out` are NumPy arrays of float32, any views; the result is one, too. Shapes are those of
+    `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading axes broadcast, and a one-dimensional operand
+    is a row on the left or a column on the right, which no flag transposes.
 
-    `c` broadcasts to the result's shape and is needed when beta is not 0; with beta == 0 it is not read.
+    `c` broadcasts to the result's shape and is needed when `beta` is not 0; with `beta` 0 it is not read.
     `out` receives the result (it may be `c` itself, else it must share no element with an operand) and is returned.
-    alpha == 0 or k == 0 gives beta * c without reading a and b. `threads` bounds the threads used, by default
+    `alpha` 0 or k 0 gives beta * c without reading a and b. `threads` bounds the threads used, by default
     one for each physical core the process may use; the result is the same to the bit for any number.
 
     `precision` is the lowest that will do: `"highest"`, IEEE float32 throughout, or `"tf32"`, inputs rounded to ten
     bits behind the point, where that is faster. On a CPU it is not, and both compute in float32.
 
-    Operands may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same.
+    Arrays may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same.
     Then the result is an array of the same package, made on the stream that is current there; nothing is copied to the
     host and nothing waited for. Rows or columns that are neighbours in memory are read in place. `explain_choice` says
     which kernel runs and why.
@@ -75,8 +76,9 @@ def gemm(
 
     Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 array, `UsageError` (a
     ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, a
-    thread count below 1, an unknown precision, kernel or parameter and a kernel that cannot compute this,
-    `DeviceError` for operands on two GPUs, and `MemoryError`.
+    thread count below 1 or one for arrays on a GPU, an unknown precision, kernel or parameter and a kernel that cannot
+    compute this, `CompileError` for a kernel that does not compile here, `DeviceError` for operands on two GPUs, and
+    `MemoryError`.
     """
     global _again
     if precision != HIGHEST:
@@ -116,9 +118,10 @@ def explain_choice(
 ) -> Choice:
     """Which kernel `gemm(a, b, ...)` runs, in which configuration, and why. Nothing is compiled or run.
 
-    `a` and `b` are arrays as `gemm` takes them, or their shapes, which stand for packed, aligned matrices. `device` is
-    by default that of the arrays; of shapes, a GPU where there is one, else the CPU. It may also be a GPU that is not
-    here: `"emulated:sm_80"`, or a model by name, `"H200"`, `"L4"`.
+    `a` and `b` are arrays as `gemm` takes them, or their shapes, which stand for packed, aligned matrices. `trans_a`,
+    `trans_b`, `precision`, `kernel` and `config` are those of `gemm`. `device` is by default that of the arrays; of
+    shapes, a GPU where there is one, else the CPU. It may also be a GPU that is not here: `"emulated:sm_80"`, or a
+    model by name, `"H200"`, `"L4"`.
 
     Print it for a table of everything that was considered, or read `kernel`, `config`, `basis` (`"record"`: measured at
     this size on this model; `"rule"`: estimated; `"forced"`: by `kernel` or `config`), `reason` and `considered`.

@@ -45,12 +45,13 @@ def sum(  # noqa: A001 - as NumPy calls it
     *,
     threads: SupportsIndex | None = None,
 ) -> Any:
-    """The sum of a float32 array's elements, or of those along one axis or several; float32 like NumPy's.
+    """The sum of all elements of `x`, a float32, or of those along `axis`, one or several: an array of the other axes.
 
-    Any strides will do. A term goes through some hundred additions at most in a row of a million, and along an axis
-    whose neighbours lie apart through fewer than the square root of its length. `threads` bounds the threads used, by
-    default one for each physical core that the process may use; the result is the same to the bit for any number. The
-    sum of nothing is 0. Up to 8,192 elements are NumPy's to sum, with its warnings of what is invalid.
+    `x` is a NumPy array of float32 with any strides. A term goes through some hundred additions at most in a row of a
+    million, and along an axis whose neighbours lie apart through fewer than the square root of its length. `threads`
+    bounds the threads used, by default one for each physical core that the process may use; the result is the same to
+    the bit for any number. The sum of nothing is 0. Up to 8,192 elements are NumPy's to sum, with its warnings of what
+    is invalid.
 
     `x` may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack). Then all its elements
     are summed, which must fill their memory in any order of the axes, and the result is an array of the same package

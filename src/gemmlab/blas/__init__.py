@@ -15,7 +15,10 @@ from gemmlab.blas.scipy_names import sgemm
 __all__ = ["cblas_sgemm", "pointers", "set_xerbla", "sgemm", "sgemm_", "write_library"]
 
 cblas_sgemm: Any
+"""CBLAS's `cblas_sgemm` as a ctypes function: 14 arguments, integers of 32 bits, addresses for a, b and c. It returns
+nothing, and for an illegal argument calls the handler (`set_xerbla`). Compiled when first asked for: `CompileError`."""
 sgemm_: Any
+"""Fortran's `SGEMM` as a ctypes function: 13 addresses (`ctypes.byref`), matrices by columns. Otherwise the same."""
 
 
 def __getattr__(name: str) -> Any:

@@ -41,7 +41,7 @@ def set_xerbla(handler: Handler | None) -> None:
     """Have `handler(routine, number)` called for an illegal argument, by its number in the routine's signature.
 
     It is called in the thread of the call, which then returns with C unchanged. `None` goes back to the program's own
-    `xerbla_` and `cblas_xerbla`, and without these to a line on standard error.
+    `xerbla_` and `cblas_xerbla`, and without these to a line on standard error. Raises `CompileError`, as `pointers`.
     """
     global _handler
     callback = _HANDLER(lambda name, number: handler(name.decode(), number)) if handler else _HANDLER()

@@ -20,8 +20,10 @@ def write_library(path: Path, lanes: int | None = None) -> Path:
     """Write the entries to `path`, for this machine's processor, and return it.
 
     `.o` is the object as it is; `.so` is made of it by the system's C compiler (`CC`, else `cc`, `gcc` or `clang`). A
-    file that is there already is replaced at once, whole. Raises `UsageError` for another ending, a folder that is not
-    there and a system without such libraries or without a compiler, `CompileError` when linking fails.
+    file that is there already is replaced at once, whole. `lanes` is the number of float32 in a vector (4, 8 or 16), by
+    default of the widest that the processor has. Raises `UsageError` for another ending, a folder that is not there and
+    a system without such libraries or without a compiler, `DeviceError` for vectors that the processor lacks,
+    `CompileError` when linking fails.
     """
     if path.suffix not in (OBJECT, LIBRARY):
         raise UsageError(f"{path}: the name must end with {LIBRARY} (a shared library) or {OBJECT} (an object file)")

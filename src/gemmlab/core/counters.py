@@ -49,7 +49,8 @@ class SiteCounters:
     active_threads: int = 0
     predicated_on_threads: int = 0
     kind: str = ""
-    """One of the kinds above; empty for what touches no memory and no barrier."""
+    """`"shared load"`, `"global store"`, `"async copy"`, `"barrier"`, ...; empty for what touches neither memory nor a
+    barrier."""
     requests: int = 0
     """Executions with at least one lane on."""
     sectors: int = 0
@@ -79,7 +80,7 @@ class Metric:
 
     value: float
     confidence: str = EXACT
-    """`EXACT` or `APPROXIMATE`."""
+    """`"exact"` or `"approximate"`."""
     why: str = ""
     """Why it is not exact."""
 

@@ -55,13 +55,14 @@ def launch(
     """Run `kernel` once and wait for it.
 
     `source` is CUDA C++ text, a path to a `.cu` or `.cubin` file, or a cubin's bytes; `kernel` the function's name,
-    with template arguments where it has any (`"tile<32>"`). `grid` and `threads` are one to three extents, x first.
+    with template arguments where it has any (`"tile<32>"`). `grid` (in blocks) and `threads` (of a block) are one to
+    three extents, x first; `smem_bytes` is the dynamic shared memory of a block.
 
     `args` are the kernel's arguments in order, or a dictionary by their names (of a cubin, which has no names, in their
-    order). Arrays (NumPy, any dtype and layout; on
-    a GPU also torch, CuPy and others that lie there) are handed over as copies in C order, so that what you pass is
-    never written to; the same array given twice is the same memory. Scalars are NumPy scalars of the exact type, or
-    Python numbers where the parameter decides the type; None is a null pointer.
+    order). Arrays (NumPy, of any layout and the dtype that the parameter points to; on a GPU also torch, CuPy and
+    others that lie there) are handed over as copies in C order, so that what you pass is never written to; the same
+    array given twice is the same memory. Scalars are NumPy scalars of the exact type, or Python numbers where the
+    parameter decides the type; None is a null pointer.
 
     `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU where there is one, else the
     emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler.

@@ -1,0 +1,136 @@
+"""The block of docs/api.md: every public name with its signature and docstring, and what the calls give back."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from itertools import pairwise
+from textwrap import fill, indent
+from types import UnionType
+from typing import Any
+
+import gemmlab
+from blocks.markdown import markdown_table
+from gemmlab import blas
+from gemmlab.core.counters import Counters, Hazard, Metric, SiteCounters
+from gemmlab.core.program import Artifact
+from gemmlab.dispatch.choice import Candidate, Choice
+from gemmlab.launching import Launched
+
+FIRST = ("gemm", "sum", "explain_choice")
+WIDEST = 100
+GIVEN_BACK: Mapping[str, Sequence[type]] = {
+    "explain_choice": (Choice, Candidate),
+    "launch": (Launched, Counters, SiteCounters, Metric, Hazard, Artifact),
+}
+"""Classes that a call answers with, and those that these hold."""
+
+
+def api_block() -> str:
+    """Contents, the calls with what they give back, the BLAS names, the errors."""
+    calls = [name for name in gemmlab.__all__ if inspect.isfunction(getattr(gemmlab, name))]
+    calls.sort(key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    parts = [_contents(calls)]
+    for name in calls:
+        parts += _call(f"gemmlab.{name}", getattr(gemmlab, name))
+        parts += [_class(given) for given in GIVEN_BACK.get(name, ())]
+    parts += ["## gemmlab.blas", inspect.getdoc(blas) or ""]
+    told = _attribute_docs(inspect.getsource(blas))
+    for name in blas.__all__:
+        if name in told:
+            parts += [f"### gemmlab.blas.{name}", told[name]]
+        else:
+            parts += _call(f"gemmlab.blas.{name}", getattr(blas, name), "###")
+    return "\n\n".join([*parts, "## Errors", _errors()])
+
+
+def signature(name: str, call: Callable[..., Any]) -> str:
+    """A call as it is declared, on one line or with a line a parameter."""
+    found = inspect.signature(call)
+    words = list[str]()
+    for one in found.parameters.values():
+        if one.name == "self":
+            continue
+        if one.kind is one.KEYWORD_ONLY and "*" not in words:
+            words.append("*")
+        star = "*" if one.kind is one.VAR_POSITIONAL else ""
+        default = "" if one.default is one.empty else f" = {one.default!r}"
+        words.append(f"{star}{one.name}: {_annotation(call, one.annotation)}{default}")
+    end = f") -> {_annotation(call, found.return_annotation)}"
+    line = f"{name}({', '.join(words)}{end}"
+    return line if len(line) <= WIDEST else "\n".join([f"{name}(", *(f"    {word}," for word in words), end])
+
+
+def _contents(calls: Sequence[str]) -> str:
+    calls = [*(f"gemmlab.{name}" for name in calls), *(f"gemmlab.blas.{name}" for name in blas.__all__)]
+    links = [*(f"[`{name}`](#{name.replace('.', '')})" for name in calls), "[errors](#errors)"]
+    return fill(", ".join(links), 130, break_long_words=False, break_on_hyphens=False)
+
+
+def _call(name: str, call: Callable[..., Any], level: str = "##") -> list[str]:
+    return [f"{level} {name}", f"```py\n{signature(name, call)}\n```", inspect.getdoc(call) or ""]
+
+
+def _annotation(call: Callable[..., Any], text: str) -> str:
+    """An annotation in which our own names of unions are spelled out."""
+    known: Mapping[str, Any] = inspect.unwrap(call).__globals__
+
+    def spelled(found: re.Match[str]) -> str:
+        meant = known.get(found[0])
+        return re.sub(r"\b(?:\w+\.)+(?=\w)", "", str(meant)) if isinstance(meant, UnionType) else found[0]
+
+    return re.sub(r"\w+", spelled, text)
+
+
+def _class(given: Any) -> str:
+    """What can be read of a result: fields, properties, methods."""
+    told = _attribute_docs(inspect.getsource(given), of_class=True)
+    lines = [_entry(f"{one.name}: {one.type}", told.get(one.name, "")) for one in fields(given)]
+    for name, member in vars(given).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(member, property):
+            returned = inspect.signature(member.fget).return_annotation if member.fget else ""
+            lines.append(_entry(f"{name}: {returned}", inspect.getdoc(member) or ""))
+        elif inspect.isfunction(member):
+            lines.append(_entry(signature(name, member), inspect.getdoc(member) or ""))
+    return "\n\n".join([f"### {given.__name__}", inspect.getdoc(given) or "", "\n".join(lines)])
+
+
+def _entry(code: str, text: str) -> str:
+    return f"- `{code}`" + (f": {indent(text, '  ').strip()}" if text else "")
+
+
+def _attribute_docs(source: str, *, of_class: bool = False) -> dict[str, str]:
+    """The text that follows the annotation of a name, by name."""
+    body: Sequence[ast.stmt] = ast.parse(source).body
+    if of_class and isinstance(body[0], ast.ClassDef):
+        body = body[0].body
+    found: dict[str, str] = {}
+    for one, after in pairwise(body):
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(after, ast.Expr):
+            text = after.value.value if isinstance(after.value, ast.Constant) else None
+            if isinstance(text, str):
+                found[one.target.id] = inspect.cleandoc(text)
+    return found
+
+
+def _errors() -> str:
+    """Every public exception, the base of all first."""
+    public = (getattr(gemmlab, name) for name in gemmlab.__all__)
+    errors = [one for one in public if isinstance(one, type) and issubclass(one, gemmlab.GemmlabError)]
+    errors.sort(key=lambda one: (len(one.__mro__) > len(gemmlab.GemmlabError.__mro__), one.__name__))
+    lines = [
+        [
+            f"`{one.__name__}`", ", ".join(f"`{base.__name__}`" for base in one.__bases__), str(one.exit_code),
+            " ".join((inspect.getdoc(one) or "").split()),
+        ]
+        for one in errors
+    ]  # fmt: skip
+    return markdown_table(["", "is a", "exit code", "meaning"], lines, ["is a", "meaning"])
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {"api": api_block}

@@ -1,0 +1,58 @@
+"""The API reference is whole, and every docstring in it says what a caller has to know."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gemmlab
+from blocks.api import api_block, signature
+from gemmlab import blas
+
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+CALLS = [
+    pytest.param(getattr(module, name), id=name)
+    for module in (gemmlab, blas)
+    for name in module.__all__
+    if inspect.isfunction(getattr(module, name))
+]
+
+
+def test_the_page_is_that_of_this_code() -> None:
+    assert f"<!-- begin api -->\n\n{api_block()}\n" in PAGE.read_text(encoding="utf-8"), "run `make tables`"
+
+
+def test_every_public_name_is_there() -> None:
+    text = api_block()
+    for name in set(gemmlab.__all__) - {"__version__"}:
+        assert f"## gemmlab.{name}\n" in text or f"\n| `{name}` |" in text, name
+    for name in blas.__all__:
+        assert f"### gemmlab.blas.{name}\n" in text, name
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_docstring_tells_every_parameter_and_what_is_raised(call: Callable[..., Any]) -> None:
+    text = inspect.getdoc(call) or ""
+    code = " ".join(re.findall(r"`([^`]+)`", text))
+    assert [name for name in inspect.signature(call).parameters if not re.search(rf"\b{name}\b", code)] == []
+    raised = re.findall(r"`(\w+Error)`", text.partition("Raises ")[2])
+    assert raised
+    assert [name for name in raised if name not in gemmlab.__all__ and name != "MemoryError"] == []
+
+
+def test_a_signature_is_as_it_is_declared() -> None:
+    def few(a: int, *rest: str, b: float = 0.5) -> None: ...
+
+    def many(
+        first: str, *, second: Callable[[str, int], object] | None = None, third: tuple[int, int, int]
+    ) -> None: ...
+
+    assert signature("few", few) == "few(a: int, *rest: str, *, b: float = 0.5) -> None"
+    assert signature("many", many).splitlines()[:4] == [
+        "many(", "    first: str,", "    *,", "    second: Callable[[str, int], object] | None = None,",
+    ]  # fmt: skip

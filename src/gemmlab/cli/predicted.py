@@ -103,7 +103,7 @@ def print_foretold(console: Console, kernel: str, foretold: Foretold | str) -> N
     found = foretold.prediction
     console.print(Text(f"\n{kernel}: predicted for {found.gpu} at {foretold.size}, not measured", style="bold"))
     total = f"{digits(found.time_us)} us, {digits(foretold.speed)} {foretold.unit}"
-    waves = f"{found.waves:.3g} waves of {found.resident} blocks an SM"
+    waves = f"blocks an SM: {found.resident}, waves: {found.waves:.3g}"
     console.print(Text(f"  {total}; {waves}; mostly {found.binds}"))
     for name, time_us in found.terms.items():
         if time_us > 0:

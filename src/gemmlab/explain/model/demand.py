@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gemmlab.explain.model.partition import PARTITIONS
 from gemmlab.explain.model.script import Script
 
-PARTITIONS = 4
 ISSUE, L1 = "issue slots", "shared memory and L1"
 UNITS: Mapping[str, str] = {
     "fma": "FMA pipe", "fmaheavy": "FMA pipe", "alu": "integer pipe", "xu": "special functions",

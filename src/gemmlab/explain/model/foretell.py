@@ -58,7 +58,8 @@ def reliability(record: ModelRecord | None, gpu: str, op: str, precision: str) -
         return "how far predictions are off was not recorded"
     of_ladder = record.of(LADDER, op, precision)
     if not of_ladder:
-        return f"never compared with times of {precision} kernels; of float32 products {_said(record, 'gemm')}"
+        of = f"of float32 products on an {record.gpu} {_said(record, 'gemm')}"
+        return f"never compared with times of {precision} kernels; {of}"
     said = _said(record, op, precision)
     return said if gpu == record.gpu else f"extrapolated: compared with times of an {record.gpu} only, where {said}"
 

@@ -9,20 +9,16 @@ block has asked for before comes when it comes, without another request.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from heapq import heappop, heappush
+from heapq import heappush
 
 from gemmlab.core.counters import ASYNC_COPY, SHARED_KINDS, TEXTURE_LOAD
 from gemmlab.explain.model.constants import Constants
+from gemmlab.explain.model.partition import IN_A_LINE, NEVER, PARTITIONS, Partition
 from gemmlab.explain.model.script import BARRIER, COMMIT, COPIES, NONE, Line, Request, Script
 
-PARTITIONS = 4
 SECTOR = 32
-_IN_A_LINE = 8
-"""Instructions in 128 bytes of code, which are fetched together."""
 _GROUPS_KEPT = 8
 """More groups of copies than a kernel waits for at once."""
-_NEVER = float("inf")
 
 
 def block_cycles(script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float) -> float:
@@ -33,66 +29,10 @@ def block_cycles(script: Script, blocks: int, constants: Constants, l2_bytes: fl
     return _Multiprocessor(script, blocks, constants, l2_bytes, latency).run()
 
 
-class _Partition:
-    """Issues for the warps whose number leaves the same remainder."""
-
-    __slots__ = ("banks", "cached", "current", "fetched", "free", "pipes", "ready")
-
-    def __init__(self) -> None:
-        self.ready: list[tuple[float, int]] = []
-        """A heap: since when each warp could issue, but for the current one."""
-        self.current: tuple[float, int] = (_NEVER, -1)
-        self.free = 0.0
-        self.pipes: defaultdict[str, float] = defaultdict(float)
-        """Until when each is busy."""
-        self.banks = [0.0, 0.0]
-        """Likewise."""
-        self.cached: dict[int, float] = {}
-        """Lines of code by when they came, the one used longest ago first."""
-        self.fetched = 0.0
-
-    def next(self) -> float:
-        """When something could issue."""
-        first = self.current[0]
-        if self.ready and self.ready[0][0] < first:
-            first = self.ready[0][0]
-        return max(self.free, first)
-
-    def take(self, time: float) -> int:
-        """The warp that issues."""
-        same, self.current = self.current, (_NEVER, -1)
-        if same[0] <= time:
-            return same[1]
-        warp = heappop(self.ready)[1]
-        if same[1] >= 0:
-            heappush(self.ready, same)
-        return warp
-
-    def fetch(self, line: int, ready: float, constants: Constants) -> float:
-        """When a warp that is ready has its line of code."""
-        comes = self.cached.pop(line, None)
-        if comes is None:
-            comes = self.fetched = max(self.fetched + constants.fetch, ready)
-            if len(self.cached) >= constants.code_lines:
-                del self.cached[next(iter(self.cached))]
-        self.cached[line] = comes
-        return max(comes, ready)
-
-    def read_banks(self, reads: tuple[int, ...], time: float, window: float) -> float:
-        """When an instruction that would issue at `time` does: all it reads has to come within the window."""
-        late = time
-        for bank, count in enumerate(reads):
-            if count:
-                busy = self.banks[bank]
-                self.banks[bank] = busy = (max(time, busy)) + count
-                late = max(late, busy - window)
-        return late
-
-
 class _Warp:
     __slots__ = ("block", "copies", "part", "place", "released", "way")
 
-    def __init__(self, way: tuple[tuple[int, int], ...], block: int, part: _Partition) -> None:
+    def __init__(self, way: tuple[tuple[int, int], ...], block: int, part: Partition) -> None:
         self.way, self.block, self.part = way, block, part
         self.place = -1
         self.released = [0.0] * (NONE + 1)
@@ -106,7 +46,7 @@ class _Multiprocessor:
         self.code, self.requests, self.constants = script.code, script.requests, constants
         self.latencies = [_latency(line, constants) for line in script.code]
         self.sector_cycles, self.far = SECTOR / l2_bytes, latency
-        self.parts = [_Partition() for _ in range(PARTITIONS)]
+        self.parts = [Partition() for _ in range(PARTITIONS)]
         self.size = len(script.warps)
         self.warps = [
             _Warp(way, block, self.parts[(block * self.size + number) % PARTITIONS])
@@ -127,7 +67,7 @@ class _Multiprocessor:
         times = [part.next() for part in self.parts]
         while True:
             time = min(times)
-            if time == _NEVER:
+            if time == NEVER:
                 return self.finished
             which = times.index(time)
             part = self.parts[which]
@@ -211,8 +151,8 @@ class _Multiprocessor:
             ready = max(ready, warp.released[barrier])
         if line.role == COPIES and len(warp.copies) > line.left + 1:
             ready = max(ready, warp.copies[-2 - line.left])
-        if at % _IN_A_LINE == 0 or at != warp.way[warp.place - 1][0] + 1:
-            ready = warp.part.fetch(at // _IN_A_LINE, ready, self.constants)
+        if at % IN_A_LINE == 0 or at != warp.way[warp.place - 1][0] + 1:
+            ready = warp.part.fetch(at // IN_A_LINE, ready, self.constants)
         if stay:
             warp.part.current = (ready, number)
         else:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from chromium import Browser, executable
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 
 @pytest.fixture(scope="session")

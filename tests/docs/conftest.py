@@ -1,8 +1,0 @@
-"""What fills the pages lies beside them, outside of any package."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))

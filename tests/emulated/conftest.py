@@ -1,1 +1,0 @@
-"""The folders below share the modules that lie here."""

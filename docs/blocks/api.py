@@ -1,4 +1,4 @@
-"""The block of docs/api.md: every public name with its signature and docstring, and what the calls give back."""
+"""The block of docs/api.md: every public name with its signature and docstring. And an answer for docs/library.md."""
 
 from __future__ import annotations
 
@@ -133,4 +133,17 @@ def _errors() -> str:
     return markdown_table(["", "is a", "exit code", "meaning"], lines, ["is a", "meaning"])
 
 
-BLOCKS: Mapping[str, Callable[[], str]] = {"api": api_block}
+def choice_block() -> str:
+    """What a choice looks like when it is printed, shortened."""
+    asked = 'gemmlab.explain_choice((512, 512), (512, 512), device="H200")'
+    lines = str(gemmlab.explain_choice((512, 512), (512, 512), device="H200")).splitlines()
+    shown = [_shortened(line, 120) for line in lines[:6]]
+    return "\n".join(["```pycon", f">>> print({asked})", *shown, "    ...", "```"])
+
+
+def _shortened(line: str, width: int) -> str:
+    """A line without the words that it has no room for."""
+    return line if len(line) <= width else f"{line[: width - 3].rpartition(' ')[0]} ..."
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {"api": api_block, "choice": choice_block}

@@ -35,7 +35,11 @@ def api_block() -> str:
     calls.sort(key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
     parts = [_contents(calls)]
     for name in calls:
-        parts += _call(f"gemmlab.{name}", getattr(gemmlab, name))
+        call = getattr(gemmlab, name)
+        if call is getattr(blas, name, None):
+            parts += [f"## gemmlab.{name}", f"The same as [`gemmlab.blas.{name}`](#gemmlabblas{name})."]
+            continue
+        parts += _call(f"gemmlab.{name}", call)
         parts += [_class(given) for given in GIVEN_BACK.get(name, ())]
     parts += ["## gemmlab.blas", inspect.getdoc(blas) or ""]
     told = _attribute_docs(inspect.getsource(blas))

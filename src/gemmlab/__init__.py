@@ -11,6 +11,7 @@ from gemmlab.core.errors import (
     CompileError,
     DeviceError,
     GemmlabError,
+    NoCompilerError,
     PeerError,
     RecordError,
     UsageError,
@@ -20,6 +21,7 @@ from gemmlab.sums import sum  # noqa: A004 - as NumPy calls it
 
 if TYPE_CHECKING:
     from gemmlab import blas
+    from gemmlab.blas import sgemm
     from gemmlab.launching import launch
 
 __version__ = "0.1.0"
@@ -29,6 +31,7 @@ __all__ = [
     "CompileError",
     "DeviceError",
     "GemmlabError",
+    "NoCompilerError",
     "PeerError",
     "RecordError",
     "UsageError",
@@ -38,6 +41,7 @@ __all__ = [
     "explain_choice",
     "gemm",
     "launch",
+    "sgemm",
     "sum",
 ]
 
@@ -50,4 +54,6 @@ def __getattr__(name: str) -> Any:
         return launch
     if name == "blas":
         return import_module("gemmlab.blas")
+    if name == "sgemm":
+        return import_module("gemmlab.blas").sgemm
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

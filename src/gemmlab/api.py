@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.arguments import float32_array, thread_count
+from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.core.precision import FLOAT32
+from gemmlab.devices.host_arrays import host_views, is_host_array, like, one_package
 from gemmlab.devices.interop import is_device_array
 from gemmlab.dispatch.operands import checked_target, request, same
 from gemmlab.dispatch.precision import HIGHEST, precision_for
@@ -54,9 +56,10 @@ def gemm(
 ) -> Any:
     """`alpha * op(a) @ op(b) + beta * c`, where op transposes the last two axes for `trans_a` and `trans_b`.
 
-    `a`, `b`, `c` and `out` are NumPy arrays of float32, any views; the result is one, too. Shapes are those of
-    `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading axes broadcast, and a one-dimensional operand
-    is a row on the left or a column on the right, which no flag transposes.
+    `a`, `b`, `c` and `out` are arrays of float32 of one package, any views: NumPy's, torch's on the CPU or those of
+    anything with DLPack there. The result is of the same package (of NumPy where that one takes no DLPack), and nothing
+    is copied. Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading axes broadcast,
+    and a one-dimensional operand is a row on the left or a column on the right, which no flag transposes.
 
     `c` broadcasts to the result's shape and is needed when `beta` is not 0; with `beta` 0 it is not read.
     `out` receives the result (it may be `c` itself, else it must share no element with an operand) and is returned.
@@ -74,7 +77,8 @@ def gemm(
     `kernel` forces one of the catalog (or of a `.cu` file), `config` parameters of it; without `kernel`, of the kernel
     that would run anyway.
 
-    Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 array, `UsageError` (a
+    Raises `ArgumentTypeError` (a TypeError) for an operand that is not a float32 array, has a mask or requires a
+    gradient, for arrays of several packages and for an `out` of JAX, which never changes an array, `UsageError` (a
     ValueError) for shapes that do not fit, an `out` that is read-only, of another shape or overlapping, a
     thread count below 1 or one for arrays on a GPU, an unknown precision, kernel or parameter and a kernel that cannot
     compute this, `CompileError` for a kernel that does not compile here, `DeviceError` for operands on two GPUs, and
@@ -87,15 +91,23 @@ def gemm(
         known = _again(a, b, alpha, beta, trans_a, trans_b, precision, kernel)
         if known is not None:
             return known
-    if (type(a) is not np.ndarray or type(b) is not np.ndarray) and any(map(is_device_array, (a, b, c, out))):
-        from gemmlab.dispatch.cuda_again import again
-        from gemmlab.dispatch.cuda_calls import device_gemm
+    if type(a) is not np.ndarray or type(b) is not np.ndarray:
+        if any(map(is_device_array, (a, b, c, out))):
+            from gemmlab.dispatch.cuda_again import again
+            from gemmlab.dispatch.cuda_calls import device_gemm
 
-        _again = again
-        return device_gemm(
-            a, b, alpha, beta, c, out, trans_a, trans_b, threads=threads, precision=precision, kernel=kernel,
-            config=config,
-        )  # fmt: skip
+            _again = again
+            return device_gemm(
+                a, b, alpha, beta, c, out, trans_a, trans_b, threads=threads, precision=precision, kernel=kernel,
+                config=config,
+            )  # fmt: skip
+        if is_host_array(a) or is_host_array(b):
+            views = host_views("gemm", {"a": a, "b": b, "c": c, "out": out})
+            result = gemm(
+                **views, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b, threads=threads, kernel=kernel,
+                config=config,
+            )  # fmt: skip
+            return like(a, result) if out is None else out
     if _entry is not None and (c is None or c is out) and kernel is None and config is None:
         target = _fresh(a, b, trans_a, trans_b) if out is None else out
         if target is not None:
@@ -169,9 +181,13 @@ def _general(
     kernel: object,
     config: Mapping[str, int] | None,
 ) -> Float32Array:
-    asked = request(a, b, c, alpha, beta, trans_a, trans_b, float32_array)
-    count = thread_count("gemm", threads)
-    target = _fresh_of(asked.shape) if out is None else checked_target(out, asked, float32_array)
+    try:
+        asked = request(a, b, c, alpha, beta, trans_a, trans_b, float32_array)
+        count = thread_count("gemm", threads)
+        target = _fresh_of(asked.shape) if out is None else checked_target(out, asked, float32_array)
+    except ArgumentTypeError:
+        one_package("gemm", {"a": a, "b": b, "c": c, "out": out})
+        raise
     if asked.addend is not None and not same(asked.addend, target):
         np.copyto(target, asked.addend)
     if kernel is None and config is None:

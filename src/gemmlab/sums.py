@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from gemmlab.core.arguments import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.devices.host_arrays import host_views, is_host_array, like, one_package
 from gemmlab.devices.interop import device_array, is_device_array
 
 if TYPE_CHECKING:
@@ -43,51 +44,85 @@ def sum(  # noqa: A001 - as NumPy calls it
     x: Any,
     axis: SupportsIndex | Sequence[SupportsIndex] | None = None,
     *,
+    out: Any = None,
+    keepdims: bool = False,
     threads: SupportsIndex | None = None,
 ) -> Any:
     """The sum of all elements of `x`, a float32, or of those along `axis`, one or several: an array of the other axes.
 
-    `x` is a NumPy array of float32 with any strides. A term goes through some hundred additions at most in a row of a
-    million, and along an axis whose neighbours lie apart through fewer than the square root of its length. `threads`
-    bounds the threads used, by default one for each physical core that the process may use; the result is the same to
-    the bit for any number. The sum of nothing is 0. Up to 8,192 elements are NumPy's to sum, with its warnings of what
-    is invalid.
+    `x` is a NumPy array of float32 with any strides, or one of torch or of anything with DLPack on the CPU: then the
+    result is of the same package, without axes where NumPy's is a number. With `keepdims` the axes summed along stay,
+    each with an extent of 1. `out`, of the result's shape and of the package of `x`, receives the result and is
+    returned; it may share memory with `x`.
+
+    A term goes through some hundred additions at most in a row of a million, and along an axis whose neighbours lie
+    apart through fewer than the square root of its length. `threads` bounds the threads used, by default one for each
+    physical core that the process may use; the result is the same to the bit for any number. The sum of nothing is 0.
+    Up to 8,192 elements are NumPy's to sum, with its warnings of what is invalid.
 
     `x` may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack). Then all its elements
-    are summed, which must fill their memory in any order of the axes, and the result is an array of the same package
-    without axes, made on the stream that is current there. Nothing is copied to the host and nothing waited for.
+    are summed, which must fill their memory in any order of the axes, and the result is a new array of the same package
+    without axes (but for `keepdims`), made on the stream that is current there. Nothing is copied to the host and
+    nothing waited for.
 
-    Raises `ArgumentTypeError` (a TypeError) for anything but a float32 array or an axis that is no whole number,
-    `UsageError` (a ValueError) for an axis that there is not or that is there twice and for what a GPU cannot sum,
-    `DeviceError` where there is no such GPU, and `MemoryError`.
+    Raises `ArgumentTypeError` (a TypeError) for anything but a float32 array without a mask, for an `out` of another
+    package or of JAX and for an axis that is no whole number, `UsageError` (a ValueError) for an axis that there is not
+    or that is there twice, an `out` that is read-only or of another shape and what a GPU cannot sum, `DeviceError`
+    where there is no such GPU, and `MemoryError`.
     """
-    plain = threads is None or (type(threads) is int and threads > 0)
+    plain = (threads is None or (type(threads) is int and threads > 0)) and out is None and not keepdims
     if axis is None and plain and type(x) is np.ndarray and x.dtype is _FLOAT32:
         # The common case, with as little around it as can be.
         if x.size <= _SMALL:
             return np.add.reduce(x, None)
         if x.flags.c_contiguous:
             return _load().total(x.size, x.ctypes.data, cast("int | None", threads))
-    if is_device_array(x):
-        return _on_device(x, axis, threads)
+    if type(x) is not np.ndarray:
+        if is_device_array(x):
+            return _on_device(x, axis, out, keepdims, threads)
+        if is_host_array(x):
+            views = host_views("sum", {"x": x, "out": out})
+            result = sum(views["x"], axis, out=views["out"], keepdims=keepdims, threads=threads)
+            return like(x, result) if out is None else out
     array = float32_array("sum", "x", x)
     count = thread_count("sum", threads)
     axes = _axes(axis, array.ndim)
     kept = [index for index in range(array.ndim) if index not in axes]
-    shape = tuple(array.shape[index] for index in kept)
+    shape = tuple(
+        1 if index in axes else extent for index, extent in enumerate(array.shape) if keepdims or index in kept
+    )
+    target = None if out is None else _target(x, out, shape)
     if array.size <= _SMALL:
-        return np.add.reduce(array, axis=tuple(axes), dtype=np.float32)
-    out = np.empty(shape, np.float32)
-    _fill(array.transpose([*kept, *axes]), len(kept), out, count)
-    return out if shape else out[()]
+        result = np.asarray(np.add.reduce(array, axis=tuple(axes), dtype=np.float32))
+    else:
+        result = np.empty([array.shape[index] for index in kept], np.float32)
+        _fill(array.transpose([*kept, *axes]), len(kept), result, count)
+    result = result.reshape(shape)
+    if target is None:
+        return result if shape else result[()]
+    np.copyto(target, result)
+    return out
 
 
-def _on_device(x: Any, axis: object, threads: object) -> Any:
+def _target(x: object, out: object, shape: tuple[int, ...]) -> Float32Array:
+    """`out` as a view that a result of `shape` can be written to."""
+    one_package("sum", {"x": x, "out": out})
+    target = float32_array("sum", "out", out)
+    if target.shape != shape:
+        raise UsageError(f"sum: out has shape {target.shape}; the result has {shape}")
+    if not target.flags.writeable:
+        raise UsageError("sum: out is read-only")
+    return target
+
+
+def _on_device(x: Any, axis: object, out: object, keepdims: object, threads: object) -> Any:
+    if out is not None:
+        raise UsageError("sum: out is for arrays on the CPU; on a GPU the result is a new array")
     if threads is not None:
         raise UsageError("sum: threads are this machine's; an array on a GPU is summed there")
     found = device_array(x)
     axes = _axes(axis, len(found.shape))
-    shape = tuple(extent for index, extent in enumerate(found.shape) if index not in axes)
+    shape = tuple(1 if n in axes else extent for n, extent in enumerate(found.shape) if keepdims or n not in axes)
     ordered, first = _forward(list(zip(found.shape, found.strides, strict=True)), found.pointer)
     whole = 0 in found.shape or [stride for _, stride in _folded(ordered)] in ([], [_SIZE])
     from gemmlab.dispatch.cuda_sums import device_sum

@@ -156,7 +156,7 @@ def test_a_programs_own_handlers_are_called_and_c_is_left_alone(program: Path) -
 
 
 def test_an_object_file_is_linked_into_a_program(tmp_path: Path) -> None:
-    made = write_library(tmp_path / "blas.o")
+    made = write_library(str(tmp_path / "blas.o"))
     subprocess.run([str(COMPILER), "-pthread", "-o", tmp_path / "program", PROGRAM, made], check=True)
     assert say(tmp_path / "program", "errors").replace(" \n", "\n") == ERRORS
     assert say(tmp_path / "program", "threads", GEMMLAB_NUM_THREADS="2") == "0 wrong, 2 threads\n"

@@ -38,6 +38,10 @@ def laid_out(values: Array, layout: str) -> Array:
     return place
 
 
+def test_it_is_at_the_top_of_the_package_too() -> None:
+    assert gemmlab.sgemm is gemmlab.blas.sgemm is sgemm
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_every_type_order_flag_and_c_as_scipy_has_it(data: st.DataObject) -> None:

@@ -197,7 +197,7 @@ def test_list_tells_everything_of_a_kernel_by_name() -> None:
 
 
 def test_importing_gemmlab_imports_no_heavy_package() -> None:
-    heavy = ("llvmlite", "typer", "rich", "altair", "vl_convert", "threadpoolctl", "platformdirs")
+    heavy = ("llvmlite", "typer", "rich", "altair", "vl_convert", "threadpoolctl", "platformdirs", "gemmlab.blas")
     program = f"import sys, gemmlab; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

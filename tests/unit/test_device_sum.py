@@ -111,6 +111,8 @@ def test_axes_of_one_element_may_be_kept() -> None:
     found = gemmlab.sum(OnGpu(np.ones((1, 6), np.float32)), axis=-1)
     assert found.__cuda_array_interface__["shape"] == (1,)
     assert words(found.__cuda_array_interface__["data"][0], 1)[0] == 6
+    found = gemmlab.sum(OnGpu(np.ones((2, 6), np.float32)), keepdims=True)
+    assert found.__cuda_array_interface__["shape"] == (1, 1)
 
 
 @pytest.mark.usefixtures("driver")
@@ -124,6 +126,7 @@ def test_axes_of_one_element_may_be_kept() -> None:
         (CUBE, {"axis": 0}, UsageError, r"all elements are summed into one, not into shape \(3, 5\)"),
         (CUBE[:, :0], {"axis": 1}, UsageError, r"not into shape \(2, 5\)"),
         (CUBE, {"axis": 3}, UsageError, "axis 3 of an array of 3 axes"),
+        (CUBE, {"out": CUBE}, UsageError, "out is for arrays on the CPU"),
         (CUBE, {"threads": 2}, UsageError, "threads are this machine's"),
         (np.ones(4), {}, ArgumentTypeError, "sum: x has dtype float64, not float32"),
         (np.ones(4, np.int32), {}, ArgumentTypeError, "sum: x has dtype int32, not float32"),

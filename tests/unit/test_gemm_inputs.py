@@ -49,6 +49,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
         (np.ones((4, 5), object), "a has dtype object"),
         (np.ones((4, 5), [("x", np.float32)]), "a has dtype .*x"),
         (np.float32(1), "a is numpy.float32, not a NumPy array"),
+        (np.ma.masked_array(np.ones((4, 5), np.float32), mask=True), r"a is a masked array.*\.filled\(0\)"),
     ],
 )
 def test_what_is_no_float32_array_is_named(value: Any, said: str) -> None:

@@ -52,6 +52,26 @@ def test_any_view_along_any_axes(view: str) -> None:
         assert (np.abs(found - reference) <= bound).all(), axis
 
 
+@pytest.mark.parametrize("x", [CUBE, CUBE[:3, :4, :5]], ids=["compiled", "small"])
+def test_axes_are_kept_and_results_put_where_numpy_does(x: Float32Array) -> None:
+    for axis in axes_of(3):
+        plain = gemmlab.sum(x, axis)
+        for keepdims in (False, True):
+            found = gemmlab.sum(x, axis, keepdims=keepdims)
+            assert np.shape(found) == np.shape(x.sum(axis=axis, keepdims=keepdims))
+            assert isinstance(found, np.ndarray if np.ndim(found) else np.float32)
+            out = np.full((*np.shape(found), 2), np.nan, np.float32)[..., 0]
+            assert gemmlab.sum(x, axis, out=out, keepdims=keepdims) is out
+            assert out.tobytes() == found.tobytes() == plain.tobytes()
+
+
+def test_out_may_be_part_of_what_is_summed() -> None:
+    x = MATRIX.copy()
+    expected = gemmlab.sum(x, 0)
+    gemmlab.sum(x, 0, out=x[7])
+    assert np.array_equal(x[7], expected)
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_same_bits_on_any_number_of_threads(view: str) -> None:
     x = VIEWS[view]()
@@ -115,6 +135,10 @@ def test_input_is_left_alone_and_may_be_read_only() -> None:
         (CUBE, {"axis": 3}, UsageError, "sum: axis 3 of an array of 3 axes"),
         (CUBE, {"axis": (0, -3)}, UsageError, "sum: an axis is there twice"),
         (CUBE, {"axis": 1.5}, ArgumentTypeError, "sum: axis is 1.5, not a whole number"),
+        (np.ma.masked_array(CUBE, mask=CUBE > 0), {}, ArgumentTypeError, "sum: x is a masked array"),
+        (CUBE, {"axis": 0, "out": np.ones((45, 53))}, ArgumentTypeError, "sum: out has dtype <f8"),
+        (CUBE, {"axis": 0, "out": CUBE[:, 0]}, UsageError, r"sum: out has shape \(37, 53\); the result has \(45, 53\)"),
+        (CUBE, {"axis": 0, "out": np.broadcast_to(CUBE[0, 0], (45, 53))}, UsageError, "sum: out is read-only"),
         (CUBE, {"threads": 0}, UsageError, "sum: threads is 0; it must be at least 1"),
     ],
 )

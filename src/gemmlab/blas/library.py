@@ -16,7 +16,7 @@ from gemmlab.core.errors import CompileError, UsageError
 OBJECT, LIBRARY = ".o", ".so"
 
 
-def write_library(path: Path, lanes: int | None = None) -> Path:
+def write_library(path: str | Path, lanes: int | None = None) -> Path:
     """Write the entries to `path`, for this machine's processor, and return it.
 
     `.o` is the object as it is; `.so` is made of it by the system's C compiler (`CC`, else `cc`, `gcc` or `clang`). A
@@ -25,6 +25,7 @@ def write_library(path: Path, lanes: int | None = None) -> Path:
     a system without such libraries or without a compiler, `DeviceError` for vectors that the processor lacks,
     `CompileError` when linking fails.
     """
+    path = Path(path)
     if path.suffix not in (OBJECT, LIBRARY):
         raise UsageError(f"{path}: the name must end with {LIBRARY} (a shared library) or {OBJECT} (an object file)")
     if not path.parent.is_dir():

@@ -20,6 +20,11 @@ def float32_array(call: str, name: str, value: object) -> Float32Array:
             f"{call}: {name} is {type(value).__module__}.{type(value).__qualname__}, not a NumPy array; "
             f"numpy.asarray({name}, dtype=numpy.float32) makes one"
         )
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            f"{call}: {name} is a masked array, whose mask would be lost; "
+            f"{name}.filled(0) has 0 in place of what it hides"
+        )
     if value.dtype != np.float32 or not value.dtype.isnative:
         raise ArgumentTypeError(
             f"{call}: {name} has dtype {value.dtype.str if value.dtype.kind == 'f' else value.dtype}, not native "

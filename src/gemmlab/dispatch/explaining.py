@@ -10,6 +10,7 @@ import numpy as np
 from gemmlab.core.arguments import float32_array
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32
+from gemmlab.devices.host_arrays import host_view, is_host_array
 from gemmlab.devices.interop import is_device_array
 from gemmlab.devices.select import DEFAULT_ARCH, RUNS, parse_device
 from gemmlab.dispatch.choice import FORCED, RULE, Choice, choose, forced, named
@@ -57,7 +58,9 @@ def _look(call: str, name: str, value: Any) -> Float32Array:
         if not all(isinstance(extent, int | np.integer) and extent >= 0 for extent in value):
             raise ArgumentTypeError(f"{call}: {name} is {value!r}, neither an array nor a shape")
         return packed(tuple(int(extent) for extent in value))
-    return shadow(device_operand(call, name, value)) if is_device_array(value) else float32_array(call, name, value)
+    if is_device_array(value):
+        return shadow(device_operand(call, name, value))
+    return float32_array(call, name, host_view(call, name, value) if is_host_array(value) else value)
 
 
 def _where(device: str | None, a: Any, b: Any) -> Gpu | int | None:

@@ -40,12 +40,23 @@ def climb_chart(record: Record) -> alt.VConcatChart:
     libraries = dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.role == "peer")
     title = f"The climb on {record.device.get('name') or record.environment.get('cpu', 'this CPU')}"
     subtitle = ["Medians of turns taken side by side", *libraries]
-    return ladder_chart(bars, peaks(record), title=title, subtitle=subtitle, unit=unit_of(record.op))
+    heading = in_threads if record.device.get("id", "cpu") == "cpu" else _nothing
+    return ladder_chart(bars, peaks(record), title=title, subtitle=subtitle, unit=unit_of(record.op), heading=heading)
+
+
+def in_threads(count: int) -> str:
+    """Heading of a CPU's panel."""
+    return "1 thread" if count == 1 else f"{count} threads"
+
+
+def _nothing(_count: int) -> str:
+    """Of a GPU's: it has one."""
+    return ""
 
 
 def ladder_chart(
     bars: Sequence[Bar], peaks: Mapping[int, float], *, title: str = "", subtitle: Sequence[str] = (),
-    unit: Unit = GFLOPS, heading: Callable[[int], str] = lambda n: "1 thread" if n == 1 else f"{n} threads",
+    unit: Unit = GFLOPS, heading: Callable[[int], str] = in_threads,
 ) -> alt.VConcatChart:  # fmt: skip
     """Horizontal bars in the order given, from zero; speeds and `peaks`, by thread count, in
     the operation's unit.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gemmlab.core.records import Record, Result
 from gemmlab.measure.cache_record import cache_rows
@@ -53,7 +53,8 @@ def climb_table(record: Record) -> Table:
     ]  # fmt: skip
     note = f"of peak: of the {LIMITS[unit]} measured in the same rounds; x: {unit} to those of the first rung at its "
     note += "own size, and of each peer at the same size and thread count."
-    return Table("Rungs, library calls and peers", headings, tuple(cells), frozenset({0, len(headings) - 1}), note)
+    table = Table("Rungs, library calls and peers", headings, tuple(cells), frozenset({0, len(headings) - 1}), note)
+    return _as_measured(record, table)
 
 
 def bench_table(record: Record, summary: Summary) -> Table:
@@ -73,7 +74,21 @@ def bench_table(record: Record, summary: Summary) -> Table:
     ]  # fmt: skip
     note = f"ms: median; IQR: middle half, as a share of it; of peak: of the {LIMITS[unit]} probed in the same rounds; "
     note += "x: our speed to theirs, and the 95 % interval of the ratio to the fastest of them at that size."
-    return Table("Every contestant at every size", headings, tuple(cells), frozenset({0, 7}), note)
+    table = Table("Every contestant at every size", headings, tuple(cells), frozenset({0, 7}), note)
+    return _as_measured(record, table)
+
+
+def _as_measured(record: Record, table: Table) -> Table:
+    """Without the count of a CPU's threads where a GPU was measured."""
+    if record.device.get("id", "cpu") == "cpu":
+        return table
+    place = table.headings.index("threads")
+    return replace(
+        table,
+        headings=(*table.headings[:place], *table.headings[place + 1 :]),
+        rows=tuple((*row[:place], *row[place + 1 :]) for row in table.rows),
+        texts=frozenset(index - (index > place) for index in table.texts),
+    )
 
 
 def count_table(record: Record) -> Table:

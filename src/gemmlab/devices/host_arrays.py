@@ -18,8 +18,6 @@ from gemmlab.devices.packages import package_of
 
 _DLPACK_HOST = (1, 3)
 """`kDLCPU`, and `kDLCUDAHost`: pinned, but the host's."""
-_NEVER_WRITTEN = ("jax", "jaxlib")
-"""Packages whose arrays do not change. Before its version 1.0 DLPack could not say so."""
 
 
 def is_host_array(value: object) -> bool:
@@ -42,8 +40,9 @@ def host_view(call: str, name: str, value: Any) -> npt.NDArray[Any]:
         array: npt.NDArray[Any] = np.from_dlpack(value) if torch is None else value.numpy()
     except Exception as error:
         raise ArgumentTypeError(f"{call}: {name} does not show its memory: {error}") from error
-    if name == "out" and (not array.flags.writeable or _top(value) in _NEVER_WRITTEN):
-        raise ArgumentTypeError(f"{call}: out is {_kind(value)}, which cannot be written to")
+    if name == "out" and not array.flags.writeable:
+        # JAX's never are. DLPack before its version 1.0 (NumPy's before 2.1) cannot tell, and NumPy takes that for no.
+        raise ArgumentTypeError(f"{call}: out is {_kind(value)}, which cannot be written to by DLPack")
     return array
 
 

@@ -27,6 +27,7 @@ VERBS = (
     "list",
     "new",
     "profile",
+    "report",
 )
 
 

@@ -38,10 +38,18 @@ def climb_chart(record: Record) -> alt.VConcatChart:
     rows = climb_rows(record)
     bars = [Bar(row.name, row.role, row.threads, row.speed, row.size, row.peak_share) for row in rows]
     libraries = dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.role == "peer")
-    title = f"The climb on {record.device.get('name') or record.environment.get('cpu', 'this CPU')}"
+    on_cpu = record.device.get("id", "cpu") == "cpu"
+    machine = record.environment.get("cpu", "this CPU") if on_cpu else record.device.get("name")
     subtitle = ["Medians of turns taken side by side", *libraries]
-    heading = in_threads if record.device.get("id", "cpu") == "cpu" else _nothing
-    return ladder_chart(bars, peaks(record), title=title, subtitle=subtitle, unit=unit_of(record.op), heading=heading)
+    heading = in_threads if on_cpu else _nothing
+    return ladder_chart(
+        bars,
+        peaks(record),
+        title=f"The climb on {machine}",
+        subtitle=subtitle,
+        unit=unit_of(record.op),
+        heading=heading,
+    )
 
 
 def in_threads(count: int) -> str:

@@ -42,15 +42,18 @@ def packed(shape: tuple[int, ...], pointer: int = _ANYWHERE) -> Float32Array:
 
 
 def device_operand(call: str, name: str, value: Any) -> DeviceArray:
-    """An operand on a GPU; `ArgumentTypeError` for one that lies elsewhere or has another dtype."""
+    """An operand on a GPU; `ArgumentTypeError` for what lies elsewhere or has another dtype and for a read-only out."""
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if not is_device_array(value):
-        kind = f"{type(value).__module__}.{type(value).__qualname__}"
         raise ArgumentTypeError(f"{call}: {name} is {kind}, which lies on no GPU; other operands of this call do")
     found = device_array(value)
     if found.dtype != np.float32:
         package = package_of(value)
         how = f"; {package.to_float32.replace('x', name, 1)} converts it" if package else ""
         raise ArgumentTypeError(f"{call}: {name} has dtype {found.dtype}, not float32{how}")
+    if name == "out" and found.read_only:
+        # JAX's are, whatever is done with them.
+        raise ArgumentTypeError(f"{call}: out is read-only, as a {kind} on a GPU says")
     return found
 
 

@@ -238,6 +238,30 @@ def test_errors_leave_everything_usable() -> None:
     assert gemmlab.gemm(x, x).eq(8).all()
 
 
+def test_tensors_of_the_host_stay_there_and_do_not_mix() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.ones(8, 8, device="cuda")
+    assert gemmlab.gemm(x, x).is_cuda
+    for host in (x.cpu(), x.cpu().pin_memory()):
+        found = gemmlab.gemm(host, host)
+        assert not found.is_cuda
+        assert found.eq(8).all()
+        for a, b, options in ((x, host, {}), (host, x, {}), (host, host, {"out": x}), (x, x, {"out": host})):
+            with pytest.raises(ArgumentTypeError, match="lies on no GPU"):
+                gemmlab.gemm(a, b, **options)
+    with pytest.raises(ArgumentTypeError, match=r"a is numpy\.ndarray and out is torch\.Tensor on a GPU"):
+        gemmlab.gemm(np.ones((8, 8), np.float32), np.ones((8, 8), np.float32), out=x)
+
+
+def test_arrays_of_jax_never_change() -> None:
+    numpy = pytest.importorskip("jax.numpy")
+    x = numpy.ones((8, 8))
+    if "cuda" not in str(x.device):
+        pytest.skip("this JAX has no GPU")
+    with pytest.raises(TypeError, match="out is read-only"):
+        gemmlab.gemm(x, x, out=numpy.zeros((8, 8)))
+
+
 def test_operands_on_two_gpus_are_refused() -> None:
     torch = pytest.importorskip("torch")
     if torch.cuda.device_count() < 2:

@@ -32,6 +32,7 @@ def test_torch_in_and_out(n: int) -> None:
     found = gemmlab.sum(x)
     assert (type(found), found.dtype, found.shape, found.device) == (torch.Tensor, torch.float32, (), x.device)
     assert abs(float(found) - values.sum(dtype=np.float64)) <= tolerance(values)
+    assert gemmlab.sum(x, keepdims=True).shape == (1,)
     assert float(gemmlab.sum(x[1:])) == pytest.approx(float(values[1:].sum(dtype=np.float64)), abs=tolerance(values))
 
 

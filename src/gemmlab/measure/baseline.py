@@ -62,7 +62,7 @@ def _time(crew: Crew, spec: Spec, index: int, *, verify: bool) -> Result | None:
         arena.restore(index, contents)
         if not crew.run(spec.name, index):
             return None
-        outcome = judge_outputs(arena, index, op.reference(problem, contents))
+        outcome = judge_outputs(arena, index, op.reference(problem, contents), contents)
         arena.restore(index, contents)
     samples = []
     for turn in range(TURNS):

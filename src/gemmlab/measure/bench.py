@@ -196,7 +196,7 @@ class _Bench:
             if crew.can(spec.name, index):
                 arena.restore(index, contents)
                 if crew.run(spec.name, index):
-                    found = judge_outputs(arena, index, expected[spec.precision])
+                    found = judge_outputs(arena, index, expected[spec.precision], contents)
                     cell = self._cell(crew.threads, index, spec.name)
                     cell.verified, cell.error = found.right, found.error_ratio
                     cell.notes += found.explanations

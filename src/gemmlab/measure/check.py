@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -21,6 +20,7 @@ from gemmlab.measure.guarded import Violation
 from gemmlab.measure.guarded_run import GuardedRun
 from gemmlab.measure.memory import check_bytes, require_memory
 from gemmlab.measure.run import place
+from gemmlab.measure.unread import unread_hint
 from gemmlab.ops.op import Op, Problem
 
 MOST_FAILURES = 8
@@ -214,7 +214,8 @@ def check_kernel(
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
         notes = [hazard.explain() for hazard in seen.hazards] if seen else []
-        tally.case(problem, mismatches, violations, [*notes, *_read_outputs(op, problem, mismatches)])
+        hints = {hint for wrong in mismatches if wrong and (hint := unread_hint(wrong, contents))}
+        tally.case(problem, mismatches, violations, [*notes, *hints])
         if progress:
             progress(index + 1, len(planned))
         if tally.enough:
@@ -225,13 +226,3 @@ def check_kernel(
             claims += 1
             tally.case(problem, (), (), [broken] if broken else [], suffix=" (what its file expects)")
     return tally.report(len(planned) + claims)
-
-
-def _read_outputs(op: Op, problem: Problem, mismatches: Iterable[Mismatch | None]) -> list[str]:
-    """A hint for the commonest mistake: what is written alone was read, and held NaN."""
-    fresh = {operand.name for operand in op.operands(problem) if operand.role == "out"}
-    return [
-        f"{wrong.output} held NaN before the call, because this problem does not add to it: it must not be read"
-        for wrong in mismatches
-        if wrong is not None and wrong.output in fresh and math.isnan(wrong.value) and not math.isnan(wrong.reference)
-    ]

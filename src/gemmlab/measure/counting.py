@@ -20,6 +20,7 @@ from gemmlab.measure.elementwise import compare
 from gemmlab.measure.guarded_run import GuardedRun
 from gemmlab.measure.memory import check_bytes, require_memory
 from gemmlab.measure.run import Placed, place
+from gemmlab.measure.unread import explained
 from gemmlab.ops.op import Op, Problem
 
 Progress = Callable[[str, int, int], None]
@@ -95,7 +96,7 @@ def _result(count: Count, placed: Placed, problem: Problem) -> Result:
             compare(name, run.guarded[name].contents(), expected, op.dot_length(problem))
             for name, expected in op.reference(problem, contents, roundings, kernel.precision).items()
         ]
-        wrong = [item.mismatch.explain() for item in found if item.mismatch is not None]
+        wrong = [explained(item.mismatch, contents) for item in found if item.mismatch is not None]
         notes = (*wrong, *(hazard.explain() for hazard in hazards))
         verified, worst = not wrong and not seen.hazards, max(item.worst_ratio for item in found)
         facts |= {**_code(placed), **_counted(seen.counters), "hazards": [asdict(hazard) for hazard in hazards]}

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gemmlab.measure.arena import Arena
 from gemmlab.measure.elementwise import compare
+from gemmlab.measure.unread import explained
 from gemmlab.ops.op import Expected
 
 
@@ -21,10 +25,12 @@ class Outcome:
     """Of every output that is wrong."""
 
 
-def judge_outputs(arena: Arena, index: int, expected: Mapping[str, Expected]) -> Outcome:
-    """Look at the outputs of problem `index` as they are now."""
+def judge_outputs(
+    arena: Arena, index: int, expected: Mapping[str, Expected], contents: Mapping[str, NDArray[np.float32]]
+) -> Outcome:
+    """Look at the outputs of problem `index` as they are now; `contents` are its operands before the call."""
     found = [
         compare(name, arena.placed[index][name].matrix(arena.memory), wanted, 1) for name, wanted in expected.items()
     ]
-    wrong = tuple(item.mismatch.explain() for item in found if item.mismatch is not None)
+    wrong = tuple(explained(item.mismatch, contents) for item in found if item.mismatch is not None)
     return Outcome(not wrong, max(item.worst_ratio for item in found), wrong)

@@ -178,6 +178,12 @@ def test_the_command_writes_it_and_says_what_is_wrong(tmp_path: Path, monkeypatc
         code, out, err = blas("--emit", str(tmp_path / name))
         assert (code, out) == (2, "")
         assert said in err
+    code, _, err = blas("--emit", "/proc/x.o")
+    assert code == 2
+    assert "/proc/x.o cannot be written" in err
+    code, _, err = blas("--emit", str(tmp_path / "x.o"), "--lanes", "5")
+    assert code == 2
+    assert "vectors of 5 float32: there are 4, 8, 16" in err
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "which", lambda _name: None)
         patch.delenv("CC", raising=False)

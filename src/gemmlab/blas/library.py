@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from gemmlab.blas.native import SYMBOLS, compiled
+from gemmlab.codegen.target import WIDTHS
 from gemmlab.core.errors import CompileError, UsageError
 
 OBJECT, LIBRARY = ".o", ".so"
@@ -21,24 +22,29 @@ def write_library(path: str | Path, lanes: int | None = None) -> Path:
 
     `.o` is the object as it is; `.so` is made of it by the system's C compiler (`CC`, else `cc`, `gcc` or `clang`). A
     file that is there already is replaced at once, whole. `lanes` is the number of float32 in a vector (4, 8 or 16), by
-    default of the widest that the processor has. Raises `UsageError` for another ending, a folder that is not there and
-    a system without such libraries or without a compiler, `DeviceError` for vectors that the processor lacks,
-    `CompileError` when linking fails.
+    default of the widest that the processor has. Raises `UsageError` for another ending, a folder that is not there or
+    takes no file, a width that no processor has, and a system without such libraries or without a compiler,
+    `DeviceError` for vectors that this processor lacks, `CompileError` when linking fails.
     """
     path = Path(path)
+    if lanes is not None and lanes not in WIDTHS:
+        raise UsageError(f"vectors of {lanes} float32: there are {', '.join(map(str, WIDTHS))}")
     if path.suffix not in (OBJECT, LIBRARY):
         raise UsageError(f"{path}: the name must end with {LIBRARY} (a shared library) or {OBJECT} (an object file)")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.parent}")
     linker = _linker(path) if path.suffix == LIBRARY else []
     code = compiled(lanes).code
-    with tempfile.TemporaryDirectory(prefix=".gemmlab-", dir=path.parent) as folder:
-        made = Path(folder, f"blas{OBJECT}")
-        made.write_bytes(code)
-        if linker:
-            made = _linked(linker, made, path.name)
-        made.chmod(0o666 & ~_umask())
-        made.replace(path)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".gemmlab-", dir=path.parent) as folder:
+            made = Path(folder, f"blas{OBJECT}")
+            made.write_bytes(code)
+            if linker:
+                made = _linked(linker, made, path.name)
+            made.chmod(0o666 & ~_umask())
+            made.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
 
 

@@ -24,7 +24,7 @@ from gemmlab.dispatch.waves import Gpu, gpu_model
 
 
 def explain(
-    a: Any, b: Any, trans_a: object, trans_b: object, *, device: str | None, precision: str, kernel: object,
+    a: Any, b: Any, trans_a: object, trans_b: object, *, device: object, precision: str, kernel: object,
     config: object,
 ) -> Choice:  # fmt: skip
     """`gemmlab.explain_choice`."""
@@ -63,10 +63,12 @@ def _look(call: str, name: str, value: Any) -> Float32Array:
     return float32_array(call, name, host_view(call, name, value) if is_host_array(value) else value)
 
 
-def _where(device: str | None, a: Any, b: Any) -> Gpu | int | None:
+def _where(device: object, a: Any, b: Any) -> Gpu | int | None:
     """A GPU, the number of one that is here, or `None` for the CPU."""
     if device is None:
         return _by_operands(a, b)
+    if not isinstance(device, str):
+        raise ArgumentTypeError(f"explain_choice: device is {device!r}; it is a name, as 'cpu', 'cuda:0' or 'H200'")
     if device.partition(":")[0] not in RUNS:
         try:
             return gpu_model(device)

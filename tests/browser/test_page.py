@@ -150,6 +150,39 @@ def test_a_filter_leaves_the_rows_that_have_its_words(opened: Browser) -> None:
     assert opened.run(f"{rows}.length") == 4 * len(SIZES)
 
 
+def test_a_long_table_is_folded_and_still_sorts_and_filters(opened: Browser, tmp_path: Path) -> None:
+    record = gpu_bench("", *range(128, 128 * 21, 128))
+    path = tmp_path / "long.html"
+    path.write_bytes(render(Page([part_of(Path("long.json"), record)], [])))
+    opened.open(path.as_uri())
+    shown = "[...document.querySelectorAll('#part-1 tbody tr')].filter((row) => row.offsetParent !== null)"
+    more = "document.querySelector('#part-1 .more button')"
+    sizes = f"{shown}.map((row) => parseInt(row.cells[1].textContent))"
+
+    def look_for(words: str) -> None:
+        opened.run(f"""(() => {{
+            const input = document.querySelector("#part-1 input");
+            input.value = "{words}";
+            input.dispatchEvent(new Event("input", {{ bubbles: true }}));
+        }})()""")
+
+    assert opened.run(f"{shown}.length") == 20
+    assert opened.run(f"{more}.textContent") == "Show all 80 rows"
+    for down in (False, True):
+        opened.run("document.querySelectorAll('#part-1 th button')[1].click()")
+        expected = sorted([*range(128, 128 * 21, 128)] * 4, reverse=down)[:20]
+        assert opened.run(sizes) == expected
+    look_for("256")
+    assert 4 <= opened.run(f"{shown}.length") <= 20
+    assert opened.run(f"{more}.offsetParent === null")
+    look_for("")
+    opened.run(f"{more}.click()")
+    assert opened.run(f"{shown}.length") == 80
+    assert opened.run(f"{more}.textContent") == "Show the first 20 of 80 rows"
+    opened.run(f"{more}.click()")
+    assert opened.run(f"{shown}.length") == 20
+
+
 def test_the_theme_changes_and_stays(opened: Browser, page: Path) -> None:
     background = "getComputedStyle(document.body).backgroundColor"
     assert opened.run(background) == "rgb(255, 255, 255)"

@@ -37,11 +37,29 @@
   }
 
   function filter(input) {
-    const words = input.value.toLowerCase().split(/\s+/);
-    for (const row of input.closest(".results").querySelector("tbody").rows) {
+    const words = input.value.toLowerCase().split(/\s+/), results = input.closest(".results");
+    for (const row of results.querySelector("tbody").rows) {
       const text = row.textContent.toLowerCase();
       row.hidden = !words.every((word) => text.includes(word));
     }
+    offer(results);
+  }
+
+  // Long tables are folded: the style shows as many rows as this of those that a filter leaves, in their order.
+  const FIRST = 20;
+
+  function offer(results) {
+    const more = results.querySelector(".more");
+    if (more === null) return;
+    const rows = results.querySelectorAll("tbody tr:not([hidden])").length;
+    more.hidden = rows <= FIRST;
+    const folded = results.classList.contains("folded");
+    more.firstElementChild.textContent = folded ? `Show all ${rows} rows` : `Show the first ${FIRST} of ${rows} rows`;
+  }
+
+  function fold(results) {
+    results.classList.toggle("folded");
+    offer(results);
   }
 
   // ---- charts
@@ -160,10 +178,17 @@
     document.addEventListener("click", (event) => {
       const heading = event.target.closest("th");
       if (heading) sort(heading);
+      const more = event.target.closest(".more");
+      if (more) {
+        fold(more.closest(".results"));
+        more.scrollIntoView({ block: "nearest" });
+      }
     });
     document.addEventListener("input", (event) => {
       if (event.target.closest(".filter")) filter(event.target);
     });
+    // By the script, as without one nothing would unfold them.
+    for (const more of document.querySelectorAll(".more")) fold(more.closest(".results"));
     document.addEventListener("toggle", async (event) => {
       const code = event.target.open ? event.target.querySelector(":scope > pre[data-packed]") : null;
       if (code === null || code.textContent) return;

@@ -220,7 +220,11 @@ def test_arguments_may_be_computed() -> None:
 
 ONE = {"grid": 1, "threads": 1}
 WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("sgemm_with_main", {}, 'nothing says what grid sgemm is launched with; pass --grid "ceil_div(N, 32), ceil_'),
+    (
+        "sgemm_with_main",
+        {},
+        'nothing says what grid and threads sgemm is launched with; pass --grid "ceil_div(N, 32), ceil_',
+    ),
     ("sgemm_with_main", {"grid": "M"}, 'nothing says what threads sgemm is launched with; pass --threads "32, 32"'),
     ("sgemm_with_main", {"grid": "M", "threads": "tid"}, "--threads: expression 'tid': no value named 'tid'"),
     ("column_major", ONE, "several kernels; name one with --kernel or `kernel = ...` (line 11: mine::sgemm_nn("),

@@ -42,12 +42,13 @@ def user_kernel(path: Path, *, toml: Path | None = None, **flags: Any) -> Kernel
         layers.append(read_toml(toml or beside))
     facts = read_facts(Stated(path.name, (*layers, from_flags(flags))), DEFAULT_OP)
     signature = _chosen(path, facts, signatures(text))
-    for key, value in (("grid", facts.grid), ("threads", facts.threads)):
-        if not value:
-            raise UsageError(
-                f"{path.name}: nothing says what {key} {signature.name} is launched with; pass {_EXAMPLES[key]}, or "
-                f"write `{key} = ...` into {beside.name} or into a `/* gemmlab` comment"
-            )
+    missing = [key for key, value in (("grid", facts.grid), ("threads", facts.threads)) if not value]
+    if missing:
+        raise UsageError(
+            f"{path.name}: nothing says what {' and '.join(missing)} {signature.name} is launched with; pass "
+            f"{' '.join(_EXAMPLES[key] for key in missing)}, or write "
+            f"{' and '.join(f'`{key} = ...`' for key in missing)} into {beside.name} or into a `/* gemmlab` comment"
+        )
     return cuda_kernel(path, text, facts, signature, _AS_NVCC)
 
 

@@ -97,7 +97,9 @@ def _used(facts: Facts, signature: Signature, flags: Sequence[str]) -> list[Temp
         elif not parameter.default:
             known = ", ".join(facts.params) or "none"
             raise facts.stated.error(
-                "params", f"template parameter {parameter.name} of {signature.name} is missing (stated: {known})"
+                "params",
+                f"template parameter {parameter.name} of {signature.name} is missing (stated: {known}); state the "
+                f"instance, as --kernel '{signature.name}<32>', or `params = {{ {parameter.name} = 32 }}`",
             )
     return used
 

@@ -16,7 +16,7 @@ from gemmlab.core.expr import parse
 from gemmlab.core.gpu import limits, model
 from gemmlab.core.records import load_record
 from gemmlab.explain.advice import ADVICE, Advice
-from gemmlab.explain.explanation import Explanation, explain
+from gemmlab.explain.explanation import Explanation, explain, words_of
 from gemmlab.explain.figures import figures, side_by_side
 from gemmlab.explain.findings import find
 from gemmlab.explain.occupancy import explain_occupancy
@@ -222,7 +222,7 @@ def test_advice_names_facts_and_rungs_that_exist(row: Advice) -> None:
     parse(row.when).check_names(facts)
     parse(row.weight).check_names(facts)
     quoted = {name for _, name, _, _ in Formatter().parse(row.text) if name}
-    assert quoted <= {*facts, "binding"}
+    assert quoted <= {*facts, *words_of(explained("block_tile").subject, explained("block_tile").occupancy)}
     # Rungs that are still to come are named ahead.
     assert all(rung in RUNGS or rung == "peak_simt" for rung in row.rungs)
 

@@ -115,6 +115,20 @@ def test_a_race_comes_first_and_ends_with_1(tmp_path: Path) -> None:
     assert "cannot be trusted" in result.stdout
 
 
+@needs_compiler
+@pytest.mark.parametrize("last", ["C[row * N + col] = 0;", "if (row < 5) C[row * N + col] = sum;"])
+def test_a_wrong_result_comes_first_and_nothing_is_predicted(tmp_path: Path, last: str) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(SOURCE.replace("SYNC", "__syncwarp();").replace("C[row * N + col] = sum;", last))
+    result = run(str(path), *FLAGS, "--sizes", "32", "--json")
+    assert result.exit_code == 1
+    (one,) = json.loads(result.stdout)["kernels"]
+    assert (one["findings"][0]["key"], one["hazards"]) == ("wrong result", [])
+    wrong = 32 * 32 if "= 0" in last else 27 * 32
+    assert f"{wrong} of 1024 elements wrong" in one["findings"][0]["text"]
+    assert one["predicted"] == "its result is wrong at 32x32x32"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

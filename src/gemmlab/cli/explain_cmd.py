@@ -51,7 +51,8 @@ def explain(
 ) -> None:
     """Say what limits a kernel, from its machine code and counters; no GPU is needed.
 
-    With two kernels, side by side. Ends with 1 when a kernel did what it must not (a race, an access out of bounds).
+    With two kernels, side by side. Ends with 1 when a kernel's result is wrong or it did what it must not (a race, an
+    access out of bounds).
     With --pictures also of kernels for a CPU, of which there is nothing but pictures.
     """
     from gemmlab.explain.subject import machine
@@ -81,7 +82,7 @@ def explain(
         _print(explained, foretold, sass)
         if written:
             print_pictures(written)
-    if any(one.subject.hazards for one in explained):
+    if any(one.subject.hazards or one.subject.wrong for one in explained):
         raise typer.Exit(1)
 
 
@@ -106,6 +107,8 @@ def _foretold(explained: Explanation, model: GpuModel) -> Foretold | str:
     from gemmlab.explain.model.foretell import foretell
 
     subject = explained.subject
+    if subject.wrong:
+        return f"its result is wrong at {subject.size.label}"
     try:
         return foretell(subject.kernel, subject.arch, model, subject.config)
     except GemmlabError as error:

@@ -17,7 +17,7 @@ class Advice:
     when: str
     weight: str
     text: str
-    """A format over the facts: the finding with its figure."""
+    """A format over the facts and `explanation.words_of`: the finding with its figure."""
     attempt: str
     """What to try."""
     rungs: tuple[str, ...] = ()
@@ -27,6 +27,11 @@ class Advice:
 
 
 ADVICE = (
+    Advice(
+        "wrong result", "wrong > 0", "2000",
+        "Its result is wrong at this size: {wrong_words}. All that follows is of what it does, not of what it should.",
+        "`gemmlab check` tells where it is wrong, and for which sizes.",
+    ),
     Advice(
         "hazards", "hazards > 0", "1000",
         "{hazards:.0f} kinds of accesses that a kernel must not make: its figures and results cannot be trusted.",

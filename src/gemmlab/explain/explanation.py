@@ -45,7 +45,7 @@ class Explanation:
             "kernel": subject.kernel.id, "config": dict(subject.config), "op": subject.kernel.op,
             "arch": subject.arch, "gpu": subject.model.name, "size": subject.size.label,
             "compiler": subject.artifact.compiler, "code_sha256": subject.artifact.digest,
-            "origin": subject.counters.origin, "hazards": hazards,
+            "origin": subject.counters.origin, "hazards": hazards, "wrong": list(subject.wrong),
             "grid": list(subject.launch.grid), "threads": list(subject.launch.threads),
             "resources": asdict(self.resources),
             "occupancy": _occupancy(self.occupancy),
@@ -80,10 +80,15 @@ def explain_subject(subject: Subject) -> Explanation:
     words = in_words(issue, loop, subject.limits) if loop is not None and issue is not None else []
     roofline = explain_roofline(subject.counters, subject.model, issue, subject.size, subject.scaled)
     facts = facts_of(subject, occupancy, resources, accesses, loop, issue, roofline)
-    quoted = {"binding": " and ".join(occupancy.binding)}
+    quoted = words_of(subject, occupancy)
     findings = find(subject.kernel, ladder(subject.kernel.op, "cuda"), facts, quoted)
     return Explanation(subject, occupancy, resources, roofline, accesses, loop, issue, tuple(words), facts,
                        tuple(findings))  # fmt: skip
+
+
+def words_of(subject: Subject, occupancy: OccupancyReport) -> dict[str, str]:
+    """What findings quote beside figures."""
+    return {"binding": " and ".join(occupancy.binding), "wrong_words": "; ".join(subject.wrong)}
 
 
 def _occupancy(report: OccupancyReport) -> dict[str, Any]:

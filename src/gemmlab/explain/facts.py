@@ -32,6 +32,7 @@ def facts_of(
     return {
         **subject.counters.facts(),
         "hazards": len(subject.hazards),
+        "wrong": len(subject.wrong),
         "registers": resources.registers,
         "spill_bytes": (resources.spill_stores or 0) + (resources.spill_loads or 0),
         "warps": occupancy.found.warps,

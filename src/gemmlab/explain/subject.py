@@ -17,8 +17,10 @@ from gemmlab.devices.emulated import ARCHITECTURES, MODELS, EmulatedDevice
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.families import family_of
+from gemmlab.measure.guarded import GuardedBuffer
+from gemmlab.measure.judged import judge_results
 from gemmlab.measure.memory import check_bytes, require_memory
-from gemmlab.measure.run import bind
+from gemmlab.measure.run import place
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
 from gemmlab.sass.instruction import SassFunction
@@ -56,6 +58,8 @@ class Subject:
     counters: Counters = field(repr=False)
     """Sectors are distinct within a block."""
     hazards: tuple[Hazard, ...]
+    wrong: tuple[str, ...]
+    """What is wrong with the results of the run; empty for a kernel that computes what it should."""
     unit: str
     """What the operation's speed is told in."""
     size: Size
@@ -115,18 +119,26 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     require_memory(check_bytes(op, problem), f"size {problem.label}")
     device = EmulatedDevice(arch, wave_blocks=1)
     contents = op.fill(problem, np.random.default_rng(0))
-    flat = {name: np.ascontiguousarray(values).reshape(-1) for name, values in contents.items()}
-    bound = bind(kernel, device, op, problem, flat, config=chosen)
+    left = {one.name: GuardedBuffer(one, contents[one.name], guards=False) for one in op.operands(problem)}
+    placed = place(kernel, device, chosen)
+    copies = {name: device.upload(buffer.words) for name, buffer in left.items()}
+    bound = placed.bind(op, problem, copies)
     if not bound.launches:
         raise UsageError(f"{kernel.id} launches nothing for {problem.label}")
     seen = bound.observe()
+    for name, buffer in left.items():
+        device.download(copies[name], buffer.words)
+    found = judge_results(placed, op, problem, contents, left)
+    wrong = [one.mismatch.brief() for one in found if one.mismatch is not None]
+    wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
     artifact = bound.loaded.artifact
     (large,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])
     return Subject(
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=max(bound.launches, key=lambda launch: math.prod(launch.grid)),
-        counters=seen.counters, hazards=seen.hazards, unit=op.unit, size=_size(op, problem), scaled=_size(op, large),
+        counters=seen.counters, hazards=seen.hazards, wrong=tuple(wrong), unit=op.unit,
+        size=_size(op, problem), scaled=_size(op, large),
     )  # fmt: skip
 
 

@@ -15,9 +15,10 @@ from gemmlab.devices.device import Device
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.claims import judge_claims
-from gemmlab.measure.elementwise import SOURCE_LIMIT, Mismatch, compare, plain
+from gemmlab.measure.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.measure.guarded import Violation
 from gemmlab.measure.guarded_run import GuardedRun
+from gemmlab.measure.judged import judge_results
 from gemmlab.measure.memory import check_bytes, require_memory
 from gemmlab.measure.run import place
 from gemmlab.measure.unread import unread_hint
@@ -205,11 +206,7 @@ def check_kernel(
         case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)
         seen = case.run()
         mismatches = []
-        instance = kernel.instantiate(placed.config, op.scalars(problem))
-        roundings = kernel.roundings(instance, op.scalars(problem))
-        expected = op.reference(problem, contents, roundings, kernel.precision)
-        for name, values in expected.items():
-            compared = compare(name, case.guarded[name].contents(), values, op.dot_length(problem))
+        for compared in judge_results(placed, op, problem, contents, case.guarded):
             mismatches.append(compared.mismatch)
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]

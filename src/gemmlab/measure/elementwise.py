@@ -47,6 +47,13 @@ class Mismatch:
     wrong_tiles: int
     worst_tiles: tuple[TileCount, ...]
 
+    def brief(self) -> str:
+        """The first wrong element and how many there are."""
+        return (
+            f"{self.output}[{self.row}, {self.column}] = {self.value:.9g}, reference {self.reference:.9g}; "
+            f"{self.wrong} of {self.elements} elements wrong"
+        )
+
     def explain(self) -> str:
         """One paragraph for people."""
         tiles = ", ".join(f"{t.wrong} in rows {t.row}.., columns {t.column}.." for t in self.worst_tiles)

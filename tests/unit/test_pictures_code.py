@@ -264,10 +264,24 @@ def test_stall_bars_are_the_record_s() -> None:
 
 def test_stalls_beyond_the_seven_longest_are_one() -> None:
     states = {f"state_{n}": float(n) for n in range(1, 10)}
-    spec = specification(stall_chart([StallBar("one", {**states, "selected": 1.0}), StallBar("two", {"state_9": 2.0})]))
+    spec = specification(
+        stall_chart([StallBar("one", {**states, "selected": 1.0}), StallBar("two", {"state_9": 20.0})])
+    )
     rows = rows_of(spec, 0)
     one = {row["state"]: row["cycles"] for row in rows if row["name"] == "one"}
     assert one == {"issued": 1.0, **{f"state {n}": float(n) for n in range(3, 10)}, "others": 3.0}
+
+
+def test_a_bar_that_would_flatten_the_others_makes_all_of_them_shares() -> None:
+    short = [StallBar("a", {"wait": 3.0, "selected": 1.0}), StallBar("b", {"wait": 1.0, "selected": 1.0})]
+    for first, drawn in ((15.0, {4.0, 2.0, 16.0}), (99.0, {100.0})):
+        chart = stall_chart([StallBar("long", {"wait": first, "selected": 1.0}), *short])
+        rows = rows_of(specification(chart), 0)
+        names = {row["name"] for row in rows}
+        assert {sum(row["cycles"] for row in rows if row["name"] == name) for name in names} == drawn
+        texts = svg_texts(chart)
+        assert {f"{first + 1:.1f}", "4.0", "2.0"} <= set(texts), "the labels are cycles in both"
+        assert any(text.startswith("percent of a warp's time") for text in texts) is (drawn == {100.0})
 
 
 def test_profiles_without_cycles_have_no_bar_and_sizes_are_told_where_they_differ() -> None:

@@ -76,3 +76,14 @@ def test_bars_are_of_the_largest_size(seen: Profiles) -> None:
     assert max(row["cycles"] for row in rows) == pytest.approx(10.0)
     counted = replace(seen, profiles=tuple(replace(one, metrics={}) for one in seen.profiles))
     assert list(stall_drawings([counted])) == []
+
+
+def test_bars_are_of_the_kernels_that_were_asked_for_and_the_library(seen: Profiles) -> None:
+    other = profile("kernel:mine", "2048x2048x2048", 2.0)
+    far = profile("cublas", "8192x8192x8192", 2.0)
+    seen = replace(seen, profiles=(*seen.profiles, other, far))
+    (drawing,) = stall_drawings([seen], {"mine"})
+    rows = [row for rows in drawing.spec["datasets"].values() for row in rows]
+    assert {row["name"] for row in rows} == {"mine", "cublas"}
+    assert drawing.title == "What warps wait for at 2048³"
+    assert list(stall_drawings([seen], {"block_tile"})) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median_low
 from typing import TYPE_CHECKING
 
 from gemmlab.measure.climb_rows import short_size
@@ -17,6 +18,10 @@ ISSUED, OTHERS = "selected", "others"
 _COLOURS = (VERMILION, ORANGE, GREEN, PURPLE, SKY, YELLOW, "#8c6d46")
 _SHOWN = len(_COLOURS)
 _WIDTH, _BAR = 560, 26
+_FLATTENS = 8
+"""A bar of more than so many times the median leaves little to see of the others."""
+_ROOM = 112
+"""Percent that the axis of shares reaches to, so that the labels behind the bars have room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +45,14 @@ def stall_bars(profiles: Sequence[Profile]) -> list[StallBar]:
 
 def stall_chart(bars: Sequence[StallBar], *, title: str = "", subtitle: Sequence[str] = ()) -> alt.LayerChart:
     """Bars in the order given, each with a name of its own; of the states those that cost most by name, the
-    others as one.
+    others as one. Where one bar would flatten the others, each is drawn in percent of its own length.
     """
     import altair as alt
 
+    lengths = {bar.name: sum(bar.cycles.values()) for bar in bars}
+    whole = max(lengths.values(), default=0.0) > _FLATTENS * median_low(lengths.values() or [0.0])
+    scale = {name: 100 / length if whole and length else 1.0 for name, length in lengths.items()}
+    axis = "cycles of a warp for one instruction issued"
     totals: dict[str, float] = {}
     for bar in bars:
         for state, cycles in bar.cycles.items():
@@ -52,17 +61,18 @@ def stall_chart(bars: Sequence[StallBar], *, title: str = "", subtitle: Sequence
     order = [ISSUED, *ranked[:_SHOWN], *([OTHERS] if len(ranked) > _SHOWN else [])]
     colours = [BLUE, *_COLOURS[: len(ranked)], *(["#bbbbbb"] if len(ranked) > _SHOWN else [])]
     rows = [
-        {"name": bar.name, "state": _named(state), "cycles": cycles, "place": place}
+        {"name": bar.name, "state": _named(state), "cycles": _cycles(bar, state, order) * scale[bar.name],
+         "place": place}
         for bar in bars
         for place, state in enumerate(order)
-        for cycles in (_cycles(bar, state, order),)
-    ]
-    labels = [{"name": bar.name, "cycles": total, "label": f"{total:.1f}"} for bar in bars
-              for total in (sum(bar.cycles.values()),)]  # fmt: skip
+    ]  # fmt: skip
+    labels = [{"name": name, "cycles": length * scale[name], "label": f"{length:.1f}"}
+              for name, length in lengths.items()]  # fmt: skip
     names = [bar.name for bar in bars]
     y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(ticks=False, domain=False))
     stack = alt.Chart(alt.InlineData(values=rows)).mark_bar().encode(
-        x=alt.X("cycles:Q", title="cycles of a warp for one instruction issued"), y=y,
+        x=alt.X("cycles:Q", title=["percent of a warp's time", f"(labels: {axis})"] if whole else axis,
+                scale=alt.Scale(domain=[0, _ROOM], nice=False) if whole else alt.Undefined), y=y,
         color=alt.Color(
             "state:N", scale=alt.Scale(domain=[_named(state) for state in order], range=colours),
             legend=alt.Legend(title=None, orient="bottom", columns=4),

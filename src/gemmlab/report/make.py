@@ -66,7 +66,8 @@ def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Ma
     sections = [
         section(name, kernel, seen.get(name, []), outcomes.get(name), profiles) for name, (_, kernel) in chosen.items()
     ]
-    page = Page(parts, sections, (*roof_drawings(sections), *stall_drawings(profiles)))
+    waits = stall_drawings(profiles, chosen if plan.kernels else ())
+    page = Page(parts, sections, (*roof_drawings(sections), *waits))
     return Made(page, render(page))
 
 

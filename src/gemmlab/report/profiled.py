@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,13 +47,19 @@ def profiled(
     return tuple(found)
 
 
-def stall_drawings(profiles: Sequence[Profiles]) -> Iterator[Drawing]:
-    """One a record whose profiler saw what warps wait for, at the largest size."""
+def stall_drawings(profiles: Sequence[Profiles], kernels: Collection[str] = ()) -> Iterator[Drawing]:
+    """One a record whose profiler saw what warps wait for, at the largest size: of these kernels, by default of all,
+    and of the libraries.
+    """
     for record in profiles:
-        known = [one for one in record.profiles if one.kernels and one.stall_cycles]
-        if not known:
+        known = [
+            one for one in record.profiles
+            if one.kernels and one.stall_cycles and (one.is_library or not kernels or one.name in kernels)
+        ]  # fmt: skip
+        ours = [one for one in known if not one.is_library]
+        if not known or (kernels and not ours):
             continue
-        largest = max(known, key=_work).size
+        largest = max(ours or known, key=_work).size
         spec = specification(stall_chart(stall_bars([one for one in known if one.size == largest])))
         caption = f"{_origin(record, known[0])}. What each state means stands in the kernels' sections."
         bare = {name: value for name, value in spec.items() if name != "title"}

@@ -201,8 +201,11 @@ ONE = result("kernel:a", [[1.0] * 5])
         ({"kind": "count"}, "'count' holds no times"),
         ({"results": (replace(ONE, label="65x65x65"),)}, "nothing to compare"),
         ({"results": (replace(ONE, samples=()),)}, "nothing to compare"),
-        ({"results": (result("kernel:a", [[1, 0, 1]]),)}, "not positive numbers"),
-        ({"results": (result("kernel:a", [[1, float("nan"), 1]]),)}, "not positive numbers"),
+        (
+            {"results": (result("kernel:a", [[1, 0, 1]]),)},
+            "'kernel:a' at '64x64x64': a time of 0 µs is not a positive number",
+        ),
+        ({"results": (result("kernel:a", [[1, float("nan"), 1]]),)}, "a time of nan µs is not a positive number"),
         ({"method": COLD}, "caches were warm in one and cold in the other"),
     ],
 )

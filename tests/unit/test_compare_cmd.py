@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,15 @@ def test_a_regression_ends_with_1_and_is_named(files: dict[str, Path]) -> None:
     for part in ("slower! [bold]a 64³", "0.667", "1 slower, 2 same", "only in OLD: lost", "!: a regression"):
         assert part in said
     assert "gemmlab: 1 regressions: kernel:[bold]a at 64x64x64, 1 threads: slower, 0.667" in done.stderr
+
+
+def test_a_time_that_is_none_is_named_with_file_contestant_and_size(files: dict[str, Path]) -> None:
+    for time, said in ((-5.0, "-5"), (math.nan, "nan")):
+        save_record(record(result("mkl", [[7]], role="peer"), result("kernel:a", [[10, time]])), files["equal"])
+        done = run(files["old"], files["equal"])
+        assert done.exit_code == 2
+        where = f"{files['equal']}: 'kernel:a' at '64x64x64': a time of {said} µs is not a positive number"
+        assert done.stderr.strip().splitlines() == [f"gemmlab: {where}"]
 
 
 def test_no_regression_ends_with_0(files: dict[str, Path]) -> None:

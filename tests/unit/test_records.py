@@ -23,7 +23,8 @@ JSON_VALUES = st.recursive(
 )
 FACTS = st.dictionaries(TEXT, JSON_VALUES, max_size=3)
 NOTES = st.lists(TEXT, max_size=2).map(tuple)
-SAMPLES = st.builds(Sample, COUNT, COUNT, FINITE, COUNT, COUNT, st.lists(FINITE, max_size=3).map(tuple))
+TIMES = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
+SAMPLES = st.builds(Sample, COUNT, COUNT, TIMES, COUNT, COUNT, st.lists(FINITE, max_size=3).map(tuple))
 RESULTS = st.builds(
     Result,
     contestant=TEXT,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +82,27 @@ def test_what_is_no_record_is_named(bench: Path, tmp_path: Path, content: str | 
     assert said in result.output
     assert "other.json" in result.output
     assert out.read_text() == "the old page"
+
+
+@pytest.mark.parametrize(("time", "said"), [(-5.0, "-5"), (0.0, "0"), (math.nan, "nan"), (math.inf, "inf")])
+def test_a_time_that_is_none_is_named_with_its_case(bench: Path, tmp_path: Path, time: float, said: str) -> None:
+    record = gpu_bench()
+    first = record.results[0]
+    off = replace(first, samples=(*first.samples, replace(first.samples[0], time_us=time)))
+    save_record(replace(record, results=(off, *record.results[1:])), bench)
+    result = run(bench, "--no-explain", "--out", tmp_path / "page.html")
+    assert result.exit_code == 2
+    where = f"{bench}: '{first.contestant}' at '{first.label}'"
+    assert result.stderr.strip().splitlines() == [f"gemmlab: {where}: a time of {said} µs is not a positive number"]
+    assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
+
+
+def test_a_record_without_results_is_refused(bench: Path, tmp_path: Path) -> None:
+    save_record(replace(gpu_bench(), results=()), bench)
+    result = run(bench, "--out", tmp_path / "page.html")
+    assert result.exit_code == 2
+    assert f"{bench}: the record holds no results" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
 
 
 @pytest.mark.parametrize(

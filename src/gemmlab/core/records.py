@@ -111,7 +111,7 @@ def to_json(record: Record) -> dict[str, Any]:
 
 
 def from_json(data: object) -> Record:
-    """Inverse of `to_json`. Raises `RecordError` that names what is missing or malformed."""
+    """Inverse of `to_json`. Raises `RecordError` that names what is missing or malformed, or takes no time."""
     if not isinstance(data, dict) or not isinstance(data.get("schema"), str):
         raise RecordError("not a gemmlab record: no schema")
     family, _, version = data["schema"].partition("/")
@@ -121,7 +121,18 @@ def from_json(data: object) -> Record:
         raise RecordError(f"written by a newer gemmlab: schema {data['schema']}, this version reads up to {SCHEMA}")
     record = _decode(Record, {key: value for key, value in data.items() if key != "schema"}, "record")
     assert isinstance(record, Record)  # noqa: S101 - narrows the type
+    require_times(record)
     return record
+
+
+def require_times(record: Record) -> None:
+    """`RecordError` with contestant and size for a sample whose time is not a positive number."""
+    for result in record.results:
+        for sample in result.samples:
+            if not 0 < sample.time_us < math.inf:
+                # Names may hold what steers a terminal.
+                where = f"{result.contestant[:60]!r} at {result.label[:60]!r}"
+                raise RecordError(f"{where}: a time of {sample.time_us:g} µs is not a positive number")
 
 
 def save_record(record: Record, path: str | os.PathLike[str]) -> None:

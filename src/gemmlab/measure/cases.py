@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmlab.core.errors import RecordError
-from gemmlab.core.records import Record, Result
+from gemmlab.core.records import Record, Result, require_times
 from gemmlab.core.stats import Ratio, ratio_of_medians
 from gemmlab.measure.summary import BASELINE
 
@@ -48,9 +47,8 @@ class Side:
                 where = str(result.facts.get("mode") or mode)
                 self.cases[Key(result.contestant, result.label, result.threads, where)] = result
         # One seed a record: its cases draw the same rounds, and a record beside itself draws the same twice.
+        require_times(record)
         times = np.array([sample.time_us for result in record.results for sample in result.samples])
-        if not np.all((times > 0) & np.isfinite(times)):
-            raise RecordError("a record holds times that are not positive numbers")
         self.seed = zlib.crc32(times.tobytes())
 
     def speed(self, key: Key, beside: str) -> Ratio:

@@ -49,7 +49,9 @@ class Part:
 
 
 def part_of(path: Path, record: Record) -> Part:
-    """`RecordError` where the facts of a result are not what gemmlab writes."""
+    """`RecordError` for a record without results, and where the facts of one are not what gemmlab writes."""
+    if not record.results:
+        raise RecordError(f"{path}: the record holds no results")
     try:
         return _part(path, record)
     except GemmlabError as error:

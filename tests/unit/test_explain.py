@@ -185,13 +185,11 @@ def test_advice_on_multiply_adds_is_not_for_tensor_cores() -> None:
         "useful_pct": 10.0,
         "issue_best_pct": 90.0,
     }
-    found = {finding.key for finding in find(told.subject.kernel, ladder("gemm", "cuda"), facts, {"binding": "warps"})}
+    words = words_of(told.subject, told.occupancy, ())
+    found = {finding.key for finding in find(told.subject.kernel, ladder("gemm", "cuda"), facts, words)}
     assert not found & {"little work a load", "beyond the edges", "near the roof"}
     found = {
-        finding.key
-        for finding in find(
-            told.subject.kernel, ladder("gemm", "cuda"), {**facts, "loop_hmma": 0.0}, {"binding": "warps"}
-        )
+        finding.key for finding in find(told.subject.kernel, ladder("gemm", "cuda"), {**facts, "loop_hmma": 0.0}, words)
     }
     assert found >= {"little work a load", "beyond the edges", "near the roof"}
 
@@ -222,7 +220,7 @@ def test_advice_names_facts_and_rungs_that_exist(row: Advice) -> None:
     parse(row.when).check_names(facts)
     parse(row.weight).check_names(facts)
     quoted = {name for _, name, _, _ in Formatter().parse(row.text) if name}
-    assert quoted <= {*facts, *words_of(explained("block_tile").subject, explained("block_tile").occupancy)}
+    assert quoted <= {*facts, *words_of(explained("block_tile").subject, explained("block_tile").occupancy, ())}
     # Rungs that are still to come are named ahead.
     assert all(rung in RUNGS or rung == "peak_simt" for rung in row.rungs)
 

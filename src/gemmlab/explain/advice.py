@@ -39,8 +39,24 @@ ADVICE = (
     ),
     Advice(
         "spills", "spill_bytes > 0", "20 + spill_bytes",
-        "{spill_bytes:.0f} bytes a thread are spilled to local memory ({registers:.0f} registers a thread).",
+        "{spill_bytes:.0f} bytes a thread are spilled to local memory ({registers:.0f} registers a thread), used most: "
+        "{local_place}, {local_worst_pct:.0f} % of L1's time.",
         "Fewer results a thread, less unrolling, or `__launch_bounds__` that leaves more registers.",
+    ),
+    Advice(
+        # Of a kernel that spills, local memory is that.
+        "local memory", "local_pct > 0 and spill_bytes == 0", "local_pct",
+        "{local_place}: an array of the thread lies in local memory ({stack_bytes:.0f} bytes of stack); this line's "
+        "accesses to it take {local_worst_pct:.0f} % of L1's time. It is no spill: registers cannot be indexed.",
+        "Unroll the loops over it completely, so that the compiler knows each index; or keep it in shared memory.",
+    ),
+    Advice(
+        # L2 carries them out, one after another where they meet: at least twice what L1 counts.
+        "atomics", "atomic_pct > 0", "min(95, 2 * atomic_pct)",
+        "{atomic_place}: atomic operations take {atomic_worst_pct:.0f} % of L1's time, and more in L2, which carries "
+        "them out one after another where they meet.",
+        "Add up in registers, then in the block by shuffles or shared memory, and do one atomic at the end; or write "
+        "partial sums that a second pass adds.",
     ),
     Advice(
         "beyond the edges", "loop_ffma > 0 and loop_hmma == 0 and useful_pct < 67", "200 - useful_pct",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from gemmlab.explain.facts import facts_of
 from gemmlab.explain.findings import Finding, find
 from gemmlab.explain.issue import IssueReport, explain_issue, in_words
 from gemmlab.explain.loop import LoopReport, explain_loop
-from gemmlab.explain.memory import AccessRow, access_rows
+from gemmlab.explain.memory import AccessRow, access_rows, instruction_rows
 from gemmlab.explain.occupancy import OccupancyReport, explain_occupancy
 from gemmlab.explain.resources import ResourceReport, explain_resources
 from gemmlab.explain.roofline import RooflineReport, explain_roofline
 from gemmlab.explain.subject import Subject, observe
+from gemmlab.explain.worst import worst_words
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
 
@@ -79,16 +80,18 @@ def explain_subject(subject: Subject) -> Explanation:
     issue = explain_issue(loop, subject.limits) if loop is not None else None
     words = in_words(issue, loop, subject.limits) if loop is not None and issue is not None else []
     roofline = explain_roofline(subject.counters, subject.model, issue, subject.size, subject.scaled)
-    facts = facts_of(subject, occupancy, resources, accesses, loop, issue, roofline)
-    quoted = words_of(subject, occupancy)
+    apart = instruction_rows(subject.counters)
+    facts = facts_of(subject, occupancy, resources, apart, loop, issue, roofline)
+    quoted = words_of(subject, occupancy, apart)
     findings = find(subject.kernel, ladder(subject.kernel.op, "cuda"), facts, quoted)
     return Explanation(subject, occupancy, resources, roofline, accesses, loop, issue, tuple(words), facts,
                        tuple(findings))  # fmt: skip
 
 
-def words_of(subject: Subject, occupancy: OccupancyReport) -> dict[str, str]:
-    """What findings quote beside figures."""
-    return {"binding": " and ".join(occupancy.binding), "wrong_words": "; ".join(subject.wrong)}
+def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[AccessRow]) -> dict[str, str]:
+    """What findings quote beside figures. `rows` are of one instruction each."""
+    binding = " and ".join(occupancy.binding)
+    return {"binding": binding, "wrong_words": "; ".join(subject.wrong), **worst_words(rows)}
 
 
 def _occupancy(report: OccupancyReport) -> dict[str, Any]:

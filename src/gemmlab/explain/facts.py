@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from gemmlab.core import counters as core
 from gemmlab.explain.issue import L1, IssueReport
@@ -12,6 +12,7 @@ from gemmlab.explain.occupancy import OccupancyReport
 from gemmlab.explain.resources import ResourceReport
 from gemmlab.explain.roofline import RooflineReport
 from gemmlab.explain.subject import Subject
+from gemmlab.explain.worst import worst_facts
 from gemmlab.sass.metrics import WARP, flops
 
 _DIVISION = ("I2F", "F2I", "I2FP", "MUFU")
@@ -21,19 +22,20 @@ def facts_of(
     subject: Subject,
     occupancy: OccupancyReport,
     resources: ResourceReport,
-    rows: Iterable[AccessRow],
+    rows: Sequence[AccessRow],
     loop: LoopReport | None,
     issue: IssueReport | None,
     roofline: RooflineReport,
 ) -> dict[str, float]:
     """Everything that `advice.ADVICE` may name, and what `Counters.facts` has. Of a kernel without a main loop, its
-    figures are 0.
+    figures are 0. `rows` are of one instruction each.
     """
     return {
         **subject.counters.facts(),
         "hazards": len(subject.hazards),
         "wrong": len(subject.wrong),
         "registers": resources.registers,
+        "stack_bytes": resources.stack_bytes,
         "spill_bytes": (resources.spill_stores or 0) + (resources.spill_loads or 0),
         "warps": occupancy.found.warps,
         "most_warps": occupancy.found.warps_per_sm,
@@ -43,7 +45,8 @@ def facts_of(
         "sm_cache_bytes": SM_CACHE_BYTES,
         "useful_pct": 100 * _ratio(subject.size.flops, _executed_flops(subject)),
         "dram_gbs": subject.model.memory_gbs,
-        **_of_memory(subject, list(rows), issue),
+        **_of_memory(subject, rows, issue),
+        **worst_facts(rows),
         **_of_loop(loop, issue, occupancy.found.warps / subject.limits.partitions),
         **_of_roofline(roofline),
     }
@@ -55,7 +58,7 @@ def _executed_flops(subject: Subject) -> float:
     return sum(flops(i) / WARP * on.get(i.address, 0) for i in subject.function.instructions)
 
 
-def _of_memory(subject: Subject, rows: list[AccessRow], issue: IssueReport | None) -> dict[str, float]:
+def _of_memory(subject: Subject, rows: Sequence[AccessRow], issue: IssueReport | None) -> dict[str, float]:
     total = sum(row.cycles for row in rows)
     loads = [row for row in rows if row.kind == core.GLOBAL_LOAD]
     stores = [row for row in rows if row.kind == core.GLOBAL_STORE]
@@ -70,8 +73,13 @@ def _of_memory(subject: Subject, rows: list[AccessRow], issue: IssueReport | Non
     def conflicts(kind: str) -> float:
         return 100 * pressure * _sum(shared[kind], "excess") / total if total else 0.0
 
+    def busy(*kinds: str) -> float:
+        return 100 * pressure * _ratio(sum(row.cycles for row in rows if row.kind in kinds), total)
+
     return {
         "l1_pct": 100 * pressure,
+        "local_pct": busy(core.LOCAL_LOAD, core.LOCAL_STORE),
+        "atomic_pct": busy(core.GLOBAL_ATOMIC, core.SHARED_ATOMIC),
         "load_sectors": _sum(loads, "sectors"),
         "load_sectors_ideal": _sum(loads, "sectors_ideal"),
         "load_sectors_per_request": _ratio(_sum(loads, "sectors"), requests),

@@ -66,11 +66,25 @@ class AccessRow:
 def access_rows(counters: Counters) -> list[AccessRow]:
     """The rows that made a request, costliest first."""
     groups: dict[tuple[str, int, str], list[SiteCounters]] = {}
-    for site in counters.sites:
-        if site.requests and (site.kind in _IN_SECTORS or site.kind in _IN_WAVEFRONTS):
-            groups.setdefault((site.file, site.line, site.opcode), []).append(site)
-    total = sum(l1_cycles(sites) for sites in groups.values())
-    rows = [_row(*key, sites, total) for key, sites in groups.items()]
+    for site in _sites(counters):
+        groups.setdefault((site.file, site.line, site.opcode), []).append(site)
+    return _rows(groups.values())
+
+
+def instruction_rows(counters: Counters) -> list[AccessRow]:
+    """The same with a row for each instruction of the code: nothing good hides what is bad in the same line."""
+    return _rows([site] for site in _sites(counters))
+
+
+def _sites(counters: Counters) -> list[SiteCounters]:
+    known = _IN_SECTORS | _IN_WAVEFRONTS
+    return [site for site in counters.sites if site.requests and site.kind in known]
+
+
+def _rows(groups: Iterable[list[SiteCounters]]) -> list[AccessRow]:
+    groups = list(groups)
+    total = sum(l1_cycles(sites) for sites in groups)
+    rows = [_row(sites, total) for sites in groups]
     return sorted(rows, key=lambda row: (-row.cycles, row.file, row.line, row.opcode))
 
 
@@ -90,15 +104,15 @@ def _cycles(site: SiteCounters) -> int:
     return max(reading, site.wavefronts)
 
 
-def _row(file: str, line: int, opcode: str, sites: list[SiteCounters], total: int) -> AccessRow:
-    kind = sites[0].kind
+def _row(sites: list[SiteCounters], total: int) -> AccessRow:
+    kind, opcode = sites[0].kind, sites[0].opcode
     threads = sum(site.predicated_on_threads for site in sites)
     requests = sum(site.requests for site in sites)
     needed = max(requests, -(-threads * _width(opcode) // SECTOR))
     sectors = sum(site.sectors for site in sites)
     cycles = l1_cycles(sites)
     return AccessRow(
-        file=PurePath(file).name, line=line, opcode=opcode, kind=kind, instructions=len(sites),
+        file=PurePath(sites[0].file).name, line=sites[0].line, opcode=opcode, kind=kind, instructions=len(sites),
         requests=requests,
         sectors=sectors,
         sectors_ideal=sectors if kind == TEXTURE_LOAD or kind not in _IN_SECTORS else needed,

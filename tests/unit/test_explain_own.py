@@ -1,0 +1,57 @@
+"""What is told of kernels that no rung is like: each has one fault, in a line of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cuda_source import needs_compiler
+
+from gemmlab.core.gpu import model
+from gemmlab.explain.explanation import Explanation, explain
+from gemmlab.kernels.user_kernel import user_kernel
+
+HEADER = '/* gemmlab\ngrid = "ceil_div(N, 32), M"\nthreads = "32"\n*/\n'
+SIGNATURE = "__global__ void mine(int M, int N, int K, const float *A, const float *B, float beta, float *C) {\n"
+PLACE = "    int col = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y;\n"
+"""Line 7; what follows begins in line 8."""
+
+
+def explained(folder: Path, body: str, sizes: str = "64", arch: str = "sm_90", gpu: str = "H200") -> Explanation:
+    path = folder / "mine.cu"
+    path.write_text(f"{HEADER}\n{SIGNATURE}{PLACE}{body}}}\n")
+    return explain(user_kernel(path), arch, model(gpu), {}, sizes)
+
+
+def told(explanation: Explanation, key: str) -> str:
+    (text,) = [finding.text for finding in explanation.findings if finding.key == key]
+    return text
+
+
+@needs_compiler
+def test_an_indexed_array_is_local_memory_and_no_spill(tmp_path: Path) -> None:
+    found = explained(
+        tmp_path,
+        """    float sums[16] = {};
+    #pragma unroll 1
+    for (int k = 0; k < K; ++k)
+        sums[(k + row) % 16] += A[row * K + k] * B[k * N + col];
+    float sum = 0;
+    for (int i = 0; i < 16; ++i) sum += sums[i];
+    C[row * N + col] = sum;
+""",
+    )
+    assert (found.subject.wrong, found.resources.spilled) == ((), False)
+    assert "mine.cu:11: an array" in told(found, "local memory")
+    assert "(64 bytes of stack)" in told(found, "local memory")
+
+
+@needs_compiler
+def test_atomics_are_told_with_their_line(tmp_path: Path) -> None:
+    body = """    C[row * N + col] = 0;
+    for (int k = 0; k < K; ++k)
+        atomicAdd(&C[row * N + col], A[row * K + k] * B[k * N + col]);
+"""
+    found = explained(tmp_path, body)
+    assert found.subject.wrong == ()
+    # A and B take two requests to each atomic's one.
+    assert "mine.cu:10: atomic operations take 3" in told(found, "atomics")

@@ -184,6 +184,19 @@ def test_the_recorded_profile_of_a_kernel_with_what_to_try() -> None:
     assert "cublas" not in without
 
 
+def test_without_sizes_the_largest_recorded_one_is_told() -> None:
+    said = " ".join(run("vector_load", "naive", "--load", "h200").stdout.split())
+    assert "vector_load at 2048x2048x2048" in said
+    assert "naive at 2048x2048x2048" in said
+    assert "at 512x512x512 BM" not in said
+    assert said.endswith("There is more at 512x512x512: --sizes chooses.")
+    small = " ".join(run("vector_load", "--load", "h200", "--sizes", "512").stdout.split())
+    assert "1. 16 blocks for 132 SMs: 88 % of the GPU has nothing to do. Try: Profile a larger size" in small
+    assert "There is more" not in small
+    sizes = [one["size"] for one in answer("vector_load", "--load", "h200")["profiles"]]
+    assert {"512x512x512", "2048x2048x2048"} == set(sizes)
+
+
 def test_a_library_is_shown_if_it_is_named() -> None:
     said = " ".join(run("cublas", "--load", "h200", "--sizes", "2048").stdout.split())
     assert "cublas at 2048x2048x2048" in said

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gemmlab.explain.stall_reasons import STALLS
-from gemmlab.explain.stalls import STALL_ADVICE, issue_percent, stall_facts, stall_findings, waiting
+from gemmlab.explain.stalls import STALL_ADVICE, issue_percent, multiprocessors, stall_facts, stall_findings, waiting
 from gemmlab.kernels.catalog import all_kernels, find_kernel, ladder
 from gemmlab.measure.profile import Profile
 from gemmlab.measure.profiles import load_profiles
@@ -132,3 +132,19 @@ def test_the_recorded_ladder_is_told_what_it_was_climbed_for() -> None:
     assert first["naive"] == ("stall: long scoreboard", "block_tile")
     assert first["block_tile"] == ("stall: mio throttle", "thread_tile_2d")
     assert first["vector_load"] == ("stall: short scoreboard", "register_stage")
+
+
+def test_a_gpu_that_has_too_few_blocks_is_told_first() -> None:
+    found = load_profiles(H200)
+    few = {one.size[:3]: stall_findings(one)[0] for one in found.profiles if one.name == "vector_load"}
+    assert few["512"].key == "few blocks"
+    assert few["512"].text == "16 blocks for 132 SMs: 88 % of the GPU has nothing to do."
+    assert few["204"].key == "stall: short scoreboard"
+    assert {multiprocessors(one) for one in found.profiles if one.precision == "float32"} == {132}
+
+
+def test_where_waves_are_rounded_or_missing_nobody_knows_the_multiprocessors() -> None:
+    launch = {"launch__grid_size": 16.0, "launch__occupancy_limit_warps": 2.0, "launch__occupancy_limit_blocks": 32.0}
+    assert multiprocessors(profile({**launch, "launch__waves_per_multiprocessor": 16 / 264})) == 132
+    assert multiprocessors(profile({**launch, "launch__waves_per_multiprocessor": 0.06})) == 0
+    assert multiprocessors(profile(launch)) == 0

@@ -18,6 +18,7 @@ from gemmlab.kernels.catalog import SOURCE_SUFFIX, all_kernels, ladder
 from gemmlab.measure.profiles import Profile, Profiles, load_profiles
 from gemmlab.measure.recorded import recorded_profile
 from gemmlab.ops.catalog import find_op
+from gemmlab.report.tables import size_cell
 
 
 def loaded(name: str) -> Profiles:
@@ -44,8 +45,11 @@ def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, basel
     return replace(profiles, profiles=tuple(kept))
 
 
-def show(profiles: Profiles, *, as_json: bool, whole: bool) -> None:
-    """Print it: everything as JSON, kernels one by one if they are to be shown whole, else as a table."""
+def show(profiles: Profiles, *, as_json: bool, whole: bool, every_size: bool = True) -> None:
+    """Print it: everything as JSON, kernels one by one if they are to be shown whole, else as a table.
+
+    Whole ones at their largest size, unless every size was asked for.
+    """
     ours = [one for one in profiles.profiles if not one.is_library] or list(profiles.profiles)
     if as_json:
         print_json({
@@ -58,8 +62,24 @@ def show(profiles: Profiles, *, as_json: bool, whole: bool) -> None:
     if not whole:
         page.all(profiles)
         return
-    for one in ours:
+    shown = ours if every_size else _largest(ours)
+    for one in shown:
         page.one(profiles, one, _findings(profiles, one))
+    page.others(dict.fromkeys(one.size for one in ours if one not in shown))
+
+
+def _largest(found: Sequence[Profile]) -> list[Profile]:
+    """Of each kernel the largest size at which it ran."""
+    largest: dict[str, Profile] = {}
+    for one in found:
+        before = largest.get(one.name)
+        if before is None or _work(one) >= _work(before):
+            largest[one.name] = one
+    return list(largest.values())
+
+
+def _work(one: Profile) -> tuple[bool, float]:
+    return bool(one.kernels), size_cell(one.size).key or 0.0
 
 
 def _told(profiles: Profiles, one: Profile) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def profile(
         if save is not None or config or flags:
             raise UsageError("--load shows what was measured; it goes with kernels and --sizes alone")
         shown = chosen(loaded(load), names, sizes, baseline=baseline)
-        show(shown, as_json=as_json, whole=0 < len(names) <= WHOLE)
+        show(shown, as_json=as_json, whole=0 < len(names) <= WHOLE, every_size=sizes is not None)
         return
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")

@@ -60,6 +60,11 @@ class ProfilePage(Page):
             self._doubts(doubts)
         self._line("Name a kernel to see all its figures, and what to try.")
 
+    def others(self, sizes: Iterable[str]) -> None:
+        """The sizes that were left out."""
+        if named := ", ".join(sizes):
+            self._line(printable(f"There is more at {named}: --sizes chooses."))
+
     def notes(self, profiles: Profiles) -> None:
         """What holds for all of it."""
         for note in profiles.notes:

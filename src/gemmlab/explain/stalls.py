@@ -14,6 +14,9 @@ from gemmlab.measure.profile import Profile
 _ISSUE = ("smsp__issue_active.avg.pct_of_peak_sustained_active", "smsp__inst_issued.avg.pct_of_peak_sustained_active")
 _RATE = "smsp__issue_active.avg.per_cycle_active"
 _WARPS = "smsp__warps_active.avg.per_cycle_active"
+_LIMITS = tuple(
+    f"launch__occupancy_limit_{what}" for what in ("barriers", "blocks", "registers", "shared_mem", "warps")
+)
 
 _NAMED = {stall.key for stall in STALLS}
 _UNKNOWN = ("A state that a newer Nsight Compute tells of.", "Not known here.", "See its guide.")
@@ -75,10 +78,25 @@ def waiting(profile: Profile) -> tuple[Waited, ...]:
     return tuple(sorted(found, key=lambda one: (-(one.cost or 0.0), not one.stall.waits, -one.share)))
 
 
+def multiprocessors(profile: Profile) -> int:
+    """Of the GPU, by what the launch tells: a wave is as many blocks as all of them hold; 0 where that is not known."""
+    blocks, waves = profile.first("launch__grid_size"), profile.first("launch__waves_per_multiprocessor")
+    held = min((limit for name in _LIMITS if (limit := profile.first(name))), default=0.0)
+    if not blocks or not waves or not held:
+        return 0
+    found = blocks / waves / held
+    # Waves that were rounded tell nothing.
+    return round(found) if abs(found - round(found)) < 0.02 else 0
+
+
 def stall_facts(profile: Profile) -> dict[str, float]:
-    """What `STALL_ADVICE` may name: for every stall its cost, share and cycles, 0 where it was not measured."""
+    """What `STALL_ADVICE` and `FEW_BLOCKS` may name: for every stall its cost, share and cycles, 0 where it was not
+    measured; blocks and multiprocessors, and how many percent of these can have none.
+    """
     found = {one.stall.key: one for one in waiting(profile)}
     facts = {"issue_pct": issue_percent(profile) or 0.0, "latency": sum(profile.stall_cycles.values())}
+    facts |= {"blocks": profile.first("launch__grid_size") or 0.0, "sms": float(multiprocessors(profile))}
+    facts["idle_pct"] = max(0.0, 100 * (1 - facts["blocks"] / facts["sms"])) if facts["sms"] else 0.0
     for stall in STALLS:
         one = found.get(stall.key)
         facts[f"{stall.key}_cost"] = (one.cost or 0.0) if one else 0.0
@@ -100,13 +118,23 @@ def _advice(stall: Stall) -> Advice:
     )
 
 
+FEW_BLOCKS = Advice(
+    "few blocks",
+    "idle_pct >= 10",
+    # Before any stall: those are of the SMs that work.
+    "100 + idle_pct",
+    "{blocks:.0f} blocks for {sms:.0f} SMs: {idle_pct:.0f} % of the GPU has nothing to do.",
+    "Profile a larger size: the stalls are those of the SMs that work. If this is the size that counts, smaller tiles, "
+    "or several blocks that share a sum.",
+)
 STALL_ADVICE = tuple(_advice(stall) for stall in STALLS if stall.waits)
 
 
 def stall_findings(
     profile: Profile, kernel: Kernel | None = None, ladder: Sequence[Kernel] = ()
 ) -> tuple[Finding, ...]:
-    """What a profile's stalls say, the costliest first, as `explain` finds things: only what costs 1 % or more.
+    """What a profile's stalls say, the costliest first, as `explain` finds things: only what costs 1 % or more. Before
+    them, where there are fewer blocks than SMs, that.
 
     `kernel` and `ladder` serve to name a rung that does better; without a ladder none is named. A library is not
     given advice.
@@ -114,4 +142,4 @@ def stall_findings(
     if profile.is_library:
         return ()
     facts: Mapping[str, float] = stall_facts(profile)
-    return tuple(find(kernel, ladder, facts, {}, STALL_ADVICE))
+    return tuple(find(kernel, ladder, facts, {}, (FEW_BLOCKS, *STALL_ADVICE)))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from cuda_source import needs_compiler
 
 from gemmlab.core.gpu import model
 from gemmlab.explain.explanation import Explanation, explain
+from gemmlab.explain.issue import peak_gflops
 from gemmlab.kernels.user_kernel import user_kernel
 
 HEADER = '/* gemmlab\ngrid = "ceil_div(N, 32), M"\nthreads = "32"\n*/\n'
@@ -55,3 +57,29 @@ def test_atomics_are_told_with_their_line(tmp_path: Path) -> None:
     assert found.subject.wrong == ()
     # A and B take two requests to each atomic's one.
     assert "mine.cu:10: atomic operations take 3" in told(found, "atomics")
+
+
+@needs_compiler
+@pytest.mark.parametrize(("arch", "gpu", "lanes"), [("sm_90", "H200", 64), ("sm_89", "L4", 2)])
+def test_double_precision_is_found_and_claims_no_float_peak(tmp_path: Path, arch: str, gpu: str, lanes: int) -> None:
+    body = """    double sum = 0;
+    for (int k = 0; k < K; ++k) sum += (double)A[row * K + k] * B[k * N + col];
+    C[row * N + col] = sum;
+"""
+    found = explained(tmp_path, body, arch=arch, gpu=gpu)
+    issue = found.issue
+    assert (found.subject.wrong, issue is not None) == ((), True)
+    assert issue is not None
+    assert issue.arithmetic == "DFMA"
+    # Each warp's 32 multiply-adds have a quarter of an SM's lanes, and two conversions to each of them.
+    assert issue.work == pytest.approx(issue.count * 32 * 4 / lanes)
+    assert issue.best_inside == pytest.approx(0.5 if lanes == 2 else 16 / 2 / 64)
+    assert f"begins {lanes} such operations" in told(found, "double precision")
+    assert not any("FMA peak" in line.replace("DFMA", "") for line in found.issue_words)
+
+
+def test_peaks_of_double_precision() -> None:
+    # NVIDIA's data sheets: 9.7 of A100's 19.5 TFLOP/s, 34 of H200's 67.
+    assert peak_gflops("DFMA", model("A100")) == pytest.approx(9700, rel=0.01)
+    assert peak_gflops("DFMA", model("H200")) == pytest.approx(33_500, rel=0.01)
+    assert peak_gflops("DADD", model("L4")) == pytest.approx(model("L4").peak_gflops / 128)

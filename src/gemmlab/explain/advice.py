@@ -59,6 +59,14 @@ ADVICE = (
         "partial sums that a second pass adds.",
     ),
     Advice(
+        "double precision", "loop_double > 0", "double_pct",
+        "{loop_double:.4g} instructions in double precision and {loop_conversions:.4g} conversions (F2F) are among the "
+        "main loop's {loop_slots:.4g}: their pipes are busy for {double_pct:.0f} % of an iteration. An SM begins "
+        "{fp64_lanes:.0f} such operations a clock, where it begins {fma_lanes:.0f} FFMA.",
+        "Keep to float: constants with an f (`1.0f`), `fmaf`, float variables; where a sum needs more digits, add in "
+        "float over a tile, and in double from tile to tile.",
+    ),
+    Advice(
         "beyond the edges", "loop_ffma > 0 and loop_hmma == 0 and useful_pct < 67", "200 - useful_pct",
         "{useful_pct:.2g} % of the multiply-adds that are executed belong to the product; the others are of tiles that "
         "reach beyond its edges.",
@@ -202,7 +210,8 @@ ADVICE = (
         ("reduce_peak",),
     ),
     Advice(
-        "near the roof", "issue_best_pct >= 85 and loop_ffma > 0 and loop_hmma == 0", "(100 - issue_best_pct) // 2 + 1",
+        "near the roof", "issue_best_pct >= 85 and loop_ffma > 0 and loop_hmma == 0 and loop_double == 0",
+        "(100 - issue_best_pct) // 2 + 1",
         "The main loop can reach {issue_best_pct:.0f} % of the FMA peak; {loop_other:.4g} of its {loop_slots:.4g} "
         "issue slots are not FFMA.",
         "More results a thread (16 x 8) halve the loads; past that only tensor cores, with inputs of 11 bits.",

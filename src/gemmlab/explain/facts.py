@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from gemmlab.core import counters as core
-from gemmlab.explain.issue import L1, IssueReport
+from gemmlab.explain.issue import DOUBLE, L1, SPECIAL, IssueReport, fp64_lanes
 from gemmlab.explain.loop import LOOP_CACHE_BYTES, SM_CACHE_BYTES, LoopReport
 from gemmlab.explain.memory import AccessRow
 from gemmlab.explain.occupancy import OccupancyReport
@@ -43,6 +43,8 @@ def facts_of(
         "partition_warps": occupancy.found.warps / subject.limits.partitions,
         "cache_bytes": LOOP_CACHE_BYTES,
         "sm_cache_bytes": SM_CACHE_BYTES,
+        "fma_lanes": subject.limits.fma_lanes,
+        "fp64_lanes": fp64_lanes(subject.limits),
         "useful_pct": 100 * _ratio(subject.size.flops, _executed_flops(subject)),
         "dram_gbs": subject.model.memory_gbs,
         **_of_memory(subject, rows, issue),
@@ -116,6 +118,9 @@ def _of_loop(loop: LoopReport | None, issue: IssueReport | None, partition_warps
         "loop_ffma": ffma,
         "loop_hmma": mix.get("HMMA", 0.0),
         "loop_other": slots - ffma,
+        "loop_double": pipes.get("fp64", 0.0),
+        "loop_conversions": mix.get("F2F", 0.0),
+        "double_pct": 0.0 if issue is None else 100 * _of_double(issue),
         "loop_lds": mix.get("LDS", 0.0),
         "loop_wide_lds": wide,
         "loop_narrow_lds": narrow,
@@ -135,6 +140,11 @@ def _of_loop(loop: LoopReport | None, issue: IssueReport | None, partition_warps
         "issue_pct": 0.0 if issue is None else 100 * slots / issue.cycles[issue.busiest],
         "issue_best_pct": 0.0 if issue is None else 100 * issue.best,
     }
+
+
+def _of_double(issue: IssueReport) -> float:
+    """The part of an iteration in which double precision keeps its pipe, or the conversions theirs."""
+    return max(issue.cycles[DOUBLE], issue.cycles[SPECIAL]) / issue.cycles[issue.busiest]
 
 
 def _of_roofline(roofline: RooflineReport) -> dict[str, float]:

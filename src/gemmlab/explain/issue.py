@@ -15,11 +15,16 @@ from gemmlab.sass import metrics
 from gemmlab.sass.pipes import Pipe
 
 ISSUE, FMA, ALU, TENSOR, L1 = "issue slots", "FMA pipe", "integer pipe", "tensor cores", "shared memory and L1"
+DOUBLE, SPECIAL = "double-precision pipe", "special functions"
 _ALU_LANES = 64
 _XU_LANES = 16
 _TF32_FLOPS = {"sm_80": 1024, "sm_86": 512, "sm_87": 512, "sm_89": 512, "sm_90": 2048}
 """An SM and cycle, dense."""
 _FP32 = ("FFMA", "FADD", "FMUL")
+_FP64 = ("DFMA", "DADD", "DMUL")
+_FP64_LANES = {"sm_70": 32, "sm_80": 32, "sm_90": 64, "sm_100": 64}
+_FEWEST_FP64_LANES = 2
+"""Of every other architecture known here; it converts to and from double as slowly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,7 @@ class IssueReport:
     """Cycles of a partition for one iteration of one of its warps."""
 
     arithmetic: str
-    """The opcode that does the work: `"FFMA"`, `"FADD"`, `"HMMA"`."""
+    """The opcode that does the work: `"FFMA"`, `"FADD"`, `"HMMA"`, `"DFMA"`."""
     count: float
     """Of it."""
     slots: float
@@ -42,7 +47,7 @@ class IssueReport:
     @property
     def busiest(self) -> str:
         """What takes the most cycles; of equals the arithmetic's own pipe."""
-        own = TENSOR if self.arithmetic == "HMMA" else FMA
+        own = TENSOR if self.arithmetic == "HMMA" else DOUBLE if self.arithmetic in _FP64 else FMA
         return max(self.cycles, key=lambda name: (self.cycles[name], name == own))
 
     @property
@@ -64,18 +69,21 @@ class IssueReport:
 
 def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
     """The budget of the main loop; `None` where it does none of the arithmetic known here."""
-    flops = {op: _flops(loop, op) for op in (*_FP32, "HMMA")}
+    flops = {op: _flops(loop, op) for op in (*_FP32, *_FP64, "HMMA")}
     arithmetic = max(flops, key=lambda op: flops[op])
     if not flops[arithmetic]:
         return None
     lanes = limits.fma_lanes / limits.partitions
     # IMAD takes the half of the FMA pipe that multiplies integers twice as long: as much of the whole as FFMA does.
     fma = (loop.pipes.get("fma", 0.0) + loop.pipes.get("fmaheavy", 0.0)) * WARP / lanes
+    # Conversions to and from double are no faster than double arithmetic.
+    special = loop.pipes.get("xu", 0.0) + loop.mix.get("F2F", 0.0) * max(0.0, _XU_LANES / fp64_lanes(limits) - 1)
     cycles = {
         ISSUE: loop.executed,
         FMA: fma,
         ALU: loop.pipes.get("alu", 0.0) * WARP * limits.partitions / _ALU_LANES,
-        "special functions": loop.pipes.get("xu", 0.0) * WARP * limits.partitions / _XU_LANES,
+        SPECIAL: special * WARP * limits.partitions / _XU_LANES,
+        DOUBLE: loop.pipes.get("fp64", 0.0) * WARP * limits.partitions / fp64_lanes(limits),
         # One for all partitions, and each has a warp that asks as much.
         L1: loop.l1_cycles * limits.partitions,
     }
@@ -83,8 +91,15 @@ def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
     if arithmetic == "HMMA" and rate:
         cycles[TENSOR] = flops["HMMA"] / rate
     count = loop.mix[arithmetic]
+    if arithmetic in _FP64:
+        lanes = fp64_lanes(limits) / limits.partitions
     work = cycles.get(TENSOR, count) if arithmetic == "HMMA" else count * WARP / lanes
     return IssueReport(arithmetic, count, loop.executed, cycles, work, loop.conflict_cycles)
+
+
+def fp64_lanes(limits: GpuLimits) -> int:
+    """Double-precision operations that an SM begins in a clock."""
+    return _FP64_LANES.get(limits.arch, _FEWEST_FP64_LANES)
 
 
 def peak_gflops(arithmetic: str, model: GpuModel) -> float | None:
@@ -93,18 +108,21 @@ def peak_gflops(arithmetic: str, model: GpuModel) -> float | None:
         rate = _TF32_FLOPS.get(model.limits.arch)
         return None if rate is None else model.sms * rate * model.boost_mhz / 1e3
     # An addition or a multiplication alone is one operation where FFMA does two.
-    return model.peak_gflops if arithmetic == "FFMA" else model.peak_gflops / 2
+    share = fp64_lanes(model.limits) / model.limits.fma_lanes if arithmetic in _FP64 else 1.0
+    return model.peak_gflops * share / (1 if arithmetic in ("FFMA", "DFMA") else 2)
 
 
 def in_words(issue: IssueReport, loop: LoopReport, limits: GpuLimits) -> list[str]:
     """The arithmetic as sentences."""
     parts = [f"{count:.4g} {name}" for name, count in _beside(issue, loop)]
-    peak = "tensor peak" if issue.arithmetic == "HMMA" else "FMA peak"
+    double = issue.arithmetic in _FP64
+    peak = "tensor peak" if issue.arithmetic == "HMMA" else "double-precision peak" if double else "FMA peak"
     slots = f"{issue.slots:.4g} issue slots, at best {min(1.0, issue.work / issue.slots):.0%} of {peak}"
     lines = [f"{issue.count:.4g} {issue.arithmetic} to {' + '.join(parts) or 'nothing'}: {slots}"]
-    per = WARP * limits.partitions / limits.fma_lanes
+    lanes = fp64_lanes(limits) if double else limits.fma_lanes
+    per = WARP * limits.partitions / lanes
     if per > 1 and issue.arithmetic != "HMMA":
-        lines.append(f"{limits.arch}: {limits.fma_lanes} lanes an SM, so each takes its pipe {per:.2g} cycles and "
+        lines.append(f"{limits.arch}: {lanes} lanes an SM, so each takes its pipe {per:.2g} cycles and "
                      f"{issue.work:.4g} of them hide other instructions")  # fmt: skip
     if issue.cycles[L1]:
         lines.append(
@@ -130,6 +148,8 @@ def _beside(issue: IssueReport, loop: LoopReport) -> Iterator[tuple[str, float]]
         "STS": loop.mix.get("STS", 0.0),
         "LDG": loop.mix.get("LDG", 0.0),
         "LDGSTS": loop.mix.get("LDGSTS", 0.0),
+        "double": sum(loop.mix.get(op, 0.0) for op in _FP64 if op != issue.arithmetic),
+        "F2F": loop.mix.get("F2F", 0.0),
         "other float": sum(loop.mix.get(op, 0.0) for op in _FP32 if op != issue.arithmetic),
         "integer": sum(loop.pipes.get(name, 0.0) for name in _INTEGER),
         "BAR": loop.barriers,

@@ -48,7 +48,8 @@ def test_everything_of_one_kernel() -> None:
     for part in (
         "sm_90 code",
         "on H200; counted at 256x256x256 on emulated:sm_90, not timed",
-        "1. Bank conflicts add 67 %",
+        ": bank conflicts add",
+        "67 % over all.",
         "Shown by: conflict_free.",
         "8192 + 1024 reserved",
         "vector_load.cu:",

@@ -83,3 +83,36 @@ def test_peaks_of_double_precision() -> None:
     assert peak_gflops("DFMA", model("A100")) == pytest.approx(9700, rel=0.01)
     assert peak_gflops("DFMA", model("H200")) == pytest.approx(33_500, rel=0.01)
     assert peak_gflops("DADD", model("L4")) == pytest.approx(model("L4").peak_gflops / 128)
+
+
+@needs_compiler
+def test_a_bad_load_is_told_apart_from_a_good_one_in_its_line(tmp_path: Path) -> None:
+    # Lanes walk down the rows of A, 64 floats apart, and read one element of B together.
+    body = """    int down = col, across = row;
+    float sum = 0;
+    for (int k = 0; k < K; ++k) sum += A[down * K + k] * B[k * N + across];
+    C[down * N + across] = sum;
+"""
+    found = explained(tmp_path, body)
+    assert found.subject.wrong == ()
+    assert "mine.cu:10: global loads take 32 sectors a request" in told(found, "uncoalesced loads")
+    assert "side by side take 4," in told(found, "uncoalesced loads")
+    assert "mine.cu:11: global stores take 32 sectors" in told(found, "uncoalesced stores")
+
+
+@needs_compiler
+def test_bank_conflicts_are_told_with_their_line(tmp_path: Path) -> None:
+    body = """    __shared__ float tile[32][32];
+    float sum = 0;
+    for (int k = 0; k < K; ++k) {
+        tile[threadIdx.x][k % 32] = A[row * K + k];
+        __syncwarp();
+        sum += tile[threadIdx.x][k % 32] * B[k * N + col];
+        __syncwarp();
+    }
+    C[row * N + col] = sum;
+"""
+    found = explained(tmp_path, body)
+    assert found.subject.wrong == ()
+    assert "mine.cu:13: bank conflicts add 3100 %" in told(found, "load conflicts")
+    assert "mine.cu:11: bank conflicts add 3100 %" in told(found, "store conflicts")

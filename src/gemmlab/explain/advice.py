@@ -73,16 +73,16 @@ ADVICE = (
         "Smaller tiles for such a size. What is told of larger sizes from this one is of no use: explain one of them.",
     ),
     Advice(
-        "uncoalesced loads", "2 * load_sectors_ideal < load_sectors", "load_excess_pct",
-        "Global loads take {load_sectors_per_request:.3g} sectors a request where the same bytes side by side take "
-        "{load_ideal_per_request:.3g}: {load_excess_pct:.0f} % of L1's time.",
+        "uncoalesced loads", "2 * load_worst_ideal < load_worst_sectors", "load_excess_pct",
+        "{load_place}: global loads take {load_worst_sectors:.3g} sectors a request where the same bytes side by side "
+        "take {load_worst_ideal:.3g}, and {load_worst_pct:.0f} % of L1's time.",
         "Let neighbouring lanes read neighbouring addresses.",
         ("naive", "reduce_sequential"),
     ),
     Advice(
-        "uncoalesced stores", "4 * store_sectors > 5 * store_sectors_ideal", "store_excess_pct",
-        "Global stores take {store_sectors_per_request:.3g} sectors a request where the same bytes side by side take "
-        "{store_ideal_per_request:.3g}.",
+        "uncoalesced stores", "4 * store_worst_sectors > 5 * store_worst_ideal", "store_excess_pct",
+        "{store_place}: global stores take {store_worst_sectors:.3g} sectors a request where the same bytes side by "
+        "side take {store_worst_ideal:.3g}, and {store_worst_pct:.0f} % of L1's time.",
         "Let neighbouring lanes write neighbouring addresses, if need be by way of shared memory.",
         ("maxas_64", "naive"),
     ),
@@ -102,19 +102,23 @@ ADVICE = (
     ),
     Advice(
         "load conflicts", "20 * shared_load_excess > shared_load_wavefronts", "load_conflict_pct",
-        "Bank conflicts add {shared_load_excess_pct:.0f} % to the wavefronts of shared loads.",
+        "{load_conflict_place}: bank conflicts add {load_conflict_worst_excess:.0f} % to the wavefronts of these "
+        "shared loads, which take {load_conflict_worst_pct:.0f} % of L1's time; {shared_load_excess_pct:.0f} % over all.",
         "Let the lanes of a quarter warp read neighbouring pieces of 16 bytes or the same ones.",
         ("conflict_free", "warp_tile", "mma_tf32_pipelined", "reduce_sequential"),
     ),
     Advice(
         "store conflicts", "20 * shared_store_excess > shared_store_wavefronts", "store_conflict_pct",
-        "Bank conflicts add {shared_store_excess_pct:.0f} % to the wavefronts of shared stores.",
+        "{store_conflict_place}: bank conflicts add {store_conflict_worst_excess:.0f} % to the wavefronts of these "
+        "shared stores, which take {store_conflict_worst_pct:.0f} % of L1's time; {shared_store_excess_pct:.0f} % "
+        "over all.",
         "Pad the tile's rows, or change which lane stores what (a tile that is turned on its way in).",
         ("conflict_free", "async_copy", "reduce_sequential"),
     ),
     Advice(
         "copy conflicts", "20 * async_copy_excess > async_copy_wavefronts", "copy_conflict_pct",
-        "Bank conflicts add {async_copy_excess_pct:.0f} % to the wavefronts with which asynchronous copies write.",
+        "{copy_conflict_place}: bank conflicts add {copy_conflict_worst_excess:.0f} % to the wavefronts with which "
+        "these asynchronous copies write; {async_copy_excess_pct:.0f} % over all.",
         "Let the lanes of a quarter warp write to neighbouring pieces of 16 bytes: another padding, or a swizzle.",
         ("async_copy", "mma_tf32_pipelined"),
     ),

@@ -9,6 +9,11 @@ from gemmlab.explain.memory import AccessRow
 
 NOWHERE = "nowhere that ran"
 _KINDS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "load": ((core.GLOBAL_LOAD,), "excess"),
+    "store": ((core.GLOBAL_STORE,), "excess"),
+    "load_conflict": ((core.SHARED_LOAD,), "excess"),
+    "store_conflict": ((core.SHARED_STORE,), "excess"),
+    "copy_conflict": ((core.ASYNC_COPY,), "excess"),
     "local": ((core.LOCAL_LOAD, core.LOCAL_STORE), "cycles"),
     "atomic": ((core.GLOBAL_ATOMIC, core.SHARED_ATOMIC), "cycles"),
 }
@@ -16,11 +21,18 @@ _KINDS: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 
 def worst_facts(rows: Sequence[AccessRow]) -> dict[str, float]:
-    """`NAME_worst_pct`, the percentage of L1's time that goes there. `rows` are of one instruction each."""
+    """`NAME_worst_pct`, the percentage of L1's time that goes there; `NAME_worst_sectors` and `NAME_worst_ideal` a
+    request; `NAME_worst_excess`, the percentage that bank conflicts add. `rows` are of one instruction each.
+    """
     facts: dict[str, float] = {}
     for name in _KINDS:
         worst = _worst(rows, name)
+        requests = max(1, sum(row.requests for row in worst))
+        wavefronts = sum(row.wavefronts for row in worst), sum(row.wavefronts_ideal for row in worst)
         facts[f"{name}_worst_pct"] = 100 * sum(row.share for row in worst)
+        facts[f"{name}_worst_sectors"] = sum(row.sectors for row in worst) / requests
+        facts[f"{name}_worst_ideal"] = sum(row.sectors_ideal for row in worst) / requests
+        facts[f"{name}_worst_excess"] = 100 * (wavefronts[0] - wavefronts[1]) / max(1, wavefronts[1])
     return facts
 
 

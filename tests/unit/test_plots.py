@@ -51,6 +51,18 @@ def test_ladder_bars_keep_the_order_given() -> None:
     assert order == ["zeta", "alpha", "mid"]
 
 
+def test_a_size_that_most_bars_have_is_told_once() -> None:
+    bars = [Bar(f"rung_{n}", "rung", 1, 1.0 + n, "8192x8192x8192") for n in range(3)]
+    for others, labels in (([], set()), ([Bar("slow", "rung", 1, 1.0, "2048x2048x2048")], {"slow 2048³"})):
+        shown = texts(render(specification(ladder_chart([*bars, *others], {})), ".svg").decode())
+        assert {"rung_0", "rung_1", "rung_2", *labels} <= {re.sub(" +", " ", text) for text in shown}
+        (told,) = (text for text in shown if "8192³" in text)
+        assert told.startswith("GFLOP/s at 8192³, float32")
+    mixed = [*bars[:1], Bar("slow", "rung", 1, 1.0, "2048x2048x2048")]
+    shown = texts(render(specification(ladder_chart(mixed, {})), ".svg").decode())
+    assert "rung_0 8192³" in {re.sub(" +", " ", text) for text in shown}
+
+
 def test_ladder_without_a_peak_draws_no_peak_line() -> None:
     shown = texts(render(specification(ladder_chart(BARS, {})), ".svg").decode())
     assert not [text for text in shown if "peak" in text.lower() and "GFLOP" not in text]
@@ -140,5 +152,5 @@ def test_sums_are_shown_in_bytes_and_beside_what_memory_gives() -> None:
     assert {"GB/s (float32)", "rate of reading memory 16", "elements", "1k", "1M"} <= set(curves)
     bars = texts(render(specification(climb_chart(bench)), ".svg").decode())
     assert {"rate of reading memory 16", "4.00 (25.0%)", "8.00 (50.0%)"} <= set(bars)
-    assert any(text.startswith("GB/s, ") and "share of the rate of reading memory" in text for text in bars)
+    assert any(text.startswith("GB/s at 1000000, ") and "share of the rate of reading memory" in text for text in bars)
     assert not [text for text in (*curves, *bars) if "FMA" in text or "FLOP" in text]

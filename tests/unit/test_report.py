@@ -21,6 +21,7 @@ from gemmlab.plots.chart import BLACK
 from gemmlab.report.charts import curve_drawings, ladder_drawing
 from gemmlab.report.page import Page, coded, render
 from gemmlab.report.parts import part_of
+from gemmlab.report.tables import plain
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
@@ -133,6 +134,33 @@ def test_the_ladder_of_a_bench_is_at_the_largest_size_of_all() -> None:
     assert drawing is not None
     assert drawing.title == "The ladder at 1024³"
     assert ladder_drawing(replace(record, results=record.results[:2])) is None
+
+
+def test_the_ladder_of_a_climb_tells_a_size_that_all_have_in_its_title() -> None:
+    climb = replace(gpu_bench("", 512), kind="climb")
+    drawing = ladder_drawing(climb)
+    assert drawing is not None
+    assert (drawing.title, drawing.caption) == ("The ladder at 512³", "")
+    mixed = ladder_drawing(replace(climb, results=(*climb.results, result("kernel:warp_tile", "rung", 256, 40.0))))
+    assert mixed is not None
+    assert (mixed.title, mixed.caption) == (
+        "The ladder",
+        "One bar an entry, at the size that its label says, else at 512³.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [
+        (41340.4, 4, "41,340"),
+        (9999.7, 4, "10,000"),
+        (2310.2, 4, "2,310"),
+        (0.1234567, 4, "0.1235"),
+        (1234.5, 3, "1,234"),
+    ],
+)
+def test_numbers_of_tables_have_no_exponent(value: float, digits: int, shown: str) -> None:
+    assert plain(value, digits) == shown
 
 
 def test_code_in_advice_stays_text() -> None:

@@ -55,6 +55,19 @@ def test_the_same_code_is_joined_to_its_times(naive: Study) -> None:
 
 
 @needs_compiler
+def test_measured_is_shown_at_the_predicted_size_too(naive: Study) -> None:
+    config = dict(naive.explanation["config"]) if naive.explanation else {}
+    record = gpu_bench(digest_of(naive), 1024, 4096, 8192, config=config)
+    (told,) = (one for one in page_of(record, outcomes={"naive": naive}).sections if one.id == "naive")
+    assert [row[2].text for row in told.table.rows] == ["4096³", "8192³"]
+    other = gpu_bench(digest_of(naive), 1024, 4096, 8192, config={"BM": 1})
+    (told,) = (one for one in page_of(other, outcomes={"naive": naive}).sections if one.id == "naive")
+    assert [row[2].text for row in told.table.rows] == ["8192³"]
+    (told,) = (one for one in page_of(record).sections if one.id == "naive")
+    assert [row[2].text for row in told.table.rows] == ["8192³"], "nothing is predicted"
+
+
+@needs_compiler
 def test_other_code_is_told_apart_and_joined_to_nothing(naive: Study) -> None:
     page = page_of(gpu_bench("0" * 64, compiler="NVRTC 13.0.88"), outcomes={"naive": naive})
     (told,) = (one for one in page.sections if one.id == "naive")

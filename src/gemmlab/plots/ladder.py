@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -67,7 +68,7 @@ def ladder_chart(
     unit: Unit = GFLOPS, heading: Callable[[int], str] = in_threads,
 ) -> alt.VConcatChart:  # fmt: skip
     """Horizontal bars in the order given, from zero; speeds and `peaks`, by thread count, in
-    the operation's unit.
+    the operation's unit. The axis tells the size that most have (`common_size`), a bar's label any other.
 
     A panel a thread count under its `heading`; on a GPU there is one.
     """
@@ -76,13 +77,22 @@ def ladder_chart(
     counts = sorted({bar.threads for bar in bars})
     top = max([*(bar.speed for bar in bars), *(peaks.get(count, 0.0) for count in counts), 1e-9])
     limit = top * 1.02 / unit.times
+    common = common_size([bar.size for bar in bars])
+    at = f" at {short_size(common)}" if common else ""
     panels = []
     for count in counts:
         mine = [replace(bar, speed=bar.speed / unit.times) for bar in bars if bar.threads == count]
-        axis = f"{unit.name}, {AXIS.format(limit=unit.limit)}" if count == counts[-1] else None
-        panels.append(_panel(mine, peaks.get(count, 0.0) / unit.times, unit.limit, heading(count), limit, axis))
+        axis = f"{unit.name}{at}, {AXIS.format(limit=unit.limit)}" if count == counts[-1] else None
+        panels.append(_panel(mine, peaks.get(count, 0.0) / unit.times, unit.limit, heading(count), limit, axis,
+                             common))  # fmt: skip
     chart = alt.vconcat(*panels, spacing=18)
     return chart.properties(title=alt.TitleParams(text=title, subtitle=list(subtitle)))
+
+
+def common_size(sizes: Sequence[str]) -> str:
+    """The size of more than half of the bars; empty where there is none."""
+    size, count = Counter(sizes).most_common(1)[0] if sizes else ("", 0)
+    return size if 2 * count > len(sizes) else ""
 
 
 def _value_label(bar: Bar) -> str:
@@ -90,12 +100,14 @@ def _value_label(bar: Bar) -> str:
     return digits(bar.speed) + (f" ({share})" if share else "")
 
 
-def _panel(bars: Sequence[Bar], peak: float, what: str, heading: str, limit: float, axis: str | None) -> alt.LayerChart:
+def _panel(
+    bars: Sequence[Bar], peak: float, what: str, heading: str, limit: float, axis: str | None, common: str
+) -> alt.LayerChart:
     import altair as alt
 
     rows: list[dict[str, Any]] = [
         {
-            "entry": f"{bar.name}  {short_size(bar.size)}",
+            "entry": bar.name if bar.size == common else f"{bar.name}  {short_size(bar.size)}",
             "kind": bar.kind,
             "speed": bar.speed,
             "label": _value_label(bar),

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import ladder
-from gemmlab.measure.climb_rows import peaks, short_size
+from gemmlab.measure.climb_rows import climb_rows, peaks, short_size
 from gemmlab.plots.chart import BLACK, GFLOPS, ORANGE, PURPLE, SERIES_COLOURS, SKY, TFLOPS, Unit, specification, unit_of
 from gemmlab.plots.curves import MANY, Point, bench_points, curve_chart
 from gemmlab.plots.gpu_ladder import LARGEST, climb_colour, ladder_at
-from gemmlab.plots.ladder import climb_chart
+from gemmlab.plots.ladder import climb_chart, common_size
 
 Fit = Literal["curves", "ladder", "fixed"]
 PEER_COLOURS = (BLACK, ORANGE, PURPLE, SKY)
@@ -43,7 +43,12 @@ def ladder_drawing(record: Record) -> Drawing | None:
     """A climb's entries as bars; of a bench on a GPU, those of the largest size that all rungs were timed at."""
     if record.kind == "climb":
         spec = specification(climb_chart(record))
-        return Drawing("The ladder", "One bar an entry, at the size that its label says.", _bare(spec), "ladder")
+        shown = [row.size for row in climb_rows(record)]
+        common = short_size(common_size(shown))
+        if len(set(shown)) == 1:
+            return Drawing(f"The ladder at {common}", "", _bare(spec), "ladder")
+        caption = f"One bar an entry, at the size that its label says{f', else at {common}' if common else ''}."
+        return Drawing("The ladder", caption, _bare(spec), "ladder")
     order = [kernel.id for kernel in ladder(record.op, "cuda")]
     timed = [r for r in record.results if r.samples and r.contestant.startswith("kernel:")]
     names = {r.contestant for r in timed}

@@ -23,6 +23,7 @@ from gemmlab.report.tables import (
     contestant,
     count_table,
     kernel_of,
+    plain,
     verified_table,
 )
 
@@ -104,7 +105,7 @@ def _tables(record: Record, summary: Summary) -> Iterator[Table]:
     for found in config_tables(record) if any("[" in result.contestant for result in record.results) else []:
         on = "" if found.threads == 1 else f" on {found.threads} threads"
         rows = tuple(
-            (Cell(config.replace(",", " ")), *(Cell("" if ms is None else f"{ms:.4g}") for ms in cells))
+            (Cell(config.replace(",", " ")), *(Cell("" if ms is None else plain(ms)) for ms in cells))
             for config, cells in found.rows.items()
         )
         headings = ("configuration", *map(short_size, found.sizes))

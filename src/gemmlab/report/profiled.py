@@ -16,7 +16,7 @@ from gemmlab.measure.profile import NCU, Profile, Profiles
 from gemmlab.plots.chart import specification
 from gemmlab.plots.stalls import stall_bars, stall_chart
 from gemmlab.report.charts import Drawing
-from gemmlab.report.tables import Cell, Table, size_cell
+from gemmlab.report.tables import Cell, Table, plain, size_cell
 
 _LEAST_SHARE = 0.005
 """Of a warp's time: states that take less are not worth a line."""
@@ -113,4 +113,4 @@ def _work(profile: Profile) -> float:
 
 
 def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
+    return "" if value is None else plain(value, 3)

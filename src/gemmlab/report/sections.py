@@ -16,7 +16,7 @@ from gemmlab.ops.catalog import find_op
 from gemmlab.report.profiled import Profiled, profiled
 from gemmlab.report.seen import Seen
 from gemmlab.report.study import Outcome, Study
-from gemmlab.report.tables import Cell, Table, verdict
+from gemmlab.report.tables import Cell, Table, plain, verdict
 from gemmlab.report.told import Told, told_of
 
 _SHORT = 12
@@ -58,7 +58,8 @@ def section(
     same, other = _compared(seen, now) if now is not None else ((), ())
     return Section(
         id=name, kernel=kernel, idea=said if kernel is None else kernel.idea, seen=tuple(seen),
-        table=_table(seen, now), counters=_counters(seen), told=None if study is None else told_of(study),
+        table=_table(seen, now, "" if study is None or study.foretold is None else str(study.foretold["size"])),
+        counters=_counters(seen), told=None if study is None else told_of(study),
         why_not=why_not, same=same, other=other, profiled=profiled(name, kernel, profiles, now),
         measured=None if now is None else _measured(seen, now),
     )  # fmt: skip
@@ -92,14 +93,20 @@ def _said(value: Any) -> str:
     return " ".join(f"{name}={part}" for name, part in value.items()) if isinstance(value, Mapping) else str(value)
 
 
-def _table(seen: Sequence[Seen], now: Mapping[str, Any] | None) -> Table:
-    """Of each record, configuration and thread count the largest problem that was timed."""
+def _table(seen: Sequence[Seen], now: Mapping[str, Any] | None, predicted: str) -> Table:
+    """Of each record, configuration and thread count the largest problem that was timed; of the explained configuration
+    the predicted size too.
+    """
     largest: dict[tuple[int, str, int], Seen] = {}
     for one in seen:
         key = (id(one.record), one.result.contestant, one.result.threads)
         if one.result.samples and (key not in largest or one.result.flops >= largest[key].result.flops):
             largest[key] = one
-    rows = tuple(tuple(_timed(one, now)) for one in largest.values())
+    shown = {id(one) for one in largest.values()}
+    if now is not None:
+        alike = [one for one in seen if one.result.samples and one.config in ({}, dict(now["config"]))]
+        shown |= {id(one) for one in alike if one.result.label == predicted}
+    rows = tuple(tuple(_timed(one, now)) for one in seen if id(one) in shown)
     bound = ("of the bound",) if now is not None else ()
     headings = ("on", "configuration", "size", "threads", "ms", "speed", *bound, "result", "code")
     words = frozenset({0, 1, len(headings) - 2, len(headings) - 1})
@@ -143,7 +150,7 @@ def _counters(seen: Sequence[Seen]) -> Table | None:
     rows = tuple(
         (
             Cell(str(name)),
-            Cell(f"{value:,.6g}"),
+            Cell(plain(value, 6)),
             Cell(str(metric.get("confidence"))),
             Cell(str(metric.get("why") or "")),
         )

@@ -65,7 +65,7 @@ def bench_table(record: Record, summary: Summary) -> Table:
     headings = ("", "size", "threads", "ms", "IQR", unit, "of peak", "result", *ratios)
     cells = [
         (
-            name_cell(row), size_cell(row.label), Cell(str(row.threads)), Cell(f"{row.median_us / 1e3:.4g}"),
+            name_cell(row), size_cell(row.label), Cell(str(row.threads)), Cell(plain(row.median_us / 1e3)),
             Cell(f"{row.iqr_us / row.median_us:.1%}"), Cell(digits(row.speed(unit))), Cell(percent(row.peak_share)),
             verdict(row.verified), *(_interval(row, peer) for peer in peers),
             *([_fastest(row)] if peers else []),
@@ -142,6 +142,11 @@ def verified_table(results: Iterable[Result]) -> Table:
     return Table("Not timed", headings, tuple(cells), frozenset({0, 3, 5}))
 
 
+def plain(value: float, digits: int = 4) -> str:
+    """So many significant digits, and all of a larger number: nobody reads exponents beside other rows."""
+    return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:,.{digits}g}"
+
+
 def kernel_of(result: Result) -> str:
     """Id of the kernel that a result is of; empty for peers and probes."""
     name = result.contestant
@@ -194,4 +199,4 @@ def _whole(value: float | None) -> Cell:
 
 
 def _short(value: float | None) -> Cell:
-    return Cell("" if value is None else f"{value:.4g}")
+    return Cell("" if value is None else plain(value))

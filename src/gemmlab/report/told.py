@@ -10,7 +10,7 @@ from gemmlab.measure.climb_rows import digits, short_size
 from gemmlab.report.charts import Drawing
 from gemmlab.report.circumstances import Lines
 from gemmlab.report.study import Study
-from gemmlab.report.tables import Cell, Table
+from gemmlab.report.tables import Cell, Table, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _roofline(found: Mapping[str, Any]) -> Table:
 
 def _terms(foretold: Mapping[str, Any]) -> Table:
     rows = tuple(
-        (Cell(name), Cell(f"{us:,.4g}"), Cell(f"{us / foretold['time_us']:.1%}"))
+        (Cell(name), Cell(plain(us)), Cell(f"{us / foretold['time_us']:.1%}"))
         for name, us in foretold["terms"].items()
         if us
     )
@@ -89,7 +89,7 @@ def _accesses(found: list[Mapping[str, Any]]) -> Table:
         ideal = row["wavefronts_ideal"] if row["wavefronts"] else row["sectors_ideal"]
         rows.append((
             Cell(f"{row['file']}:{row['line']}"), Cell(row["opcode"]), Cell(f"{row['requests']:,}"),
-            Cell(f"{row['sectors_per_request']:.3g}" if row["sectors"] else ""),
+            Cell(plain(row["sectors_per_request"], 3) if row["sectors"] else ""),
             Cell(f"{row['wavefronts']:,}" if row["wavefronts"] else ""), Cell(f"{ideal:,}"),
             Cell(f"{row['excess']:,}"), Cell(f"{row['share']:.1%}"),
         ))  # fmt: skip

@@ -109,7 +109,7 @@
         visit(spec, (node) => { if (node.legend) Object.assign(node.legend, { orient: "bottom", columns }); });
       }
     } else if (fit === "ladder") {
-      const labels = width < NARROW ? 110 : 240, beside = 120;
+      const labels = width < NARROW ? 125 : 240, beside = 120;
       spec.config.axis = { ...spec.config.axis, labelLimit: labels, titleLimit: width - 40 };
       for (const panel of spec.vconcat) panel.width = Math.max(100, width - labels - beside);
     }

@@ -98,6 +98,10 @@ def test_a_bad_load_is_told_apart_from_a_good_one_in_its_line(tmp_path: Path) ->
     assert "mine.cu:10: global loads take 32 sectors a request" in told(found, "uncoalesced loads")
     assert "side by side take 4," in told(found, "uncoalesced loads")
     assert "mine.cu:11: global stores take 32 sectors" in told(found, "uncoalesced stores")
+    # What coalescing gains is not counted again for tiles: one request of 4 sectors or of a shared one is left of each.
+    assert [finding.key for finding in found.findings][:2] == ["uncoalesced loads", "no reuse"]
+    asked, stored = 64**3 // 32 * (4 + 1), 64 * 64 // 8
+    assert found.facts["reuse_possible"] == pytest.approx(32 * (asked + stored) / (3 * 4 * 64 * 64))
 
 
 @needs_compiler
@@ -116,3 +120,6 @@ def test_bank_conflicts_are_told_with_their_line(tmp_path: Path) -> None:
     assert found.subject.wrong == ()
     assert "mine.cu:13: bank conflicts add 3100 %" in told(found, "load conflicts")
     assert "mine.cu:11: bank conflicts add 3100 %" in told(found, "store conflicts")
+    order = [finding.key for finding in found.findings]
+    assert order.index("load conflicts") < order.index("narrow shared loads")
+    assert order.index("narrow global loads") > order.index("store conflicts")

@@ -87,15 +87,15 @@ ADVICE = (
         ("maxas_64", "naive"),
     ),
     Advice(
-        "no reuse", "shared_wavefronts == 0 and reuse_possible >= 8", "l1_pct",
-        "Every operand comes from global memory each time: L2 is asked for up to {reuse_possible:.0f} times the bytes "
-        "that the operands have.",
+        "no reuse", "shared_wavefronts == 0 and reuse_possible >= 8", "load_coalesced_pct",
+        "Every operand comes from global memory each time: even with coalesced accesses L2 is asked for up to "
+        "{reuse_possible:.0f} times the bytes that the operands have.",
         "Bring tiles into shared memory, and use each element several times from there.",
         ("block_tile",),
     ),
     Advice(
         "little work a load", "loop_ffma > 0 and loop_hmma == 0 and loop_lds > 0 and 4 * loop_words > loop_ffma",
-        "l1_pct",
+        "l1_pct - load_conflict_pct",
         "{loop_ffma:.4g} FFMA to {loop_words:.4g} words that each lane reads from shared memory in the main loop.",
         "Let a thread own several results, so that a word in a register serves several of them.",
         ("thread_tile_2d", "thread_tile_1d"),
@@ -103,7 +103,8 @@ ADVICE = (
     Advice(
         "load conflicts", "20 * shared_load_excess > shared_load_wavefronts", "load_conflict_pct",
         "{load_conflict_place}: bank conflicts add {load_conflict_worst_excess:.0f} % to the wavefronts of these "
-        "shared loads, which take {load_conflict_worst_pct:.0f} % of L1's time; {shared_load_excess_pct:.0f} % over all.",
+        "shared loads, which take {load_conflict_worst_pct:.0f} % of L1's time; {shared_load_excess_pct:.0f} % "
+        "over all.",
         "Let the lanes of a quarter warp read neighbouring pieces of 16 bytes or the same ones.",
         ("conflict_free", "warp_tile", "mma_tf32_pipelined", "reduce_sequential"),
     ),
@@ -124,13 +125,15 @@ ADVICE = (
     ),
     Advice(
         "narrow shared loads", "2 * loop_narrow_lds > loop_wide_lds and loop_ffma + loop_hmma > 0",
-        "l1_pct * loop_narrow_lds // (2 * loop_lds + 1)",
+        "(l1_pct - load_conflict_pct) * loop_narrow_lds // (2 * loop_lds + 1)",
         "{loop_narrow_lds:.4g} of {loop_lds:.4g} shared loads in the main loop are narrower than 16 bytes a lane.",
         "Lay the tiles so that what a thread reads next lies side by side, and load float4.",
         ("register_stage", "vector_load", "mma_tf32_pipelined"),
     ),
     Advice(
-        "narrow global loads", "global_narrow_pct > 50 and shared_wavefronts > 0", "3 + global_narrow_pct // 20",
+        # Three of four loads would go, and as many stores to shared memory.
+        "narrow global loads", "global_narrow_pct > 50 and shared_wavefronts > 0",
+        "1 + 3 * issue_pct * loop_narrow_ldg // (2 * max(1, loop_slots))",
         "{global_narrow_pct:.0f} % of the requests to global memory read less than 16 bytes a lane.",
         "Load float4 where base and rows are aligned.",
         ("vector_load", "reduce_peak"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from gemmlab.core import counters as core
 from gemmlab.explain.issue import DOUBLE, L1, SPECIAL, IssueReport, fp64_lanes
 from gemmlab.explain.loop import LOOP_CACHE_BYTES, SM_CACHE_BYTES, LoopReport
-from gemmlab.explain.memory import AccessRow
+from gemmlab.explain.memory import SECTOR, SECTORS_IN_A_LINE, AccessRow
 from gemmlab.explain.occupancy import OccupancyReport
 from gemmlab.explain.resources import ResourceReport
 from gemmlab.explain.roofline import RooflineReport
@@ -68,7 +68,10 @@ def _of_memory(subject: Subject, rows: Sequence[AccessRow], issue: IssueReport |
     everywhere = [row for group in shared.values() for row in group]
     requests = _sum(loads, "requests")
     narrow = sum(row.requests for row in loads if "128" not in row.opcode.split("."))
-    asked = sum(row.sectors for row in rows if row.kind not in core.SHARED_KINDS or row.kind == core.ASYNC_COPY)
+    # What is gained by coalescing is another finding's: bringing in tiles is told by what is left after that.
+    asked = sum(row.sectors_coalesced for row in rows if row.kind in (*core.GLOBAL_KINDS, core.TEXTURE_LOAD))
+    reading = [row for row in rows if row.kind in (core.GLOBAL_LOAD, core.TEXTURE_LOAD)]
+    coalesced = sum(max(row.requests, row.sectors_coalesced / SECTORS_IN_A_LINE) for row in reading)
     # How much of the time L1 decides: all of it where it is the busiest.
     pressure = 1.0 if issue is None else issue.cycles[L1] / issue.cycles[issue.busiest]
 
@@ -83,8 +86,9 @@ def _of_memory(subject: Subject, rows: Sequence[AccessRow], issue: IssueReport |
         "local_pct": busy(core.LOCAL_LOAD, core.LOCAL_STORE),
         "atomic_pct": busy(core.GLOBAL_ATOMIC, core.SHARED_ATOMIC),
         "load_sectors": _sum(loads, "sectors"),
-        "load_excess_pct": 25 * pressure * _ratio(_sum(loads, "excess"), total),
-        "store_excess_pct": 25 * pressure * _ratio(_sum(stores, "excess"), total),
+        "load_coalesced_pct": 100 * pressure * _ratio(coalesced, total),
+        "load_excess_pct": 100 * pressure * _ratio(_sum(loads, "excess") / SECTORS_IN_A_LINE, total),
+        "store_excess_pct": 100 * pressure * _ratio(_sum(stores, "excess") / SECTORS_IN_A_LINE, total),
         "global_narrow_pct": 100 * _ratio(narrow, requests),
         "shared_wavefronts": _sum(everywhere, "wavefronts"),
         "shared_load_excess_pct": 100 * _excess(shared[core.SHARED_LOAD]),
@@ -94,7 +98,7 @@ def _of_memory(subject: Subject, rows: Sequence[AccessRow], issue: IssueReport |
         "store_conflict_pct": conflicts(core.SHARED_STORE),
         "copy_conflict_pct": conflicts(core.ASYNC_COPY),
         "async_copies": _sum(shared[core.ASYNC_COPY], "requests"),
-        "reuse_possible": _ratio(32 * asked, subject.size.bytes_moved),
+        "reuse_possible": _ratio(SECTOR * asked, subject.size.bytes_moved),
     }
 
 
@@ -119,6 +123,7 @@ def _of_loop(loop: LoopReport | None, issue: IssueReport | None, partition_warps
         "loop_narrow_lds": narrow,
         "loop_words": 4 * wide + narrow,
         "loop_ldg": mix.get("LDG", 0.0),
+        "loop_narrow_ldg": 0.0 if loop is None else mix.get("LDG", 0.0) + mix.get("LDGSTS", 0.0) - loop.wide_global,
         "loop_sts": mix.get("STS", 0.0),
         "loop_xu": pipes.get("xu", 0.0),
         "loop_division": min((mix.get(op, 0.0) for op in _DIVISION if op in mix), default=0.0),

@@ -56,6 +56,11 @@ class AccessRow:
         return self.sectors / self.requests if self.requests else 0.0
 
     @property
+    def sectors_coalesced(self) -> int:
+        """That it would take at most with its lanes side by side: sharing an address may take fewer."""
+        return min(self.sectors, self.sectors_ideal)
+
+    @property
     def excess(self) -> int:
         """Wavefronts that bank conflicts add, or sectors beyond the ideal."""
         if self.kind in _IN_WAVEFRONTS:

@@ -21,6 +21,7 @@ from gemmlab.measure.guarded import GuardedBuffer
 from gemmlab.measure.judged import judge_results
 from gemmlab.measure.memory import check_bytes, require_memory
 from gemmlab.measure.run import place
+from gemmlab.measure.unread import unread_hint
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
 from gemmlab.sass.instruction import SassFunction
@@ -129,7 +130,9 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     for name, buffer in left.items():
         device.download(copies[name], buffer.words)
     found = judge_results(placed, op, problem, contents, left)
-    wrong = [one.mismatch.brief() for one in found if one.mismatch is not None]
+    mismatches = [one.mismatch for one in found if one.mismatch is not None]
+    wrong = [mismatch.brief() for mismatch in mismatches]
+    wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := unread_hint(mismatch, contents)))
     wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
     artifact = bound.loaded.artifact
     (large,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])

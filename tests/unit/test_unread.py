@@ -17,7 +17,11 @@ def nan_in_c(reference: float = 1.0) -> Mismatch:
 @pytest.mark.parametrize(
     ("alpha", "beta", "said"),
     [
-        (1.0, 0.0, "c held NaN before the call, because this problem does not add to it: it must not be read"),
+        (
+            1.0,
+            0.0,
+            "c held NaN before the call, because this problem does not add to it: all of it must be written, none read",
+        ),
         (
             0.0,
             1.0,
@@ -32,7 +36,7 @@ def test_it_names_what_held_nan(alpha: float, beta: float, said: str | None) -> 
     hint = unread_hint(nan_in_c(), contents)
     assert (hint or "").startswith(said or "")
     assert (hint is None) == (said is None)
-    assert ("must not be read" in explained(nan_in_c(), contents)) == (said is not None)
+    assert ("held NaN" in explained(nan_in_c(), contents)) == (said is not None)
 
 
 def test_a_nan_that_ought_to_be_there_needs_none() -> None:

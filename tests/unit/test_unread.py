@@ -20,7 +20,7 @@ def nan_in_c(reference: float = 1.0) -> Mismatch:
         (
             1.0,
             0.0,
-            "c held NaN before the call, because the problem does not add to it: write all of it, read none",
+            "c held NaN before the call, because nothing is added to it: write all of it, read none",
         ),
         (
             0.0,

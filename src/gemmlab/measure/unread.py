@@ -23,7 +23,7 @@ def unread_hint(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) ->
     if not held:
         return None
     if held == [wrong.output]:
-        return f"{wrong.output} held NaN before the call, because the problem does not add to it: write all of it, read none"
+        return f"{wrong.output} held NaN before the call, because nothing is added to it: write all of it, read none"
     names = f"{', '.join(held[:-1])} and {held[-1]}" if len(held) > 1 else held[0]
     return f"{names} held NaN before the call, because this problem makes no use of them: they must not be read"
 

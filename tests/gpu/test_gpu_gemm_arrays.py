@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from gpu_arrays import OnlyDlpack
 
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, UsageError
@@ -166,18 +167,8 @@ def test_cupy_on_a_stream_of_its_own() -> None:
 def test_an_array_that_only_speaks_dlpack() -> None:
     torch, cupy = pytest.importorskip("torch"), pytest.importorskip("cupy")
 
-    class Plain:
-        def __init__(self, tensor: Any) -> None:
-            self._tensor = tensor
-
-        def __dlpack__(self, **options: Any) -> Any:
-            return self._tensor.__dlpack__(**options)
-
-        def __dlpack_device__(self) -> Any:
-            return self._tensor.__dlpack_device__()
-
     x = torch.ones(64, 64, device="cuda")
-    assert bool((cupy.asarray(gemmlab.gemm(Plain(x), Plain(x))) == 64).all())
+    assert bool((cupy.asarray(gemmlab.gemm(OnlyDlpack(x), OnlyDlpack(x))) == 64).all())
 
 
 def test_many_streams_and_threads_at_once() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpu_arrays import OnlyDlpack
 
 import gemmlab
 from gemmlab.core.errors import UsageError
@@ -72,20 +73,10 @@ def test_an_array_that_only_speaks_dlpack() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("cuda.core.utils")
 
-    class Plain:
-        def __init__(self, tensor: Any) -> None:
-            self._tensor = tensor
-
-        def __dlpack__(self, **options: Any) -> Any:
-            return self._tensor.__dlpack__(**options)
-
-        def __dlpack_device__(self) -> Any:
-            return self._tensor.__dlpack_device__()
-
     x = torch.arange(N, dtype=torch.float32, device="cuda").reshape(10, 100)
-    found = device_array(Plain(x))
+    found = device_array(OnlyDlpack(x))
     assert (found.pointer, found.shape, found.strides, found.device) == (x.data_ptr(), (10, 100), (400, 4), 0)
-    assert (launch(N, 1.0, Plain(x), np.zeros(N, np.float32)).outputs[1] == np.arange(N)).all()
+    assert (launch(N, 1.0, OnlyDlpack(x), np.zeros(N, np.float32)).outputs[1] == np.arange(N)).all()
 
 
 def test_work_that_another_package_has_queued_is_waited_for(gpu: CudaDevice) -> None:

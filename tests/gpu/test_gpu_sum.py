@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpu_arrays import OnlyDlpack
 
 import gemmlab
 from gemmlab.core.errors import UsageError
@@ -57,17 +58,7 @@ def test_axes_in_any_order_and_what_leaves_gaps() -> None:
 def test_an_array_that_only_speaks_dlpack() -> None:
     torch, cupy = pytest.importorskip("torch"), pytest.importorskip("cupy")
 
-    class Plain:
-        def __init__(self, tensor: Any) -> None:
-            self._tensor = tensor
-
-        def __dlpack__(self, **options: Any) -> Any:
-            return self._tensor.__dlpack__(**options)
-
-        def __dlpack_device__(self) -> Any:
-            return self._tensor.__dlpack_device__()
-
-    found = gemmlab.sum(Plain(torch.arange(100, dtype=torch.float32, device="cuda")))
+    found = gemmlab.sum(OnlyDlpack(torch.arange(100, dtype=torch.float32, device="cuda")))
     assert float(cupy.asarray(found)) == 4950
 
 

@@ -43,6 +43,19 @@ class OnGpu:
         }  # fmt: skip
 
 
+class OnlyDlpack:
+    """An array that says nothing of itself but DLPack."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+
 class Tensor(OnGpu):
     """torch's, as far as it is asked."""
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 from cuda_source import needs_compiler
 from fake_driver import FakeModule
+from gpu_arrays import OnGpu
 
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, UsageError
@@ -24,23 +25,6 @@ from gemmlab.dispatch import cuda_sums
 
 pytestmark = needs_compiler
 LEGACY, PER_THREAD = 1, 2
-
-
-class OnGpu:
-    """Host memory that says it lies on a GPU."""
-
-    version = 3
-
-    def __init__(self, values: npt.NDArray[Any], stream: int | None = None) -> None:
-        self.values, self.stream = values, stream
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        shown: dict[str, Any] = self.values.__array_interface__
-        return {
-            "shape": shown["shape"], "typestr": shown["typestr"], "data": shown["data"], "strides": shown["strides"],
-            "version": self.version, "stream": self.stream,
-        }  # fmt: skip
 
 
 class OlderOnGpu(OnGpu):

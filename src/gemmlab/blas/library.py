@@ -13,6 +13,7 @@ from pathlib import Path
 from gemmlab.blas.native import SYMBOLS, compiled
 from gemmlab.codegen.target import WIDTHS
 from gemmlab.core.errors import CompileError, UsageError
+from gemmlab.core.files import replace_file
 
 OBJECT, LIBRARY = ".o", ".so"
 
@@ -41,8 +42,7 @@ def write_library(path: str | Path, lanes: int | None = None) -> Path:
             made.write_bytes(code)
             if linker:
                 made = _linked(linker, made, path.name)
-            made.chmod(0o666 & ~_umask())
-            made.replace(path)
+            replace_file(path, made.read_bytes())
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
@@ -72,10 +72,3 @@ def _linked(linker: list[str], code: Path, name: str) -> Path:
     if done.returncode:
         raise CompileError(f"{name} could not be linked by {' '.join(linker)}: {done.stderr.strip()}")
     return made
-
-
-def _umask() -> int:
-    """The process's mask of permissions, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

@@ -14,10 +14,15 @@ def replace_file(target: Path, data: bytes) -> None:
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).chmod(0o666 & ~_umask())
         Path(temporary).replace(target)
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The process's mask of permissions, which can only be read by setting it: for a moment to a usual one."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

@@ -10,7 +10,7 @@ from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import spread
 from gemmlab.plots.chart import BLACK, TFLOPS
 from gemmlab.plots.curves import Point, curve_chart
-from gemmlab.plots.ladder import Bar, ladder_chart
+from gemmlab.plots.ladder import Bar, ladder_chart, no_heading
 
 if TYPE_CHECKING:
     import altair as alt
@@ -52,7 +52,7 @@ def ladder_at(record: Record, order: Sequence[str], label: str) -> alt.VConcatCh
         for speed in (_gflops(here[name]),)
     ]
     return ladder_chart(
-        bars, {1: peak}, title=f"The climb on {record.device.get('name')}", unit=TFLOPS, heading=lambda _threads: "",
+        bars, {1: peak}, title=f"The climb on {record.device.get('name')}", unit=TFLOPS, heading=no_heading,
         subtitle=["Medians of turns taken side by side"],
     )  # fmt: skip
 

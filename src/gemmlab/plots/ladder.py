@@ -42,7 +42,7 @@ def climb_chart(record: Record) -> alt.VConcatChart:
     on_cpu = record.device.get("id", "cpu") == "cpu"
     machine = record.environment.get("cpu", "this CPU") if on_cpu else record.device.get("name")
     subtitle = ["Medians of turns taken side by side", *libraries]
-    heading = in_threads if on_cpu else _nothing
+    heading = in_threads if on_cpu else no_heading
     return ladder_chart(
         bars,
         peaks(record),
@@ -58,7 +58,7 @@ def in_threads(count: int) -> str:
     return "1 thread" if count == 1 else f"{count} threads"
 
 
-def _nothing(_count: int) -> str:
+def no_heading(_count: int) -> str:
     """Of a GPU's: it has one."""
     return ""
 

@@ -17,6 +17,7 @@ import numpy as np
 import gemmlab
 from gemmlab.core import gpu
 from gemmlab.core.errors import GemmlabError, RecordError
+from gemmlab.core.files import replace_file
 from gemmlab.core.program import Config
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
@@ -62,7 +63,7 @@ def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], pat
         "errors": {name: str(error) for name, error in errors.items()},
     }  # fmt: skip
     try:
-        path.write_text(_text(head, kernels), encoding="utf-8")
+        replace_file(path, _text(head, kernels).encode())
     except OSError as error:
         raise RecordError(f"cannot write the record {path}: {error.strerror or error}") from error
 

@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from gemmlab.core.errors import RecordError
+from gemmlab.core.files import replace_file
 from gemmlab.measure.recorded import FOLDERS
 
 SCHEMA = "gemmlab.model/1"
@@ -116,7 +117,7 @@ def save_model(record: ModelRecord, path: Path) -> None:
         {"schema": SCHEMA, "gpu": record.gpu, "constants": dict(record.constants), "fitted": list(record.fitted)}
     )
     lines = ",\n".join(json.dumps(asdict(case)) for case in record.cases)
-    path.write_text(f'{head[:-1]}, "cases": [\n{lines}\n]}}\n', encoding="utf-8")
+    replace_file(path, f'{head[:-1]}, "cases": [\n{lines}\n]}}\n'.encode())
 
 
 @cache

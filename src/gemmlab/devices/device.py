@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from gemmlab.core.counters import Observation
 from gemmlab.core.program import Artifact, Launch, Program
-from gemmlab.core.trace import Trace, TraceRequest
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -145,14 +144,6 @@ class CountingDevice(Protocol):
 
     def observe(self, loaded: Any, launch: Launch) -> Observation:
         """Run once, as `launch` does, and say what was counted and what went wrong."""
-
-
-@runtime_checkable
-class TracingDevice(Protocol):
-    """A device that can keep every step and address of a launch."""
-
-    def trace(self, loaded: Any, launch: Launch, request: TraceRequest) -> Trace:
-        """Run once, as `observe` does, and keep what `request` asks for."""
 
 
 @runtime_checkable

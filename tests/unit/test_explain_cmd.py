@@ -73,6 +73,9 @@ def test_json_is_one_document_with_every_part() -> None:
     assert one["main_loop"]["instructions"][0]["text"]
     assert one["findings"][0]["figures"]
     assert one["roofline"]["unit"] == "GFLOP/s"
+    large, asked = one["predicted"], one["predicted_at_size"]
+    assert (large["size"], asked["size"]) == ("4096x4096x4096", "64x96x32")
+    assert 0 < asked["time_us"] < large["time_us"] / 100
 
 
 @needs_compiler
@@ -88,6 +91,11 @@ def test_two_kernels_stand_side_by_side_and_a_parameter_is_for_whom_has_it() -> 
     assert result.exit_code == 0, result.output
     assert "Findings on naive" in result.stdout
     assert "Findings on vector_load" in result.stdout
+    assert [line for line in result.stdout.splitlines() if "predicted for" in line] == [
+        f"{name}: predicted for H200 at {size}, not measured"
+        for name in ("naive", "vector_load")
+        for size in ("4096x4096x4096", "128x128x128")
+    ]
     assert "PAD=4" in result.stdout
     (line,) = [line for line in result.stdout.splitlines() if "threads a block" in line]
     assert line.split()[-2:] == ["1024", "256"]
@@ -105,6 +113,7 @@ def test_an_own_file_comes_through_the_same_door(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     (one,) = json.loads(result.stdout)["kernels"]
     assert (one["kernel"], one["hazards"], one["threads"]) == ("mine", [], [32, 1, 1])
+    assert "predicted_at_size" not in one
     assert "little work a load" in [finding["key"] for finding in one["findings"]]
 
 

@@ -18,7 +18,7 @@ from gemmlab.core.gpu import model
 from gemmlab.core.records import Record, Result
 from gemmlab.explain.model.constants import FITTED, FITTED_H200
 from gemmlab.explain.model.fit import Fit, Sample
-from gemmlab.explain.model.foretell import foretell, reliability
+from gemmlab.explain.model.foretell import foretell, modelled, reliability
 from gemmlab.explain.model.predict import Model
 from gemmlab.explain.model.recorded import (
     CONFIGURATION,
@@ -174,7 +174,8 @@ def test_what_is_said_of_the_error() -> None:
 def test_other_gpus_are_extrapolated_and_slower_ones_slower() -> None:
     kernel = find_kernel("block_tile")
     here, there = (
-        foretell(kernel, arch, model(name), {}) for arch, name in (("sm_90", "H200"), ("sm_90", "H100 PCIe"))
+        foretell(modelled(kernel, arch, model(name), {}), kernel, {})
+        for arch, name in (("sm_90", "H200"), ("sm_90", "H100 PCIe"))
     )
     assert there.prediction.time_us > here.prediction.time_us
     assert there.reliability.startswith("extrapolated")

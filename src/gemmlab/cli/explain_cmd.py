@@ -33,7 +33,9 @@ def explain(
     ],
     gpu: Annotated[str, typer.Option(help="The GPU to explain for: H200, A100, L4 ... Default: by --arch, H200.")] = "",
     arch: Annotated[str, typer.Option(help="Code for sm_80, sm_89 or sm_90. Default: what --gpu runs.")] = "",
-    sizes: Annotated[str, typer.Option(help="The one size to count at, as 256 or MxNxK. Default: 256, or 2^22.")] = "",
+    sizes: Annotated[
+        str, typer.Option(help="The one size to count at, as 256 or MxNxK; it is predicted too. Default: 256, or 2^22.")
+    ] = "",
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
     ] = None,
@@ -68,14 +70,13 @@ def explain(
     require_drawable(roofline)
     drawn_only = request is not None and named[0].device == "cpu"
     explained = [] if drawn_only else _explained(named, chosen, model, settings, sizes)
-    foretold = [_foretold(one, model) for one in explained]
+    foretold = [_foretold(one, model, sizes) for one in explained]
     if roofline is not None and explained:
         write_roofline(roofline, explained)
     written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
     if as_json:
         facts: list[dict[str, Any]] = [
-            {**one.to_json(), "predicted": told if isinstance(told, str) else told.to_json()}
-            for one, told in zip(explained, foretold, strict=True)
+            {**one.to_json(), **_predicted_json(told)} for one, told in zip(explained, foretold, strict=True)
         ] or [{"kernel": named[0].id}]
         print_json({"kernels": [{**one, "pictures": written} if request else one for one in facts]})
     else:
@@ -101,21 +102,33 @@ def _explained(
     return found
 
 
-def _foretold(explained: Explanation, model: GpuModel) -> Foretold | str:
-    """The predicted time, or why there is none."""
+def _foretold(explained: Explanation, model: GpuModel, sizes: str) -> list[Foretold | str]:
+    """The predicted time, or why there is none: at the size that people quote, then at the one asked for."""
     from gemmlab.core.errors import GemmlabError
-    from gemmlab.explain.model.foretell import foretell
+    from gemmlab.explain.model.foretell import foretell, modelled
 
     subject = explained.subject
     if subject.wrong:
-        return f"its result is wrong at {subject.size.label}"
+        return [f"its result is wrong at {subject.size.label}"]
     try:
-        return foretell(subject.kernel, subject.arch, model, subject.config)
+        known = modelled(subject.kernel, subject.arch, model, subject.config)
     except GemmlabError as error:
-        return str(error)
+        return [str(error)]
+    found: list[Foretold | str] = []
+    for size in ("", sizes) if sizes and subject.size != subject.scaled else ("",):
+        try:
+            found.append(foretell(known, subject.kernel, subject.config, size))
+        except GemmlabError as error:
+            found.append(str(error))
+    return found
 
 
-def _print(explained: list[Explanation], foretold: list[Foretold | str], sass: bool) -> None:
+def _predicted_json(foretold: list[Foretold | str]) -> dict[str, Any]:
+    found = [told if isinstance(told, str) else told.to_json() for told in foretold]
+    return dict(zip(("predicted", "predicted_at_size"), found, strict=False))
+
+
+def _print(explained: list[Explanation], foretold: list[list[Foretold | str]], sass: bool) -> None:
     from gemmlab.cli.console import table_console
     from gemmlab.cli.explain_tables import Page
     from gemmlab.cli.predicted import print_foretold
@@ -126,7 +139,8 @@ def _print(explained: list[Explanation], foretold: list[Foretold | str], sass: b
     elif explained:
         page.pair(explained[0], explained[1])
     for one, told in zip(explained, foretold, strict=True):
-        print_foretold(page.console, one.subject.kernel.id, told)
+        for each in told:
+            print_foretold(page.console, one.subject.kernel.id, each)
     for one in explained if sass else []:
         page.code(one)
 

@@ -129,11 +129,12 @@ def _recorded(kernel: str, gpu: str, code_sha256: str) -> PredictedRow | None:
 
 
 def _now(kernel: str, arch: str, config: dict[str, int]) -> PredictedRow:
-    from gemmlab.explain.model.foretell import foretell
+    from gemmlab.explain.model.foretell import foretell, modelled
     from gemmlab.explain.subject import machine
     from gemmlab.kernels.catalog import find_kernel
 
-    told = foretell(find_kernel(kernel), arch, machine(arch)[1], config)
+    found_kernel = find_kernel(kernel)
+    told = foretell(modelled(found_kernel, arch, machine(arch)[1], config), found_kernel, config)
     found = told.prediction
     return PredictedRow(
         kernel, found.gpu, told.size, found.time_us, told.speed, told.unit, found.binds, told.reliability

@@ -106,11 +106,12 @@ def _with_pictures(found: Study, kernel: Kernel, arch: str, config: Mapping[str,
 
 
 def _foretold(explained: Explanation) -> dict[str, Any] | None:
-    from gemmlab.explain.model.foretell import foretell
+    from gemmlab.explain.model.foretell import foretell, modelled
 
     subject = explained.subject
     try:
-        return foretell(subject.kernel, subject.arch, subject.model, subject.config).to_json()
+        known = modelled(subject.kernel, subject.arch, subject.model, subject.config)
+        return foretell(known, subject.kernel, subject.config).to_json()
     except (GemmlabError, MemoryError):
         return None
 

@@ -40,16 +40,19 @@ def large_size(op: str) -> str:
     return family_of("cuda", op).bench_sizes.rpartition(",")[2]
 
 
-def foretell(kernel: Kernel, arch: str, gpu: GpuModel, config: Mapping[str, int], sizes: str = "") -> Foretold:
-    """Studied on the emulator now. Raises `CompileError`, `UsageError`."""
+def modelled(kernel: Kernel, arch: str, gpu: GpuModel, config: Mapping[str, int]) -> Model:
+    """Studied on the emulator now, for any number of sizes. Raises `CompileError`, `UsageError`."""
+    return Model(study(kernel, arch, config), gpu)
+
+
+def foretell(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = "") -> Foretold:
+    """Of the kernel that `known` is a model of. `UsageError` for a size that it does not take."""
     op = find_op(kernel.op)
     problem = op.parse_sizes(sizes or large_size(op.name))[0]
-    known = Model(study(kernel, arch, config), gpu)
     found = known.predict(loads_of(kernel, config, problem), op.bytes_moved(problem))
     speed = op.work(problem) / found.time_us / 1e3
-    return Foretold(
-        problem.label, op.unit, speed, found, reliability(recorded_model(), gpu.name, op.name, kernel.precision)
-    )
+    said = reliability(recorded_model(), known.gpu.name, op.name, kernel.precision)
+    return Foretold(problem.label, op.unit, speed, found, said)
 
 
 def reliability(record: ModelRecord | None, gpu: str, op: str, precision: str) -> str:

@@ -15,32 +15,40 @@ from pathlib import Path
 import pytest
 
 import gemmlab
-from gemmlab.core.errors import DeviceError
+from gemmlab.core.errors import DeviceError, NoCompilerError
 from gemmlab.devices.select import open_device
+from gemmlab.measure.process import importable_here
+from gemmlab.toolchain import nvdisasm
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = sorted(EXAMPLES.rglob("*.py"))
-COMPILER, GPU = "cuda.bindings.nvrtc", "a GPU"
+GPU, EMULATOR = "a GPU", "the emulator"
 NEEDS = {
     "torch_training_step.py": ["torch"],
     "cupy_gemm.py": ["cupy", GPU],
-    "own_kernel.py": [COMPILER],
-    "emulator_in_a_test_suite.py": [COMPILER],
+    "own_kernel.py": ["cuda.bindings.nvrtc", EMULATOR],
+    "emulator_in_a_test_suite.py": ["cuda.bindings.nvrtc", EMULATOR],
 }
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the examples, away from the repository."""
+    """A copy of the examples, away from the repository, and beside it the command, also where it is not installed."""
+    command = tmp_path / "bin" / "gemmlab"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gemmlab "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
     return Path(shutil.copytree(EXAMPLES, tmp_path / "examples"))
 
 
 def missing(need: str) -> str | None:
     """Why something is not here."""
-    if need == GPU:
+    if need in {GPU, EMULATOR}:
         try:
-            open_device("cuda")
-        except DeviceError as error:
+            open_device("cuda" if need == GPU else "emulated")
+            if need == EMULATOR:
+                nvdisasm.tool()
+        except (DeviceError, NoCompilerError) as error:
             return str(error)
         return None
     try:
@@ -51,10 +59,9 @@ def missing(need: str) -> str | None:
 
 def run(*line: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A command with this Python's `gemmlab` found first."""
-    found = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        line, capture_output=True, text=True, check=False, cwd=cwd, env=os.environ | {"PATH": found}, timeout=110
-    )
+    found = os.pathsep.join([str(cwd.parent / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = os.environ | {"PATH": found, "PYTHONPATH": importable_here()}
+    return subprocess.run(line, capture_output=True, text=True, check=False, cwd=cwd, env=env, timeout=110)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

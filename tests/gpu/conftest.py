@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from gemmlab.core.errors import DeviceError
+from gemmlab.core.errors import DeviceError, NoCompilerError
 from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.select import open_device
+from gemmlab.toolchain import nvdisasm
+
+# JAX would take three quarters of the GPU's memory as soon as one of its arrays is made.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +28,15 @@ def gpu() -> CudaDevice:
 def warm_gpu(gpu: CudaDevice) -> CudaDevice:
     """The same GPU, timing with warm caches."""
     return CudaDevice(gpu.ordinal, "warm")
+
+
+@pytest.fixture(scope="session")
+def emulated_too(gpu: CudaDevice) -> str:
+    """The device that emulates this GPU's architecture; skips where it cannot work."""
+    name = f"emulated:{gpu.target({})}"
+    try:
+        open_device(name)
+        nvdisasm.tool()
+    except (DeviceError, NoCompilerError) as error:
+        pytest.skip(str(error))
+    return name

@@ -21,17 +21,18 @@ def gemmlab(*arguments: str) -> Any:
         [sys.executable, "-m", "gemmlab", *arguments, "--json"],
         capture_output=True, text=True, check=False, timeout=110,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
 
 
+@pytest.mark.usefixtures("emulated_too")
 def test_times_and_code_meet(gpu: CudaDevice, tmp_path: Path) -> None:
     try:
-        known = model(gpu.describe().name).limits.arch
+        model(gpu.name)
     except UsageError as error:
         pytest.skip(str(error))
-    if known not in ("sm_80", "sm_89", "sm_90"):
-        pytest.skip(f"the emulator runs no code for {known}")
+    for package in ("altair", "vl_convert", "jinja2"):
+        pytest.importorskip(package)
     record, page = str(tmp_path / "bench.json"), str(tmp_path / "page.html")
     gemmlab("bench", "naive", "--device", "cuda", "--sizes", "512", "--peers", "", "--rounds", "3", "--processes", "1",
             "--no-naive", "--save", record)  # fmt: skip

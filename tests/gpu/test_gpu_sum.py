@@ -107,5 +107,8 @@ def test_beyond_two_to_the_31_elements() -> None:
     exact = n - len(odd) + math.fsum(odd.values())
     # What threads and blocks leave are whole numbers below 2^24, and exact. Only the sums of blocks are rounded, to
     # multiples of 256 at the end: an odd element that is missing is far more than that.
-    assert abs(float(gemmlab.sum(x)) - exact) <= 2.0**10
-    assert abs(float(gemmlab.sum(x[1:])) - (exact - odd[0])) <= 2.0**10
+    assert abs(float(gemmlab.sum(x)) - exact) <= 2.0**11
+    assert abs(float(gemmlab.sum(x[1:])) - (exact - odd[0])) <= 2.0**11
+    del x
+    # Others may run beside.
+    torch.cuda.empty_cache()

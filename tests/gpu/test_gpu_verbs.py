@@ -30,7 +30,7 @@ def gemmlab(*arguments: str, code: int = 0) -> Any:
         [sys.executable, "-m", "gemmlab", *arguments, "--json"],
         capture_output=True, text=True, check=False, timeout=110,
     )  # fmt: skip
-    assert done.returncode == code, done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     return json.loads(done.stdout)
 
 

@@ -141,8 +141,9 @@ def test_beside_a_peer_a_slower_machine_is_no_regression() -> None:
     (own,) = [mean for mean in found.means if mean.role == "reference"]
     assert own.contestant == "openblas:best"
     assert own.ratio.value == pytest.approx(1 / 1.3)
-    with pytest.raises(RecordError, match="no case was measured beside 'mkl'"):
-        compare(old, new, relative_to="mkl")
+    for name, hint in (("mkl", "in both are: kernel:a, kernel:b, openblas"), ("openblsa", r"did you mean openblas\?")):
+        with pytest.raises(RecordError, match=f"no case was measured beside '{name}' in both records; {hint}"):
+            compare(old, new, relative_to=name)
 
 
 def test_cases_without_the_reference_are_listed() -> None:

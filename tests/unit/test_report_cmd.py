@@ -97,6 +97,17 @@ def test_a_time_that_is_none_is_named_with_its_case(bench: Path, tmp_path: Path,
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
 
 
+def test_a_kernel_that_only_a_record_knows_is_found_by_name(tmp_path: Path) -> None:
+    path, out = tmp_path / "mine.json", tmp_path / "page.html"
+    record = gpu_bench()
+    own = replace(record.results[0], contestant="kernel:sgemm_of_mine")
+    save_record(replace(record, results=(*record.results, own)), path)
+    assert run(path, "--kernels", "sgemm_of_mine,block_tile", "--out", out, "--no-explain").exit_code == 0
+    assert 'id="kernel-sgemm_of_mine"' in out.read_text(encoding="utf-8")
+    result = run(path, "--kernels", "sgem_of_mine", "--out", out)
+    assert (result.exit_code, "did you mean sgemm_of_mine?" in result.output) == (2, True)
+
+
 def test_a_record_without_results_is_refused(bench: Path, tmp_path: Path) -> None:
     save_record(replace(gpu_bench(), results=()), bench)
     result = run(bench, "--out", tmp_path / "page.html")
@@ -110,7 +121,7 @@ def test_a_record_without_results_is_refused(bench: Path, tmp_path: Path) -> Non
     [
         (["--out", "nowhere/page.html"], "the folder nowhere does not exist"),
         (["--out", "."], "is a folder"),
-        (["--kernels", "naiv", "--no-explain"], "did you mean naive"),
+        (["--kernels", "naiv", "--no-explain"], "no kernel named 'naiv', nor in the records; did you mean naive"),
         (["--gpu", "Voodoo"], "no figures known for GPU 'Voodoo'"),
         (["--gpu", "T4"], "the emulator runs no code for sm_75"),
     ],

@@ -9,8 +9,9 @@ from typing import Any
 
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import table_console
-from gemmlab.cli.profile_tables import ProfilePage, printable
+from gemmlab.cli.profile_tables import ProfilePage
 from gemmlab.core.errors import UsageError
+from gemmlab.core.naming import nearest, printable
 from gemmlab.explain.findings import Finding
 from gemmlab.explain.stall_reasons import STALLS
 from gemmlab.explain.stalls import stall_findings, waiting
@@ -31,7 +32,7 @@ def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, basel
     wanted = [Path(name).stem if name.endswith(SOURCE_SUFFIX) else name for name in names]
     known = dict.fromkeys(one.name for one in profiles.profiles)
     if missing := [name for name in wanted if name not in known]:
-        raise UsageError(f"the record has no {missing[0]}; it has {printable(', '.join(known))}")
+        raise UsageError(f"the record has no {missing[0]}; {nearest(missing[0], known, 'it has')}")
     labels = [problem.label for problem in find_op(profiles.op).parse_sizes(sizes)] if sizes is not None else []
     there = dict.fromkeys(one.size for one in profiles.profiles)
     if missing := [label for label in labels if label not in there]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gemmlab.cli.explain_tables import Page
+from gemmlab.core.naming import printable
 from gemmlab.explain.findings import Finding
 from gemmlab.explain.profile_figures import beside, overview
 from gemmlab.explain.stall_reasons import STALLS
@@ -14,11 +15,6 @@ from gemmlab.measure.profile import NCU, Profile, Profiles
 
 _LEAST_SHARE = 0.005
 """Of a warp's time: states that take less are not worth a line."""
-
-
-def printable(text: str) -> str:
-    """What a file says, without what would steer a terminal."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.naming import nearest
 
 Names = Mapping[str, float]
 """Values by name. Whole numbers are exact whatever their size; measured values may be fractions."""
@@ -243,10 +243,7 @@ def _at(node: ast.expr, message: str) -> _ExprError:
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
-    known = sorted(known)
-    near = get_close_matches(name, known, n=3)
-    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
-    return f"no value named {name!r}; {hint}"
+    return f"no value named {name!r}; {nearest(name, sorted(known))}"
 
 
 _BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.naming import nearest
 from gemmlab.kernels.kernel import Kernel
 
 _HERE = Path(__file__).parent
@@ -49,9 +50,5 @@ def find_kernel(kernel_id: str) -> Kernel:
     for kernel in all_kernels():
         if kernel.id == kernel_id:
             return kernel
-    from difflib import get_close_matches
-
     names = [kernel.id for kernel in all_kernels()]
-    near = get_close_matches(kernel_id, names, n=3)
-    hint = f"did you mean {', '.join(near)}?" if near else f"kernels: {', '.join(names)}"
-    raise UsageError(f"no kernel named {kernel_id!r}; {hint}")
+    raise UsageError(f"no kernel named {kernel_id!r}; {nearest(kernel_id, names, 'kernels')}")

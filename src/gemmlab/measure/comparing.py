@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.core.errors import RecordError, UsageError
+from gemmlab.core.naming import nearest
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import Ratio, combine_ratios, quotient, spread
 from gemmlab.measure.cases import Key, Side, reference_for, timings
@@ -117,7 +118,8 @@ def compare(
         else:
             cases.append(_case(key, before, after, beside, limit, ignore_same_code=ignore_same_code))
     if not cases:
-        raise RecordError(f"nothing to compare: no case was measured beside {relative_to!r} in both records")
+        hint = nearest(relative_to, _references(before, after), "in both are")
+        raise RecordError(f"nothing to compare: no case was measured beside {relative_to!r} in both records; {hint}")
     changed = [(case.key, case.role, case.ratio) for case in cases if case.verdict not in (WRONG, MENDED)]
     changed += [(key, "reference", quotient(after.speed(key, ""), before.speed(key, ""))) for key in references]
     return Comparison(
@@ -187,6 +189,12 @@ def _nothing_in_common(before: Side, after: Side) -> str:
     if modes[0] != modes[1] and all(modes):
         return f"nothing to compare: caches were {modes[0]} in one and {modes[1]} in the other"
     return "nothing to compare: no contestant was timed at one size, with one thread count, in both records"
+
+
+def _references(before: Side, after: Side) -> list[str]:
+    """Names that both records can be judged beside."""
+    found = [{result.contestant for result in side.beside.values()} for side in (before, after)]
+    return sorted({name if name.startswith("kernel:") else name.partition(":")[0] for name in found[0] & found[1]})
 
 
 def _config(result: Result) -> str:

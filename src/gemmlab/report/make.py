@@ -9,10 +9,11 @@ from pathlib import Path
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.files import replace_file
+from gemmlab.core.naming import nearest
 from gemmlab.core.records import load_record
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.own_kernel import kernel_named
+from gemmlab.measure.own_kernel import is_own, kernel_named
 from gemmlab.measure.profiles import from_record, load_profiles
 from gemmlab.report.kept import keep, recall
 from gemmlab.report.page import Page, render
@@ -91,10 +92,14 @@ def write(out: Path, html: bytes) -> None:
 
 def _chosen(named: Sequence[str], seen: dict[str, list[Seen]]) -> dict[str, tuple[str, Kernel | None]]:
     """Id -> the name that it is found by, and the kernel, where there is one."""
-    if named:
-        found = [(name, kernel_named(name)) for name in named]
-        return {kernel.id: (name, kernel) for name, kernel in found}
     catalog = {kernel.id: kernel for kernel in all_kernels()}
+    if named:
+        files = {name: kernel_named(name) for name in named if is_own(name)}
+        if unknown := [name for name in named if name not in {**files, **catalog, **seen}]:
+            names = [*seen, *catalog]
+            raise UsageError(f"no kernel named {unknown[0]!r}, nor in the records; {nearest(unknown[0], names)}")
+        found = [(name, files.get(name) or catalog.get(name)) for name in named]
+        return {name if kernel is None else kernel.id: (name, kernel) for name, kernel in found}
     return {name: (name, catalog.get(name)) for name in seen}
 
 

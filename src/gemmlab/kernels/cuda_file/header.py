@@ -14,11 +14,11 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.naming import nearest
 
 MOST_CHARACTERS = 20_000
 _OPENING = re.compile(r"^[ \t]*/\*[ \t]*gemmlab[ \t]*\r?$", re.MULTILINE)
@@ -129,9 +129,7 @@ def _read_toml(origin: str, text: str, first_line: int) -> Statement:
     statement = Statement(origin, values, text, first_line)
     for key in values:
         if key not in KEYS:
-            near = get_close_matches(key, KEYS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(KEYS)}"
-            raise UsageError(f"{statement.where(key, '')}: no such key; {hint}")
+            raise UsageError(f"{statement.where(key, '')}: no such key; {nearest(key, KEYS, most=1)}")
     return statement
 
 

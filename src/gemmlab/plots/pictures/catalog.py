@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.naming import nearest
 from gemmlab.plots.pictures.drawing import Drawing, Picture, Subject
 
 _HERE = Path(__file__).parent
@@ -43,6 +43,4 @@ def find_drawing(name: str) -> Drawing:
         if drawing.name == name:
             return drawing
     names = [drawing.name for drawing in all_drawings()]
-    near = get_close_matches(name, names, n=2)
-    hint = f"did you mean {', '.join(near)}?" if near else f"pictures: {', '.join(names)}"
-    raise UsageError(f"no picture named {name!r}; {hint}")
+    raise UsageError(f"no picture named {name!r}; {nearest(name, names, 'pictures', most=2)}")

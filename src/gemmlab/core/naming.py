@@ -1,0 +1,19 @@
+"""Names that people type, and what there is instead of one that is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def nearest(name: str, known: Iterable[str], others: str = "known", most: int = 3) -> str:
+    """The end of an error message: what may have been meant, or else everything that is known, called `others`."""
+    names = list(dict.fromkeys(known))
+    near = get_close_matches(name, names, n=most)
+    shown = [printable(one) for one in near or names]
+    return f"did you mean {', '.join(shown)}?" if near else f"{others}: {', '.join(shown) or 'none'}"
+
+
+def printable(text: str) -> str:
+    """What a file says, without what would steer a terminal."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

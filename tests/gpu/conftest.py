@@ -9,7 +9,7 @@ import pytest
 from gemmlab.core.errors import DeviceError, NoCompilerError
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.select import open_device
-from gemmlab.toolchain import nvdisasm
+from gemmlab.kernels.catalog import find_kernel
 
 # JAX would take three quarters of the GPU's memory as soon as one of its arrays is made.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -32,11 +32,11 @@ def warm_gpu(gpu: CudaDevice) -> CudaDevice:
 
 @pytest.fixture(scope="session")
 def emulated_too(gpu: CudaDevice) -> str:
-    """The device that emulates this GPU's architecture; skips where it cannot work."""
+    """The device that emulates this GPU's architecture; skips where there is none, or no code can be given to it."""
     name = f"emulated:{gpu.target({})}"
     try:
-        open_device(name)
-        nvdisasm.tool()
+        emulated, kernel = open_device(name), find_kernel("naive")
+        emulated.load(emulated.build(kernel.program(kernel.configure(), emulated.target({}))))
     except (DeviceError, NoCompilerError) as error:
         pytest.skip(str(error))
     return name

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from gemmlab.core.errors import DeviceError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Device
@@ -43,11 +42,8 @@ def test_the_whole_contract_holds(kernel: Kernel, gpu: CudaDevice) -> None:
 
 
 @pytest.mark.parametrize("kernel", EXACT, ids=lambda kernel: kernel.id)
-def test_the_emulator_computes_the_same_bits(kernel: Kernel, gpu: CudaDevice) -> None:
-    try:
-        emulated = open_device(f"emulated:{gpu.target({})}")
-    except DeviceError as error:
-        pytest.skip(str(error))
+def test_the_emulator_computes_the_same_bits(kernel: Kernel, gpu: CudaDevice, emulated_too: str) -> None:
+    emulated = open_device(emulated_too)
     for problem in SHAPES:
         for layout in kernel.layouts:
             turned = problem.with_layout(layout)

@@ -1,0 +1,52 @@
+"""The matrix product as an operator of torch: `torch.ops.gemmlab.gemm`, and `gemm` here, which calls it.
+
+Importing this module registers the operator. It has gradients of every order, runs under `torch.compile`,
+`torch.export`, `torch.func` and autocast, and on the CPU and NVIDIA GPUs.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from gemmlab.torch.gradients import backward, setup_context
+from gemmlab.torch.product import GEMM
+from gemmlab.torch.vmap import vmap
+
+__all__ = ["gemm"]
+
+GEMM.register_autograd(backward, setup_context=setup_context)
+GEMM.register_vmap(vmap)
+for _kind in ("cpu", "cuda"):
+    GEMM.register_autocast(_kind, torch.float32)
+
+
+def gemm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    precision: str = "highest",
+) -> torch.Tensor:
+    """`alpha * op(a) @ op(b) + beta * c`, where op transposes the last two axes for `trans_a` and `trans_b`.
+
+    `a`, `b` and `c` are float32 tensors of one device, the CPU or a GPU, with any strides. Shapes and `precision` are
+    those of `gemmlab.gemm`: leading axes broadcast, a one-dimensional operand is a row on the left or a column on the
+    right, and `c` broadcasts to the result, is needed when `beta` is not 0 and is not read when it is. The result is a
+    new contiguous tensor that shares memory with none of them.
+
+    Gradients of `a`, `b` and `c` are products of the same `precision` that read transposes in place. `alpha` and `beta`
+    are numbers, which have none. Under autocast, operands of lower precision are converted to float32 first.
+    `torch.set_num_threads` bounds the threads used on the CPU.
+
+    Raises `ArgumentTypeError` (a TypeError) for another dtype, device or layout, `UsageError` (a ValueError) for shapes
+    that do not fit and an unknown `precision`, `DeviceError` for tensors of several devices, and what torch raises for
+    operands that are no tensors. Under `torch.compile` the same text comes from inside torch's own error.
+    """
+    result: torch.Tensor = torch.ops.gemmlab.gemm.default(
+        a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b, precision=precision
+    )
+    return result

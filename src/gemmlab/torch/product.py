@@ -1,0 +1,134 @@
+"""The operator `gemmlab::gemm`: its schema, what it computes, and what it says of tensors without elements.
+
+Operands are checked by the same functions where there is memory and where there is none (fake and meta tensors), so
+that a mistake is told while a program is traced, in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from gemmlab.api import gemm
+from gemmlab.core.errors import ArgumentTypeError, DeviceError
+from gemmlab.core.precision import FLOAT32
+from gemmlab.dispatch.operands import Float32Array, request
+from gemmlab.dispatch.precision import HIGHEST, precision_for
+from gemmlab.dispatch.shadows import packed
+
+_DEVICES = ("cpu", "cuda", "meta")
+
+
+def _product(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    precision: str = HIGHEST,
+) -> torch.Tensor:
+    shape = _checked(a, b, c, alpha, beta, trans_a, trans_b, precision)
+    # Gradients are torch's business; only tensors that need none show their memory.
+    left, right, on_gpu = a.detach(), b.detach(), a.is_cuda
+    fold = a.ndim > 2 and b.ndim == 2 and not trans_a
+    if fold:
+        # Rows of all matrices at once: one product instead of many.
+        left = left.flatten(0, -2)
+    options: dict[str, Any] = {"alpha": alpha, "trans_a": trans_a, "trans_b": trans_b, "precision": precision}
+    addend = c.detach() if c is not None and beta != 0 else None
+    if on_gpu and addend is None:
+        return gemm(left, right, **options).view(shape)
+    result = torch.empty(shape, dtype=torch.float32, device=a.device)
+    if addend is not None:
+        result.copy_(addend)
+    out = result.flatten(0, -2) if fold else result
+    if not on_gpu:
+        # NumPy's views of the same memory take the shortest way through `gemm`.
+        left, right, out = left.numpy(), right.numpy(), out.numpy()
+        options["threads"] = torch.get_num_threads()
+    gemm(left, right, beta=beta, c=None if addend is None else out, out=out, **options)
+    return result
+
+
+def _fake(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    precision: str = HIGHEST,
+) -> torch.Tensor:
+    return a.new_empty(_checked(a, b, c, alpha, beta, trans_a, trans_b, precision))
+
+
+def _checked(
+    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float, trans_a: bool, trans_b: bool,
+    precision: str,
+) -> tuple[int, ...]:  # fmt: skip
+    """The result's shape, or what `gemmlab.gemm` raises of such operands. Extents may be symbols."""
+    operands = {"a": a, "b": b} if c is None else {"a": a, "b": b, "c": c}
+    for name, x in operands.items():
+        if x.dtype != torch.float32:
+            raise ArgumentTypeError(f"gemm: {name} has dtype {x.dtype}, not float32; {name}.float() converts it")
+        if x.layout != torch.strided:
+            raise ArgumentTypeError(f"gemm: {name} has layout {x.layout}, not strided; {name}.to_dense() converts it")
+        if x.device != a.device:
+            where = ", ".join(f"{name} lies on {x.device}" for name, x in operands.items())
+            raise DeviceError(f"gemm: {where}; all tensors of a call must lie on one device")
+    if a.device.type not in _DEVICES:
+        raise ArgumentTypeError(f"gemm: a lies on {a.device}; tensors must lie on the CPU or an NVIDIA GPU")
+    precision_for(precision, (FLOAT32,))
+    shape = _shape(a.shape, b.shape, trans_a, trans_b)
+    if shape is None or (beta != 0 if c is None else not _broadcasts(c.shape, shape)):
+        _refuse({name: x.shape for name, x in operands.items()}, alpha, beta, trans_a, trans_b)
+        raise AssertionError
+    return shape
+
+
+def _shape(a: Sequence[int], b: Sequence[int], trans_a: bool, trans_b: bool) -> tuple[int, ...] | None:
+    """Of the result; `None` where the shapes do not fit."""
+    if not a or not b:
+        return None
+    row, column = len(a) == 1, len(b) == 1
+    *_, m, k = (1, *a) if row else (a[-1], a[-2]) if trans_a else a
+    *_, depth, n = (*b, 1) if column else (b[-1], b[-2]) if trans_b else b
+    if k != depth:
+        return None
+    try:
+        batch = torch.broadcast_shapes(a[:-2], b[:-2])
+    except RuntimeError:
+        return None
+    return (*batch, *(() if row else (m,)), *(() if column else (n,)))
+
+
+def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    # Symbols are compared with each other before they are compared with 1, which would fix what they stand for.
+    pairs = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(extent in (full, 1) for extent, full in pairs)
+
+
+def _refuse(shapes: dict[str, Sequence[int]], alpha: float, beta: float, trans_a: bool, trans_b: bool) -> None:
+    """Raise what `gemmlab.gemm` says of arrays of these shapes, with numbers in place of symbols."""
+
+    def view(_call: str, name: str, _value: object) -> Float32Array:
+        return packed(tuple(int(extent) for extent in shapes[name]))
+
+    request("a", "b", shapes.get("c"), alpha, beta, trans_a, trans_b, view)
+
+
+GEMM = torch.library.custom_op(
+    "gemmlab::gemm",
+    _product,
+    mutates_args=(),
+    schema="(Tensor a, Tensor b, Tensor? c=None, *, float alpha=1.0, float beta=0.0, bool trans_a=False, "
+    "bool trans_b=False, str precision='highest') -> Tensor",
+)
+GEMM.register_fake(_fake)

@@ -1,0 +1,52 @@
+"""The operator over one more axis of its tensors, which becomes the first of the leading axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def vmap(
+    info: Any,
+    in_dims: tuple[int | None, ...],
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None = None,
+    *,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    **options: Any,
+) -> tuple[torch.Tensor, int]:
+    """The result, and where its new axis lies."""
+    a_axis, b_axis, c_axis = (*in_dims, None)[:3]
+    row, column = _axes(a, a_axis) == 1, _axes(b, b_axis) == 1
+    rank = max(2, _axes(a, a_axis), _axes(b, b_axis))
+    if a_axis is None is b_axis:
+        # c alone differs. The result's shape is that of a and b, so one of them is read once for each c.
+        a, a_axis = a.expand(info.batch_size, *a.shape), 0
+    left, right = _first(a, a_axis), _first(b, b_axis)
+    left = _spread(left.unsqueeze(-2) if row else left, a_axis, rank)
+    right = _spread(right.unsqueeze(-1) if column else right, b_axis, rank)
+    if c is not None:
+        c = _spread(torch.atleast_1d(_first(c, c_axis)), c_axis, rank - row - column)
+        c = c.unsqueeze(-1) if column else c
+        c = c.unsqueeze(-2) if row else c
+    result = torch.ops.gemmlab.gemm.default(
+        left, right, c, trans_a=trans_a and not row, trans_b=trans_b and not column, **options
+    )
+    result = result.squeeze(-2) if row else result
+    return (result.squeeze(-1) if column else result), 0
+
+
+def _axes(x: torch.Tensor, axis: int | None) -> int:
+    return int(x.ndim - (axis is not None))
+
+
+def _first(x: torch.Tensor, axis: int | None) -> torch.Tensor:
+    return x if axis is None else x.movedim(axis, 0)
+
+
+def _spread(x: torch.Tensor, axis: int | None, rank: int) -> torch.Tensor:
+    """With axes of extent 1 behind the new one, so that there are `rank` others; without a new one as it is."""
+    return x if axis is None else x[(slice(None), *(None,) * (rank + 1 - x.ndim))]

@@ -2,39 +2,40 @@
 
 An entry is found by everything that determines it: source, headers, options, architecture, compiler. Beside it lies
 an alias without the compiler: it leads to the newest entry of the same source, whoever compiled it, and serves a
-machine that has no compiler or another one. So a cache that one machine filled gives another the very same code.
+machine that has no compiler or another one. So a cache that one machine filled gives another the very same code. By
+the alias code that the package was shipped with is found, where there is no compiler.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from gemmlab.core.errors import NoCompilerError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain import cache as store
-from gemmlab.toolchain import cuda_headers, nvdisasm, nvrtc
+from gemmlab.toolchain import cuda_headers, nvdisasm, nvrtc, shipped
 from gemmlab.toolchain.virtual_files import Placed, place
 
 
 def build(program: Program) -> Artifact:
     """The compiled program: from the cache, by whatever compiler, or else made by the one installed.
 
-    Line information names `program.path`. Raises `CompileError`, and `NoCompilerError` when it can neither be found
-    nor made.
+    Where there is none, also from what the package was shipped with. Line information names `program.path`. Raises
+    `CompileError`, and `NoCompilerError` when it can neither be found nor made.
     """
     files = place(program)
     alias = _alias(program, files)
     try:
-        key = _key(alias, files)
+        found = _kept_or_made(program, files, alias)
     except NoCompilerError as error:
-        found = store.follow(alias)
-        if found is None:
+        kept = store.follow(alias) or shipped.find(program, alias)
+        if kept is None:
             raise NoCompilerError(
-                f"{program.kernel} ({program.entry}) for {program.target} is not in {store.cache_dir()}, and {error}"
+                f"{program.kernel} ({program.entry}) for {program.target} is not in {_places()}, and {error}"
             ) from error
-    else:
-        found = store.load(key) or store.follow(alias) or _compile(program, files, alias, key)
+        found = kept
     return _finished(found, files)
 
 
@@ -50,6 +51,32 @@ def compile_here(program: Program) -> tuple[Artifact, bool]:
     if found is not None:
         store.point(alias, key)
     return _finished(found or _compile(program, files, alias, key), files), found is not None
+
+
+def ship(program: Program, folder: Path) -> Path:
+    """Compile, or fetch from the cache, and write what `shipped.find` looks for once `folder` is in a package.
+
+    Raises `CompileError`, `NoCompilerError`.
+    """
+    files = place(program)
+    alias = _alias(program, files)
+    made = _kept_or_made(program, files, alias)
+    if "sass" not in made.texts:
+        made = replace(made, texts={**made.texts, "sass": nvdisasm.disassemble(made.code, made.kernel)})
+    return shipped.put(folder, program, alias, made)
+
+
+def _places() -> str:
+    """Where code that no compiler is needed for was looked for."""
+    targets = ", ".join(shipped.targets())
+    if not targets:
+        return str(store.cache_dir())
+    return f"{store.cache_dir()}, gemmlab brings only its own kernels' defaults for {targets}"
+
+
+def _kept_or_made(program: Program, files: Placed, alias: str) -> Artifact:
+    key = _key(alias, files)
+    return store.load(key) or store.follow(alias) or _compile(program, files, alias, key)
 
 
 def _compile(program: Program, files: Placed, alias: str, key: str) -> Artifact:

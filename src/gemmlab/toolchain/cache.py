@@ -48,12 +48,12 @@ def key_of(*parts: str) -> str:
     return digest.hexdigest()
 
 
-def encode(artifact: Artifact) -> bytes:
-    """An artifact as the bytes of its file."""
+def encode(artifact: Artifact, level: int = -1) -> bytes:
+    """An artifact as the bytes of its file; `level` is zlib's for the texts, 0 where all of it is compressed later."""
     facts = asdict(artifact)
     code: bytes = facts.pop("code")
     texts = facts.pop("texts")
-    packed = zlib.compress(json.dumps(texts, sort_keys=True).encode()) if texts else b""
+    packed = zlib.compress(json.dumps(texts, sort_keys=True).encode(), level) if texts else b""
     facts["packed_bytes"] = len(packed)
     header = json.dumps(facts, sort_keys=True).encode()
     body = len(header).to_bytes(_LENGTH_BYTES, "little") + header + code + packed

@@ -1,0 +1,51 @@
+"""Machine code that came with the package: for machines without the CUDA compiler, and without the disassembler.
+
+`machine_code/TARGET/KERNEL-ALIAS.xz` in the package is an artifact with its text, as the cache keeps it, compressed.
+The alias is the cache's: it is made of source, headers, options and architecture, so the code of a file that has been
+edited since is not found. The files are made when a wheel is built (`hatch_build.py`); a checkout has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from gemmlab.core.program import Artifact, Program
+from gemmlab.toolchain.cache import decode, encode
+
+FOLDER = Path(__file__).parents[1] / "machine_code"
+_ALIAS_DIGITS = 32
+"""Of the alias in a file's name: enough to tell any two apart, and paths stay short for Windows."""
+_READ = ("log", "sass")
+"""The texts that are kept; PTX, a third of the whole, is for reading alone."""
+
+
+def find(program: Program, alias: str) -> Artifact | None:
+    """The code of `program`; `None` where none was shipped for exactly this source, configuration and architecture."""
+    # Some builds of Python lack it; those with a compiler or a filled cache never come here.
+    import lzma
+
+    try:
+        return decode(lzma.decompress(_file(FOLDER, program, alias).read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, lzma.LZMAError):
+        return None
+
+
+def put(folder: Path, program: Program, alias: str, artifact: Artifact) -> Path:
+    """Write the file that `find` looks for once `folder` is part of an installed package."""
+    import lzma
+
+    kept = replace(artifact, texts={name: artifact.texts[name] for name in _READ})
+    path = _file(folder, program, alias)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(lzma.compress(encode(kept, level=0)))
+    return path
+
+
+def targets() -> dict[str, int]:
+    """How many kernels' instances were shipped for each architecture."""
+    return {folder.name: len(list(folder.glob("*.xz"))) for folder in sorted(FOLDER.glob("sm_*"))}
+
+
+def _file(folder: Path, program: Program, alias: str) -> Path:
+    return folder / program.target / f"{program.kernel}-{alias[:_ALIAS_DIGITS]}.xz"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -15,6 +17,10 @@ with warnings.catch_warnings():
     torch: Any = pytest.importorskip("torch")
     gemm: Any = import_module("gemmlab.torch").gemm
 pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("ignore")]
+compiles = pytest.mark.skipif(
+    find_spec("triton") is None or not any(map(shutil.which, ("cc", "gcc", "clang"))),
+    reason="torch.compile needs Triton and a C compiler",
+)
 
 
 def make(*shape: int) -> Any:
@@ -52,6 +58,7 @@ def test_any_layout_is_read() -> None:
             torch.testing.assert_close(gemm(left, right), a @ b, rtol=1e-4, atol=1e-4)
 
 
+@compiles
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_it_compiles_as_a_whole(dynamic: bool) -> None:
     def step(x: Any, weight: Any, bias: Any) -> Any:
@@ -66,6 +73,7 @@ def test_it_compiles_as_a_whole(dynamic: bool) -> None:
         torch.testing.assert_close(ours, torch.autograd.grad(step(*operands), operands), rtol=1e-4, atol=1e-3)
 
 
+@compiles
 def test_it_compiles_into_graphs_of_the_gpu() -> None:
     def step(x: Any, weight: Any) -> Any:
         return torch.relu(gemm(x, weight, trans_b=True))

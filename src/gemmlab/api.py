@@ -87,8 +87,8 @@ def gemm(
     global _again
     if precision != HIGHEST:
         precision_for(precision, (FLOAT32,))
-    if _again is not None and c is None is out and threads is None is config:
-        known = _again(a, b, alpha, beta, trans_a, trans_b, precision, kernel)
+    if _again is not None and threads is None is config:
+        known = _again(a, b, c, out, alpha, beta, trans_a, trans_b, precision, kernel)
         if known is not None:
             return known
     if type(a) is not np.ndarray or type(b) is not np.ndarray:

@@ -89,14 +89,28 @@ class Tensor(OnGpu):
         self.values[...] = source.values
 
 
-class _Device(nullcontext[None]):
-    id = 1
+class _Device:
+    """One of two; the other is current outside of a `with`."""
+
+    id, current = 1, 0
+
+    def __enter__(self) -> None:
+        _Device.current = self.id
+
+    def __exit__(self, *_: object) -> None:
+        _Device.current = 0
 
 
 class Array(OnGpu):
-    """CuPy's."""
+    """CuPy's. Of a shape it is made on the device that is current."""
 
     device = _Device()
+
+    def __init__(self, what: Any, dtype: Any = np.float32) -> None:
+        if isinstance(what, tuple):
+            assert _Device.current == 1
+            what = np.full(what, np.nan, dtype)
+        super().__init__(what)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -112,26 +126,35 @@ class Array(OnGpu):
 
     @property
     def data(self) -> Any:
-        return SimpleNamespace(ptr=self.values.ctypes.data)
+        return SimpleNamespace(ptr=self.values.ctypes.data, device_id=1)
 
     def __setitem__(self, key: Any, source: Array) -> None:
         self.values[key] = source.values
 
 
+def empty_strided(shape: tuple[int, ...], strides: tuple[int, ...], *, dtype: Any, device: str) -> Tensor:
+    made = Tensor(np.full(shape, np.nan, dtype))
+    assert (made.stride(), made.device) == (strides, device)
+    return made
+
+
 def play_torch(monkeypatch: pytest.MonkeyPatch, stream: int) -> None:
     torch: Any = types.ModuleType("torch")
     torch.Tensor, torch.float32, torch.no_grad = Tensor, np.float32, nullcontext
-    torch.empty = lambda shape, dtype, device: Tensor(np.full(shape, np.nan, dtype), stream=len(device))
+    torch.empty_strided = empty_strided
     torch.cuda = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream={"cuda:1": stream}[device]))
+    torch._C = SimpleNamespace(_cuda_getCurrentRawStream={1: stream}.__getitem__)
     monkeypatch.setitem(sys.modules, "torch", torch)
 
 
 def play_cupy(monkeypatch: pytest.MonkeyPatch, stream: int) -> None:
     cupy: Any = types.ModuleType("cupy")
     cupy.ndarray, cupy.float32 = Array, np.float32
-    cupy.empty = lambda shape, dtype: Array(np.full(shape, np.nan, dtype))
     cupy.ascontiguousarray = lambda x: Array(np.ascontiguousarray(x.values))
-    cupy.cuda = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=stream))
+    cupy.cuda = SimpleNamespace(
+        get_current_stream=lambda device: SimpleNamespace(ptr={1: stream}[device]),
+        runtime=SimpleNamespace(getDevice=lambda: _Device.current),
+    )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
 
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import sys
-import types
 from collections.abc import Iterator
-from contextlib import nullcontext
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from cuda_source import needs_compiler
 from fake_driver import FakeModule
-from gpu_arrays import OnGpu
+from gpu_arrays import Array, OnGpu, Tensor, play_cupy, play_torch
 
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, UsageError
@@ -139,21 +135,8 @@ def test_the_caller_s_context_is_current_again(driver: FakeModule) -> None:
     assert driver.contexts[-1] == "another GPU's"
 
 
-class Tensor(OlderOnGpu):
-    """torch's, as far as it is asked."""
-
-    device = "cuda:1"
-
-    def data_ptr(self) -> int:
-        return int(self.values.ctypes.data)
-
-
 def test_a_tensor_comes_back_as_a_tensor_on_torch_s_stream(driver: FakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch: Any = types.ModuleType("torch")
-    torch.Tensor, torch.float32 = Tensor, np.float32
-    torch.empty = lambda shape, dtype, device: Tensor(np.full(shape, np.nan, dtype), stream=len(device))
-    torch.cuda = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream={"cuda:1": 99}[device]))
-    monkeypatch.setitem(sys.modules, "torch", torch)
+    play_torch(monkeypatch, 99)
     found = gemmlab.sum(Tensor(CUBE))
     assert isinstance(found, Tensor)
     assert (found.values.shape, float(found.values)) == ((), CUBE.sum())
@@ -167,18 +150,7 @@ def test_a_tensor_comes_back_as_a_tensor_on_torch_s_stream(driver: FakeModule, m
 
 
 def test_a_cupy_array_comes_back_as_one_on_cupy_s_stream(driver: FakeModule, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Array(OnGpu):
-        device = nullcontext()
-
-        @property
-        def data(self) -> Any:
-            return SimpleNamespace(ptr=self.values.ctypes.data)
-
-    cupy: Any = types.ModuleType("cupy")
-    cupy.ndarray, cupy.float32 = Array, np.float32
-    cupy.empty = lambda shape, dtype: Array(np.full(shape, np.nan, dtype))
-    cupy.cuda = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=0))
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    play_cupy(monkeypatch, 0)
     found = gemmlab.sum(Array(CUBE))
     assert isinstance(found, Array)
     assert float(found.values) == CUBE.sum()

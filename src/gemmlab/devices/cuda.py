@@ -51,6 +51,7 @@ class CudaDevice:
         self.mode = mode
         self._device = driver("cuDeviceGet", ordinal)
         self._context = driver("cuDevicePrimaryCtxRetain", self._device)
+        self._current = driver.module.cuCtxGetCurrent
         self._lost = ""
         self._enter()
         self.stream = driver("cuStreamCreate", int(driver.module.CUstream_flags.CU_STREAM_NON_BLOCKING))
@@ -203,7 +204,7 @@ class CudaDevice:
         return enqueue
 
     def words_launch(self, loaded: CudaLoaded, launch: Launch) -> WordsLaunch:
-        """A launch for other arguments and another stream each time; of those in `launch` only the sizes count."""
+        """A launch for another stream and some other arguments of the same sizes each time."""
         self._enter()
         sizes = tuple(argument_bytes(loaded.artifact.kernel, argument).nbytes for argument in launch.args)
         check_launch(loaded, launch, sizes, self.name, int(self.facts["smem_per_block"]))
@@ -217,7 +218,8 @@ class CudaDevice:
     @property
     def is_current(self) -> bool:
         """Whether its context is current in this thread, and no kernel has broken it."""
-        return not self._lost and bool(self._driver("cuCtxGetCurrent") == self._context)
+        status, current = self._current()
+        return not status and not self._lost and bool(current == self._context)
 
     def clocks(self) -> Clocks | None:
         """Clocks and what holds them back at this moment; `None` without nvidia-ml-py."""

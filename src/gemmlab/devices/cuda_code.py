@@ -95,23 +95,60 @@ def check_launch(loaded: CudaLoaded, launch: Launch, sizes: tuple[int, ...], gpu
         raise UsageError(f"{kernel} takes arguments of {loaded.param_bytes} bytes and was given {sizes}")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ArgumentBlock:
+    """Memory for the arguments of a launch, eight bytes each."""
+
+    words: memoryview[int]
+    """As 64-bit words."""
+    floats: memoryview[float]
+    """The same as floats, two of them to a word; the first is the argument, the second is not read."""
+    pointers: int
+    """Address of the addresses of all arguments, as a launch takes them."""
+    memory: tuple[Any, ...] = field(repr=False)
+
+
 class WordsLaunch:
-    """A launch that was checked, of a kernel whose arguments are all eight bytes; cheap to make again and again."""
+    """A launch that was checked, of a kernel whose arguments take eight bytes at most; cheap to make again and again.
+
+    A call takes a block of arguments, changes some, puts launches on streams and gives the block back. A block belongs
+    to whoever took it, so that calls of several threads do not meet in one. A launch has read it when it returns.
+    """
 
     def __init__(self, driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
+        kernel = loaded.artifact.kernel
         self._driver, self._loaded = driver, loaded
-        self._words = ctypes.c_uint64 * len(launch.args)
+        self._call, self._function = driver.module.cuLaunchKernel, loaded.function
         self._extents = (*launch.grid, *launch.threads, launch.smem_bytes)
+        self._arguments = tuple(
+            int.from_bytes(argument_bytes(kernel, argument).tobytes(), "little") for argument in launch.args
+        )
+        self._spare: list[ArgumentBlock] = []
 
-    def enqueue(self, stream: int, *words: int) -> None:
+    def take(self) -> ArgumentBlock:
+        """A block that holds the launch's own arguments but for those that the last user changed."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return self._block()
+
+    def give(self, block: ArgumentBlock) -> None:
+        """Let the next call have it."""
+        self._spare.append(block)
+
+    def enqueue(self, stream: int, block: ArgumentBlock) -> None:
         """Put it on a stream of the current context and return; what addresses point to is the caller's to keep."""
-        values = self._words(*words)
-        start = ctypes.addressof(values)
-        places = self._words(*range(start, start + 8 * len(words), 8))
-        call, function = self._driver.module.cuLaunchKernel, self._loaded.function
-        (status,) = call(function, *self._extents, stream, ctypes.addressof(places), 0)
+        (status,) = self._call(self._function, *self._extents, stream, block.pointers, 0)
         if status:
             raise self._driver.error(status, "cuLaunchKernel", self._loaded.artifact.kernel)
+
+    def _block(self) -> ArgumentBlock:
+        words = ctypes.c_uint64 * len(self._arguments)
+        values = words(*self._arguments)
+        start = ctypes.addressof(values)
+        places = words(*range(start, start + ctypes.sizeof(values), 8))
+        flat = memoryview(values).cast("B")
+        return ArgumentBlock(flat.cast("Q"), flat.cast("f"), ctypes.addressof(places), (values, places))
 
 
 def allow_smem(driver: Driver, loaded: CudaLoaded, smem_bytes: int) -> None:

@@ -45,7 +45,7 @@ class DeviceArray:
     @property
     def contiguous(self) -> bool:
         """Whether its elements follow each other in C order."""
-        return self.nbytes == 0 or self.strides == _c_strides(self.shape, self.dtype.itemsize) or _dense(self)
+        return self.nbytes == 0 or self.strides == c_strides(self.shape, self.dtype.itemsize) or _dense(self)
 
 
 def is_device_array(value: object) -> bool:
@@ -89,7 +89,7 @@ def _from_interface(interface: dict[str, Any], owner: Any) -> DeviceArray:
     return DeviceArray(
         pointer=int(pointer or 0),
         shape=shape,
-        strides=_c_strides(shape, dtype.itemsize) if strides is None else tuple(int(step) for step in strides),
+        strides=c_strides(shape, dtype.itemsize) if strides is None else tuple(int(step) for step in strides),
         dtype=dtype,
         device=None,
         # From version 3 on None means that nothing is queued; torch still speaks version 2.
@@ -113,7 +113,7 @@ def _from_dlpack(value: Any) -> DeviceArray:
     dtype = _native(np.dtype(view.dtype))
     shape = tuple(view.shape)
     counted = view.strides
-    strides = _c_strides(shape, dtype.itemsize) if counted is None else tuple(n * dtype.itemsize for n in counted)
+    strides = c_strides(shape, dtype.itemsize) if counted is None else tuple(n * dtype.itemsize for n in counted)
     return DeviceArray(view.ptr, shape, strides, dtype, view.device_id, _LEGACY_STREAM, bool(view.readonly), view)
 
 
@@ -123,7 +123,8 @@ def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype
 
 
-def _c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Strides of C order, in the unit of `itemsize`."""
     strides = []
     for extent in reversed(shape):
         strides.append(itemsize)
@@ -135,4 +136,4 @@ def _dense(array: DeviceArray) -> bool:
     """C-contiguous apart from axes of extent 1, whose stride means nothing."""
     axes = [(n, step) for n, step in zip(array.shape, array.strides, strict=True) if n != 1]
     kept = tuple(n for n, _ in axes)
-    return tuple(step for _, step in axes) == _c_strides(kept, array.dtype.itemsize)
+    return tuple(step for _, step in axes) == c_strides(kept, array.dtype.itemsize)

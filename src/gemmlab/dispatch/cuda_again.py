@@ -1,30 +1,56 @@
-"""The same call again: what was checked and chosen for two matrices of one package is kept by their layouts.
+"""The same call again: what was checked and chosen for arrays of one package is kept by their layouts.
 
-Checking views, finding the GPU and choosing a kernel take longer than to launch it. Of a product into fresh memory all
-that follows from layouts alone, so that a second call needs addresses, a result and the stream.
+Checking views, finding the GPU and choosing a kernel take far longer than to launch it. All that follows from layouts
+alone, so that a second call needs addresses, memory for its result and the stream. What depends on addresses is looked
+at each time: whether they are aligned, and whether `out` is apart from the operands. A call that is anything else than
+one before (another kind of number, a flag that is no bool, a `c` of its own) is left to `cuda_calls`, errors included.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.cuda_driver import context_kept
 from gemmlab.devices.packages import LEGACY_STREAM, Package, package_of
-from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan
+from gemmlab.dispatch.batches import Batch, Step
+from gemmlab.dispatch.cuda_gemm import Plan
+from gemmlab.dispatch.operands import Float32Array, Request
 
-_MOST_KNOWN = 4096
 _ALIGNED = 15
 """Bits of an address that say whether it lies on 16 bytes, which a choice depends on."""
+_NUMBERS = frozenset((float, int, np.float32, np.float64))
+_MOST_KNOWN, _MOST_STEPS = 1024, 256
+"""Calls that are kept, and launches of one of them; of a larger batch the preparation is a small part."""
+
+
+class Operands(NamedTuple):
+    """Arrays of a call as the caller gave them."""
+
+    a: Any
+    b: Any
+    c: Any
+    out: Any
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    package: Package
-    gemm: CudaGemm
+    """One call, as far as it follows from layouts, flags and names."""
+
+    device: CudaDevice
     plan: Plan
-    shape: tuple[int, int]
+    fresh: Callable[[], Any]
+    """Makes the result."""
+    stream: Callable[[], int]
+    steps: tuple[Step, ...]
+    swapped: bool
+    near_a: tuple[int, int]
+    """Bytes from `a` to `out` lie between these where the two may overlap."""
+    near_b: tuple[int, int]
 
 
 _known: dict[tuple[Hashable, ...], _Known] = {}
@@ -33,42 +59,75 @@ _packages: dict[type, Package] = {}
 
 
 def again(
-    a: Any, b: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, kernel: Any
+    a: Any, b: Any, c: Any, out: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, kernel: Any
 ) -> Any:  # fmt: skip
-    """The product of two matrices in fresh memory, or `None` for a call that has to be looked at first."""
-    package = _packages.get(type(a))
-    plain = type(alpha) is float is type(beta) and type(trans_a) is bool is type(trans_b) and not beta
-    if package is None or type(b) is not type(a) or not plain or type(precision) is not str or not _is_name(kernel):
+    """The product of arrays like those of an earlier call, or `None` for a call that has to be looked at first."""
+    kind = type(a)
+    package = _packages.get(kind)
+    if package is None or type(b) is not kind or not (out is None or type(out) is kind):
         return None
+    if type(trans_a) is not bool or type(trans_b) is not bool or (c is not out if c is not None else beta):
+        return None
+    if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
+        return None
+    address, layout = package.address, package.layout
     try:
-        left, right = package.address(a), package.address(b)
-        ends = (left & _ALIGNED, right & _ALIGNED)
-        known = _known.get((package.layout(a), package.layout(b), *ends, trans_a, trans_b, precision, kernel))
+        left, right = address(a), address(b)
+        place, form = (0, None) if out is None else (address(out), layout(out))
+        aligned = not (left | right | place) & _ALIGNED
+        known = _known.get((layout(a), layout(b), form, aligned, trans_a, trans_b, precision, kernel))
+        alpha, beta = float(alpha), float(beta)
     except Exception:  # noqa: BLE001 - whatever a package says of an array without strides or memory, such as a sparse one
         return None
-    if known is None or not known.gemm.device.is_current:
+    if known is None:
         return None
-    module = sys.modules[package.name]
-    result, address = package.empty(module, a, known.shape)
-    known.plan.enqueue(package.stream(module, a) or LEGACY_STREAM, alpha, left, right, 0.0, address)
-    return result
+    if out is None:
+        out = known.fresh()
+        place = address(out)
+    elif known.near_a[0] < place - left < known.near_a[1] or known.near_b[0] < place - right < known.near_b[1]:
+        return None
+    first, second = (right, left) if known.swapped else (left, right)
+    stream = known.stream() or LEGACY_STREAM
+    if known.device.is_current:
+        known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps)
+    else:
+        with context_kept():
+            known.device.activate()
+            known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps)
+    return out
 
 
 def remember(
-    a: Any, b: Any, trans_a: object, trans_b: object, precision: str, kernel: object, *, gemm: CudaGemm, plan: Plan,
-    shape: tuple[int, ...],
+    given: Operands, how: tuple[bool, bool, str, object], device: CudaDevice, plan: Plan, asked: Request, batch: Batch
 ) -> None:  # fmt: skip
-    """Keep what was found for two matrices whose product went into fresh memory, where it holds for others alike."""
-    package = package_of(a)
-    if package is None or type(a) is not type(b) or len(shape) != 2 or not plan.free or not _is_name(kernel):
+    """Keep what was found for a call, where it holds for others alike. `how` are its flags, precision and kernel."""
+    package, beside = package_of(given.a), given.a if given.out is None else given.out
+    if package is None or not type(given.a) is type(given.b) is type(beside):
         return
+    by_name = how[-1] is None or type(how[-1]) is str
+    steps = batch.steps
+    if not (by_name and plan.free and (given.c is None or given.c is given.out) and len(steps) <= _MOST_STEPS):
+        return
+    places = [package.address(x) for x in (given.a, given.b, beside)]
+    form = None if given.out is None else package.layout(given.out)
+    aligned = not any(place & _ALIGNED for place in places)
     if len(_known) >= _MOST_KNOWN:
         _known.clear()
-    ends = (package.address(a) & _ALIGNED, package.address(b) & _ALIGNED)
-    key = (package.layout(a), package.layout(b), *ends, bool(trans_a), bool(trans_b), precision, kernel)
-    _known[key] = _Known(package, gemm, plan, (shape[0], shape[1]))
-    _packages[type(a)] = package
+    _known[package.layout(given.a), package.layout(given.b), form, aligned, *how] = _Known(
+        device=device, plan=plan, fresh=package.fresh(beside, asked.shape), stream=package.current_stream(beside),
+        steps=steps, swapped=batch.swapped,
+        near_a=_near(asked.left, batch.fulls), near_b=_near(asked.right, batch.fulls),
+    )  # fmt: skip
+    _packages[type(given.a)] = package
 
 
-def _is_name(kernel: object) -> bool:
-    return kernel is None or type(kernel) is str
+def _near(operand: Float32Array, result: Float32Array) -> tuple[int, int]:
+    """Between which distances, in bytes from operand to result, memory that they span overlaps."""
+    (low, high), (first, last) = _span(operand), _span(result)
+    return low - last, high - first
+
+
+def _span(array: Float32Array) -> tuple[int, int]:
+    """First byte and the one after the last, counted from an array's address."""
+    ends = [step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True)]
+    return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + array.itemsize

@@ -16,7 +16,8 @@ from gemmlab.devices.cuda_driver import Driver, context_kept, open_driver
 from gemmlab.devices.cuda_memory import ordinal_of
 from gemmlab.devices.interop import UNKNOWN, DeviceArray
 from gemmlab.devices.packages import package_of, place_for, stream_for
-from gemmlab.dispatch.cuda_again import remember
+from gemmlab.dispatch.batches import Batch, batch_of
+from gemmlab.dispatch.cuda_again import Operands, remember
 from gemmlab.dispatch.cuda_gemm import gemm_on
 from gemmlab.dispatch.operands import Request, checked_target, request, same
 from gemmlab.dispatch.shadows import copied, device_operand, in_place, packed, shadow
@@ -61,26 +62,22 @@ def device_gemm(
             _wait(driver, values[operand], found[operand], stream)
         if asked.addend is not None and not same(asked.addend, target):
             _fill(driver, result, c, target, asked.addend, stream)
-        plan = None
-        for left, right, full in asked.products(target):
-            if full.size:
-                plan = gemm.run(_stored(left, right, full, asked), precision, kernel, config, stream)
-        if (
-            plan is not None
-            and c is None
-            and out is None
-            and config is None
-            and [len(x.shape) for x in found.values()] == [2, 2]
-        ):
-            remember(a, b, trans_a, trans_b, precision, kernel, gemm=gemm, plan=plan, shape=asked.shape)
+        if target.size:
+            batch = batch_of(asked, target)
+            what = _stored(batch, asked)
+            plan = gemm.plan(what, precision, kernel, config)
+            plan.enqueue(stream, asked.alpha, asked.beta, what.a, what.b, what.c, batch.steps)
+            if config is None:
+                how = (bool(trans_a), bool(trans_b), precision, kernel)
+                remember(Operands(a, b, c, out), how, gemm.device, plan, asked, batch)
     return result
 
 
-def _stored(left: Float32Array, right: Float32Array, full: Float32Array, asked: Request) -> Stored:
-    what = stored(left, right, full, asked.alpha, asked.beta)
+def _stored(batch: Batch, asked: Request) -> Stored:
+    what = stored(*batch.first, asked.alpha, asked.beta, batch.distances)
     if what is None:
         raise UsageError(
-            f"gemm: neither rows nor columns of out are neighbours in memory (strides {full.strides} bytes)"
+            f"gemm: neither rows nor columns of out are neighbours in memory (strides {batch.fulls.strides} bytes)"
         )
     return what
 

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from gemmlab.core.dtypes import FLOAT_BYTES
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.cuda import CudaDevice
-from gemmlab.devices.cuda_code import WordsLaunch, argument_bytes
+from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import context_kept
+from gemmlab.dispatch.batches import Step
 from gemmlab.dispatch.choice import Choice, choose, forced
 from gemmlab.dispatch.naming import checked_config, named_kernel
 from gemmlab.dispatch.store import shipped_table
@@ -37,21 +38,29 @@ class Plan:
     kernel: Kernel
     config: Mapping[str, int]
     launch: WordsLaunch
-    words: tuple[int, ...]
-    at: Mapping[str, int]
-    """Where among the words each of `_CHANGING` is."""
+    at: tuple[int, int, int]
+    """Where among the arguments the addresses of a, b and c are."""
+    scalars_at: tuple[int, int]
+    """The same of alpha and beta."""
 
     @property
     def free(self) -> bool:
         """Whether it takes any scalars and addresses."""
         return not self.kernel.restrictions and self.kernel.align == FLOAT_BYTES
 
-    def enqueue(self, stream: int, alpha: float, a: int, b: int, beta: float, c: int) -> None:
-        """Put it on a stream of the current context."""
-        words = list(self.words)
-        for name, value in zip(_CHANGING, (_bits(alpha), a, b, _bits(beta), c), strict=True):
-            words[self.at[name]] = value
-        self.launch.enqueue(stream, *words)
+    def enqueue(
+        self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...]
+    ) -> None:  # fmt: skip
+        """Put it on a stream of the current context, once for each step from the addresses given."""
+        launch, at_alpha, at_beta = self.launch, *self.scalars_at
+        at_a, at_b, at_c = self.at
+        block = launch.take()
+        words, floats = block.words, block.floats
+        floats[2 * at_alpha], floats[2 * at_beta] = alpha, beta
+        for to_a, to_b, to_c in steps:
+            words[at_a], words[at_b], words[at_c] = a + to_a, b + to_b, c + to_c
+            launch.enqueue(stream, block)
+        launch.give(block)
 
 
 class CudaGemm:
@@ -65,19 +74,18 @@ class CudaGemm:
         )
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
-    def run(self, what: Stored, precision: str, kernel: object, config: object, stream: int) -> Plan:
-        """Put one product on a stream. Raises `UsageError`, `DeviceError` and `CompileError`."""
+    def plan(self, what: Stored, precision: str, kernel: object, config: object) -> Plan:
+        """What runs for a product. Raises `UsageError`, `DeviceError` and `CompileError`."""
         p, aligned = what.problem, what.aligned
         named = None if config is None else tuple(sorted(checked_config(config).items()))
         key = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, aligned, precision, str(kernel), named)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plan(self.choice(p, precision, kernel, config, aligned=aligned), p)
+            plan = self._prepared(self.choice(p, precision, kernel, config, aligned=aligned), p)
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[key] = plan
         _require(plan, what)
-        plan.enqueue(stream, p.alpha, what.a, what.b, p.beta, what.c)
         return plan
 
     def choice(
@@ -89,7 +97,7 @@ class CudaGemm:
             return choose(problem, self.gpu, table, precision=precision, aligned=aligned)
         return forced(kernel, config, problem, self.gpu, table, precision=precision, aligned=aligned)
 
-    def _plan(self, choice: Choice, problem: GemmProblem) -> Plan:
+    def _prepared(self, choice: Choice, problem: GemmProblem) -> Plan:
         kernel, op = named_kernel(choice.kernel, "cuda"), GemmOp()
         scalars = op.scalars(problem)
         if why := kernel.refusal(choice.config, scalars):
@@ -102,10 +110,10 @@ class CudaGemm:
         if len(launches) != 1 or kernel.workspace_bytes(problem, instance) or set(at) != set(_CHANGING):
             raise UsageError(f"gemm: {kernel.id} is no kernel of one launch with all of {', '.join(_CHANGING)}")
         loaded = self.device.load(self.device.build(kernel.program(instance, self.device.target(instance))))
-        words = tuple(
-            int.from_bytes(argument_bytes(kernel.id, argument).tobytes(), "little") for argument in launches[0].args
-        )
-        return Plan(kernel, choice.config, self.device.words_launch(loaded, launches[0]), words, at)
+        return Plan(
+            kernel=kernel, config=choice.config, launch=self.device.words_launch(loaded, launches[0]),
+            at=(at["a"], at["b"], at["c"]), scalars_at=(at["alpha"], at["beta"]),
+        )  # fmt: skip
 
 
 def _require(plan: Plan, what: Stored) -> None:
@@ -113,12 +121,8 @@ def _require(plan: Plan, what: Stored) -> None:
     kernel = plan.kernel
     if kernel.restrictions and (why := kernel.refusal(plan.config, GemmOp().scalars(what.problem))):
         raise UsageError(f"gemm: {kernel.id} does not take {what.problem.label}: {why}")
-    if kernel.align > FLOAT_BYTES and any(address % kernel.align for address in (what.a, what.b, what.c)):
+    if not what.begins_on(max(kernel.align, FLOAT_BYTES)):
         raise UsageError(f"gemm: {kernel.id} needs operands that begin on {kernel.align} bytes")
-
-
-def _bits(value: float) -> int:
-    return int.from_bytes(np.float32(value).tobytes(), "little")
 
 
 _gemms: dict[int, CudaGemm] = {}

@@ -49,7 +49,10 @@ class CudaSums:
         workspace = self._workspace(stream)
         launch = self._launches.get(n) or self._launch(n)
         self.device.activate()
-        launch.enqueue(stream, n, x, out, workspace.address)
+        block = launch.take()
+        block.words[1], block.words[2], block.words[3] = x, out, workspace.address
+        launch.enqueue(stream, block)
+        launch.give(block)
 
     def _launch(self, n: int) -> WordsLaunch:
         pointers = dict.fromkeys(("x", "out", "workspace"), np.uint64(0))

@@ -15,20 +15,27 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A product that kernels can compute in place, and the addresses of its operands, which the caller keeps alive."""
+    """A product that kernels can compute in place, and the addresses of its operands, which the caller keeps alive.
+
+    It may be the first of a batch.
+    """
 
     problem: GemmProblem
     a: int
     b: int
     c: int
+    distances: tuple[int, ...] = ()
+    """Bytes from matrix to matrix of a batch, for each of its axes and operands."""
+
+    def begins_on(self, nbytes: int) -> bool:
+        """Whether all operands, of all products of a batch, do."""
+        return not any(where % nbytes for where in (self.a, self.b, self.c, *self.distances))
 
     @property
     def aligned(self) -> bool:
         """Whether every row begins on 16 bytes, so that kernels may move four floats at once."""
         p = self.problem
-        return not any(address % 16 for address in (self.a, self.b, self.c)) and not any(
-            ld % 4 for ld in (p.lda, p.ldb, p.ldc)
-        )
+        return self.begins_on(16) and not any(ld % 4 for ld in (p.lda, p.ldb, p.ldc))
 
 
 def readable(matrix: Float32Array) -> bool:
@@ -36,13 +43,27 @@ def readable(matrix: Float32Array) -> bool:
     return rows_contiguous(matrix) or rows_contiguous(matrix.T)
 
 
-def stored(left: Float32Array, right: Float32Array, full: Float32Array, alpha: float, beta: float) -> Stored | None:
-    """`full = alpha * left @ right + beta * full` as a problem, `None` where an operand would have to be copied.
+def row_major(
+    left: Float32Array, right: Float32Array, full: Float32Array
+) -> tuple[Float32Array, Float32Array, Float32Array]:
+    """A product, or a batch of them, with rows of neighbours in the result if there can be.
 
     A column-major result is the row-major result of the product of the transposes, in the other order.
     """
-    if not rows_contiguous(full):
-        left, right, full = right.T, left.T, full.T
+    if rows_contiguous(full[(0,) * (full.ndim - 2)]):
+        return left, right, full
+    return right.swapaxes(-1, -2), left.swapaxes(-1, -2), full.swapaxes(-1, -2)
+
+
+def stored(
+    left: Float32Array, right: Float32Array, full: Float32Array, alpha: float, beta: float,
+    distances: tuple[int, ...] = (),
+) -> Stored | None:  # fmt: skip
+    """`full = alpha * left @ right + beta * full` as a problem, `None` where an operand would have to be copied.
+
+    Of a batch it is the first product, and `distances` are those of `Stored`.
+    """
+    left, right, full = row_major(left, right, full)
     if not (rows_contiguous(full) and readable(left) and readable(right)):
         return None
     trans_a, trans_b = not rows_contiguous(left), not rows_contiguous(right)
@@ -50,7 +71,7 @@ def stored(left: Float32Array, right: Float32Array, full: Float32Array, alpha: f
         m=full.shape[0], n=full.shape[1], k=left.shape[1], alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b,
         lda=_leading(left.T if trans_a else left), ldb=_leading(right.T if trans_b else right), ldc=_leading(full),
     )  # fmt: skip
-    return Stored(problem, left.ctypes.data, right.ctypes.data, full.ctypes.data)
+    return Stored(problem, left.ctypes.data, right.ctypes.data, full.ctypes.data, distances)
 
 
 def _leading(matrix: Float32Array) -> int:

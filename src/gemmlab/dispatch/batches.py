@@ -1,0 +1,107 @@
+"""A batch of products as launches of one kernel: the first of them, and how far the operands of the others lie from it.
+
+One matrix is chosen, checked and prepared for; of the others only addresses change. Rows of several left matrices that
+follow each other are one tall matrix where all of them meet the same right one, so that a batch of matrices times one
+matrix, or times a vector, is a single launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.dispatch.operands import Request, rows_contiguous
+from gemmlab.dispatch.stored import row_major
+
+Float32Array = npt.NDArray[np.float32]
+Step = tuple[int, int, int]
+ONE: tuple[Step, ...] = ((0, 0, 0),)
+_MOST_ROWS = 2**31 - 1
+"""Kernels count rows in 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Operands with the same leading axes, those along which nothing changes included; op is applied."""
+
+    lefts: Float32Array
+    rights: Float32Array
+    fulls: Float32Array
+    swapped: bool = False
+    """Whether the transposes are multiplied, in the other order."""
+
+    @property
+    def first(self) -> tuple[Float32Array, Float32Array, Float32Array]:
+        """Left and right matrix and result of one product. There must be one."""
+        at = (0,) * (self.fulls.ndim - 2)
+        return self.lefts[at], self.rights[at], self.fulls[at]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Bytes from the matrices of the first product to those of each, in C order of the leading axes."""
+        shape = self.fulls.shape[:-2]
+        if not shape:
+            return ONE
+        return tuple(zip(*(_offsets(shape, x.strides[:-2]) for x in self._operands), strict=True))
+
+    @property
+    def distances(self) -> tuple[int, ...]:
+        """Bytes between neighbours along every leading axis, of all operands. Alignment follows from them."""
+        shape = self.fulls.shape[:-2]
+        steps = [zip(shape, x.strides[:-2], strict=True) for x in self._operands]
+        return tuple(step for one in steps for extent, step in one if extent > 1)
+
+    @property
+    def _operands(self) -> tuple[Float32Array, Float32Array, Float32Array]:
+        return self.lefts, self.rights, self.fulls
+
+
+def batch_of(asked: Request, target: Float32Array) -> Batch:
+    """The products that make a result, as few as there can be."""
+    full = target[..., np.newaxis] if asked.column else target
+    full = full[..., np.newaxis, :] if asked.row else full
+    left, right = asked.left, asked.right
+    left = np.broadcast_to(left, (*asked.batch, *left.shape[-2:]))
+    right = np.broadcast_to(right, (*asked.batch, *right.shape[-2:]))
+    lefts, rights, fulls = row_major(left, right, full)
+    found = Batch(lefts, rights, fulls, swapped=fulls is not full)
+    for fewer in _folded(found):
+        found = fewer
+    return found
+
+
+def _folded(batch: Batch) -> Iterator[Batch]:
+    """With the innermost leading axis, then the next, made rows of the left matrix and of the result."""
+    while batch.fulls.ndim > 2 and batch.fulls.size:
+        one_right = batch.fulls.shape[-3] == 1 or batch.rights.strides[-3] == 0
+        left, full = _taller(batch.lefts), _taller(batch.fulls)
+        if not one_right or left is None or full is None:
+            return
+        batch = Batch(left, batch.rights[..., 0, :, :], full, batch.swapped)
+        yield batch
+
+
+def _taller(many: Float32Array) -> Float32Array | None:
+    """The matrices along the innermost leading axis on top of each other; `None` where rows are not evenly spaced."""
+    extent, rows, cols = many.shape[-3:]
+    if extent == 1:
+        return many[..., 0, :, :]
+    between, down, over = many.strides[-3:]
+    if rows == 1:
+        down = between
+    tall = np.lib.stride_tricks.as_strided(
+        many, (*many.shape[:-3], extent * rows, cols), (*many.strides[:-3], down, over)
+    )
+    even = between == rows * down and rows_contiguous(tall[(0,) * (many.ndim - 3)])
+    return tall if even and extent * rows <= _MOST_ROWS else None
+
+
+def _offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    total = np.zeros((), np.int64)
+    for extent, step in zip(shape, strides, strict=True):
+        total = total[..., np.newaxis] + np.arange(extent, dtype=np.int64) * step
+    found: list[int] = total.ravel().tolist()
+    return found

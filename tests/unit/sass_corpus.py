@@ -5,6 +5,7 @@ functions of a few lines written by hand.
 from __future__ import annotations
 
 import lzma
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def texts(name: str) -> dict[str, str]:
 
 
 @cache
-def functions(name: str, arch: str) -> dict[str, SassFunction]:
+def functions(name: str, arch: str) -> Mapping[str, SassFunction]:
     return parse(texts(name)[arch])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.core.trace import Trace, TraceRequest
 from gemmlab.devices.device import Buffer, DeviceInfo
 from gemmlab.devices.texture import texels_of
-from gemmlab.emulator.image import Image, load_image
+from gemmlab.emulator.image import Image, has_variables, load_image
 from gemmlab.emulator.launching import geometry_of
 from gemmlab.emulator.machine import Geometry, Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
@@ -88,8 +89,9 @@ class EmulatedDevice:
             raise DeviceError(f"{artifact.kernel} is for {cubin.arch}; this device is {self.id}")
         # No text: no disassembler was there when the code was built or fetched. This says which package it is in.
         sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
-        functions = parse(sass)
-        return EmulatedLoaded(artifact, load_image(cubin, functions, artifact.entry, self._memory))
+        if has_variables(cubin):
+            return EmulatedLoaded(artifact, load_image(cubin, parse(sass), artifact.entry, self._memory))
+        return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, artifact.entry))
 
     def allocate(self, nbytes: int) -> Allocation:
         """Memory that counts as never written; `MemoryError` when there is none."""
@@ -164,6 +166,14 @@ class EmulatedDevice:
                 self.launch(loaded, launch)
             samples.append((time.perf_counter_ns() - start) / 1e3 / inner)
         return samples
+
+
+@lru_cache(maxsize=4)
+def _placeless_image(code: bytes, kernel: str, sass: str, entry: str) -> Image:
+    """Of code without variables of its own, which is the same wherever it is loaded: decoding it takes longer than
+    many a launch.
+    """
+    return load_image(read_cubin(code, kernel), parse(sass), entry, MemoryMap())
 
 
 __all__ = ["ARCHITECTURES", "EmulatedDevice", "EmulatedLoaded", "Hazard"]

@@ -140,18 +140,27 @@ def _patched(
     return patched
 
 
+def has_variables(cubin: Cubin) -> bool:
+    """Whether there are `__device__` variables, whose places are in the code."""
+    return bool(_variable_bytes(cubin))
+
+
+def _variable_bytes(cubin: Cubin) -> dict[str, int]:
+    """The size of each section that holds some."""
+    ends = {name: [v.offset + v.size for v in cubin.symbols.values() if v.section == name] for name in _VARIABLES}
+    return {name: max(found) for name, found in ends.items() if any(found)}
+
+
 def _place_variables(cubin: Cubin, memory: MemoryMap) -> dict[str, Allocation]:
     placed = {}
-    for name in _VARIABLES:
+    for name, size in _variable_bytes(cubin).items():
         section = cubin.sections.get(name)
-        size = max((v.offset + v.size for v in cubin.symbols.values() if v.section == name), default=0)
-        if size:
-            allocation = memory.allocate(size, valid=True)
-            allocation.data[:] = 0
-            if section is not None and section.data:
-                data = np.frombuffer(section.data, np.uint8)[:size]
-                allocation.data[: data.size] = data
-            placed[name] = allocation
+        allocation = memory.allocate(size, valid=True)
+        allocation.data[:] = 0
+        if section is not None and section.data:
+            data = np.frombuffer(section.data, np.uint8)[:size]
+            allocation.data[: data.size] = data
+        placed[name] = allocation
     return placed
 
 

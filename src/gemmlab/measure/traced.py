@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -111,7 +110,7 @@ class KernelTrace:
     @property
     def function(self) -> SassFunction:
         """The machine code; a step's `site.address` is an address in it."""
-        return _parsed(self.artifact.texts["sass"])[self.artifact.entry]
+        return parse(self.artifact.texts["sass"])[self.artifact.entry]
 
     @property
     def result(self) -> Matrix | None:
@@ -176,8 +175,3 @@ def _by_width(accesses: Iterable[Access]) -> dict[int, list[Access]]:
         if access.space == "global":
             found.setdefault(access.width, []).append(access)
     return found
-
-
-@lru_cache(maxsize=2)
-def _parsed(sass: str) -> Mapping[str, SassFunction]:
-    return parse(sass)

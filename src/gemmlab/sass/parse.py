@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 
 from gemmlab.core.errors import RecordError
 from gemmlab.sass.instruction import Control, Instruction, SassFunction, SourceLine
@@ -20,15 +22,17 @@ _ANNOTATION = re.compile(r'\(\*"(?:[A-Z]+_TARGETS ([^"]*))?')
 _GUARD = re.compile(r"@(!?U?P[0-9T])\s+")
 
 
-def parse(text: str) -> dict[str, SassFunction]:
+@lru_cache(maxsize=4)
+def parse(text: str) -> Mapping[str, SassFunction]:
     """Mangled name -> function, for every `.text.NAME` section of the disassembly.
 
+    The last few are kept: the emulator, an explanation and its pictures ask for the same text one after another.
     Raises `RecordError` with the number of the line where the text is cut short or is no disassembly.
     """
     functions = {draft.name: draft.finished() for draft in _drafts(text)}
     if not functions:
         raise RecordError("the disassembly has no .text section: nvdisasm prints one a function with -g -hex -c")
-    return functions
+    return MappingProxyType(functions)
 
 
 @dataclass(frozen=True, slots=True)

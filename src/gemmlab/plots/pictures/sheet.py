@@ -88,7 +88,7 @@ class Sheet:
         layers: list[alt.Chart] = []
         if self.boxes:
             rects = alt.Chart(alt.InlineData(values=self.boxes)).mark_rect(stroke="white", strokeWidth=gap, aria=False)
-            layers.append(rects.encode(x=x, y=y, x2="x2:Q", y2="y2:Q", color=colour))
+            layers.append(rects.encode(x=x, y=y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q"), color=colour))
         for line in sorted({(s["colour"], s["width"], s["opacity"]) for s in self.strokes}):
             lines = [
                 {name: s[name] for name in ("x", "y", "x2", "y2")}
@@ -98,7 +98,7 @@ class Sheet:
             rule = alt.Chart(alt.InlineData(values=lines)).mark_rule(
                 color=line[0], strokeWidth=line[1], opacity=line[2], aria=False
             )
-            layers.append(rule.encode(x=x, y=y, x2="x2:Q", y2="y2:Q"))
+            layers.append(rule.encode(x=x, y=y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q")))
         for type_ in sorted({(w["colour"], w["size"], w["align"]) for w in self.words}):
             words = [
                 {name: w[name] for name in ("x", "y", "text")}
@@ -108,7 +108,7 @@ class Sheet:
             text = alt.Chart(alt.InlineData(values=words)).mark_text(
                 color=type_[0], fontSize=type_[1], align=type_[2], baseline="middle", aria=False
             )
-            layers.append(text.encode(x=x, y=y, text="text:N"))
+            layers.append(text.encode(x=x, y=y, text=alt.Text("text:N")))
         return alt.LayerChart(
             layer=layers,
             width=max(1, round((right - left) * self.square)),

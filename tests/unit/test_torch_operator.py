@@ -135,7 +135,7 @@ def test_a_mistake_is_told_in_the_same_words_without_memory(operands: Any, optio
 def test_devices_and_layouts_that_cannot_be_used_are_refused() -> None:
     a, b = make(5, 7), make(7, 3)
     errors = import_module("gemmlab")
-    with pytest.raises(errors.DeviceError, match="a lies on cpu, b lies on meta; all tensors of a call must lie on on"):
+    with pytest.raises(errors.DeviceError, match="a lies on cpu, b lies on meta; all tensors of a call must"):
         gemm(a, b.to("meta"))
     with pytest.raises(errors.ArgumentTypeError, match=r"a has layout torch\.sparse_coo.*a\.to_dense\(\) converts"):
         gemm(a.to_sparse(), b)

@@ -7,7 +7,7 @@ that a mistake is told while a program is traced, in the same words.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -34,7 +34,8 @@ def _product(
 ) -> torch.Tensor:
     shape = _checked(a, b, c, alpha, beta, trans_a, trans_b, precision)
     # Gradients are torch's business; only tensors that need none show their memory.
-    left, right, on_gpu = a.detach(), b.detach(), a.is_cuda
+    left, right = a.detach() if a.requires_grad else a, b.detach() if b.requires_grad else b
+    on_gpu = a.is_cuda
     fold = a.ndim > 2 and b.ndim == 2 and not trans_a
     if fold:
         # Rows of all matrices at once: one product instead of many.
@@ -74,22 +75,25 @@ def _checked(
     precision: str,
 ) -> tuple[int, ...]:  # fmt: skip
     """The result's shape, or what `gemmlab.gemm` raises of such operands. Extents may be symbols."""
-    operands = {"a": a, "b": b} if c is None else {"a": a, "b": b, "c": c}
-    for name, x in operands.items():
-        if x.dtype != torch.float32:
+    device = a.device
+    for name, x in (("a", a), ("b", b), ("c", c)):
+        if x is None:
+            continue
+        if x.dtype is not torch.float32:
             raise ArgumentTypeError(f"gemm: {name} has dtype {x.dtype}, not float32; {name}.float() converts it")
-        if x.layout != torch.strided:
+        if x.layout is not torch.strided:
             raise ArgumentTypeError(f"gemm: {name} has layout {x.layout}, not strided; {name}.to_dense() converts it")
-        if x.device != a.device:
-            where = ", ".join(f"{name} lies on {x.device}" for name, x in operands.items())
-            raise DeviceError(f"gemm: {where}; all tensors of a call must lie on one device")
-    if a.device.type not in _DEVICES:
-        raise ArgumentTypeError(f"gemm: a lies on {a.device}; tensors must lie on the CPU or an NVIDIA GPU")
-    precision_for(precision, (FLOAT32,))
+        if x.device != device:
+            raise DeviceError(
+                f"gemm: a lies on {device}, {name} lies on {x.device}; all tensors of a call must lie on one device"
+            )
+    if device.type not in _DEVICES:
+        raise ArgumentTypeError(f"gemm: a lies on {device}; tensors must lie on the CPU or an NVIDIA GPU")
+    if precision != HIGHEST:
+        precision_for(precision, (FLOAT32,))
     shape = _shape(a.shape, b.shape, trans_a, trans_b)
     if shape is None or (beta != 0 if c is None else not _broadcasts(c.shape, shape)):
-        _refuse({name: x.shape for name, x in operands.items()}, alpha, beta, trans_a, trans_b)
-        raise AssertionError
+        _refuse(a, b, c, alpha, beta, trans_a, trans_b)
     return shape
 
 
@@ -102,10 +106,12 @@ def _shape(a: Sequence[int], b: Sequence[int], trans_a: bool, trans_b: bool) -> 
     *_, depth, n = (*b, 1) if column else (b[-1], b[-2]) if trans_b else b
     if k != depth:
         return None
-    try:
-        batch = torch.broadcast_shapes(a[:-2], b[:-2])
-    except RuntimeError:
-        return None
+    batch: Sequence[int] = ()
+    if len(a) > 2 or len(b) > 2:
+        try:
+            batch = torch.broadcast_shapes(a[:-2], b[:-2])
+        except RuntimeError:
+            return None
     return (*batch, *(() if row else (m,)), *(() if column else (n,)))
 
 
@@ -115,13 +121,16 @@ def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
     return len(shape) <= len(to) and all(extent in (full, 1) for extent, full in pairs)
 
 
-def _refuse(shapes: dict[str, Sequence[int]], alpha: float, beta: float, trans_a: bool, trans_b: bool) -> None:
+def _refuse(
+    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float, trans_a: bool, trans_b: bool
+) -> NoReturn:
     """Raise what `gemmlab.gemm` says of arrays of these shapes, with numbers in place of symbols."""
 
-    def view(_call: str, name: str, _value: object) -> Float32Array:
-        return packed(tuple(int(extent) for extent in shapes[name]))
+    def view(_call: str, _name: str, value: Any) -> Float32Array:
+        return packed(tuple(int(extent) for extent in value.shape))
 
-    request("a", "b", shapes.get("c"), alpha, beta, trans_a, trans_b, view)
+    request(a, b, c, alpha, beta, trans_a, trans_b, view)
+    raise AssertionError("gemm: shapes were refused that fit")
 
 
 GEMM = torch.library.custom_op(

@@ -33,20 +33,18 @@ def _product(
     precision: str = HIGHEST,
 ) -> torch.Tensor:
     shape = _checked(a, b, c, alpha, beta, trans_a, trans_b, precision)
-    # Gradients are torch's business; only tensors that need none show their memory.
-    left, right = a.detach() if a.requires_grad else a, b.detach() if b.requires_grad else b
-    on_gpu = a.is_cuda
+    left, right, on_gpu = _plain(a), _plain(b), a.is_cuda
     fold = a.ndim > 2 and b.ndim == 2 and not trans_a
     if fold:
         # Rows of all matrices at once: one product instead of many.
         left = left.flatten(0, -2)
     options: dict[str, Any] = {"alpha": alpha, "trans_a": trans_a, "trans_b": trans_b, "precision": precision}
-    addend = c.detach() if c is not None and beta != 0 else None
+    addend = c if beta != 0 else None
     if on_gpu and addend is None:
         return gemm(left, right, **options).view(shape)
     result = torch.empty(shape, dtype=torch.float32, device=a.device)
     if addend is not None:
-        result.copy_(addend)
+        result.copy_(_plain(addend))
     out = result.flatten(0, -2) if fold else result
     if not on_gpu:
         # NumPy's views of the same memory take the shortest way through `gemm`.
@@ -54,6 +52,11 @@ def _product(
         options["threads"] = torch.get_num_threads()
     gemm(left, right, beta=beta, c=None if addend is None else out, out=out, **options)
     return result
+
+
+def _plain(x: torch.Tensor) -> torch.Tensor:
+    """A tensor as such, no parameter, that needs no gradient, which torch has seen to: it shows its memory."""
+    return x if type(x) is torch.Tensor and not x.requires_grad else x.detach()
 
 
 def _fake(

@@ -18,11 +18,15 @@ SOURCES = Sources([*_HERE.glob("*.py"), *_HERE.glob("isa/*.py")])
 
 
 def compiled(
-    name: str, symbols: Sequence[str], emit: Callable[[Target], str], imports: Mapping[str, int]
-) -> Mapping[str, int]:
-    """Addresses of `symbols` in the code that `emit` writes; `name` tells it from other pieces."""
+    name: str, symbols: Sequence[str], emit: Callable[[Target], str], imports: Mapping[str, int],
+    sources: Sources = SOURCES,
+) -> Mapping[str, int]:  # fmt: skip
+    """Addresses of `symbols` in the code that `emit` writes; `name` tells it from other pieces.
+
+    `sources`: what the code comes from beside the generator.
+    """
     target = host_target()
-    generator, own = GENERATOR.fingerprint(), SOURCES.fingerprint()
+    generator, own = GENERATOR.fingerprint(), sources.fingerprint()
     program = Program(
         kernel=name,
         language="llvm",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gemmlab.explain.model.partition import PARTITIONS
+from gemmlab.explain.model.room import PARTITIONS
 from gemmlab.explain.model.script import Script
 
 ISSUE, L1 = "issue slots", "shared memory and L1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,7 +44,7 @@ def script(*code: tuple[Line, Request | None], warps: int = 4) -> Script:
     for at, (_, request) in enumerate(code):
         way.append((at, asked if request is not None else -1))
         asked += request is not None
-    return Script(tuple(entry for entry, _ in code), requests, (tuple(way),) * warps)
+    return Script(tuple(entry for entry, _ in code), requests, (np.array(way),) * warps)
 
 
 def cycles(of: Script, blocks: int = 1, latency: float = C.l2) -> float:
@@ -93,7 +94,7 @@ def test_a_sector_comes_once_for_a_block() -> None:
 
 def test_a_barrier_waits_for_the_slowest_warp() -> None:
     quick, slow = [(1, -1), (2, -1)], [(0, -1)] * 60 + [(1, -1), (2, -1)]
-    of = Script((FFMA, BAR, FFMA), (), (tuple(slow), tuple(quick), tuple(quick), tuple(quick)))
+    of = Script((FFMA, BAR, FFMA), (), tuple(map(np.array, (slow, quick, quick, quick))))
     assert cycles(of) == 60 + C.barrier + 1
 
 
@@ -113,7 +114,7 @@ def test_copies_are_waited_for_by_groups() -> None:
 def test_code_that_does_not_fit_is_fetched_again_every_round() -> None:
     def rounds(lines: int) -> float:
         code = tuple(FFMA for _ in range(8 * lines))
-        way = tuple((at, -1) for _ in range(4) for at in range(len(code)))
+        way = np.array([(at, -1) for _ in range(4) for at in range(len(code))])
         return block_cycles(Script(code, (), (way,)), 1, FITTED_H200, L2_BYTES, C.l2)
 
     fits, does_not = FITTED_H200.code_lines, FITTED_H200.code_lines + 1
@@ -128,7 +129,7 @@ def toy(depth: int, rows: int = 4) -> Script:
         requests.append(Request(1.0, tuple(range(4 * step, 4 * step + 4)), store=False))
         requests.append(Request(2.0, (), store=False))
         way += [(0, 2 * step), (1, -1), (2, -1), (3, 2 * step + 1), *((at, -1) for at in range(4, len(code)))]
-    return Script(tuple(code), tuple(requests), (tuple(way),) * rows)
+    return Script(tuple(code), tuple(requests), (np.array(way),) * rows)
 
 
 TOY = Study("sm_90", 128, 8192, 128, "", {float(depth): toy(depth) for depth in (4, 8)})

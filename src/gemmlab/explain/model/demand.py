@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from gemmlab.explain.model.room import PARTITIONS
 from gemmlab.explain.model.script import Script
 
@@ -26,13 +28,13 @@ def demand_at(depth: float, known: Mapping[float, Mapping[str, float]]) -> dict[
 def demand_of(script: Script) -> dict[str, float]:
     """By unit."""
     found = {ISSUE: script.steps / PARTITIONS, L1: 0.0, **dict.fromkeys(UNITS.values(), 0.0)}
-    for way in script.warps:
-        for at, asked in way:
-            line = script.code[at]
-            if line.pipe in UNITS:
-                found[UNITS[line.pipe]] += line.busy / PARTITIONS
-            if asked >= 0:
-                found[L1] += script.requests[asked].l1
+    steps = np.concatenate([np.empty((0, 2), np.int64), *script.warps])
+    times = np.bincount(steps[:, 0], minlength=len(script.code)).tolist()
+    for line, count in zip(script.code, times, strict=True):
+        if line.pipe in UNITS:
+            found[UNITS[line.pipe]] += count * line.busy / PARTITIONS
+    asked = np.bincount(steps[steps[:, 1] >= 0, 1], minlength=len(script.requests)).tolist()
+    found[L1] += sum(count * request.l1 for request, count in zip(script.requests, asked, strict=True))
     return found
 
 

@@ -87,7 +87,7 @@ def columns_of(
     warps = blocks * size
     ends = np.cumsum([len(way) for way in ways])
     lasts = np.cumsum([len(request.sectors) for request in requests])
-    steps = np.array([step for way in ways for step in way], np.int64).reshape(-1, 2)
+    steps = np.concatenate([np.empty((0, 2), np.int64), *ways])
     found: dict[str, Any] = {
         "stall": [line.stall for line in code], "latency": [_latency(line, constants) for line in code],
         "busy": [line.busy for line in code],

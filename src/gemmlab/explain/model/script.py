@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmlab.core.gpu import WARP, GpuLimits
 from gemmlab.core.trace import Access, Trace
@@ -66,11 +67,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One block. A warp's entries are indices into `code` and into `requests`, -1 for none."""
+    """One block. Of each warp a row an instruction: its index in `code`, and in `requests`, or -1 for none."""
 
     code: tuple[Line, ...] = field(repr=False)
     requests: tuple[Request, ...] = field(repr=False)
-    warps: tuple[tuple[tuple[int, int], ...], ...] = field(repr=False)
+    warps: tuple[npt.NDArray[np.int64], ...] = field(repr=False)
 
     @property
     def steps(self) -> int:
@@ -86,14 +87,13 @@ def script_of(trace: Trace, instructions: Sequence[Instruction], limits: GpuLimi
         for i, reads in zip(instructions, bank_reads(instructions, limits.arch), strict=True)
     )
     requests: dict[Request, int] = {}
-    asked = {order: requests.setdefault(request, len(requests)) for order, request in _requests(trace)}
+    steps = trace.steps.columns
+    rows = np.stack([steps["instruction"].astype(np.int64), np.full(len(steps), -1)], axis=1)
+    for order, request in _requests(trace):
+        rows[order, 1] = requests.setdefault(request, len(requests))
+    issued = np.array([line.pipe != "none" for line in code])[rows[:, 0]]
     count = -(-int(np.prod(trace.threads)) // WARP)
-    warps: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    for order, step in enumerate(trace.steps):
-        at = step.site.address // 16
-        if code[at].pipe != "none":
-            warps[step.warp].append((at, asked.get(order, -1)))
-    return Script(code, tuple(requests), tuple(map(tuple, warps)))
+    return Script(code, tuple(requests), tuple(rows[issued & (steps["warp"] == warp)] for warp in range(count)))
 
 
 def _requests(trace: Trace) -> Iterable[tuple[int, Request]]:
@@ -113,11 +113,11 @@ def _requests(trace: Trace) -> Iterable[tuple[int, Request]]:
 
 
 def _far(access: Access) -> Request:
-    where = np.array([access.addresses[lane] for lane in access.lanes], np.int64)
-    ends = where + access.width - 1
-    sectors = np.unique(np.concatenate([where, ends]) >> _SECTOR_BITS)
-    lines = len(set((sectors >> (_LINE_BITS - _SECTOR_BITS)).tolist()))
-    return Request(float(max(1, lines)), tuple(sectors.tolist()), access.store)
+    starts = [access.addresses[lane] for lane in access.lanes]
+    beyond = access.width - 1
+    sectors = {start >> _SECTOR_BITS for start in starts} | {start + beyond >> _SECTOR_BITS for start in starts}
+    lines = {sector >> _LINE_BITS - _SECTOR_BITS for sector in sectors}
+    return Request(float(max(1, len(lines))), tuple(sorted(sectors)), access.store)
 
 
 def _line(i: Instruction, reads: tuple[int, ...], kind: str, limits: GpuLimits) -> Line:

@@ -115,6 +115,14 @@ def context_kept() -> Iterator[None]:
         driver("cuCtxSetCurrent", before)
 
 
+def order(driver: Driver, later: Any, earlier: Any) -> None:
+    """Let what comes on the stream `later` wait for what is on `earlier` by now. Nothing waits here."""
+    event = driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+    driver("cuEventRecord", event, earlier)
+    driver("cuStreamWaitEvent", later, event, 0)
+    driver("cuEventDestroy", event)
+
+
 def compiler_version() -> str:
     """The installed CUDA compiler, `"NVRTC 13.5.37"`; empty where there is none."""
     from gemmlab.toolchain.nvrtc import compiler

@@ -9,7 +9,7 @@ from typing import Any
 import numpy.typing as npt
 
 from gemmlab.core.errors import GemmlabError, UsageError
-from gemmlab.devices.cuda_driver import Driver
+from gemmlab.devices.cuda_driver import Driver, order
 from gemmlab.devices.cuda_texture import CudaTexture
 from gemmlab.devices.interop import UNKNOWN, DeviceArray
 from gemmlab.devices.texture import Texels
@@ -102,10 +102,7 @@ class CudaMemory:
         if array.stream == UNKNOWN:
             self._driver("cuCtxSynchronize")
             return
-        event = self._driver("cuEventCreate", int(self._driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
-        self._driver("cuEventRecord", event, array.stream)
-        self._driver("cuStreamWaitEvent", self._stream, event, 0)
-        self._driver("cuEventDestroy", event)
+        order(self._driver, self._stream, array.stream)
 
     def room(self) -> tuple[int, int]:
         """Bytes free and in all."""

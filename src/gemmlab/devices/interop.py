@@ -1,13 +1,14 @@
 """Arrays of other packages that lie on a GPU (torch, CuPy, Numba, JAX): where they are and how they are laid out.
 
-`__cuda_array_interface__` is read where an array has it, DLPack otherwise.
+`__cuda_array_interface__` is read where an array has it and says when it is ready, DLPack otherwise.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ class DeviceArray:
     """Handle of the stream that makes it, `UNKNOWN` where the array does not say; `None` when it is ready."""
     read_only: bool = False
     owner: Any = field(default=None, repr=False, compare=False)
+    lent: bool = False
+    """Whether its memory may be used for something else as soon as `owner` goes, whatever is queued on it."""
 
     @property
     def nbytes(self) -> int:
@@ -76,7 +79,17 @@ def device_array(value: Any) -> DeviceArray:
         return _from_dlpack(value)
     except Exception as error:
         raise ArgumentTypeError(f"the array does not show its memory: {error}") from error
-    return _from_interface(interface, value)
+    found = _from_interface(interface, value)
+    if found.stream != UNKNOWN or _of_torch(value) or not hasattr(value, "__dlpack__"):
+        return found
+    # JAX's interface neither names a stream nor waits; in exchange for a stream of ours DLPack does.
+    return replace(_from_dlpack(value), read_only=found.read_only)
+
+
+def _of_torch(value: object) -> bool:
+    """Whether it is a tensor, whose stream is known to torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def _from_interface(interface: dict[str, Any], owner: Any) -> DeviceArray:
@@ -114,7 +127,9 @@ def _from_dlpack(value: Any) -> DeviceArray:
     shape = tuple(view.shape)
     counted = view.strides
     strides = c_strides(shape, dtype.itemsize) if counted is None else tuple(n * dtype.itemsize for n in counted)
-    return DeviceArray(view.ptr, shape, strides, dtype, view.device_id, _LEGACY_STREAM, bool(view.readonly), view)
+    return DeviceArray(
+        view.ptr, shape, strides, dtype, view.device_id, _LEGACY_STREAM, bool(view.readonly), view, lent=True
+    )
 
 
 def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:

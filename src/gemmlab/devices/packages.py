@@ -1,8 +1,4 @@
-"""Packages whose arrays lie on a GPU: the stream each one works on at the moment, and a fresh array of its kind.
-
-An array of a package that is not known here is answered with one of ours, which other packages see through
-`__cuda_array_interface__`.
-"""
+"""Packages whose arrays lie on a GPU: the stream each one works on at the moment, and a fresh array of its kind."""
 
 from __future__ import annotations
 
@@ -10,25 +6,12 @@ import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter, methodcaller
 from typing import Any
 
-from gemmlab.devices.device import Buffer
 from gemmlab.devices.interop import UNKNOWN, DeviceArray, c_strides
 
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 """Handles that are no streams of their own: what work without a stream goes to, for all threads or for each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a result goes."""
-
-    array: Any
-    """Float32, uninitialised."""
-    pointer: int
-    stream: int
-    """Work on it is queued there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +53,6 @@ class Package:
         self.assign(sys.modules[self.name], to, source)
 
 
-class DeviceResult:
-    """A float32 array in memory of ours, made on `stream`."""
-
-    def __init__(self, buffer: Buffer, shape: tuple[int, ...], stream: int) -> None:
-        self.shape = shape
-        self._buffer, self._stream = buffer, stream
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {"shape": self.shape, "typestr": "<f4", "data": (self._buffer.address, False), "strides": None,
-                "stream": self._stream, "version": 3}  # fmt: skip
-
-
 def package_of(value: object) -> Package | None:
     """Whose array this is; `None` for a package that is not known here."""
     for package in _PACKAGES:
@@ -90,22 +60,6 @@ def package_of(value: object) -> Package | None:
         if module is not None and isinstance(value, getattr(module, package.kind)):
             return package
     return None
-
-
-def place_for(value: Any, found: DeviceArray, shape: tuple[int, ...], allocate: Callable[[int], Buffer]) -> Place:
-    """Room for a result of `shape` beside the array `value`, and the stream on which the caller expects work.
-
-    For a package that is not known that is the stream its array names, or the default stream.
-    """
-    package, stream = package_of(value), stream_for(value, found)
-    if package is not None:
-        array = package.fresh(value, shape)()
-        return Place(array, package.address(array), stream)
-    nbytes = found.dtype.itemsize
-    for extent in shape:
-        nbytes *= extent
-    buffer = allocate(nbytes)
-    return Place(DeviceResult(buffer, shape, stream), buffer.address, stream)
 
 
 def stream_for(value: Any, found: DeviceArray) -> int:
@@ -173,12 +127,12 @@ def _cupy_layout(x: Any) -> Hashable:
 _PACKAGES = (
     Package(
         "torch", "Tensor", _torch_maker, _torch_stream, lambda _torch, x: x.contiguous(), _torch_assign,
-        _torch_layout, methodcaller("data_ptr"),
+        _torch_layout, lambda x: x.data_ptr(),
         "x.contiguous()", "x.float()", "torch.sum(x, dim=...)",
     ),
     Package(
         "cupy", "ndarray", _cupy_maker, _cupy_stream, _cupy_copy, _cupy_assign,
-        _cupy_layout, attrgetter("data.ptr"),
+        _cupy_layout, lambda x: x.data.ptr,
         "cupy.ascontiguousarray(x)", "x.astype(cupy.float32)", "cupy.sum(x, axis=...)",
     ),
 )  # fmt: skip

@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.errors import DeviceError, UsageError
-from gemmlab.devices.cuda_driver import Driver, context_kept, open_driver
+from gemmlab.devices.cuda_driver import Driver, context_kept, open_driver, order
 from gemmlab.devices.cuda_memory import ordinal_of
+from gemmlab.devices.held import hold
 from gemmlab.devices.interop import UNKNOWN, DeviceArray
-from gemmlab.devices.packages import package_of, place_for, stream_for
+from gemmlab.devices.packages import package_of, stream_for
+from gemmlab.devices.results import as_its_package_s, place_for
 from gemmlab.dispatch.batches import Batch, batch_of
 from gemmlab.dispatch.cuda_again import Operands, remember
 from gemmlab.dispatch.cuda_gemm import gemm_on
@@ -53,7 +55,7 @@ def device_gemm(
         gemm = gemm_on(_ordinal(driver, found))
         gemm.device.activate()
         if target is None:
-            place = place_for(values[name], found[name], asked.shape, gemm.device.allocate)
+            place = place_for(values[name], found[name], asked.shape, gemm.device)
             result, stream = place.array, place.stream
             target = packed(asked.shape, place.pointer)
         else:
@@ -67,10 +69,11 @@ def device_gemm(
             what = _stored(batch, asked)
             plan = gemm.plan(what, precision, kernel, config)
             plan.enqueue(stream, asked.alpha, asked.beta, what.a, what.b, what.c, batch.steps)
+            hold(driver, list(found.values()), stream)
             if config is None:
                 how = (bool(trans_a), bool(trans_b), precision, kernel)
                 remember(Operands(a, b, c, out), how, gemm.device, plan, asked, batch)
-    return result
+    return as_its_package_s(values[name], result)
 
 
 def _stored(batch: Batch, asked: Request) -> Stored:
@@ -99,10 +102,7 @@ def _wait(driver: Driver, value: Any, array: DeviceArray, stream: int) -> None:
     told = package_of(value) is not None or array.stream not in (None, UNKNOWN)
     if making == stream or not told:
         return
-    event = driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
-    driver("cuEventRecord", event, making)
-    driver("cuStreamWaitEvent", stream, event, 0)
-    driver("cuEventDestroy", event)
+    order(driver, stream, making)
 
 
 def _fill(driver: Driver, result: Any, c: Any, target: Float32Array, addend: Float32Array, stream: int) -> None:

@@ -18,8 +18,10 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import context_kept, open_driver
 from gemmlab.devices.cuda_memory import CudaBuffer, ordinal_of
+from gemmlab.devices.held import hold
 from gemmlab.devices.interop import DeviceArray
-from gemmlab.devices.packages import PER_THREAD_STREAM, package_of, place_for
+from gemmlab.devices.packages import PER_THREAD_STREAM, package_of
+from gemmlab.devices.results import as_its_package_s, place_for
 from gemmlab.kernels.cuda_kernel import shipped_kernel
 from gemmlab.ops.reduce import LARGEST_LENGTH, ReduceOp, ReduceProblem
 
@@ -94,9 +96,10 @@ def device_sum(x: Any, found: DeviceArray, shape: tuple[int, ...], first: int, w
         raise UsageError(f"sum: {what} does not fill its memory, as it must on a GPU; {how} does")
     with context_kept():
         sums = _on(ordinal_of(open_driver(), found) or 0)
-        place = place_for(x, found, shape, sums.device.allocate)
+        place = place_for(x, found, shape, sums.device)
         sums.total(math.prod(found.shape), first, place.pointer, place.stream)
-    return place.array
+        hold(open_driver(), [found], place.stream)
+    return as_its_package_s(x, place.array)
 
 
 def _on(ordinal: int) -> CudaSums:

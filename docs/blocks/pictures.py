@@ -106,8 +106,9 @@ def draw() -> None:
 
 def digest(spec: Mapping[str, Any]) -> str:
     """Of the boxes, lines and words of a picture; how they are rendered has no part in it."""
-    tables = sorted(json.dumps(rows, sort_keys=True) for rows in spec["datasets"].values())
-    return hashlib.sha256("\n".join(tables).encode()).hexdigest()
+    charts = spec.get("vconcat", [spec])
+    tables = {json.dumps(layer["data"]["values"], sort_keys=True) for chart in charts for layer in chart["layer"]}
+    return hashlib.sha256("\n".join(sorted(tables)).encode()).hexdigest()
 
 
 def kinds_block() -> str:

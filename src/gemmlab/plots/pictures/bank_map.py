@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gemmlab.core.trace import Access
 from gemmlab.measure.patterns import pattern_of, served_together
 from gemmlab.measure.traced import BANKS, WORD, KernelTrace, bank
-from gemmlab.plots.chart import BLACK, BLUE, SKY, VERMILION
+from gemmlab.plots.chart import BLACK, BLUE, SKY, VERMILION, Written
 from gemmlab.plots.pictures.cells import ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Plot, finished
 from gemmlab.plots.pictures.sheet import Sheet
-
-if TYPE_CHECKING:
-    import altair as alt
 
 ALONE, SHARED, LATE = "one lane", "one word, several lanes", "after another word of the bank"
 COLOURS = {ALONE: BLUE, SHARED: SKY, LATE: VERMILION}
@@ -97,7 +93,7 @@ def _distinct(accesses: Iterable[Access]) -> Iterator[Access]:
             yield access
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     sheet, top = Sheet(square=1.0), 0.0
     for found in chosen(subject.trace):
         top += _map(Plot(sheet, 0, top, _WIDE, _HIGH), found)

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from gemmlab.measure.traced import KernelTrace
-from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE, PURPLE
+from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE, PURPLE, Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
-
-if TYPE_CHECKING:
-    import altair as alt
 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
 INKS = ("white", BLACK, "white", BLACK)
@@ -53,7 +49,7 @@ def _of(subject: Subject) -> Order | None:
     return order_of(subject.order) if subject.order is not None else None
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     order = _of(subject)
     assert order is not None  # noqa: S101 - it applies
     rows, cols = (1 + max(tile[axis] for tile in order.tiles) for axis in (0, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +13,11 @@ from gemmlab.codegen.cachesim import REFERENCE, Caches
 from gemmlab.core.errors import UsageError
 from gemmlab.measure.touched import Held, Touched, held, touched
 from gemmlab.ops.catalog import find_op
-from gemmlab.plots.chart import BLUE, SKY
+from gemmlab.plots.chart import BLUE, SKY, Written
 from gemmlab.plots.gpu_ladder import climb_colour
 from gemmlab.plots.pictures.cells import pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
-
-if TYPE_CHECKING:
-    import altair as alt
 
 MOMENT = 0.6
 """The part of the run after which the caches are looked at."""
@@ -39,10 +36,8 @@ _SQUARE = 7.0
 Values = npt.NDArray[np.int64]
 
 
-def blocking_chart(seen: Touched, caught: Held, caches: Caches) -> alt.VConcatChart:
+def blocking_chart(seen: Touched, caught: Held, caches: Caches) -> Written:
     """Twice the three matrices, B above C and A at its left: by time, and by the cache that holds them."""
-    import altair as alt
-
     step = _step(seen)
     by_time = Sheet(_SQUARE)
     times = {
@@ -61,8 +56,8 @@ def blocking_chart(seen: Touched, caught: Held, caches: Caches) -> alt.VConcatCh
         0, -3.0, f"Where, after {caught.after / seen.accesses:.0%} of all accesses: {sizes}", size=12, align="left"
     )
     _packed(by_level, seen, caught, bottom + 3)
-    both = alt.vconcat(by_time.chart(ORDER, "part of the run", gap=0), by_level.chart(LEVELS, gap=0), spacing=20)
-    return both.properties(resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent")))
+    both = [by_time.chart(ORDER, "part of the run", gap=0).spec, by_level.chart(LEVELS, gap=0).spec]
+    return Written({"vconcat": both, "spacing": 20, "resolve": {"scale": {"color": "independent"}}})
 
 
 def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step: int, seen: Touched) -> float:
@@ -158,7 +153,7 @@ def _problem(subject: Subject) -> Any:
     return problem
 
 
-def _draw(subject: Subject) -> alt.VConcatChart:
+def _draw(subject: Subject) -> Written:
     kernel, config, problem = subject.kernel, subject.config, _problem(subject)
     op = find_op(kernel.op)
     if problem.layout != "nn":

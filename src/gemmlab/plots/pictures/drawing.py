@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.traced import KernelTrace
 from gemmlab.measure.tracing import trace_order, trace_whole
+from gemmlab.plots.chart import Written
 from gemmlab.sass.instruction import SassFunction
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    Chart: TypeAlias = alt.LayerChart | alt.VConcatChart | alt.HConcatChart
 
 
 class Subject:
@@ -69,7 +65,7 @@ class Drawing:
     """One sentence: how to read it."""
     applies: Callable[[Subject], bool]
     """Whether there is something to draw."""
-    draw: Callable[[Subject], Chart]
+    draw: Callable[[Subject], Written]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +75,4 @@ class Picture:
     name: str
     title: str
     caption: str
-    chart: Chart
+    chart: Written

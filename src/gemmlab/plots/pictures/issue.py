@@ -6,17 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from gemmlab.plots.chart import BLACK
+from gemmlab.plots.chart import BLACK, Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.kinds import BARRIER, GLOBAL, KINDS, LOAD, MATH, WAITS, kind_of, loop_code
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.metrics import opcode_mix
-
-if TYPE_CHECKING:
-    import altair as alt
 
 COLUMNS = 40
 """Instructions in a row."""
@@ -27,7 +24,7 @@ _NONE = 7
 Value = TypeVar("Value")
 
 
-def issue_chart(instructions: Sequence[Instruction], columns: int = COLUMNS) -> alt.LayerChart:
+def issue_chart(instructions: Sequence[Instruction], columns: int = COLUMNS) -> Written:
     """The mix of opcodes, and below it a square an instruction, in rows of `columns`.
 
     A number is the stall field where it is above 1. A yellow bar at the left waits for a dependency barrier, a white
@@ -97,7 +94,7 @@ def _runs(values: Sequence[Value]) -> Iterator[tuple[int, int, Value]]:
         at += wide
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     return issue_chart(loop_code(subject).instructions)
 
 

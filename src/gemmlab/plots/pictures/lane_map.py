@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gemmlab.measure.traced import KernelTrace
-from gemmlab.plots.chart import BLUE, GREEN, ORANGE
+from gemmlab.plots.chart import BLUE, GREEN, ORANGE, Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
-
-if TYPE_CHECKING:
-    import altair as alt
 
 ROW, COL, OWN = "row of C", "column of C", "results of one thread"
 COLOURS = {COL: BLUE, ROW: ORANGE, OWN: GREEN}
@@ -77,7 +73,7 @@ def _corners(traced: KernelTrace) -> tuple[Mapping[int, tuple[int, int]], tuple[
     return corners, own
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     found = lane_map(subject.trace)
     sheet = Sheet(square=_SQUARE)
     if found is None:

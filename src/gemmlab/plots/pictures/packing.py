@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from gemmlab.measure.touched import PACKED, Packed, touched
 from gemmlab.ops.catalog import find_op
+from gemmlab.plots.chart import Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
-
-if TYPE_CHECKING:
-    import altair as alt
 
 PALETTE = ("#cfe5f5", "#fbe0b0", "#c5e8da", "#f1d3e2", "#e3e0a8", "#d9d2ee")
 _PADDING, _IN_PLACE = "padding", "read where it lies"
@@ -67,9 +64,7 @@ def panels_of(packed: Iterable[Packed], operand: str, along: str) -> tuple[Panel
     return tuple(found)
 
 
-def packing_chart(
-    packed: Sequence[Packed], shapes: Mapping[str, tuple[int, int]], transposed: str = ""
-) -> alt.LayerChart:
+def packing_chart(packed: Sequence[Packed], shapes: Mapping[str, tuple[int, int]], transposed: str = "") -> Written:
     """Operand by operand the matrix, and its panels as they lie in memory: a row a step of k, padding in grey.
 
     `transposed`: the operands that are stored so, `"ab"`.
@@ -137,7 +132,7 @@ def _named(panel: Panel, along: str) -> str:
     return f"{panel.operand.upper()}, {'rows' if along == 'row' else 'columns'} {panel.first} to {last}"
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     op = find_op(subject.kernel.op)
     (problem,) = (subject.asked,) if subject.asked is not None else op.parse_sizes(_SIZE)
     # Every element is drawn twice with its name: what is larger would be a grey wall.

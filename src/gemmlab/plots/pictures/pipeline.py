@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from gemmlab.plots.chart import Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.kinds import (
     ADDRESS,
@@ -27,9 +27,6 @@ from gemmlab.plots.pictures.kinds import (
 )  # fmt: skip
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 from gemmlab.sass.instruction import Instruction
-
-if TYPE_CHECKING:
-    import altair as alt
 
 LANES = (GLOBAL, STORE, BARRIER, LOAD, MATH, ADDRESS, OTHER)
 UNDER_WAY = {GLOBAL: "#f6cdb8", LOAD: "#b9e4d6"}
@@ -104,7 +101,7 @@ def _flights(shown: Sequence[Instruction], starts: Sequence[int], end: int) -> I
     yield from (Span(GLOBAL, since, end) for group in copies for since in group)
 
 
-def pipeline_chart(line: Timeline) -> alt.LayerChart:
+def pipeline_chart(line: Timeline) -> Written:
     """A lane a kind of instruction; pale bars are under way."""
     lanes = [lane for lane in LANES if any(span.kind == lane for span in line.issued)]
     scale = _WIDTH / max(1, line.cycles)
@@ -154,7 +151,7 @@ def ticks(cycles: int) -> range:
     return range(0, cycles + 1, next(step for step in steps if cycles <= _TICKS * step))
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     return pipeline_chart(timeline(executed_by(subject, 0), loop_code(subject).header))
 
 

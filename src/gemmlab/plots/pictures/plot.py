@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from gemmlab.plots.chart import BLACK
+from gemmlab.plots.chart import BLACK, Written
 from gemmlab.plots.pictures.cells import Area, Piece
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
-
-if TYPE_CHECKING:
-    import altair as alt
 
 _LETTER, _LINE = 5.1, 10
 """Pixels that a small letter and a line take."""
@@ -94,7 +90,7 @@ def panel(
         plot.word(0, y, str(row), dx=-4, dy=dy, size=10, align="right")
 
 
-def finished(sheet: Sheet, colours: Mapping[str, str] | None = None) -> alt.LayerChart:
+def finished(sheet: Sheet, colours: Mapping[str, str] | None = None) -> Written:
     """The chart of a sheet of pixels; without names for its colours, boxes are named by their colours."""
     kinds = {box["kind"]: box["kind"] for box in sheet.boxes}
     return sheet.chart(colours or kinds, gap=0.5, hidden=colours is None)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from gemmlab.core.counters import BARRIER, SHARED_LOAD, SHARED_STORE
 from gemmlab.core.trace import LANES, Step, lanes_of
 from gemmlab.measure.contributing import contributions
 from gemmlab.measure.traced import KernelTrace
-from gemmlab.plots.chart import BLUE, ORANGE
+from gemmlab.plots.chart import BLUE, ORANGE, Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
-
-if TYPE_CHECKING:
-    import altair as alt
 
 USED, UNUSED, IDLE = "adds what is used", "adds for nothing", "idle"
 COLOURS = {USED: BLUE, UNUSED: ORANGE, IDLE: "#e3e6ea"}
@@ -68,7 +64,7 @@ def _threads(warp: int, mask: int) -> set[int]:
     return {warp * LANES + lane for lane in lanes_of(mask)}
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     x, y, z = subject.trace.trace.threads
     threads, found = x * y * z, rounds(subject.trace)
     square = _PIXELS / threads

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gemmlab.core.errors import UsageError
-from gemmlab.plots.chart import BLACK, VERMILION
+from gemmlab.plots.chart import BLACK, VERMILION, Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.kinds import loop_code
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
-from gemmlab.sass.register_tile import register_tile
-
-if TYPE_CHECKING:
-    import altair as alt
-
-    from gemmlab.sass.register_tile import Factor, RegisterTile
+from gemmlab.sass.register_tile import Factor, RegisterTile, register_tile
 
 BANKS = ("#cfe5f5", "#fbe0b0", "#c5e8da", "#f1d3e2")
 _HEADER = 3.4
@@ -24,7 +17,7 @@ _PATH = 0.87
 """Where the line passes a square, beside its words."""
 
 
-def register_tile_chart(tile: RegisterTile) -> alt.LayerChart:
+def register_tile_chart(tile: RegisterTile) -> Written:
     """One square a sum: its register, coloured by bank, and the number of its multiply-add in the step.
 
     The grey line follows the order. A bar on the left edge: the row's factor stays in the operand cache; on the upper
@@ -71,7 +64,7 @@ def _applies(subject: Subject) -> bool:
     return tile is not None and len(tile.cells) > 1
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     tile = _tile(subject)
     if tile is None:
         raise UsageError(f"{subject.kernel.id}: its multiply-adds form no tile")

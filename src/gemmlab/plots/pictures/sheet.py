@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gemmlab.plots.chart import BLACK
-
-if TYPE_CHECKING:
-    import altair as alt
+from gemmlab.plots.chart import BLACK, Written
 
 BESIDE = "#555555"
 
@@ -52,65 +49,55 @@ class Sheet:
 
     def chart(
         self, colours: Mapping[str, str], legend: str | None = None, *, gap: float = 0.5, hidden: bool = False
-    ) -> alt.LayerChart:
+    ) -> Written:
         """Everything: boxes below, lines over them, words on top. `colours` of the kinds in the order of the legend.
 
         `gap`: white pixels between boxes; `hidden`: no legend.
         """
-        from altair.utils.schemapi import debug_mode
-
-        # Altair compares each of a chart's parts with the whole schema: most of the time that it takes.
-        with debug_mode(False):
-            return self._chart(colours, legend, gap, hidden)
-
-    def _chart(self, colours: Mapping[str, str], legend: str | None, gap: float, hidden: bool) -> alt.LayerChart:
-        import altair as alt
-
         marks = [*self.boxes, *self.strokes, *self.words]
-        ends = [(mark.get(f"{axis}2", mark[axis]), mark[axis]) for axis in "xy" for mark in marks]
-        half = len(marks)
-        (left, right), (top, bottom) = (
-            (min(map(min, part)), max(map(max, part))) for part in (ends[:half], ends[half:])
-        )
-
-        def place(axis: str, low: float, high: float) -> Any:
-            make = alt.X if axis == "x" else alt.Y
-            domain = [low, high] if axis == "x" else [high, low]
-            return make(f"{axis}:Q", axis=None, scale=alt.Scale(domain=domain, nice=False, zero=False))
-
-        x, y = place("x", left, right), place("y", top, bottom)
+        left, right, top, bottom = _bounds(marks)
         shown = [kind for kind in colours if any(box["kind"] == kind for box in self.boxes)]
-        look = alt.Legend(title=legend, orient="bottom", columns=6, symbolType="square")
-        colour = alt.Color(
-            "kind:N", scale=alt.Scale(domain=shown, range=[colours[kind] for kind in shown]),
-            legend=None if hidden or not shown else look,
-        )  # fmt: skip
-        layers: list[alt.Chart] = []
+        place = {"x": _axis("x", [left, right]), "y": _axis("y", [bottom, top])}
+        ends = {"x2": {"field": "x2"}, "y2": {"field": "y2"}}
+        look = {"title": legend, "orient": "bottom", "columns": 6, "symbolType": "square"}
+        colour = {
+            "field": "kind", "type": "nominal", "legend": None if hidden or not shown else look,
+            "scale": {"domain": shown, "range": [colours[kind] for kind in shown]},
+        }  # fmt: skip
+        layers = []
         if self.boxes:
-            rects = alt.Chart(alt.InlineData(values=self.boxes)).mark_rect(stroke="white", strokeWidth=gap, aria=False)
-            layers.append(rects.encode(x=x, y=y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q"), color=colour))
-        for line in sorted({(s["colour"], s["width"], s["opacity"]) for s in self.strokes}):
-            lines = [
-                {name: s[name] for name in ("x", "y", "x2", "y2")}
-                for s in self.strokes
-                if (s["colour"], s["width"], s["opacity"]) == line
-            ]
-            rule = alt.Chart(alt.InlineData(values=lines)).mark_rule(
-                color=line[0], strokeWidth=line[1], opacity=line[2], aria=False
-            )
-            layers.append(rule.encode(x=x, y=y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q")))
-        for type_ in sorted({(w["colour"], w["size"], w["align"]) for w in self.words}):
-            words = [
-                {name: w[name] for name in ("x", "y", "text")}
-                for w in self.words
-                if (w["colour"], w["size"], w["align"]) == type_
-            ]
-            text = alt.Chart(alt.InlineData(values=words)).mark_text(
-                color=type_[0], fontSize=type_[1], align=type_[2], baseline="middle", aria=False
-            )
-            layers.append(text.encode(x=x, y=y, text=alt.Text("text:N")))
-        return alt.LayerChart(
-            layer=layers,
-            width=max(1, round((right - left) * self.square)),
-            height=max(1, round((bottom - top) * self.square * self.tall)),
-        )
+            mark = {"type": "rect", "stroke": "white", "strokeWidth": gap}
+            layers.append(_layer(mark, {**place, **ends, "color": colour}, self.boxes))
+        for (ink, width, opacity), lines in _alike(self.strokes, "colour", "width", "opacity"):
+            mark = {"type": "rule", "color": ink, "strokeWidth": width, "opacity": opacity}
+            layers.append(_layer(mark, {**place, **ends}, lines))
+        for (ink, size, align), words in _alike(self.words, "colour", "size", "align"):
+            mark = {"type": "text", "color": ink, "fontSize": size, "align": align, "baseline": "middle"}
+            layers.append(_layer(mark, {**place, "text": {"field": "text", "type": "nominal"}}, words))
+        width, height = (right - left) * self.square, (bottom - top) * self.square * self.tall
+        return Written({"layer": layers, "width": max(1, round(width)), "height": max(1, round(height))})
+
+
+def _bounds(marks: Sequence[Mapping[str, Any]]) -> tuple[float, float, float, float]:
+    """Left, right, top and bottom of all that is drawn."""
+    across, down = ([end for mark in marks for end in (mark[axis], mark.get(f"{axis}2", mark[axis]))] for axis in "xy")
+    return min(across), max(across), min(down), max(down)
+
+
+def _axis(name: str, domain: list[float]) -> dict[str, Any]:
+    return {
+        "field": name, "type": "quantitative", "axis": None, "scale": {"domain": domain, "nice": False, "zero": False},
+    }  # fmt: skip
+
+
+def _layer(mark: dict[str, Any], encoding: dict[str, Any], values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"mark": {**mark, "aria": False}, "encoding": encoding, "data": {"values": values}}
+
+
+def _alike(marks: Iterable[Mapping[str, Any]], *look: str) -> list[tuple[tuple[Any, ...], list[dict[str, Any]]]]:
+    """By their look, which all of a layer share; what is left of each mark."""
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for mark in marks:
+        kept = {name: value for name, value in mark.items() if name not in look}
+        found.setdefault(tuple(mark[name] for name in look), []).append(kept)
+    return sorted(found.items(), key=lambda group: group[0])

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gemmlab.core.counters import BARRIER
 from gemmlab.core.trace import LANES, Access
 from gemmlab.measure.traced import KernelTrace
+from gemmlab.plots.chart import Written
 from gemmlab.plots.pictures.cells import Area, Piece, crowded, ink_on, lane_colour, pieces, ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Patch, finished, panel
 from gemmlab.plots.pictures.sheet import Sheet
-
-if TYPE_CHECKING:
-    import altair as alt
 
 Cell = tuple[int, int]
 OVERVIEW, DETAIL = 190, 360
@@ -79,7 +76,7 @@ def _owners(places: Iterable[Cell], owners: Iterable[int]) -> dict[Cell, tuple[i
     return {place: tuple(sorted(who)) for place, who in found.items()}
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     sheet, top = Sheet(square=1.0), 0.0
     for each in maps(subject.trace):
         area = Area.around(each.warps)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from gemmlab.measure.traced import KernelTrace
-from gemmlab.plots.chart import BLUE, ORANGE
+from gemmlab.plots.chart import BLUE, ORANGE, Written
 from gemmlab.plots.pictures.cells import Area, Piece, crowded, pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Patch, finished, panel
 from gemmlab.plots.pictures.sheet import Sheet
-
-if TYPE_CHECKING:
-    import altair as alt
 
 Cell = tuple[int, int]
 _SIZE, _STEP = (180.0, 180.0), 226.0
@@ -44,7 +40,7 @@ def blocks_of(traced: KernelTrace) -> list[Area]:
     return found
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     sheet, threads = Sheet(square=1.0), threads_of(subject.trace)
     _grid(sheet, subject.trace)
     _block(sheet, threads)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gemmlab.core.trace import LANES, Access
 from gemmlab.measure.patterns import LINE, SECTOR, SHARED_BYTES
 from gemmlab.measure.traced import KernelTrace
-from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE
+from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE, Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Plot, finished
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
-
-if TYPE_CHECKING:
-    import altair as alt
 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
 """Of the lanes that one pass serves: a warp, or its halves or quarters."""
@@ -57,7 +53,7 @@ def requests(traced: KernelTrace) -> list[Access]:
     return sorted(found.values(), key=lambda access: (access.store, traced.operand_of(access)))[:_MOST]
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     traced, sheet, top = subject.trace, Sheet(square=1.0), 0.0
     for access in requests(traced):
         top += _request(Plot(sheet, 0, top, _WIDE, _HIGH), _shown(traced.operand_of(access)), access)

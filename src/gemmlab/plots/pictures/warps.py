@@ -10,17 +10,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from gemmlab.core.trace import LANES
+from gemmlab.plots.chart import Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.kinds import KINDS, executed_by, kind_of, loop_code
 from gemmlab.plots.pictures.pipeline import Span, ticks
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 from gemmlab.sass.instruction import Instruction
-
-if TYPE_CHECKING:
-    import altair as alt
 
 WAITING = "waits for other warps"
 _ROUNDS = {"gemm": 2, "reduce": 8}
@@ -81,7 +78,7 @@ def _between_barriers(executed: Sequence[Instruction]) -> list[list[Instruction]
     return parts
 
 
-def warps_chart(line: BlockTimeline) -> alt.LayerChart:
+def warps_chart(line: BlockTimeline) -> Written:
     """A row a warp, or for neighbours that do the same; each piece of time in the colour of what takes most of it."""
     sheet, scale = Sheet(square=1.0), _WIDTH / max(1, line.cycles)
     warp, bottom = 0, 0.0
@@ -116,7 +113,7 @@ def _pieces(spans: Sequence[Span], cycles: int) -> list[str]:
     return [max(kinds, key=lambda kind: kinds[kind]) if kinds else "" for kinds in taken]
 
 
-def _draw(subject: Subject) -> alt.LayerChart:
+def _draw(subject: Subject) -> Written:
     count = -(-math.prod(subject.trace.trace.threads) // LANES)
     executed = [executed_by(subject, warp) for warp in range(count)]
     return warps_chart(block_timeline(executed, loop_code(subject).header, _ROUNDS[subject.kernel.op]))

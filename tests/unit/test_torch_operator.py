@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from importlib import import_module
 from typing import Any
 
@@ -153,3 +154,9 @@ def test_the_result_is_that_of_the_library_call_at_any_number_of_threads() -> No
             assert torch.equal(gemm(a, b), expected)
     finally:
         torch.set_num_threads(threads)
+
+
+def test_an_older_torch_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch.library, "register_autocast")
+    with pytest.raises(ImportError, match=r"needs torch 2\.7 or newer; this is "):
+        runpy.run_path(product.__file__)

@@ -143,14 +143,31 @@ def test_many_gradients_at_once() -> None:
     torch.testing.assert_close(jacobian(gemm), jacobian(reference))
 
 
+def test_tangents_are_not_lost_in_silence() -> None:
+    x, weight = make(5, 7), make(7, 3)
+    with pytest.raises(ValueError, match="no forward-mode derivative"):
+        torch.func.jvp(gemm, (x, weight), (x, weight))
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(ValueError, match="no forward-mode derivative"):
+        gemm(torch.autograd.forward_ad.make_dual(x, x), weight)
+    assert gemm(x, weight).shape == (5, 3)
+
+
+def test_functional_gradients_are_refused_by_torch() -> None:
+    with pytest.raises(RuntimeError, match="functorch transforms"):
+        torch.func.grad(lambda x: gemm(x, x).sum())(make(4, 4))
+
+
 def test_autocast_computes_in_float32() -> None:
-    a, b = make(5, 7), make(7, 3)
+    a, b = make(5, 7), make(7, 3).requires_grad_()
+    half = a.bfloat16().requires_grad_()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(gemm(a, b), gemm(a.clone(), b))
-        found = gemm(a.bfloat16(), b)
+        found = gemm(half, b)
         with pytest.raises(TypeError, match=r"a has dtype torch\.float64"):
             gemm(a.double(), b)
     assert found.dtype == torch.float32
-    torch.testing.assert_close(found, a.bfloat16().float() @ b)
+    torch.testing.assert_close(found, half.float() @ b)
+    ours, theirs = (torch.autograd.grad(result.sum(), (half, b)) for result in (found, half.float() @ b))
+    torch.testing.assert_close(ours, theirs)
     with pytest.raises(TypeError, match=r"a has dtype torch\.bfloat16"):
-        gemm(a.bfloat16(), b)
+        gemm(half, b)

@@ -1,7 +1,7 @@
 """The matrix product as an operator of torch: `torch.ops.gemmlab.gemm`, and `gemm` here, which calls it.
 
 Importing this module registers the operator. It has gradients of every order, runs under `torch.compile`,
-`torch.export`, `torch.func` and autocast, and on the CPU and NVIDIA GPUs.
+`torch.export`, `torch.func.vmap` and autocast, and on the CPU and NVIDIA GPUs.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ def gemm(
     `torch.set_num_threads` bounds the threads used on the CPU.
 
     Raises `ArgumentTypeError` (a TypeError) for another dtype, device or layout, `UsageError` (a ValueError) for shapes
-    that do not fit and an unknown `precision`, `DeviceError` for tensors of several devices, and what torch raises for
-    operands that are no tensors. Under `torch.compile` the same text comes from inside torch's own error.
+    that do not fit, an unknown `precision` and forward-mode derivatives, `DeviceError` for tensors of several devices,
+    and what torch raises for operands that are no tensors. Under `torch.compile` the same text comes from inside
+    torch's own error.
     """
     result: torch.Tensor = torch.ops.gemmlab.gemm.default(
         a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b, precision=precision

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import torch
+from torch.autograd import forward_ad
 
 from gemmlab.api import gemm
-from gemmlab.core.errors import ArgumentTypeError, DeviceError
+from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.operands import Float32Array, request
 from gemmlab.dispatch.precision import HIGHEST, precision_for
@@ -78,6 +79,9 @@ def _checked(
     precision: str,
 ) -> tuple[int, ...]:  # fmt: skip
     """The result's shape, or what `gemmlab.gemm` raises of such operands. Extents may be symbols."""
+    if forward_ad._current_level >= 0:  # noqa: SLF001 - torch has no other way to ask
+        # torch would take every tangent for zero, without a word.
+        raise UsageError("gemm: the operator has no forward-mode derivative (torch.func.jvp, jacfwd, forward_ad)")
     device = a.device
     for name, x in (("a", a), ("b", b), ("c", c)):
         if x is None:
@@ -135,6 +139,9 @@ def _refuse(
     request(a, b, c, alpha, beta, trans_a, trans_b, view)
     raise AssertionError("gemm: shapes were refused that fit")
 
+
+if not hasattr(torch.library, "register_autocast"):
+    raise ImportError(f"gemmlab.torch needs torch 2.7 or newer; this is {torch.__version__}")
 
 GEMM = torch.library.custom_op(
     "gemmlab::gemm",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.host_arrays import host_view, is_host_array
 from gemmlab.devices.interop import is_device_array
 from gemmlab.devices.select import DEFAULT_ARCH, RUNS, parse_device
+from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.choice import FORCED, RULE, Choice, choose, forced, named
 from gemmlab.dispatch.naming import USUAL, checked_config, named_kernel
-from gemmlab.dispatch.operands import Float32Array, request
+from gemmlab.dispatch.operands import Float32Array, Request, request
 from gemmlab.dispatch.precision import precision_for
-from gemmlab.dispatch.shadows import device_operand, packed, shadow
+from gemmlab.dispatch.shadows import device_operand, in_place, packed, shadow
 from gemmlab.dispatch.store import shipped_table
 from gemmlab.dispatch.stored import Stored, stored
 from gemmlab.dispatch.waves import Gpu, gpu_model
@@ -28,10 +30,11 @@ def explain(
     config: object,
 ) -> Choice:  # fmt: skip
     """`gemmlab.explain_choice`."""
-    what = _problem(a, b, trans_a, trans_b)
+    asked = request(a, b, None, 1.0, 0.0, trans_a, trans_b, _look)
     where = _where(device, a, b)
     if where is None:
-        return _on_cpu(what, precision, kernel, config)
+        return _on_cpu(_one(asked), precision, kernel, config)
+    what = _launch(asked)
     if isinstance(where, int):
         from gemmlab.dispatch.cuda_gemm import choice_on
 
@@ -42,14 +45,29 @@ def explain(
     return forced(kernel, config, what.problem, where, table, precision=precision, aligned=what.aligned)
 
 
-def _problem(a: Any, b: Any, trans_a: object, trans_b: object) -> Stored:
-    """One of the products that make the result, as kernels would be given it."""
-    asked = request(a, b, None, 1.0, 0.0, trans_a, trans_b, _look)
-    left, right = (x[(0,) * (x.ndim - 2)] if x.size else packed(x.shape[-2:]) for x in (asked.left, asked.right))
-    result = packed((left.shape[0], right.shape[1]))
-    in_place = stored(left, right, result, 1.0, 0.0)
-    found = in_place or stored(packed(left.shape), packed(right.shape), result, 1.0, 0.0)
-    assert found is not None  # noqa: S101 - packed matrices can be read
+def _one(asked: Request) -> Stored:
+    """One of the products of two matrices that make the result."""
+    left, right = (
+        x[(0,) * (x.ndim - 2)] if x.size and in_place(x) else packed(x.shape[-2:]) for x in (asked.left, asked.right)
+    )
+    return _readable(left, right, packed((left.shape[0], right.shape[1])))
+
+
+def _launch(asked: Request) -> Stored:
+    """The first of the launches that make the result on a GPU, as its kernel would be given it."""
+    target = packed(asked.shape)
+    if not target.size:
+        return _one(asked)
+    left, right = (x if x.size and in_place(x) else packed(x.shape) for x in (asked.left, asked.right))
+    batch = batch_of(replace(asked, left=left, right=right), target)
+    return _readable(*batch.first, batch.distances)
+
+
+def _readable(
+    left: Float32Array, right: Float32Array, full: Float32Array, distances: tuple[int, ...] = ()
+) -> Stored:  # fmt: skip
+    found = stored(left, right, full, 1.0, 0.0, distances)
+    assert found is not None  # noqa: S101 - packed matrices and those in place can be read
     return found
 
 

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch_cases import CASES, REFUSED, Shape, reference
+from torch_cases import CASES, REFUSED, Shape, reference, torch_and_gemm
 
-torch: Any = pytest.importorskip("torch")
-module: Any = import_module("gemmlab.torch")
+torch, gemm = torch_and_gemm()
 product: Any = import_module("gemmlab.torch.product")
-gemm: Any = module.gemm
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 

@@ -7,11 +7,10 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from torch_cases import REFUSED, Shape, reference
+from torch_cases import REFUSED, Shape, reference, torch_and_gemm
 
-torch: Any = pytest.importorskip("torch")
-module: Any = import_module("gemmlab.torch")
-gemm: Any = module.gemm
+torch: Any
+torch, gemm = torch_and_gemm()
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
+
+import pytest
 
 Shape = tuple[int, ...]
 CASES: list[tuple[tuple[Shape, ...], dict[str, Any]]] = [
@@ -52,3 +56,12 @@ def reference(
     right = b.mT if trans_b and b.ndim > 1 else b
     result = alpha * (left @ right)
     return result + beta * c if beta else result
+
+
+def torch_and_gemm() -> tuple[Any, Any]:
+    """torch and the operator; skips where there is none."""
+    with warnings.catch_warnings():
+        # What torch warns of when it is imported is no error of ours, and would end the collection of every file.
+        warnings.simplefilter("ignore")
+        torch = pytest.importorskip("torch")
+        return torch, import_module("gemmlab.torch").gemm

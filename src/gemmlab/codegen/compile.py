@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from gemmlab.codegen.target import Target
+from gemmlab.codegen.target import Target, host_target
 from gemmlab.core.errors import CompileError
 
 
@@ -19,6 +19,8 @@ def _initialize() -> None:
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
+    # For the assembly in the code: Arm has no other way to name some instructions.
+    binding.initialize_native_asmparser()
 
 
 def _machine(target: Target) -> Any:
@@ -64,7 +66,9 @@ def _jit() -> Any:
     from llvmlite import binding
 
     _initialize()
-    return binding.create_lljit_compiler()
+    # On Arm and on Macs LLVM's older linker aborts the process where code and data come to lie too far apart.
+    target = host_target()
+    return binding.create_lljit_compiler(use_jit_link=target.arm or target.macos)
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,9 @@ def emit_python_entry(module: Module, product: Function, name: str) -> Function:
         for matrix in (a, b):
             low, high = matrix.extent(fn)
             give_up_when((low <= last) & (first <= high))
-        threads = _threads(fn, give_up_when, python, objects[8], m * n * k)
+        # C's long has 32 bits on Windows.
+        as_integer = "PyLong_AsLongLong" if module.target.windows else "PyLong_AsLong"
+        threads = _threads(fn, give_up_when, python, objects[8], m * n * k, as_integer)
         slot = fn.call(module["take_workspace"])
         give_up_when(slot < 0)
         arguments = (m, n, k, alpha, a.data, a.row_step, a.col_step, b.data, b.row_step, b.col_step, beta)
@@ -190,13 +192,13 @@ def _number(fn: Function, give_up_when: _GiveUp, python: _Objects, obj: Value) -
     return fn.convert(fn.load(fn.cast(obj + _FLOAT_VALUE, F64)), F32)
 
 
-def _threads(fn: Function, give_up_when: _GiveUp, python: _Objects, obj: Value, work: Value) -> Value:
+def _threads(fn: Function, give_up_when: _GiveUp, python: _Objects, obj: Value, work: Value, as_integer: str) -> Value:
     """None or a positive int. Work for more threads than there are goes through Python, which starts them."""
     base = fn.symbol(f"@{SYMBOL}", I8)
     threads = fn.var(I64, fn.load(fn.cast(base + DEFAULT_THREADS_AT, I64)))
     with fn.when(fn.address(obj).differs(python["none"])):
         give_up_when(_type_of(fn, obj).differs(python["int"]))
-        threads.set(fn.call_external("PyLong_AsLong", I64, (pointer(I8),), obj))
+        threads.set(fn.call_external(as_integer, I64, (pointer(I8),), obj))
         with fn.when(threads < 1):
             fn.call_external("PyErr_Clear", VOID, ())
         give_up_when(threads < 1)

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from gemmlab.codegen.clock import emit_clock
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import F32, I8, I32, I64, VOID, pointer
+from gemmlab.codegen.sleeping import Sleeping
+from gemmlab.codegen.types import F32, I8, I64, VOID, pointer
 from gemmlab.codegen.values import Operand, Value
 
 WORD = 8
@@ -61,11 +62,10 @@ def _word(fn: Function, pool: Value, offset: int) -> Value:
 
 def emit_pool(module: Module) -> Pool:
     """Emit `pool_run`, and the exported `gemmlab_worker` and `gemmlab_pool_init`."""
-    memory = pointer(I8)
+    memory, sleeping = pointer(I8), Sleeping.on(module.target, MUTEX, CONDITION)
     with module.function("gemmlab_pool_init", [("pool", memory)], exported=True) as fn:
         (pool,) = fn.args
-        fn.call_external("pthread_mutex_init", I32, (memory, memory), pool + MUTEX, 0)
-        fn.call_external("pthread_cond_init", I32, (memory, memory), pool + CONDITION, 0)
+        sleeping.init(fn, pool)
         fn.finish()
 
     with module.function("draw_jobs", [("pool", memory), ("workspace", pointer(F32))]) as draw:
@@ -79,11 +79,11 @@ def emit_pool(module: Module) -> Pool:
             draw.call_pointer(task, VOID, TASK_SIGNATURE, context, job, workspace)
         draw.finish()
 
-    _emit_worker(module, draw)
-    return Pool(_emit_run(module, draw))
+    _emit_worker(module, draw, sleeping)
+    return Pool(_emit_run(module, draw, sleeping))
 
 
-def _emit_worker(module: Module, draw: Function) -> None:
+def _emit_worker(module: Module, draw: Function, sleeping: Sleeping) -> None:
     memory, clock = pointer(I8), emit_clock(module)
     params = [("pool", memory), ("workspace", pointer(F32)), ("seen", I64)]
     with module.function("gemmlab_worker", params, exported=True) as fn:
@@ -98,13 +98,13 @@ def _emit_worker(module: Module, draw: Function) -> None:
                     fn.pause()
                 fn.leave_if(news, fn.call(clock) > deadline)
             with fn.when(fn.atomic_load(sequence).equals(seen)):
-                fn.call_external("pthread_mutex_lock", I32, (memory,), pool + MUTEX)
+                sleeping.lock(fn, pool)
                 fn.atomic_add(_word(fn, pool, SLEEPERS), 1)
                 with fn.loop() as woken:
                     fn.leave_if(woken, fn.atomic_load(sequence).differs(seen))
-                    fn.call_external("pthread_cond_wait", I32, (memory, memory), pool + CONDITION, pool + MUTEX)
+                    sleeping.wait(fn, pool)
                 fn.atomic_add(_word(fn, pool, SLEEPERS), -1)
-                fn.call_external("pthread_mutex_unlock", I32, (memory,), pool + MUTEX)
+                sleeping.unlock(fn, pool)
             seen.set(fn.atomic_load(sequence))
             inside = fn.var(I64, 0)
             with fn.loop() as decided:
@@ -118,7 +118,7 @@ def _emit_worker(module: Module, draw: Function) -> None:
         fn.finish()
 
 
-def _emit_run(module: Module, draw: Function) -> Function:
+def _emit_run(module: Module, draw: Function, sleeping: Sleeping) -> Function:
     memory = pointer(I8)
     params = [
         ("pool", memory),
@@ -146,17 +146,17 @@ def _emit_run(module: Module, draw: Function) -> Function:
                 fn.atomic_store(_word(fn, pool, GATE), wanted * _PLACE)
                 fn.atomic_add(_word(fn, pool, SEQUENCE), 1)
                 with fn.when(fn.atomic_load(_word(fn, pool, SLEEPERS)) > 0):
-                    fn.call_external("pthread_mutex_lock", I32, (memory,), pool + MUTEX)
-                    fn.call_external("pthread_cond_broadcast", I32, (memory,), pool + CONDITION)
-                    fn.call_external("pthread_mutex_unlock", I32, (memory,), pool + MUTEX)
+                    sleeping.lock(fn, pool)
+                    sleeping.wake_all(fn, pool)
+                    sleeping.unlock(fn, pool)
                 fn.call(draw, pool, workspace)
-                _close(fn, pool)
+                _close(fn, pool, sleeping)
                 fn.atomic_store(_word(fn, pool, BUSY), 0)
         fn.finish()
     return fn
 
 
-def _close(fn: Function, pool: Value) -> None:
+def _close(fn: Function, pool: Value, sleeping: Sleeping) -> None:
     """Let nobody in any more and wait for those inside."""
     gate = _word(fn, pool, GATE)
     fn.atomic_and(gate, _PLACE - 1)
@@ -166,7 +166,7 @@ def _close(fn: Function, pool: Value) -> None:
         fn.pause()
         spins += 1
         with fn.when(spins > _SPINS_BEFORE_YIELD):
-            fn.call_external("sched_yield", I32, ())
+            sleeping.let_others_run(fn)
 
 
 def pack_words(fn: Function, words: list[Operand]) -> Value:

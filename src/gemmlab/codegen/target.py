@@ -31,6 +31,14 @@ class Target:
         return self.triple.startswith(("aarch64", "arm64"))
 
     @property
+    def macos(self) -> bool:
+        return "-apple-" in self.triple
+
+    @property
+    def windows(self) -> bool:
+        return "-windows-" in self.triple
+
+    @property
     def name(self) -> str:
         """How programs and records name it."""
         return f"{self.triple.split('-')[0]}:{self.lanes}:{self.cpu}"
@@ -65,8 +73,16 @@ def host_target(lanes: int | None = None) -> Target:
     return Target(
         lanes=chosen,
         registers=32 if arm or chosen == 16 else 16,
-        triple=binding.get_process_triple(),
+        triple=_triple(binding.get_process_triple()),
         cpu=binding.get_host_cpu_name(),
         features=flags,
         fused=arm or bool(features.get("fma")),
     )
+
+
+def _triple(process: str) -> str:
+    """The process's own; on Windows with ELF objects, whose references reach any address and which LLVM links there.
+
+    What calls what, and how, stays the system's.
+    """
+    return f"{process}-elf" if "-windows-" in process and not process.endswith("-elf") else process

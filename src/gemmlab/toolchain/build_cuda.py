@@ -69,9 +69,8 @@ def ship(program: Program, folder: Path) -> Path:
 def _places() -> str:
     """Where code that no compiler is needed for was looked for."""
     targets = ", ".join(shipped.targets())
-    if not targets:
-        return str(store.cache_dir())
-    return f"{store.cache_dir()}, gemmlab brings only its own kernels' defaults for {targets}"
+    brought = f" nor in what gemmlab brings (its own kernels in their defaults, for {targets})" if targets else ""
+    return f"{store.cache_dir()}{brought}"
 
 
 def _kept_or_made(program: Program, files: Placed, alias: str) -> Artifact:

@@ -11,6 +11,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.ops import op
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import LIMITS
+from gemmlab.plots.bundle import vega_bundle
 
 if TYPE_CHECKING:
     import altair as alt
@@ -97,12 +98,9 @@ def specification(chart: Chart) -> dict[str, Any]:
 
 
 def _html(spec: dict[str, Any]) -> str:
-    import vl_convert
-
     # "<" never reaches the page from data, so that no name can close the script element.
     safe = json.dumps(spec).replace("<", "\\u003c")
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return _PAGE.format(bundle=bundle.replace("</script", "<\\/script"), spec=safe)
+    return _PAGE.format(bundle=vega_bundle(), spec=safe)
 
 
 def render(spec: dict[str, Any], suffix: str) -> bytes:

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import fields
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -59,7 +59,11 @@ def keep(request: Request, study: Study) -> None:
     if path is None:
         return
     with suppress(OSError):
-        replace_file(path, zlib.compress(json.dumps(asdict(study)).encode()))
+        # Not `asdict`, which copies every mark of every picture.
+        plain = {one.name: getattr(study, one.name) for one in fields(study)}
+        plain["drawings"] = [{one.name: getattr(drawing, one.name) for one in fields(drawing)}
+                             for drawing in study.drawings]  # fmt: skip
+        replace_file(path, zlib.compress(json.dumps(plain).encode()))
         for other in path.parent.glob("*.json.z"):
             if other.name.partition("-")[0] != path.name.partition("-")[0]:
                 other.unlink(missing_ok=True)

@@ -10,11 +10,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import gemmlab
+from gemmlab.plots.bundle import vega_bundle
 from gemmlab.report.charts import Drawing
 from gemmlab.report.parts import Part
 from gemmlab.report.sections import Section
@@ -46,7 +46,7 @@ def render(page: Page) -> bytes:
     environment.filters["coded"] = coded
     drawings = list(_drawings(page))
     style, script = _file("report.css"), _file("report.js")
-    bundle = _bundle() if drawings else ""
+    bundle = vega_bundle() if drawings else ""
     scripts = [text for text in (script, bundle) if text]
     html = environment.get_template("page.html").render(
         title=page.title, version=gemmlab.__version__, made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -92,16 +92,6 @@ def _drawings(page: Page) -> Iterator[Drawing]:
 def packed(text: str) -> str:
     """As the page's script unpacks it: a tenth as long, and nothing in it is markup."""
     return base64.b64encode(zlib.compress(text.encode("utf-8", errors="replace"), 9)).decode()
-
-
-@cache
-def _bundle() -> str:
-    """Vega, Vega-Lite and their embedding, once for all charts."""
-    import vl_convert
-
-    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-    # Carriage returns would be read as line feeds, and the digest would be of another text.
-    return bundle.replace("</script", "<\\/script").replace("\r", "")
 
 
 def _file(name: str) -> str:

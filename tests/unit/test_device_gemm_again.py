@@ -111,8 +111,11 @@ def test_what_differs_is_looked_at(driver: GemmDriver) -> None:
         # Equal to a flag that is known, and none.
         with pytest.raises(ArgumentTypeError, match=r"trans_b is 1\.0"):
             gemmlab.gemm(x, square, trans_b=1.0)  # type: ignore[arg-type]
+        for alpha in (10**400, np.ones(2), "1"):
+            with pytest.raises(ArgumentTypeError, match="not a real number"):
+                gemmlab.gemm(x, y, alpha=alpha)  # type: ignore[arg-type]
         with pytest.raises(ArgumentTypeError, match="not a real number"):
-            gemmlab.gemm(x, y, alpha=10**400)
+            gemmlab.gemm(x, y, beta=np.ones(2))  # type: ignore[arg-type]
 
 
 def test_rows_off_16_bytes_are_another_case(driver: GemmDriver) -> None:

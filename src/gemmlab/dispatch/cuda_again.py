@@ -66,9 +66,12 @@ def again(
     package = _packages.get(kind)
     if package is None or type(b) is not kind or not (out is None or type(out) is kind):
         return None
-    if type(trans_a) is not bool or type(trans_b) is not bool or (c is not out if c is not None else beta):
-        return None
-    if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
+    if type(alpha) is not float or type(beta) is not float:
+        scalars = _scalars(alpha, beta)
+        if scalars is None:
+            return None
+        alpha, beta = scalars
+    if type(trans_a) is not bool or type(trans_b) is not bool or (beta if c is None else c is not out):
         return None
     address, layout = package.address, package.layout
     try:
@@ -76,7 +79,6 @@ def again(
         place, form = (0, None) if out is None else (address(out), layout(out))
         aligned = not (left | right | place) & _ALIGNED
         known = _known.get((layout(a), layout(b), form, aligned, trans_a, trans_b, precision, kernel))
-        alpha, beta = float(alpha), float(beta)
     except Exception:  # noqa: BLE001 - whatever a package says of an array without strides or memory, such as a sparse one
         return None
     if known is None:
@@ -119,6 +121,16 @@ def remember(
         near_a=_near(asked.left, batch.fulls), near_b=_near(asked.right, batch.fulls),
     )  # fmt: skip
     _packages[type(given.a)] = package
+
+
+def _scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
+    """As floats; `None` for what may be no number, or none that fits."""
+    if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
+        return None
+    try:
+        return float(alpha), float(beta)
+    except OverflowError:
+        return None
 
 
 def _near(operand: Float32Array, result: Float32Array) -> tuple[int, int]:

@@ -115,7 +115,7 @@ def test_what_differs_is_looked_at(driver: GemmDriver) -> None:
             with pytest.raises(ArgumentTypeError, match="not a real number"):
                 gemmlab.gemm(x, y, alpha=alpha)  # type: ignore[arg-type]
         with pytest.raises(ArgumentTypeError, match="not a real number"):
-            gemmlab.gemm(x, y, beta=np.ones(2))  # type: ignore[arg-type]
+            gemmlab.gemm(x, y, beta=np.ones(2))
 
 
 def test_rows_off_16_bytes_are_another_case(driver: GemmDriver) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -118,6 +119,28 @@ def test_a_thread_in_which_no_context_is_current(torch: Any) -> None:
     thread.start()
     thread.join()
     assert seen == [(True, True)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_is_told_and_the_parent_goes_on(torch: Any) -> None:
+    x, out = torch.ones(64, 64, device="cuda"), torch.zeros(64, 64, device="cuda")
+    gemmlab.gemm(x, x, out=out)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        said = "nothing"
+        try:
+            gemmlab.gemm(x, x, out=out)
+        except gemmlab.DeviceError as error:
+            said = str(error)
+        finally:
+            os.write(writing, said.encode())
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert "a forked process cannot use a GPU" in pipe.read()
+    os.waitpid(child, 0)
+    assert gemmlab.gemm(x, x).eq(64).all()
 
 
 def test_an_out_that_overlaps_is_refused_again(torch: Any) -> None:

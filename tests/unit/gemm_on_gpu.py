@@ -33,8 +33,9 @@ A, B, C = uniform(12, 20), uniform(20, 8), uniform(12, 8)
 def played_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[GemmDriver]:
     """A driver that multiplies, with nothing known yet of any call: the body of a fixture."""
     fake = GemmDriver()
+    opened = Driver(fake)
     for module in (cuda, cuda_driver, cuda_calls):
-        monkeypatch.setattr(module, "open_driver", lambda: Driver(fake))
+        monkeypatch.setattr(module, "open_driver", lambda: opened)
     monkeypatch.setattr(cuda, "build", uncompiled)
     monkeypatch.setattr(cuda_gemm, "_gemms", {})
     monkeypatch.setattr(cuda_again, "_known", {})

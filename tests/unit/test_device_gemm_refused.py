@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from gemm_on_gpu import A, B, C, played_driver, uniform
-from gpu_arrays import GemmDriver, OnGpu, Tensor
+from gpu_arrays import GemmDriver, OnGpu, Tensor, play_torch
 
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
@@ -99,6 +100,17 @@ def test_an_out_that_overlaps_or_cannot_be_written() -> None:
         gemmlab.gemm(OnGpu(A), OnGpu(B), out=OnGpu(fixed))
     with pytest.raises(UsageError, match="elements of out share memory"):
         gemmlab.gemm(OnGpu(A), OnGpu(B), out=OnGpu(np.lib.stride_tricks.as_strided(uniform(40), (12, 8), (4, 4))))
+
+
+def test_a_forked_process_is_told_what_is_wrong(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    play_torch(monkeypatch, 99)
+    x, y, out = Tensor(A), Tensor(B), Tensor(C.copy())
+    gemmlab.gemm(x, y, out=out)
+    here = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: here + 1)
+    monkeypatch.setattr(driver, "ctx_get_current", lambda: (3, None))
+    with pytest.raises(DeviceError, match=r"cuCtxGetCurrent failed: .*NOT_INITIALIZED; a forked process"):
+        gemmlab.gemm(x, y, out=out)
 
 
 def test_operands_on_two_gpus(driver: GemmDriver) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -35,6 +36,7 @@ class Driver:
 
     def __init__(self, module: Any) -> None:
         self.module = module
+        self._process = os.getpid()
 
     def __call__(self, function: str, *arguments: Any, what: str = "") -> Any:
         """Call a function. `what` is who did it, for the message.
@@ -50,6 +52,11 @@ class Driver:
         """The exception for a status that is not success."""
         name = self.name_of(status)
         who = f"{what}: " if what else ""
+        if os.getpid() != self._process:
+            return DeviceError(
+                f"{who}{function} failed: {name}; a forked process cannot use a GPU that the one before the fork has "
+                "used: start processes by spawn or forkserver"
+            )
         if name in _FAULTS:
             return KernelFaultError(
                 f"{who}{_FAULTS[name]} ({name}); the GPU context of this process is lost. "

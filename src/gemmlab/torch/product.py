@@ -34,20 +34,20 @@ def _product(
     precision: str = HIGHEST,
 ) -> torch.Tensor:
     shape = _checked(a, b, c, alpha, beta, trans_a, trans_b, precision)
-    left, right, on_gpu = _plain(a), _plain(b), a.is_cuda
-    fold = a.ndim > 2 and b.ndim == 2 and not trans_a
-    if fold:
-        # Rows of all matrices at once: one product instead of many.
-        left = left.flatten(0, -2)
+    left, right = _plain(a), _plain(b)
     options: dict[str, Any] = {"alpha": alpha, "trans_a": trans_a, "trans_b": trans_b, "precision": precision}
     addend = c if beta != 0 else None
-    if on_gpu and addend is None:
-        return gemm(left, right, **options).view(shape)
+    if a.is_cuda and addend is None:
+        result: torch.Tensor = gemm(left, right, **options)
+        return result
     result = torch.empty(shape, dtype=torch.float32, device=a.device)
     if addend is not None:
         result.copy_(_plain(addend))
-    out = result.flatten(0, -2) if fold else result
-    if not on_gpu:
+    out = result
+    if not a.is_cuda:
+        if a.ndim > 2 and b.ndim == 2 and not trans_a:
+            # Rows of all matrices at once: one product instead of many, as `gemm` has it on a GPU.
+            left, out = left.flatten(0, -2), out.flatten(0, -2)
         # NumPy's views of the same memory take the shortest way through `gemm`.
         left, right, out = left.numpy(), right.numpy(), out.numpy()
         options["threads"] = torch.get_num_threads()

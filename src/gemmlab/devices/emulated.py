@@ -18,7 +18,7 @@ from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.core.trace import Trace, TraceRequest
 from gemmlab.devices.device import Buffer, DeviceInfo
 from gemmlab.devices.texture import texels_of
-from gemmlab.emulator.image import Image, has_variables, load_image
+from gemmlab.emulator.image import Image, load_image, names_variables
 from gemmlab.emulator.launching import geometry_of
 from gemmlab.emulator.machine import Geometry, Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
@@ -89,7 +89,7 @@ class EmulatedDevice:
             raise DeviceError(f"{artifact.kernel} is for {cubin.arch}; this device is {self.id}")
         # No text: no disassembler was there when the code was built or fetched. This says which package it is in.
         sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
-        if has_variables(cubin):
+        if names_variables(cubin):
             return EmulatedLoaded(artifact, load_image(cubin, parse(sass), artifact.entry, self._memory))
         return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, artifact.entry))
 
@@ -170,7 +170,7 @@ class EmulatedDevice:
 
 @lru_cache(maxsize=4)
 def _placeless_image(code: bytes, kernel: str, sass: str, entry: str) -> Image:
-    """Of code without variables of its own, which is the same wherever it is loaded: decoding it takes longer than
+    """Of code that names no variables, which is the same wherever it is loaded: decoding it takes longer than
     many a launch.
     """
     return load_image(read_cubin(code, kernel), parse(sass), entry, MemoryMap())

@@ -140,27 +140,24 @@ def _patched(
     return patched
 
 
-def has_variables(cubin: Cubin) -> bool:
-    """Whether there are `__device__` variables, whose places are in the code."""
-    return bool(_variable_bytes(cubin))
-
-
-def _variable_bytes(cubin: Cubin) -> dict[str, int]:
-    """The size of each section that holds some."""
-    ends = {name: [v.offset + v.size for v in cubin.symbols.values() if v.section == name] for name in _VARIABLES}
-    return {name: max(found) for name, found in ends.items() if any(found)}
+def names_variables(cubin: Cubin) -> bool:
+    """Whether code or constants hold the address of a `__device__` variable. Many cubins have some that none uses."""
+    there = {name for name, symbol in cubin.symbols.items() if symbol.section in _VARIABLES}
+    return any(relocation.symbol in {*there, *_VARIABLES} for relocation in cubin.relocations)
 
 
 def _place_variables(cubin: Cubin, memory: MemoryMap) -> dict[str, Allocation]:
     placed = {}
-    for name, size in _variable_bytes(cubin).items():
+    for name in _VARIABLES:
         section = cubin.sections.get(name)
-        allocation = memory.allocate(size, valid=True)
-        allocation.data[:] = 0
-        if section is not None and section.data:
-            data = np.frombuffer(section.data, np.uint8)[:size]
-            allocation.data[: data.size] = data
-        placed[name] = allocation
+        size = max((v.offset + v.size for v in cubin.symbols.values() if v.section == name), default=0)
+        if size:
+            allocation = memory.allocate(size, valid=True)
+            allocation.data[:] = 0
+            if section is not None and section.data:
+                data = np.frombuffer(section.data, np.uint8)[:size]
+                allocation.data[: data.size] = data
+            placed[name] = allocation
     return placed
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gemm_on_gpu import A, B, C, close, forms, played_driver, uniform
+from gemm_on_gpu import A, B, C, Float32Array, close, forms, played_driver, uniform
 from gpu_arrays import Array, GemmDriver, Tensor, play_cupy, play_torch
 
 import gemmlab
@@ -53,6 +53,18 @@ def test_into_out_again(driver: GemmDriver, settled: Callable[[], None], of_out:
     assert gemmlab.gemm(x, y, out=out) is out
     close(out, A @ B)
     close(gemmlab.gemm(x, y, alpha=0.5, beta=2.0, c=out, out=out), 2.5 * A @ B)
+    assert len(driver.launches) == 3
+
+
+@pytest.mark.parametrize("added", [C, C[0], C[:, :1], np.float32(7) * C[:1, :1]])
+def test_with_c_again(driver: GemmDriver, settled: Callable[[], None], added: Float32Array) -> None:
+    x, y, c = Tensor(A), Tensor(B), Tensor(added)
+    gemmlab.gemm(x, y, beta=2.0, c=c)
+    settled()
+    close(gemmlab.gemm(x, y, alpha=3.0, beta=-0.5, c=c), 3 * A @ B - added / 2)
+    # Not read where nothing of it is asked for.
+    hollow = np.lib.stride_tricks.as_strided(np.full(C.size, np.nan, np.float32), added.shape, added.strides)
+    close(gemmlab.gemm(x, y, c=Tensor(hollow)), A @ B)
     assert len(driver.launches) == 3
 
 
@@ -125,7 +137,7 @@ def test_rows_off_16_bytes_are_another_case(driver: GemmDriver) -> None:
         first = start + offset
         x = Tensor(room[first : first + 256].reshape(16, 16))
         close(gemmlab.gemm(x, x, out=Tensor(np.empty((16, 16), np.float32))), np.zeros((16, 16)))
-    assert {key[3] for key in cuda_again._known} == {False, True}
+    assert {key[4] for key in cuda_again._known} == {False, True}
     assert len(driver.launches) == 4
 
 

@@ -2,8 +2,8 @@
 
 Checking views, finding the GPU and choosing a kernel take far longer than to launch it. All that follows from layouts
 alone, so that a second call needs addresses, memory for its result and the stream. What depends on addresses is looked
-at each time: whether they are aligned, and whether `out` is apart from the operands. A call that is anything else than
-one before (another kind of number, a flag that is no bool, a `c` of its own) is left to `cuda_calls`, errors included.
+at each time: whether they are aligned, and whether `out` is apart from the operands. Anything else than a call before
+(another kind of number, a flag that is no bool, a `c` beside another `out`) is left to `cuda_calls`, errors included.
 """
 
 from __future__ import annotations
@@ -71,14 +71,18 @@ def again(
         if scalars is None:
             return None
         alpha, beta = scalars
-    if type(trans_a) is not bool or type(trans_b) is not bool or (beta if c is None else c is not out):
+    if type(trans_a) is not bool or type(trans_b) is not bool:
+        return None
+    added = None if c is out else c
+    if beta if c is None else added is not None and (out is not None or type(c) is not kind):
         return None
     address, layout = package.address, package.layout
     try:
         left, right = address(a), address(b)
         place, form = (0, None) if out is None else (address(out), layout(out))
+        start = None if added is None else layout(added)
         aligned = not (left | right | place) & _ALIGNED
-        known = _known.get((layout(a), layout(b), form, aligned, trans_a, trans_b, precision, kernel))
+        known = _known.get((layout(a), layout(b), start, form, aligned, trans_a, trans_b, precision, kernel))
     except Exception:  # noqa: BLE001 - whatever a package says of an array without strides or memory, such as a sparse one
         return None
     if known is None:
@@ -86,6 +90,8 @@ def again(
     if out is None:
         out = known.fresh()
         place = address(out)
+        if beta:
+            package.put(out, added)
     elif known.near_a[0] < place - left < known.near_a[1] or known.near_b[0] < place - right < known.near_b[1]:
         return None
     first, second = (right, left) if known.swapped else (left, right)
@@ -103,19 +109,21 @@ def remember(
     given: Operands, how: tuple[bool, bool, str, object], device: CudaDevice, plan: Plan, asked: Request, batch: Batch
 ) -> None:  # fmt: skip
     """Keep what was found for a call, where it holds for others alike. `how` are its flags, precision and kernel."""
-    package, beside = package_of(given.a), given.a if given.out is None else given.out
-    if package is None or not type(given.a) is type(given.b) is type(beside):
+    package, added = package_of(given.a), None if given.c is given.out else given.c
+    beside = given.a if given.out is None else given.out
+    alike = {type(x) for x in (given.a, given.b, beside, added)} - {type(None)} == {type(given.a)}
+    if package is None or not alike or (given.out is not None and added is not None):
         return
     by_name = how[-1] is None or type(how[-1]) is str
     steps = batch.steps
-    if not (by_name and plan.free and (given.c is None or given.c is given.out) and len(steps) <= _MOST_STEPS):
+    if not (by_name and plan.free and len(steps) <= _MOST_STEPS):
         return
     places = [package.address(x) for x in (given.a, given.b, beside)]
-    form = None if given.out is None else package.layout(given.out)
+    forms = [None if x is None else package.layout(x) for x in (added, given.out)]
     aligned = not any(place & _ALIGNED for place in places)
     if len(_known) >= _MOST_KNOWN:
         _known.clear()
-    _known[package.layout(given.a), package.layout(given.b), form, aligned, *how] = _Known(
+    _known[package.layout(given.a), package.layout(given.b), *forms, aligned, *how] = _Known(
         device=device, plan=plan, fresh=package.fresh(beside, asked.shape), stream=package.current_stream(beside),
         steps=steps, swapped=batch.swapped,
         near_a=_near(asked.left, batch.fulls), near_b=_near(asked.right, batch.fulls),

@@ -127,9 +127,9 @@ worker.main()
 def test_what_a_library_prints_does_not_reach_the_protocol() -> None:
     op = GemmOp()
     with Arena(op, op.parse_sizes("8"), seed=0) as arena:
-        command = [sys.executable, "-c", LOUD, str(os.getpid()), str(arena.fd), str(arena.nbytes)]
+        command = [sys.executable, "-c", LOUD, str(os.getpid()), arena.place, str(arena.nbytes)]
         environment = {**os.environ, "PYTHONPATH": importable_here()}
-        with WorkerProcess("loud", command, environment=environment, descriptors=[arena.fd]) as worker:
+        with WorkerProcess("loud", command, environment=environment, descriptors=arena.descriptors) as worker:
             assert worker.ask({"command": "open", "spec": {"mode": "warm"}}, 60) == {"ok": True}
             scalars = {"alpha": 1.0, "beta": 0.0}
             request = {

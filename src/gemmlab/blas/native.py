@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.module import Module
 from gemmlab.codegen.product import emit_product, product_workspace_bytes
 from gemmlab.codegen.target import Target, host_target
+from gemmlab.core.errors import UsageError
 from gemmlab.core.hardware import cpu_info, physical_cores
 from gemmlab.core.program import Artifact, Program
 from gemmlab.core.sources import Sources
@@ -34,7 +36,12 @@ _addresses: Mapping[str, int] | None = None
 
 
 def compiled(lanes: int | None = None) -> Artifact:
-    """The entries as object code that needs nothing but the C library. Raises `CompileError`, `DeviceError`."""
+    """The entries as object code that needs nothing but the C library.
+
+    Raises `CompileError`, `DeviceError`, and `UsageError` on Windows, for whose threads they are not written.
+    """
+    if sys.platform == "win32":
+        raise UsageError("native BLAS entries are for POSIX systems; gemmlab.blas.sgemm works on Windows too")
     target = host_target(lanes)
     return build(_program(target), target)
 

@@ -47,7 +47,7 @@ def huge_pages(nbytes: int) -> int:
     Private to the process: after a fork, parent and child write to pages of their own.
     """
     try:
-        memory = mmap.mmap(-1, nbytes + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory = _mapped(nbytes + HUGE_PAGE)
     except (OSError, OverflowError) as error:
         raise MemoryError(f"no {nbytes} bytes for a workspace: {error}") from error
     if hasattr(mmap, "MADV_HUGEPAGE"):
@@ -55,6 +55,13 @@ def huge_pages(nbytes: int) -> int:
             memory.madvise(mmap.MADV_HUGEPAGE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(_immortal(memory)))
     return address + -address % HUGE_PAGE
+
+
+def _mapped(nbytes: int) -> mmap.mmap:
+    # Windows knows neither the flags nor a fork.
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return mmap.mmap(-1, nbytes)
+    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 class Runtime:

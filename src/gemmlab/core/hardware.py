@@ -22,6 +22,8 @@ Reader = Callable[[str], str | None]
 DEFAULT_CACHES = {1: (32 << 10, 8), 2: (512 << 10, 8), 3: (8 << 20, 16)}
 """Level -> (bytes, ways) assumed where the system does not say: what nearly every 64-bit server core has at least."""
 _CPU = "/sys/devices/system/cpu"
+_ASKED_ONCE = ("darwin", "win32")
+"""Systems where a process's share of the processor does not change while it runs, or is not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Cache:
     shared_by: int
     """Logical CPUs that share it."""
     source: str
-    """`"sysfs"`, `"sysctl"` or `"assumed"`."""
+    """`"sysfs"`, `"sysctl"`, Windows' `"GetLogicalProcessorInformation"` or `"assumed"`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,16 @@ def cpu_info() -> CpuInfo:
         from gemmlab.core.hardware_macos import read_macos
 
         return read_macos()
+    if sys.platform == "win32":
+        from gemmlab.core.hardware_windows import read_windows
+
+        return read_windows(_machine(), usable_cpus())
     return read_linux(_read, _machine(), usable_cpus())
 
 
 def physical_cores() -> int:
     """Cores this process may run on now: hardware threads of one core count once, the CPU quota limits."""
-    if sys.platform == "darwin":
+    if sys.platform in _ASKED_ONCE:
         return cpu_info().physical_cores
     return _cores_now(usable_cpus())
 

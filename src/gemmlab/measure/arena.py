@@ -1,12 +1,15 @@
 """Operands of every problem in one nameless shared file: the workers of all contestants map the same memory.
 
-The file has no name (`memfd`, or unlinked at once), so nothing is left behind however the processes end.
+The file has no name (`memfd`, or unlinked at once; on Windows memory that is no file), so nothing is left behind
+however the processes end.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import secrets
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -76,9 +79,7 @@ class Arena:
         largest = max(self._problems, key=lambda problem: operand_bytes(op, problem))
         others = len(self._problems) - 1
         require_memory(self.nbytes, f"size {largest.label}" + (f" with {others} smaller ones" if others else ""))
-        self.fd = _nameless_file()
-        os.ftruncate(self.fd, self.nbytes)
-        self.memory = mmap.mmap(self.fd, self.nbytes)
+        self.place, self.descriptors, self.memory = _shared_memory(self.nbytes)
         for index in range(len(self._problems)):
             self.restore(index, None)
 
@@ -88,7 +89,8 @@ class Arena:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self.fd)
+        for descriptor in self.descriptors:
+            os.close(descriptor)
         # Arrays that still view the memory keep it alive; the last one to go unmaps it.
         del self.memory
 
@@ -114,6 +116,30 @@ class Arena:
             placed = self.placed[index][name]
             if contents is None or placed.operand.role != "in":
                 placed.matrix(self.memory)[...] = values
+
+
+def map_place(place: str, nbytes: int) -> mmap.mmap:
+    """A worker's own mapping of the arena that it was told the `place` of: a descriptor, or on Windows a name."""
+    if not place.isdecimal():
+        return _named(place, nbytes)
+    memory = mmap.mmap(int(place), nbytes)
+    os.close(int(place))
+    return memory
+
+
+def _shared_memory(nbytes: int) -> tuple[str, tuple[int, ...], mmap.mmap]:
+    """Memory that other processes can map: its place, the descriptors that they inherit, and it."""
+    if sys.platform == "win32":
+        name = f"gemmlab-{os.getpid()}-{secrets.token_hex(8)}"
+        return name, (), _named(name, nbytes)
+    descriptor = _nameless_file()
+    os.ftruncate(descriptor, nbytes)
+    return str(descriptor), (descriptor,), mmap.mmap(descriptor, nbytes)
+
+
+def _named(name: str, nbytes: int) -> mmap.mmap:
+    """Windows: memory that goes with the last process that has it."""
+    return mmap.mmap(-1, nbytes, tagname=name)  # type: ignore[call-arg,unused-ignore]
 
 
 def _nameless_file() -> int:

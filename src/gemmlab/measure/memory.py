@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,10 @@ def require_memory(nbytes: int, what: str) -> None:
 
 def available_bytes() -> int:
     """What can be allocated without swapping; where the system does not say, all memory there is."""
+    if sys.platform == "win32":
+        from gemmlab.core.windows import available_memory
+
+        return available_memory()
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:

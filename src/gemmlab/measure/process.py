@@ -14,12 +14,14 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import gemmlab
-from gemmlab.core.errors import PeerError, UsageError
+from gemmlab.core.errors import PeerError
+from gemmlab.measure import process_windows
 
 STDERR_TAIL_BYTES = 2000
+_WINDOWS = sys.platform == "win32"
 
 
 class WorkerProcess:
@@ -34,20 +36,27 @@ class WorkerProcess:
         cpus: Sequence[int] = (),
         descriptors: Sequence[int] = (),
     ) -> None:
-        if not hasattr(signal, "SIGSTOP"):
-            raise UsageError("timing against peers needs a POSIX system: workers are stopped between their turns")
         self.name = name
         self._pending = b""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         try:
-            with _affinity(cpus):
-                self._process = subprocess.Popen(
-                    list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
-                    env=dict(environment), pass_fds=tuple(descriptors), process_group=0,
-                )  # fmt: skip
+            if _WINDOWS:
+                self._process = process_windows.start(command, environment, self._stderr)
+                self._reader = process_windows.PipeReader(self._output)
+            else:
+                self._process = self._started(command, environment, cpus, descriptors)
         except OSError as error:
             self._stderr.close()
             raise PeerError(f"{name} could not be started: {error}") from error
+
+    def _started(
+        self, command: Sequence[str], environment: Mapping[str, str], cpus: Sequence[int], descriptors: Sequence[int]
+    ) -> subprocess.Popen[bytes]:
+        with _affinity(cpus):
+            return subprocess.Popen(
+                list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
+                env=dict(environment), pass_fds=tuple(descriptors), process_group=0,
+            )  # fmt: skip
 
     def __enter__(self) -> Self:
         return self
@@ -78,7 +87,10 @@ class WorkerProcess:
         """
         assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
         try:
-            self._signal(signal.SIGCONT)
+            if _WINDOWS:
+                process_windows.go_on(self._process)
+            else:
+                self._signal(signal.SIGCONT)
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         except OSError as error:
@@ -101,7 +113,7 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Kill it and free its pipes. Harmless when repeated."""
-        self._signal(signal.SIGKILL)
+        self._process.kill()
         for stream in (self._process.stdin, self._process.stdout, self._stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -114,6 +126,9 @@ class WorkerProcess:
         self._process.send_signal(number)
 
     def _stop(self) -> None:
+        if _WINDOWS:
+            process_windows.halt(self._process)
+            return
         self._signal(signal.SIGSTOP)
         if hasattr(os, "waitid"):
             # The signal is sent before the process stops: wait, or its threads would run into the next turn.
@@ -121,19 +136,29 @@ class WorkerProcess:
                 os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def _read_line(self, deadline: float) -> bytes:
-        assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
-        descriptor = self._process.stdout.fileno()
-        with selectors.DefaultSelector() as selector:
-            selector.register(descriptor, selectors.EVENT_READ)
-            while b"\n" not in self._pending:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise TimeoutError
-                chunk = os.read(descriptor, 1 << 16)
-                if not chunk:
-                    raise EOFError
-                self._pending += chunk
+        while b"\n" not in self._pending:
+            chunk = self._chunk(max(0.0, deadline - time.monotonic()))
+            if not chunk:
+                raise EOFError
+            self._pending += chunk
         line, _, self._pending = self._pending.partition(b"\n")
         return line
+
+    def _chunk(self, seconds: float) -> bytes:
+        """What has come from the worker, empty at its end; `TimeoutError` when nothing does."""
+        if _WINDOWS:
+            return self._reader.chunk(seconds)
+        descriptor = self._output.fileno()
+        with selectors.DefaultSelector() as selector:
+            selector.register(descriptor, selectors.EVENT_READ)
+            if not selector.select(seconds):
+                raise TimeoutError
+        return os.read(descriptor, 1 << 16)
+
+    @property
+    def _output(self) -> IO[bytes]:
+        assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
+        return self._process.stdout
 
     def _failed(self, what: str) -> PeerError:
         if what == "died":
@@ -155,9 +180,9 @@ def forget_openmp_registration(pid: int) -> None:
         Path(f"/dev/shm/__KMP_REGISTERED_LIB_{pid}_{os.getuid()}").unlink(missing_ok=True)  # noqa: S108 - its own name
 
 
-def worker_command(descriptor: int, nbytes: int) -> list[str]:
-    """The command line of a worker whose operands are in `descriptor`."""
-    return [sys.executable, "-P", "-m", "gemmlab.measure.worker", str(os.getpid()), str(descriptor), str(nbytes)]
+def worker_command(place: str, nbytes: int) -> list[str]:
+    """The command line of a worker whose operands are at that `place` of an arena."""
+    return [sys.executable, "-P", "-m", "gemmlab.measure.worker", str(os.getpid()), place, str(nbytes)]
 
 
 def importable_here() -> str:

@@ -24,8 +24,8 @@ def start_worker(spec: Spec, threads: int, arena: Arena) -> WorkerProcess:
     environment = worker_environment(spec, threads, os.environ)
     environment["PYTHONPATH"] = importable_here()
     return WorkerProcess(
-        spec.name, worker_command(arena.fd, arena.nbytes), environment=environment,
-        cpus=worker_cpus(threads) if family_of(spec.device).host_threads else (), descriptors=[arena.fd],
+        spec.name, worker_command(arena.place, arena.nbytes), environment=environment,
+        cpus=worker_cpus(threads) if family_of(spec.device).host_threads else (), descriptors=arena.descriptors,
     )  # fmt: skip
 
 

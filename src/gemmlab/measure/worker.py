@@ -1,4 +1,4 @@
-"""`python -m gemmlab.measure.worker PARENT FD BYTES`: one contestant in a process of its own.
+"""`python -m gemmlab.measure.worker PARENT PLACE BYTES`: one contestant in a process of its own.
 
 Requests and replies are JSON lines on standard input and output. Whatever a library prints goes to standard
 error instead. The worker ends with its input, or with its parent.
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from gemmlab.measure.arena import Placed
+from gemmlab.measure.arena import Placed, map_place
 from gemmlab.measure.contestants import Contestant, Prepared, UnsupportedError, Work, make_contestant
 from gemmlab.measure.families import family_of
 from gemmlab.measure.process import forget_openmp_registration
@@ -114,12 +114,11 @@ def die_with_parent(parent: int) -> None:
 
 def main() -> None:
     """Entry of the worker process."""
-    parent, descriptor, nbytes = (int(argument) for argument in sys.argv[1:4])
-    die_with_parent(parent)
+    parent, place, nbytes = sys.argv[1:4]
+    die_with_parent(int(parent))
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    memory = mmap.mmap(descriptor, nbytes)
-    os.close(descriptor)
+    memory = map_place(place, int(nbytes))
     try:
         serve(Worker(memory), sys.stdin, replies)
         replies.flush()

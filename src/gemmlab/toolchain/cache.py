@@ -141,6 +141,9 @@ def _publish(name: str, data: bytes) -> bool:
             file.write(data)
         temporary.replace(directory / name)
     except OSError as error:
+        if isinstance(error, PermissionError) and sys.platform == "win32" and (directory / name).exists():
+            # Windows does not replace a file that is being read. What is there is as good: its name says so.
+            return True
         _warn_unkept(directory, error)
         return False
     finally:

@@ -1,0 +1,79 @@
+"""Facts of a Windows machine's processor: the registry, feature flags, and the table of cores and caches."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gemmlab.core import cpu_facts as facts
+from gemmlab.core import windows
+from gemmlab.core.hardware import DEFAULT_CACHES, Cache, CpuInfo
+
+_FEATURES = {10: "sse2", 38: "sse4_2", 39: "avx", 40: "avx2", 41: "avx512f"}
+"""PF_* numbers of `IsProcessorFeaturePresent`."""
+_RECORD = struct.Struct("<QI4xBBHII4x")
+"""SYSTEM_LOGICAL_PROCESSOR_INFORMATION as 64-bit Windows lays it out: CPUs, kind, then of a cache what it is like."""
+_CORE, _CACHE = 0, 2
+_UNIFIED, _DATA = 0, 2
+_IDENTIFIER = re.compile(r"Family (\d+) Model (\w+) (?:Stepping|Revision)\s+(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsFacts:
+    """What the system is asked; tests give other answers."""
+
+    registry: Callable[[str], str | int | None] = windows.processor_registry
+    has_feature: Callable[[int], bool] = windows.has_feature
+    table: Callable[[], bytes] = windows.logical_processor_information
+
+
+def read_windows(machine: str, affinity: frozenset[int], ask: WindowsFacts | None = None) -> CpuInfo:
+    """The processor as `ask` (default: the system) describes it. `machine` is `"AMD64"` or `"ARM64"`."""
+    told = ask or WindowsFacts()
+
+    def text(name: str) -> str:
+        value = told.registry(name)
+        return value.strip() if isinstance(value, str) else ""
+
+    arm = machine.upper() == "ARM64"
+    arch = "aarch64" if arm else "x86_64"
+    features = {"neon", "asimd"} if arm else {name for number, name in _FEATURES.items() if told.has_feature(number)}
+    if "avx2" in features:
+        # Windows does not tell of it. Every processor of Intel and AMD with the one has the other.
+        features.add("fma")
+    identified = _IDENTIFIER.search(text("Identifier"))
+    family, model, stepping = map(facts.parse_int, identified.groups()) if identified else (0, 0, 0)
+    vendor, name = text("VendorIdentifier") or "unknown", text("ProcessorNameString") or "unknown"
+    lanes = facts.vector_lanes(features)
+    units, rule = facts.fma_units(arch, vendor, family or 0, model or 0, name, lanes)
+    mhz = told.registry("~MHz")
+    records = list(_records(told.table()))
+    cores = sum(kind == _CORE for _cpus, kind, *_ in records)
+    return CpuInfo(
+        arch=arch, vendor=vendor, name=name, family=family or 0, model=model or 0, stepping=stepping or 0,
+        features=frozenset(features), lanes=lanes, fma_units=units, fma_rule=rule,
+        nominal_ghz=mhz / 1e3 if isinstance(mhz, int) else facts.advertised_ghz(name), current_ghz=None, max_ghz=None,
+        clock_source="registry" if isinstance(mhz, int) else "unknown", hypervisor=False,
+        caches=tuple(_caches(records)), physical_cores=cores or len(affinity),
+        logical_cpus=len(affinity), cpu_quota=None,
+    )  # fmt: skip
+
+
+def _records(table: bytes) -> Iterator[tuple[int, ...]]:
+    whole = len(table) - len(table) % _RECORD.size
+    yield from _RECORD.iter_unpack(table[:whole])
+
+
+def _caches(records: list[tuple[int, ...]]) -> Iterator[Cache]:
+    """Those that the first CPU sees; what is usual where the table lacks a level that every processor has."""
+    found = {}
+    for cpus, kind, level, ways, line, nbytes, sort in records:
+        if kind == _CACHE and cpus & 1 and sort in (_UNIFIED, _DATA):
+            # One set of all its lines is written as 255 ways.
+            real = nbytes // line if ways == 255 else ways
+            found[level] = Cache(level, nbytes, real, line, cpus.bit_count(), "GetLogicalProcessorInformation")
+    for level in (1, 2):
+        found.setdefault(level, Cache(level, *DEFAULT_CACHES[level], 64, 1, "assumed"))
+    yield from (found[level] for level in sorted(found))

@@ -123,6 +123,7 @@ def of_torch(torch: Any, n: int) -> tuple[list[Contestant], Call]:
     return [
         *pair("torch", "", lambda: gemmlab.gemm(x, y), "torch.mm", lambda: torch.mm(x, y)),
         *pair("torch", ", out", lambda: gemmlab.gemm(x, y, out=into), "torch.mm", lambda: torch.mm(x, y, out=into)),
+        *pair("torch", ", c", lambda: gemmlab.gemm(x, y, beta=1.0, c=x), "torch.addmm", lambda: torch.addmm(x, x, y)),
         *pair("torch", ", transposed", lambda: gemmlab.gemm(x, y.t()), "torch.mm", lambda: torch.mm(x, y.t())),
         *pair("torch", f", batch of {BATCH}", lambda: gemmlab.gemm(many, many), "torch.bmm",
               lambda: torch.bmm(many, many)),

@@ -32,6 +32,7 @@ def calls(torch: Any) -> dict[str, Callable[[], Any]]:
         "transposed": lambda: gemmlab.gemm(x, y.t(), trans_b=True),
         "out": lambda: gemmlab.gemm(x, y, out=out),
         "column-major out": lambda: gemmlab.gemm(x, y, out=columns),
+        "added": lambda: gemmlab.gemm(x, y, alpha=2, beta=-1, c=torch.full((80,), 2.0 * 3 * 64, device="cuda")),
         "added to": lambda: gemmlab.gemm(x, y, alpha=2, beta=-1, c=sums, out=sums.fill_(2 * 3 * 64)),
         "batch by batch": lambda: gemmlab.gemm(many, y.expand(5, 64, 80).contiguous()),
         "batch by one": lambda: gemmlab.gemm(many, y),
@@ -40,7 +41,7 @@ def calls(torch: Any) -> dict[str, Callable[[], Any]]:
 
 
 NAMES = (
-    "fresh", "scaled", "transposed", "out", "column-major out", "added to",
+    "fresh", "scaled", "transposed", "out", "column-major out", "added", "added to",
     "batch by batch", "batch by one", "by a vector",
 )  # fmt: skip
 ELEMENT = 2 * 3 * 64

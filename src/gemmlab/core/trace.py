@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, overload
 
 import numpy as np
@@ -68,6 +69,10 @@ class Steps(Sequence[Step]):
             return Steps(self.columns[index], self._sites)
         block, warp, instruction, active, on = self.columns[index].item()
         return Step(block, warp, self._sites[instruction], active, on)
+
+    def __iter__(self) -> Iterator[Step]:
+        for block, warp, instruction, active, on in self.columns.tolist():
+            yield Step(block, warp, self._sites[instruction], active, on)
 
     def where(self, kept: npt.NDArray[Any]) -> Steps:
         """Those that a mask or an array of indices picks."""
@@ -167,6 +172,7 @@ class Trace:
         return linear % x, linear // x % y, linear // (x * y)
 
 
+@lru_cache(maxsize=1024)
 def lanes_of(mask: int) -> tuple[int, ...]:
     """The lanes of a mask, lowest first."""
     return tuple(lane for lane in range(LANES) if mask >> lane & 1)

@@ -103,8 +103,9 @@ def _counts(made: Recorder, at: int, room: npt.NDArray[np.void]) -> tuple[int, i
 def _accesses(made: Recorder, steps: Steps) -> tuple[tuple[Access, ...], int]:
     count, kept = _counts(made, Trace.ACCESS_COUNT, made.accesses)
     columns = (made.accesses[name][:kept].tolist() for name in ("step", "space", "key", "execute", "addresses"))
+    makers = steps.where(made.accesses["step"][:kept])
     found = tuple(
-        Access(index, steps[index], SPACES[space], key & 0xFF, key >= WRITES, on, tuple(addresses))
-        for index, space, key, on, addresses in zip(*columns, strict=True)
+        Access(index, step, SPACES[space], key & 0xFF, key >= WRITES, on, tuple(addresses))
+        for step, index, space, key, on, addresses in zip(makers, *columns, strict=True)
     )
     return found, count - kept

@@ -82,8 +82,8 @@ def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...])
 
 
 def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:
-    columns = {name: outcome.records[:, at : at + 8].copy().view(np.int64)[:, 0] for name, at in _COUNTED.items()}
-    for index, instruction in enumerate(image.code.instructions):
+    columns = [outcome.records[:, at : at + 8].copy().view(np.int64)[:, 0].tolist() for at in _COUNTED.values()]
+    for instruction, *counts in zip(image.code.instructions, *columns, strict=True):
         file, line = instruction.line or ("", 0)
         yield SiteCounters(
             address=instruction.address,
@@ -92,7 +92,7 @@ def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:
             file=file,
             line=line,
             kind=_SITES.get(instruction.opcode, ""),
-            **{name: int(column[index]) for name, column in columns.items()},
+            **dict(zip(_COUNTED, counts, strict=True)),
         )
 
 

@@ -27,8 +27,10 @@ def _machine(target: Target) -> Any:
     from llvmlite import binding
 
     _initialize()
+    # Code for the older linker (see `_jit`) names every address in full.
+    reloc, model = ("static", "large") if target.windows else ("pic", "default")
     return binding.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default"
+        cpu=target.cpu, features=target.features, opt=3, reloc=reloc, codemodel=model
     )
 
 
@@ -66,9 +68,10 @@ def _jit() -> Any:
     from llvmlite import binding
 
     _initialize()
-    # On Arm and on Macs LLVM's older linker aborts the process where code and data come to lie too far apart.
-    target = host_target()
-    return binding.create_lljit_compiler(use_jit_link=target.arm or target.macos)
+    # LLVM's older linker asks the system for memory for code and for constants apart, and aborts the process where
+    # they come to lie too far from each other for a reference of 32 bits: so they do once much of the address space is
+    # taken, as CUDA takes it. The newer one puts an object into one piece; llvmlite does not offer it on Windows.
+    return binding.create_lljit_compiler(use_jit_link=not host_target().windows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class Tensor(OnGpu):
     """torch's, as far as it is asked."""
 
     version, device = 2, "cuda:1"
-    requires_grad = False
+    is_cuda, requires_grad = True, False
 
     @property
     def shape(self) -> tuple[int, ...]:

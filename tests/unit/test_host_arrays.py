@@ -18,6 +18,7 @@ from gpu_arrays import OnGpu
 import gemmlab
 from gemmlab import ArgumentTypeError, UsageError, api
 from gemmlab.devices.host_arrays import host_view, is_host_array, like
+from gemmlab.devices.interop import is_device_array
 
 RNG = np.random.default_rng(8)
 A, B, C = (RNG.standard_normal(shape).astype(np.float32) for shape in ((30, 20), (20, 10), (30, 10)))
@@ -30,7 +31,8 @@ needs_versions = pytest.mark.skipif(
 class Plain:
     """An array that speaks DLPack, of a package without `from_dlpack`."""
 
-    device = 1
+    lies = 1
+    """Where, in DLPack's numbers."""
 
     def __init__(self, values: npt.NDArray[Any]) -> None:
         self.values = values
@@ -39,7 +41,7 @@ class Plain:
         return self.values.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.device, 0
+        return self.lies, 0
 
 
 class Old(Plain):
@@ -59,7 +61,7 @@ class Standard(Plain):
 class Tensor(Plain):
     """torch's, as far as it is asked."""
 
-    requires_grad = False
+    is_cuda, device, requires_grad = False, types.SimpleNamespace(type="cpu"), False
 
     @property
     def dtype(self) -> Any:
@@ -164,11 +166,22 @@ def test_nothing_is_copied(make: type[Plain]) -> None:
 
 def test_what_is_no_array_of_another_package_here() -> None:
     on_gpu = Plain(A)
-    on_gpu.device = 2
+    on_gpu.lies = 2
     assert [is_host_array(x) for x in (A, np.float32(1), [1.0], 3, OnGpu(A), on_gpu, None)] == [False] * 7
     pinned = Plain(A)
-    pinned.device = 3
+    pinned.lies = 3
     assert is_host_array(pinned)
+
+
+@pytest.mark.usefixtures("torch")
+def test_torch_is_asked_where_its_tensors_lie() -> None:
+    tensor = Tensor(A)
+    assert is_host_array(tensor)
+    assert not is_device_array(tensor)
+    for kind in ("cuda", "meta"):
+        tensor.device, tensor.is_cuda = types.SimpleNamespace(type=kind), kind == "cuda"
+        assert not is_host_array(tensor)
+        assert is_device_array(tensor) == (kind == "cuda")
 
 
 def learns(x: npt.NDArray[Any]) -> Tensor:

@@ -13,16 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.errors import ArgumentTypeError
-from gemmlab.devices.interop import is_device_array
+from gemmlab.devices.interop import is_device_array, is_tensor
 from gemmlab.devices.packages import package_of
 
 _DLPACK_HOST = (1, 3)
 """`kDLCPU`, and `kDLCUDAHost`: pinned, but the host's."""
 
 
-def is_host_array(value: object) -> bool:
+def is_host_array(value: Any) -> bool:
     """Whether `value` is an array of another package than NumPy that lies in this machine's memory."""
-    if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "__dlpack__"):
+    if value is None or isinstance(value, np.ndarray | np.generic):
+        return False
+    if is_tensor(value):
+        return bool(value.device.type == "cpu")
+    if not hasattr(value, "__dlpack__"):
         return False
     where: Any = getattr(value, "__dlpack_device__", None)
     return where is not None and int(where()[0]) in _DLPACK_HOST
@@ -62,6 +66,8 @@ def host_views(call: str, operands: Mapping[str, Any]) -> dict[str, Any]:
 def one_package(call: str, operands: Mapping[str, Any]) -> None:
     """Raise `ArgumentTypeError` where arrays of other packages than NumPy are not alone among the operands."""
     given = {name: value for name, value in operands.items() if value is not None}
+    if len({type(value) for value in given.values()}) < 2:
+        return
     alien = next((name for name, value in given.items() if is_host_array(value) or is_device_array(value)), None)
     if alien is None:
         return

@@ -51,10 +51,13 @@ class DeviceArray:
         return self.nbytes == 0 or self.strides == c_strides(self.shape, self.dtype.itemsize) or _dense(self)
 
 
-def is_device_array(value: object) -> bool:
+def is_device_array(value: Any) -> bool:
     """Whether `value` is an array that lies on an NVIDIA GPU."""
-    if isinstance(value, np.ndarray | np.generic):
+    if value is None or isinstance(value, np.ndarray | np.generic):
         return False
+    if is_tensor(value):
+        # torch takes its time to say that there is no interface.
+        return bool(value.is_cuda)
     try:
         if hasattr(value, "__cuda_array_interface__"):
             return True
@@ -80,14 +83,14 @@ def device_array(value: Any) -> DeviceArray:
     except Exception as error:
         raise ArgumentTypeError(f"the array does not show its memory: {error}") from error
     found = _from_interface(interface, value)
-    if found.stream != UNKNOWN or _of_torch(value) or not hasattr(value, "__dlpack__"):
+    if found.stream != UNKNOWN or is_tensor(value) or not hasattr(value, "__dlpack__"):
         return found
     # JAX's interface neither names a stream nor waits; in exchange for a stream of ours DLPack does.
     return replace(_from_dlpack(value), read_only=found.read_only)
 
 
-def _of_torch(value: object) -> bool:
-    """Whether it is a tensor, whose stream is known to torch."""
+def is_tensor(value: object) -> bool:
+    """Whether it is one of torch's, wherever it lies."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 

@@ -1,0 +1,115 @@
+"""Code for processors and systems that are not here: LLVM takes it, and it asks for nothing that they lack."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import pytest
+from llvmlite import binding
+
+from gemmlab.codegen.blocking import Blocks
+from gemmlab.codegen.compile import compile_object
+from gemmlab.codegen.entry import emit_c_entry, emit_python_entry
+from gemmlab.codegen.microkernel import Tile
+from gemmlab.codegen.module import Module
+from gemmlab.codegen.product import emit_product
+from gemmlab.codegen.runtime import SYMBOL
+from gemmlab.codegen.target import Target, _triple
+from gemmlab.emulator.services import emit_services
+from gemmlab.toolchain.elf import RELA, read_elf
+
+TARGETS = {
+    "Linux, Arm": Target(4, 32, "aarch64-unknown-linux-gnu", "generic", "+neon", fused=True),
+    "macOS, Arm": Target(4, 32, "arm64-apple-darwin23.0.0", "apple-m1", "", fused=True),
+    "macOS, x86-64": Target(8, 16, "x86_64-apple-darwin23.0.0", "haswell", "", fused=True),
+    "Windows, AVX-512": Target(16, 32, _triple("x86_64-pc-windows-msvc"), "skylake-avx512", "", fused=True),
+    "Windows, SSE": Target(4, 16, _triple("x86_64-pc-windows-msvc"), "x86-64", "", fused=False),
+}
+POSIX = {
+    *(f"pthread_mutex_{word}" for word in ("init", "lock", "unlock")),
+    *(f"pthread_cond_{word}" for word in ("init", "wait", "broadcast")),
+    "sched_yield", "clock_gettime", "PyLong_AsLong",
+}  # fmt: skip
+WINDOWS = {
+    "InitializeSRWLock", "AcquireSRWLockExclusive", "ReleaseSRWLockExclusive", "SwitchToThread",
+    "InitializeConditionVariable", "SleepConditionVariableSRW", "WakeAllConditionVariable",
+    "QueryPerformanceCounter", "QueryPerformanceFrequency", "PyLong_AsLongLong",
+}  # fmt: skip
+PYTHON = {"Py_IncRef", "PyErr_Clear", "PyEval_SaveThread", "PyEval_RestoreThread"}
+C = {"memset", "memcpy", "bzero", "__bzero", "trunc", "__chkstk"}
+"""What LLVM makes of loops and rounding; the last asks Windows for the pages of a large stack frame."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _every_processor() -> None:
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+
+
+def product(target: Target) -> str:
+    """The whole product with its entries, pool and packing, on a tile that makes little code."""
+    module = Module(target)
+    whole = emit_product(module, Tile(2, 1, target.lanes), Blocks(mc=8, kc=16, nc=4 * target.lanes))
+    emit_c_entry(module, whole, "c_entry")
+    emit_python_entry(module, whole, "python_entry")
+    return module.text()
+
+
+def wanted(code: bytes) -> set[str]:
+    """The symbols that an object lacks."""
+    if code.startswith(b"\x7fELF"):
+        return {symbol.name for symbol in read_elf(code, "object").symbols if not symbol.section and symbol.name}
+    return set(_wanted_macho(code))
+
+
+def _wanted_macho(code: bytes) -> Iterator[str]:
+    (commands,) = struct.unpack_from("<I", code, 16)
+    at = 32
+    for _ in range(commands):
+        kind, nbytes = struct.unpack_from("<II", code, at)
+        if kind == 2:  # LC_SYMTAB
+            symbols, count, strings, _ = struct.unpack_from("<4I", code, at + 8)
+            for place in range(symbols, symbols + 16 * count, 16):
+                name, sort = struct.unpack_from("<IB", code, place)
+                if sort & 0x0F == 1:  # external and undefined; C's names have an underscore in front
+                    yield code[strings + name : code.index(b"\0", strings + name)].decode().removeprefix("_")
+        at += nbytes
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_product_asks_for_what_the_system_has(name: str) -> None:
+    target = TARGETS[name]
+    found = wanted(compile_object(product(target), target))
+    system = WINDOWS if target.windows else POSIX
+    assert found & (POSIX | WINDOWS) == system
+    assert found - system <= PYTHON | C | {SYMBOL}
+    assert {SYMBOL, *PYTHON} <= found
+
+
+def test_the_emulator_asks_for_no_more_than_memory() -> None:
+    target = TARGETS["Windows, AVX-512"]
+    assert wanted(compile_object(emit_services(target), target, level=1)) <= C
+
+
+def test_windows_code_reaches_any_address() -> None:
+    target = TARGETS["Windows, AVX-512"]
+    elf = read_elf(compile_object(product(target), target), "object")
+    tables = [section for section in elf.sections if section.kind == RELA]
+    outside = [r for table in tables for r in elf.relocations(table) if not elf.symbols[r.symbol].section]
+    assert len(outside) > 20
+    absolute = 1  # R_X86_64_64
+    assert {relocation.kind for relocation in outside} == {absolute}
+
+
+@pytest.mark.parametrize(
+    ("process", "triple"),
+    [
+        ("x86_64-pc-windows-msvc", "x86_64-pc-windows-msvc-elf"),
+        ("x86_64-pc-windows-msvc-elf", "x86_64-pc-windows-msvc-elf"),
+        ("x86_64-unknown-linux-gnu", "x86_64-unknown-linux-gnu"),
+        ("arm64-apple-darwin23.0.0", "arm64-apple-darwin23.0.0"),
+    ],
+)
+def test_windows_alone_gets_objects_of_another_kind(process: str, triple: str) -> None:
+    assert _triple(process) == triple

@@ -7,8 +7,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import pytest
 from torch_cases import CASES, REFUSED, Shape, reference, torch_and_gemm
+
+from gemmlab.core.precision import FLOAT32, PRECISIONS, TF32
+from gemmlab.measure.elementwise import compare
+from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.ops.op import Float32Array
 
 torch, gemm = torch_and_gemm()
 pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("ignore")]
@@ -132,12 +138,26 @@ def test_autocast_computes_in_float32() -> None:
 
 
 def test_tf32_only_when_asked_for() -> None:
-    a = torch.rand(2048, 2048, device="cuda", requires_grad=True)
-    for precision, error in (("highest", 1e-5), ("tf32", 1e-3)):
-        found = gemm(a, a, precision=precision)
-        expected = a.detach().double() @ a.detach().double()
-        assert ((found.double() - expected).abs().max() / expected.max()).item() < error
+    # All lie a quarter of TF32's unit above a number that TF32 has. What inputs lose by rounding then adds up, to ten
+    # times float32's bound; of random numbers most of it cancels, and the result would pass for float32.
+    m, n, k = 1024, 768, 512
+    rng = np.random.default_rng(0)
+    inputs: dict[str, Float32Array] = {
+        name: ((1024.25 + rng.integers(0, 1024, shape)) / 1024).astype(np.float32)
+        for name, shape in (("a", (m, k)), ("b", (k, n)), ("c", (m, n)))
+    }
+    expected = {name: GemmOp().reference(GemmProblem(m, n, k), inputs, precision=name)["c"] for name in PRECISIONS}
+    left, right = (torch.from_numpy(inputs[name]).cuda().requires_grad_() for name in "ab")
+
+    def precisions(asked: str) -> list[str]:
+        """Those whose bounds the result keeps."""
+        found = gemm(left, right, precision=asked)
         found.sum().backward()
+        values = found.detach().cpu().numpy()
+        return [name for name in PRECISIONS if compare("c", values, expected[name], k).mismatch is None]
+
+    assert precisions("highest") == [FLOAT32, TF32]
+    assert precisions("tf32") == ([TF32] if torch.cuda.get_device_capability() >= (8, 0) else [FLOAT32, TF32])
 
 
 @pytest.mark.parametrize(("operands", "options", "said"), [case[1:] for case in REFUSED], ids=[c[0] for c in REFUSED])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -71,14 +72,17 @@ def test_a_bench_has_all_that_a_record_keeps(mode: str, gpu: CudaDevice) -> None
         OP, OP.parse_sizes("256,200x300x400"), specs, rounds=2, processes=1, timing=timing, device=gpu.id, mode=mode
     )
     record = run_bench(plan)
-    # CuPy's products cannot be captured in a graph, which is how calls are timed warm: it is left out, and that said.
-    lost = {note.split(":")[0] for note in record.notes}
+    # CuPy refuses to be captured in a graph, which is how short calls are timed warm. That shows in its first turn: it
+    # is lost, which the record says, and what was found before stays, that its products are right.
+    lost = {spec.name for spec in specs for note in record.notes if note.startswith(f"{spec.name}: ")}
     assert lost <= ({"cupy"} if mode == "warm" else set()), record.notes
     assert record.method is not None
     assert record.method.mode == mode
-    assert {result.contestant for result in record.results} == {*(spec.name for spec in specs), "probe"} - lost
+    contestants = (*(spec.name for spec in specs), "probe")
+    labels = ("256x256x256", "200x300x400")
+    assert {(result.contestant, result.label) for result in record.results} == set(product(contestants, labels))
     for result in record.results:
-        assert len(result.samples) == 2, result.notes
+        assert len(result.samples) == (0 if result.contestant in lost else 2), (result.contestant, record.notes)
         assert all(0.1 < sample.time_us < 1e6 and sample.raw_us for sample in result.samples)
         if result.contestant != "probe":
             assert result.verified is True, result.notes

@@ -91,7 +91,11 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
         const StripReader<BM, BK, A_LIES> a_reader(warp_row);
         const StripReader<BN, BK, B_LIES> b_reader(warp_col);
 
-        float seen = 0.0f;  // words of whole blocks: finite only if all of them are
+        // Words of whole blocks: finite in every thread only if all of them are. Several warps read the same words, so
+        // they take turns, step by step: what stands between two mma.sync costs time, even where nothing waits for it.
+        float seen = 0.0f;
+        const int a_turn = warp_col / WN;  // [0, BN / WN)
+        const int b_turn = warp_row / WM;  // [0, BM / WM)
 
         // Adds the products of blocks first .. end - 1 of k to the sums. Of whole ones it takes all words to be finite:
         // then rounding is one instruction, which can put its result where mma.sync wants it.
@@ -138,8 +142,8 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
                     // The next step's operands are under way while this one's are multiplied.
                     load((step + 1) % 2, full, (step + 1) % (BK / 8));
                     if constexpr (decltype(all_whole)::value) {
-                        watch(seen, a[step % 2]);
-                        watch(seen, b[step % 2]);
+                        if (a_turn == step % (BN / WN)) watch(seen, a[step % 2]);
+                        if (b_turn == step % (BM / WM)) watch(seen, b[step % 2]);
                         round_finite(a[step % 2]);
                         round_finite(b[step % 2]);
                     } else {
@@ -148,10 +152,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) mma_tf32_pipelined
                     }
 #pragma unroll
                     for (int pair = 0; pair < WM / 16 * (WN / 16); ++pair) {
-                        // 16-byte loads leave the words of an operand across k scattered. It stays while the other one
-                        // changes, because the compiler gathers it anew whenever it does.
-                        const int i = TRANS_A ? pair / (WN / 16) : pair % (WM / 16);
-                        const int j = TRANS_A ? pair % (WN / 16) : pair / (WM / 16);
+                        const int i = pair / (WN / 16), j = pair % (WN / 16);  // a strip of A meets all of B's
                         add_product<0>(sums[i][2 * j], a[step % 2][i], b[step % 2][j]);
                         add_product<1>(sums[i][2 * j + 1], a[step % 2][i], b[step % 2][j]);
                     }

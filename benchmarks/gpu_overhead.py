@@ -12,7 +12,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -79,7 +79,7 @@ def measured(packages: Sequence[str], sizes: Sequence[int], rounds: int) -> Reco
         rounds=rounds, processes=1, min_time_us=0.0, warm_up_us=0.0, inner_us=0.0, raw_limit=BURSTS, interleaved=True,
         seed=0, notes=(f"time of the host: bursts of {BURST} calls on an idle GPU, which is waited for in between",),
     )  # fmt: skip
-    return Record("bench", "gemm", environment, {"id": device.id, "name": device.name}, method, tuple(results))
+    return Record("bench", "gemm", environment, asdict(device), method, tuple(results))
 
 
 def time_all(

@@ -120,6 +120,9 @@ def test_a_result_for_another_stream_by_dlpack(driver: GemmDriver) -> None:
         found.__dlpack__(stream=stream)
         assert driver.events[-2:] == [("cuEventRecord", 7), ("cuStreamWaitEvent", waiting)]
     assert driver.contexts[-1] == "the caller's"
+    assert found.__dlpack__(stream=-1, dl_device=(2, 1))[0] == "capsule"
+    with pytest.raises(BufferError, match="stays on cuda:1"):
+        found.__dlpack__(dl_device=(1, 0))
 
 
 def test_what_is_lent_is_kept_until_the_work_on_it_is_done(

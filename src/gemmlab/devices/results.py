@@ -44,7 +44,11 @@ class DeviceResult:
         return {"shape": self.shape, "typestr": "<f4", "data": (self._buffer.address, False), "strides": None,
                 "stream": self._stream, "version": 3}  # fmt: skip
 
-    def __dlpack__(self, *, stream: int | None = None, **how: Any) -> Any:
+    def __dlpack__(
+        self, *, stream: int | None = None, dl_device: tuple[int, int] | None = None, **how: Any
+    ) -> Any:  # fmt: skip
+        if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
+            raise BufferError(f"the array stays on {self._device.id}")
         try:
             from cuda.core.utils import StridedMemoryView
 

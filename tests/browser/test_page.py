@@ -222,6 +222,22 @@ def test_a_phone_shows_it_without_scrolling_sideways(opened: Browser) -> None:
     assert all(width <= 375 for width in opened.run(curves))
 
 
+def test_a_phone_shows_names_and_values_whole(opened: Browser, climbs: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "climbs.html"
+    path.write_bytes(climbs)
+    opened.resize(390, 800, phone=True)
+    opened.open(path.as_uri())
+    assert drawn(opened) == 3
+    charts = json.loads(opened.run("""JSON.stringify([...document.querySelectorAll("figure[data-fit=ladder]")].map(
+        (one) => [one.querySelector(".canvas").clientWidth, one.querySelector("svg").getBoundingClientRect().width,
+                  [...one.querySelectorAll("svg text")].map((text) => text.textContent)]))"""))
+    assert len(charts) == 2
+    for room, width, texts in charts:
+        assert 200 < width <= room
+        assert [text for text in texts if "…" in text] == []
+    assert "warp_tile_double_buffer" in charts[1][2]
+
+
 def test_hostile_strings_stay_text(opened: Browser) -> None:
     drawn(opened)
     assert opened.run("document.querySelectorAll('img, iframe, object, body script:not([type]) ~ img').length") == 0

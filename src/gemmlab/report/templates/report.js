@@ -109,11 +109,55 @@
         visit(spec, (node) => { if (node.legend) Object.assign(node.legend, { orient: "bottom", columns }); });
       }
     } else if (fit === "ladder") {
-      const labels = width < NARROW ? 125 : 240, beside = 120;
-      spec.config.axis = { ...spec.config.axis, labelLimit: labels, titleLimit: width - 40 };
-      for (const panel of spec.vconcat) panel.width = Math.max(100, width - labels - beside);
+      ladder(spec, width);
     }
     return spec;
+  }
+
+  // Names on the left and values on the right get the room that they need, the bars what is left.
+  function ladder(spec, width) {
+    const axis = spec.config.axis, size = width < NARROW ? 11 : axis.labelFontSize;
+    const names = [], values = [];
+    visit(spec, (node) => {
+      if (typeof node.entry !== "string") return;
+      names.push(measured(node.entry, size));
+      values.push(measured(node.label, axis.labelFontSize));
+    });
+    const most = width < NARROW ? width / 2 : 240, labels = Math.min(most, Math.max(...names) + 2);
+    const beside = 10 + Math.max(...values) + 2 * spec.config.padding + 12;
+    const bars = Math.max(60, Math.floor(width - labels - beside) - 1);
+    spec.config.axis = { ...axis, labelLimit: labels, titleLimit: width, labelFontSize: size };
+    for (const panel of spec.vconcat) {
+      panel.width = bars;
+      visit(panel, (node) => {
+        const shown = node.x?.axis;
+        if (!shown) return;
+        shown.tickCount = Math.max(2, Math.min(shown.tickCount ?? 10, Math.floor(bars / 35)));
+        // On a phone a title has more room beneath names and values, too, than beneath the bars.
+        if (shown.title && width < NARROW) {
+          const title = lines(shown.title, width - 40);
+          Object.assign(shown, { title, titleX: bars + beside - 24, titleAnchor: "end", titleAlign: "right" });
+        }
+      });
+    }
+  }
+
+  const pen = document.createElement("canvas").getContext("2d");
+
+  function measured(text, size) {
+    pen.font = `${size}px "Liberation Sans", Arial, Helvetica, sans-serif`;
+    return pen.measureText(text).width;
+  }
+
+  // A text as lines of at most that many pixels, broken between words.
+  function lines(text, width) {
+    const found = [];
+    for (const word of text.split(" ")) {
+      const longer = found.length ? `${found.at(-1)} ${word}` : word;
+      if (found.length && measured(longer, 12) <= width) found[found.length - 1] = longer;
+      else found.push(word);
+    }
+    return found;
   }
 
   function tip(_handler, event, _item, value) {

@@ -199,6 +199,19 @@ def test_a_result_of_ours_goes_to_others_by_dlpack(torch: Any) -> None:
     assert bool((cupy.from_dlpack(ours) == 256).all())
 
 
+def test_numba_in_and_out() -> None:
+    cuda = pytest.importorskip("numba.cuda")
+    x, stream = cuda.to_device(np.full((64, 64), 2, np.float32)), cuda.stream()
+    first = gemmlab.gemm(x, x).copy_to_host()
+    y = cuda.to_device(np.full((64, 64), 3, np.float32), stream=stream)
+    found = gemmlab.gemm(gemmlab.gemm(y, y), y)
+    second = found.copy_to_host()
+    cuda.synchronize()
+    assert type(found) is type(x)
+    assert np.all(first == 256)
+    assert np.all(second == 64 * 3 * 64 * 9)
+
+
 def test_jax_in_and_out() -> None:
     """Operands that JAX is still making and that nobody keeps; what it makes of the result. All are powers of two."""
     jax = pytest.importorskip("jax")

@@ -62,6 +62,19 @@ class Jax(OnGpu):
         return SimpleNamespace(from_dlpack=lambda x: ("of JAX", x, x.__dlpack__(stream=44)))
 
 
+def test_numba_s_arrays_come_back_as_such_and_nobody_waits(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = type("DeviceNDArray", (OnGpu,), {"__module__": "numba.cuda.cudadrv.devicearray"})
+    numba: Any = ModuleType("numba.cuda")
+    numba.as_cuda_array = lambda array, sync: ("of Numba", array, sync)
+    monkeypatch.setitem(sys.modules, "numba.cuda", numba)
+    said, ours, sync = gemmlab.gemm(kind(A, 7), kind(B, 7))
+    assert (said, sync) == ("of Numba", False)
+    close(ours, A @ B)
+    out = kind(np.empty_like(C), 7)
+    assert gemmlab.gemm(kind(A, 7), kind(B, 7), out=out) is out
+    assert [launch[-1] for launch in driver.launches] == [7, 7]
+
+
 class Lender:
     """What keeps memory lent."""
 

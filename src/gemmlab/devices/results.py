@@ -6,6 +6,7 @@ An array of a package that is not known is answered with one of ours, which othe
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,12 +84,16 @@ def place_for(value: Any, found: DeviceArray, shape: tuple[int, ...], device: Cu
 
 
 def as_its_package_s(value: Any, result: Any) -> Any:
-    """A result of ours as an array of the package of `value`, where that follows the array API standard and takes it.
+    """A result of ours as an array of the package of `value`: of Numba, or one that follows the array API standard.
 
-    To be called when everything that makes the result is queued.
+    To be called when everything that makes the result is queued. Of other packages it stays ours.
     """
+    if type(result) is not DeviceResult:
+        return result
+    if type(value).__module__.partition(".")[0] == "numba":
+        return sys.modules["numba.cuda"].as_cuda_array(result, sync=False)
     namespace = getattr(value, "__array_namespace__", None)
-    if namespace is None or type(result) is not DeviceResult:
+    if namespace is None:
         return result
     make = getattr(namespace(), "from_dlpack", None)
     return result if make is None else make(result)

@@ -87,11 +87,11 @@ def gemm(
     global _again
     if precision != HIGHEST:
         precision_for(precision, (FLOAT32,))
-    if _again is not None and threads is None is config:
-        known = _again(a, b, c, out, alpha, beta, trans_a, trans_b, precision, kernel)
-        if known is not None:
-            return known
     if type(a) is not np.ndarray or type(b) is not np.ndarray:
+        if _again is not None and threads is None is config:
+            known = _again(a, b, c, out, alpha, beta, trans_a, trans_b, precision, kernel)
+            if known is not None:
+                return known
         if any(map(is_device_array, (a, b, c, out))):
             from gemmlab.dispatch.cuda_again import again
             from gemmlab.dispatch.cuda_calls import device_gemm

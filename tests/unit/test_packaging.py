@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -11,32 +12,48 @@ import venv
 import zipfile
 from pathlib import Path
 
+import cuda_source
 import pytest
+from cuda_source import needs_compiler
 
 import gemmlab
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "gemmlab"
+SHIPPED = "naive"
+"""The kernel whose machine code the wheel of these tests has: all of them would take minutes to compile."""
+COMPILER = ("cuda", "nvidia", "gemmlab", "__editable__")
+"""How the names begin of what is left out of the environment that the wheel is installed in."""
+
+
+def build_wheel(python: Path, source: Path, folder: Path, wanted: str) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """What the build said, and the wheel."""
+    command = [str(python), "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
+    environment = {**os.environ, "GEMMLAB_MACHINE_CODE": wanted}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100, env=environment)
+    return done, next(folder.glob("*.whl"), folder)
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    done = subprocess.run(build, capture_output=True, text=True, check=False, timeout=100)
+    wanted = SHIPPED if not cuda_source._missing() else "none"
+    done, built = build_wheel(Path(sys.executable), ROOT, tmp_path_factory.mktemp("dist"), wanted)
     assert done.returncode == 0, done.stdout + done.stderr
-    (built,) = folder.glob("*.whl")
     return built
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`bin` of an environment that holds the wheel and sees this one's dependencies, but not this checkout."""
+    """`bin` of an environment with the wheel and this one's packages, without the CUDA compiler and this checkout."""
     home = tmp_path_factory.mktemp("empty")
     venv.create(home, with_pip=False, symlinks=True)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(home), "platbase": str(home)}))
-    # A folder named in a .pth joins sys.path without its own .pth files being read: the editable install stays unseen.
-    (site / "outer.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    outer = tmp_path_factory.mktemp("outer")
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if not entry.name.startswith(COMPILER):
+            (outer / entry.name).symlink_to(entry)
+    # A folder named in a .pth joins sys.path.
+    (site / "outer.pth").write_text(f"{outer}\n", encoding="utf-8")
     python = home / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
     done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=100)
@@ -45,12 +62,16 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(installed: Path, tmp_path: Path, *command: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment["GEMMLAB_CACHE_DIR"] = str(tmp_path / "cache")
-    line = [str(installed / command[0]), *command[1:]]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment, timeout=100)
+    done = attempt(installed, tmp_path, *command)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def attempt(installed: Path, tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment["GEMMLAB_CACHE_DIR"] = str(installed.parent / "cache")
+    line = [str(installed / command[0]), *command[1:]]
+    return subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment, timeout=100)
 
 
 def test_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
@@ -101,3 +122,80 @@ print(np.abs(c - a.astype(float) @ b.astype(float)).max() < 1e-4, c.dtype, c.sha
 
 def test_module_runs_as_the_command(installed: Path, tmp_path: Path) -> None:
     assert run(installed, tmp_path, "python", "-m", "gemmlab", "--version").strip() == f"gemmlab {gemmlab.__version__}"
+
+
+def test_compilers_are_not_there(installed: Path, tmp_path: Path) -> None:
+    found = json.loads(run(installed, tmp_path, "gemmlab", "doctor", "--quick", "--json"))
+    assert found["cuda_compiler"]["compiler"] is None
+    assert {name for name, version in found["compilers"].items() if version} <= {"llvmlite", "llvm"}
+
+
+@needs_compiler
+def test_shipped_code_is_checked_counted_and_explained(installed: Path, tmp_path: Path) -> None:
+    emulated = "--device", "emulated:sm_90"
+    assert "PASS" in run(installed, tmp_path, "gemmlab", "check", SHIPPED, *emulated, "--sizes", "33x17x9")
+    counted = json.loads(run(installed, tmp_path, "gemmlab", "bench", SHIPPED, *emulated, "--sizes", "64", "--json"))
+    (result,) = counted["record"]["results"]
+    assert result["facts"]["compiler"].startswith("NVRTC ")
+    told = run(installed, tmp_path, "gemmlab", "explain", SHIPPED)
+    assert "registers a thread" in told
+    shipped = json.loads(run(installed, tmp_path, "gemmlab", "doctor", "--quick", "--json"))["machine_code"]
+    assert shipped == {"sm_80": 1, "sm_89": 1, "sm_90": 1}
+
+
+def test_what_was_not_shipped_names_the_package_to_install(installed: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.cu"
+    run(installed, tmp_path, "gemmlab", "new", str(own))
+    emulated = "--device", "emulated:sm_90"
+    config = ["check", SHIPPED, "--config", "BM=8", *emulated]
+    for command in (config, ["check", str(own), *emulated], ["explain", "block_tile"]):
+        failed = attempt(installed, tmp_path, "gemmlab", *command)
+        assert failed.returncode == 2
+        assert "pip install 'gemmlab[cuda13]'" in failed.stdout + failed.stderr
+        assert "Traceback" not in failed.stderr
+
+
+@needs_compiler
+def test_an_edited_kernel_never_runs_the_code_of_the_old_one(installed: Path, tmp_path: Path) -> None:
+    (path,) = installed.parent.glob(f"lib/*/site-packages/gemmlab/kernels/gemm_cuda/{SHIPPED}.cu")
+    text = path.read_text(encoding="utf-8")
+    check = "gemmlab", "check", SHIPPED, "--device", "emulated:sm_90", "--sizes", "16"
+    try:
+        path.write_text(text.replace("sum_depth", "sum_depth ", 1), encoding="utf-8")
+        assert path.read_text(encoding="utf-8") != text
+        assert attempt(installed, tmp_path, *check).returncode == 2
+    finally:
+        path.write_text(text, encoding="utf-8")
+    assert attempt(installed, tmp_path, *check).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source as it comes in an archive: no environment beside it."""
+    folder = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "README.md", "LICENSE", "hatch_build.py"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(PACKAGE, folder / "src" / "gemmlab", ignore=shutil.ignore_patterns("__pycache__"))
+    recorded = Path("benchmarks", "results", "h200")
+    shutil.copytree(ROOT / recorded, folder / recorded)
+    return folder
+
+
+def test_without_a_compiler_the_wheel_is_built_and_says_what_it_lacks(
+    installed: Path, bare: Path, tmp_path: Path
+) -> None:
+    done, built = build_wheel(installed / "python", bare, tmp_path, "")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "This wheel has no machine code of the GPU kernels: " in done.stdout + done.stderr
+    assert "no CUDA compiler: pip install" in done.stdout + done.stderr
+    assert not [name for name in zipfile.ZipFile(built).namelist() if "machine_code" in name]
+
+
+@pytest.mark.parametrize("wanted", ["require", SHIPPED])
+def test_machine_code_that_was_asked_for_and_cannot_be_made_is_an_error(
+    installed: Path, bare: Path, tmp_path: Path, wanted: str
+) -> None:
+    done, built = build_wheel(installed / "python", bare, tmp_path, wanted)
+    assert done.returncode != 0
+    assert "cuda-bindings" in done.stdout + done.stderr or "no CUDA compiler" in done.stdout + done.stderr
+    assert built == tmp_path

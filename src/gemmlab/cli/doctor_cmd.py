@@ -51,6 +51,7 @@ def examine(*, quick: bool = False) -> dict[str, Any]:
         "gpu": gpu,
         "compilers": inventory.compilers(),
         "cuda_compiler": inventory.cuda_compiler(),
+        "machine_code": inventory.shipped_code(),
         "cache": inventory.cache_folder(),
         "versions": inventory.versions(),
         "warnings": warnings,
@@ -86,6 +87,8 @@ def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for detail in facts["gpu"].get("details", ()):
         yield detail["id"], gpu_text(detail)
     yield "CUDA compiler", _cuda_compiler(facts["cuda_compiler"])
+    shipped = ", ".join(f"{count} for {arch}" for arch, count in facts["machine_code"].items())
+    yield "machine code", f"shipped: {shipped or 'none'}; it serves where there is no CUDA compiler"
     yield "compilers", ", ".join(f"{name} {version or 'none'}" for name, version in facts["compilers"].items())
     store = facts["cache"]
     yield "cache", f"{store['path']} ({'writable' if store['writable'] else 'NOT WRITABLE'}, {store['bytes']} bytes)"

@@ -150,6 +150,13 @@ def cuda_compiler() -> dict[str, Any]:
     return facts
 
 
+def shipped_code() -> dict[str, int]:
+    """How many kernels' machine code came with the package, by architecture."""
+    from gemmlab.toolchain.shipped import targets
+
+    return targets()
+
+
 def package_version(name: str) -> str | None:
     """Version of an installed distribution."""
     try:

@@ -228,9 +228,11 @@ def test_a_phone_shows_names_and_values_whole(opened: Browser, climbs: bytes, tm
     opened.resize(390, 800, phone=True)
     opened.open(path.as_uri())
     assert drawn(opened) == 3
-    charts = json.loads(opened.run("""JSON.stringify([...document.querySelectorAll("figure[data-fit=ladder]")].map(
+    charts = json.loads(
+        opened.run("""JSON.stringify([...document.querySelectorAll("figure[data-fit=ladder]")].map(
         (one) => [one.querySelector(".canvas").clientWidth, one.querySelector("svg").getBoundingClientRect().width,
-                  [...one.querySelectorAll("svg text")].map((text) => text.textContent)]))"""))
+                  [...one.querySelectorAll("svg text")].map((text) => text.textContent)]))""")
+    )
     assert len(charts) == 2
     for room, width, texts in charts:
         assert 200 < width <= room

@@ -218,8 +218,8 @@ class CudaDevice:
     @property
     def is_current(self) -> bool:
         """Whether its context is current in this thread, and no kernel has broken it."""
-        status, current = self._current()
-        return not status and not self._lost and bool(current == self._context)
+        # No context, where the driver has one to complain of, is not this one.
+        return bool(self._current()[1] == self._context) and not self._lost
 
     def clocks(self) -> Clocks | None:
         """Clocks and what holds them back at this moment; `None` without nvidia-ml-py."""

@@ -6,6 +6,7 @@ import ctypes
 import re
 import weakref
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -118,8 +119,8 @@ class WordsLaunch:
     def __init__(self, driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
         kernel = loaded.artifact.kernel
         self._driver, self._loaded = driver, loaded
-        self._call, self._function = driver.module.cuLaunchKernel, loaded.function
-        self._extents = (*launch.grid, *launch.threads, launch.smem_bytes)
+        extents = (*launch.grid, *launch.threads, launch.smem_bytes)
+        self._call = partial(driver.module.cuLaunchKernel, loaded.function, *extents)
         self._arguments = tuple(
             int.from_bytes(argument_bytes(kernel, argument).tobytes(), "little") for argument in launch.args
         )
@@ -138,7 +139,7 @@ class WordsLaunch:
 
     def enqueue(self, stream: int, block: ArgumentBlock) -> None:
         """Put it on a stream of the current context and return; what addresses point to is the caller's to keep."""
-        (status,) = self._call(self._function, *self._extents, stream, block.pointers, 0)
+        (status,) = self._call(stream, block.pointers, 0)
         if status:
             raise self._driver.error(status, "cuLaunchKernel", self._loaded.artifact.kernel)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -328,6 +329,13 @@ def test_a_missing_compiler_says_what_to_install(
         nvrtc.compiler()
     with pytest.raises(NoCompilerError, match=told):
         compile_cubin(program(SOURCE, "tile<16>"))
+
+
+def test_on_a_mac_another_machine_compiles(fresh: pytest.MonkeyPatch) -> None:
+    install(fresh)
+    fresh.setattr(sys, "platform", "darwin")
+    with pytest.raises(NoCompilerError, match="NVIDIA has none for macOS; run `gemmlab compile` on Linux or Windows"):
+        nvrtc.compiler()
 
 
 def test_the_compiler_is_named_without_loading_it(fresh: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from importlib import metadata
@@ -28,8 +29,15 @@ def tool() -> Path:
                 return Path(str(file.locate()))
     found = shutil.which("nvdisasm")
     if found is None:
-        raise NoCompilerError("no nvdisasm to read machine code with: pip install 'gemmlab[cuda13]'")
+        raise NoCompilerError(f"no nvdisasm to read machine code with: {remedy()}")
     return Path(found)
+
+
+def remedy() -> str:
+    """How to get NVIDIA's compiler and disassembler here."""
+    if sys.platform == "darwin":
+        return "NVIDIA has none for macOS; run `gemmlab compile` on Linux or Windows and copy its cache folder"
+    return "pip install 'gemmlab[cuda13]'"
 
 
 def disassemble(cubin: bytes, kernel: str) -> str:

@@ -33,7 +33,7 @@ def compiler() -> str:
     """The compiler's name and version, found without loading it. Raises `NoCompilerError` where there is none."""
     bindings = _version("cuda-bindings")
     if bindings is None:
-        raise NoCompilerError("no CUDA compiler: pip install 'gemmlab[cuda13]' (no GPU or driver is needed)")
+        raise NoCompilerError(f"no CUDA compiler: {nvdisasm.remedy()} (no GPU or driver is needed)")
     major = _major(bindings)
     wheels = {of: version for of, name in _WHEELS.items() if (version := _version(name)) and _major(version) == of}
     if major in wheels:

@@ -30,7 +30,7 @@ GPU_SIZES := 64,128,256:4096:128,8192
 GPU_SUMS := $(SUMS),2^25,2^30
 ON_GPU := --device cuda --processes 1 --no-naive
 
-.PHONY: climb test lint results gpu-results counts tables install clean
+.PHONY: climb test lint wheel results gpu-results counts tables install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -45,6 +45,10 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
+
+# The wheel in dist/, with the machine code of the GPU kernels; minutes for the first one, which compiles them.
+wheel: $(STAMP)
+	GEMMLAB_MACHINE_CODE=require $(BIN)/python -m build --wheel --no-isolation
 
 # Measure everything that README.md and docs/ show, then fill it in.
 results: $(STAMP)

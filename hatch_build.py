@@ -22,8 +22,11 @@ from typing import Any
 from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_COMPILER = ("numpy>=1.26", "cuda-bindings>=13.0,<14", "nvidia-cuda-nvrtc>=13.3,<14", "nvidia-cuda-nvdisasm>=13.3,<14")
-_LOOK = "from gemmlab.toolchain import nvdisasm, nvrtc; nvrtc.compiler(); nvdisasm.tool()"
+_LOOK = """
+from gemmlab.measure import shipping
+from gemmlab.toolchain import cache, nvdisasm, nvrtc
+nvrtc.compiler(), nvdisasm.tool(), cache.cache_dir()
+"""
 
 
 class MachineCodeHook(BuildHookInterface[BuilderConfig]):
@@ -32,8 +35,11 @@ class MachineCodeHook(BuildHookInterface[BuilderConfig]):
     _folder: tempfile.TemporaryDirectory[str] | None = None
 
     def dependencies(self) -> list[str]:
-        """What `require` needs beside hatchling."""
-        return list(_COMPILER) if _wanted() == "require" else []
+        """What `require` needs beside hatchling: the package's own needs and the compiler."""
+        if _wanted() != "require":
+            return []
+        project = self.metadata.core
+        return [*project.dependencies, *project.optional_dependencies["cuda13"]]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Make the files and name the folder they are in; `version` is `"standard"` or `"editable"`."""

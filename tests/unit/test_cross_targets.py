@@ -6,26 +6,13 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-from llvmlite import binding
+from foreign_code import TARGETS, compile_foreign, product
 
-from gemmlab.codegen.blocking import Blocks
-from gemmlab.codegen.compile import compile_object
-from gemmlab.codegen.entry import emit_c_entry, emit_python_entry
-from gemmlab.codegen.microkernel import Tile
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.product import emit_product
 from gemmlab.codegen.runtime import SYMBOL
-from gemmlab.codegen.target import Target, _triple
+from gemmlab.codegen.target import _triple
 from gemmlab.emulator.services import emit_services
 from gemmlab.toolchain.elf import RELA, read_elf
 
-TARGETS = {
-    "Linux, Arm": Target(4, 32, "aarch64-unknown-linux-gnu", "generic", "+neon", fused=True),
-    "macOS, Arm": Target(4, 32, "arm64-apple-darwin23.0.0", "apple-m1", "", fused=True),
-    "macOS, x86-64": Target(8, 16, "x86_64-apple-darwin23.0.0", "haswell", "", fused=True),
-    "Windows, AVX-512": Target(16, 32, _triple("x86_64-pc-windows-msvc"), "skylake-avx512", "", fused=True),
-    "Windows, SSE": Target(4, 16, _triple("x86_64-pc-windows-msvc"), "x86-64", "", fused=False),
-}
 POSIX = {
     *(f"pthread_mutex_{word}" for word in ("init", "lock", "unlock")),
     *(f"pthread_cond_{word}" for word in ("init", "wait", "broadcast")),
@@ -39,21 +26,6 @@ WINDOWS = {
 PYTHON = {"Py_IncRef", "PyErr_Clear", "PyEval_SaveThread", "PyEval_RestoreThread"}
 C = {"memset", "memcpy", "bzero", "__bzero", "trunc", "__chkstk"}
 """What LLVM makes of loops and rounding; the last asks Windows for the pages of a large stack frame."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _every_processor() -> None:
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-
-
-def product(target: Target) -> str:
-    """The whole product with its entries, pool and packing, on a tile that makes little code."""
-    module = Module(target)
-    whole = emit_product(module, Tile(2, 1, target.lanes), Blocks(mc=8, kc=16, nc=4 * target.lanes))
-    emit_c_entry(module, whole, "c_entry")
-    emit_python_entry(module, whole, "python_entry")
-    return module.text()
 
 
 def wanted(code: bytes) -> set[str]:
@@ -80,7 +52,7 @@ def _wanted_macho(code: bytes) -> Iterator[str]:
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_product_asks_for_what_the_system_has(name: str) -> None:
     target = TARGETS[name]
-    found = wanted(compile_object(product(target), target))
+    found = wanted(compile_foreign(product(target), target))
     system = WINDOWS if target.windows else POSIX
     assert found & (POSIX | WINDOWS) == system
     assert found - system <= PYTHON | C | {SYMBOL}
@@ -89,12 +61,12 @@ def test_the_product_asks_for_what_the_system_has(name: str) -> None:
 
 def test_the_emulator_asks_for_no_more_than_memory() -> None:
     target = TARGETS["Windows, AVX-512"]
-    assert wanted(compile_object(emit_services(target), target, level=1)) <= C
+    assert wanted(compile_foreign(emit_services(target), target, level=1)) <= C
 
 
 def test_windows_code_reaches_any_address() -> None:
     target = TARGETS["Windows, AVX-512"]
-    elf = read_elf(compile_object(product(target), target), "object")
+    elf = read_elf(compile_foreign(product(target), target), "object")
     tables = [section for section in elf.sections if section.kind == RELA]
     outside = [r for table in tables for r in elf.relocations(table) if not elf.symbols[r.symbol].section]
     assert len(outside) > 20

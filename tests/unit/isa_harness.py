@@ -20,8 +20,9 @@ import numpy.typing as npt
 import gemmlab.emulator.isa  # noqa: F401  (fills the table of opcodes)
 from gemmlab.emulator.decode import decode
 from gemmlab.emulator.layout import FULL, LANES, Event, Insn, Launch, Warp
-from gemmlab.emulator.machine import EVENTS, Geometry, _launch_structure, _Resident
+from gemmlab.emulator.machine import EVENTS, launch_structure
 from gemmlab.emulator.memory_map import MemoryMap
+from gemmlab.emulator.resident import Geometry, Resident
 from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.parse import parse
 
@@ -97,8 +98,8 @@ class Rig:
         )
         self._events = np.zeros((EVENTS, Event.SIZE // 8), np.int64)
         self._code = decode(_function(program("NOP")))
-        self.launch = _launch_structure(self._code, self._code.records, self._events, geometry, self.memory)
-        self.resident = _Resident(geometry, self.launch.ctypes.data)
+        self.launch = launch_structure(self._code, self._code.records, self._events, geometry, self.memory)
+        self.resident = Resident(geometry, self.launch.ctypes.data)
         self.resident.begin(block)
         self.warp = self.resident.warps[0]
         self.r: Words = self._words(Warp.REGISTERS, REGISTERS * LANES).reshape(REGISTERS, LANES)

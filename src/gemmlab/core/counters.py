@@ -171,6 +171,10 @@ class Counters:
         return MappingProxyType(found)
 
 
+UNFINISHED = "unfinished"
+"""Kind of the hazard that a launch was given up, because it took too long to be sensible."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hazard:
     """Something a kernel must not do, at one place in its code; `count` says how often it happened there."""

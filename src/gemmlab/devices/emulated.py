@@ -20,10 +20,11 @@ from gemmlab.devices.device import Buffer, DeviceInfo
 from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.image import Image, load_image, names_variables
 from gemmlab.emulator.launching import geometry_of
-from gemmlab.emulator.machine import Geometry, Outcome, run
+from gemmlab.emulator.machine import Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.emulator.recorded import recording
 from gemmlab.emulator.report import observe
+from gemmlab.emulator.resident import Geometry
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain import build_cuda, nvdisasm
 from gemmlab.toolchain.cubin import read_cubin

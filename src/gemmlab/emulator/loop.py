@@ -178,11 +178,11 @@ def emit_run_warp(fn: Function, module: Module) -> None:
 
 
 def emit_run_block(fn: Function, module: Module) -> None:
-    """Body of `run_block(block, turn)`: turns for all warps until the block has ended (`DONE`), none can go on
-    (`BLOCKED`), something failed (`FAULT`), or a round went by in which nothing happened that another thread could
-    notice (`SPENT`).
+    """Body of `run_block(block, turn, most)`: turns for all warps until the block has ended (`DONE`), none can go on
+    (`BLOCKED`), something failed (`FAULT`), a round went by in which nothing happened that another thread could
+    notice (`SPENT`), or `most` rounds did (`PAUSED`).
     """
-    block_ptr, turn = fn.args
+    block_ptr, turn, most = fn.args
     block = Raw(fn, block_ptr)
     count, size = block.load(Block.WARP_COUNT, I64), block.load(Block.WARP_SIZE, I64)
     first = fn.cast(block.load(Block.WARPS, I64), I8)
@@ -191,7 +191,7 @@ def emit_run_block(fn: Function, module: Module) -> None:
     with fn.loop() as done:
         rounds += 1
         result.set(Status.PAUSED)
-        fn.leave_if(done, rounds.read() > ROUNDS)
+        fn.leave_if(done, rounds.read() > most)
         before = block.load(Block.EPOCH, I64)
         ended, spent = fn.var(I64, 0), fn.var(I64, 0)
         failed = fn.var(I32, 0)
@@ -229,7 +229,7 @@ def emit_loops(module: Module) -> None:
         emit_pick(fn, module)
     with module.function("run_warp", (("warp", pointer(I8)), ("budget", I64)), I32, exported=True) as fn:
         emit_run_warp(fn, module)
-    with module.function("run_block", (("block", pointer(I8)), ("turn", I64)), I32, exported=True) as fn:
+    with module.function("run_block", (("block", pointer(I8)), ("turn", I64), ("most", I64)), I32, exported=True) as fn:
         emit_run_block(fn, module)
 
 

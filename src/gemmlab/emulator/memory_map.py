@@ -67,6 +67,11 @@ class MemoryMap:
         """The allocation whose slot an address lies in."""
         return self._held.get(address >> Launch.SLOT_BITS)
 
+    @property
+    def nbytes(self) -> int:
+        """Of all allocations."""
+        return sum(allocation.nbytes for allocation in self._held.values())
+
     def forget_touches(self) -> None:
         """Begin to count distinct sectors anew."""
         for allocation in self._held.values():

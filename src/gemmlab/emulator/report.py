@@ -10,10 +10,12 @@ import numpy as np
 
 from gemmlab.core import counters as core
 from gemmlab.core.counters import Counters, Hazard, Metric, Observation, SiteCounters
+from gemmlab.emulator.endless import PATIENCE
 from gemmlab.emulator.image import OUTSIDE, Image, plain_name
 from gemmlab.emulator.layout import LANES, Insn, Kind, Space
-from gemmlab.emulator.machine import Geometry, Outcome
+from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.memory_map import MemoryMap
+from gemmlab.emulator.resident import Geometry
 
 NAMES = {
     Kind.OUT_OF_BOUNDS: "out of bounds",
@@ -193,13 +195,12 @@ def _signed(offset: int) -> int:
 
 
 def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
-    for kind, places in (("deadlock", outcome.stuck), ("residency", outcome.awaited)):
+    for kind, places in ((outcome.stopped, outcome.stuck), ("residency", outcome.awaited)):
         if not places:
             continue
         linear, warp, index = places[0]
         instruction = image.code.instructions[min(index, len(image.code.instructions) - 1)]
         file, line = instruction.line or ("", 0)
-        blocks = len({place[0] for place in places})
         yield Hazard(
             kind=kind,
             kernel=plain_name(image.function.name),
@@ -209,10 +210,20 @@ def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
             file=file,
             line=line,
             count=len(places),
-            message=f"{len(places)} warps of {blocks} blocks can never go on"
-            if kind == "deadlock"
-            else "waited for a block with a higher number, which need not be resident at the same time",
+            message=_stalled(kind, places),
         )
+
+
+def _stalled(kind: str, places: tuple[tuple[int, int, int], ...]) -> str:
+    match kind:
+        case "deadlock":
+            return f"{len(places)} warps of {len({place[0] for place in places})} blocks can never go on"
+        case "endless loop":
+            return "what decides where its warps go is the same again, at the same place: it never ends"
+        case core.UNFINISHED:
+            return f"given up: no block should need so many instructions; if this one does, {PATIENCE} allows more"
+        case _:
+            return "waited for a block with a higher number, which need not be resident at the same time"
 
 
 def _line(image: Image, index: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.core.counters import UNFINISHED
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.device import Device
 from gemmlab.kernels.fitting import fitted
@@ -215,7 +216,7 @@ def check_kernel(
         tally.case(problem, mismatches, violations, [*notes, *hints])
         if progress:
             progress(index + 1, len(planned))
-        if tally.enough:
+        if tally.enough or (seen and any(hazard.kind == UNFINISHED for hazard in seen.hazards)):
             break
     claims = 0
     if cases is None and not config:

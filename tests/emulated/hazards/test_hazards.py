@@ -16,6 +16,7 @@ from cuda_calls import CudaFile
 
 from gemmlab import launch
 from gemmlab.core.counters import ASYNC_COPY, Hazard
+from gemmlab.core.errors import UsageError
 from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
 
 HERE = Path(__file__).parent
@@ -75,6 +76,9 @@ PAIRS = [
     pair("deadlock", "flag", "deadlock", fresh(1, i32), fresh(64, i32)),
     pair("deadlock", "locks", "deadlock", fresh(2, i32), fresh(1, i32)),
     pair("deadlock", "named_barrier", "deadlock", fresh(64, i32)),
+    pair("endless", "counter", "endless loop", np.ones(6000, f32), fresh(64), i32(6000)),
+    pair("endless", "circle", "endless loop", fresh(64), i32(1000)),
+    pair("endless", "lane", "endless loop", fresh(64, i32), i32(40_000)),
     pair("residency", "later_block", "residency", fresh(3, i32), fresh(3, i32), good="earlier_block_good", grid=3),
     pair(
         "residency", "grid_barrier", "residency", fresh(1, i32), fresh(96, i32), good="one_block_good", grid=3,
@@ -122,6 +126,19 @@ def test_what_is_committed_is_reported_with_its_lines(pair: Pair, arch: str) -> 
 def test_the_twin_is_clean(pair: Pair, arch: str) -> None:
     hazards = run(pair, pair.good, arch)
     assert not hazards, "\n".join(hazard.explain() for hazard in hazards)
+
+
+def test_a_launch_that_runs_on_and_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = np.array([1_000_000], np.int32)
+    monkeypatch.setenv("GEMMLAB_EMULATOR_PATIENCE", "100000")
+    (hazard,) = launch(HERE / "endless.cu", "countdown", 1, 1, [left], device=EmulatedDevice("sm_90")).hazards or ()
+    assert (hazard.kind, "GEMMLAB_EMULATOR_PATIENCE allows more" in hazard.message) == ("unfinished", True)
+    monkeypatch.setenv("GEMMLAB_EMULATOR_PATIENCE", "soon")
+    with pytest.raises(UsageError, match="GEMMLAB_EMULATOR_PATIENCE=soon: a number"):
+        launch(HERE / "endless.cu", "countdown", 1, 1, [left], device=EmulatedDevice("sm_90"))
+    monkeypatch.delenv("GEMMLAB_EMULATOR_PATIENCE")
+    ran = CudaFile(EmulatedDevice("sm_90"), HERE / "endless.cu").run("countdown", 1, 1, (left,))
+    assert (ran.hazards, ran.outputs[0].tolist()) == ((), [0])
 
 
 def test_a_report_says_who_and_where() -> None:

@@ -1,0 +1,183 @@
+"""Blocks that never end: proved from what decides where their warps go; and those that run longer than is sensible.
+
+What decides is found from the instructions that ran meanwhile (`sass.cells.deciding`): predicates and registers from
+which branches follow, and what these are computed from. Where neither memory nor time is among it, the same values at
+the same places mean the same way again, whatever else the loop computes: `for (k = 0; k < K;) sum += A[k];` is proved
+in one round, though `sum` never comes back. A loop whose counter moves never shows the same values, so a kernel that
+would end is not accused.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.counters import UNFINISHED
+from gemmlab.core.errors import UsageError
+from gemmlab.emulator.decode import Code
+from gemmlab.emulator.layout import Block, Insn, Status, Warp
+from gemmlab.emulator.memory_map import MemoryMap
+from gemmlab.emulator.resident import Bytes, Resident
+from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding
+
+PATIENCE = "GEMMLAB_EMULATOR_PATIENCE"
+"""Environment variable: instructions of a block, and of those that wait for it, after which the launch is given up."""
+_ENDED = (Status.DONE, Status.FAULT, Status.BLOCKED)
+_WINDOW, _STEPS = 1000, 20_000
+"""Instructions of a warp from which it is seen what runs, and among which the same place is looked for."""
+
+_CHEAP = 1 << 20
+"""Instructions after which a block that spins is known to."""
+
+
+class StoppedError(Exception):
+    """The launch ends here."""
+
+    def __init__(self, why: str, places: tuple[tuple[int, int, int], ...] = ()) -> None:
+        super().__init__(why)
+        self.why = why
+        """As in `Outcome.stopped`."""
+        self.places = places
+
+
+class Watch:
+    """Looks at the blocks of one launch now and then."""
+
+    def __init__(self, code: Code, records: Bytes, patience: int) -> None:
+        self._instructions = code.instructions
+        self._executed = records[:, Insn.EXECUTED : Insn.EXECUTED + 8]
+        self._patience, self._waited = patience, 0
+        self._next = _WINDOW
+        """Instructions of one block after which it is looked at. Twice as many after each look that was in vain: all of
+        them together take little time."""
+        self._known: dict[bytes, frozenset[int] | None] = {}
+
+    def look(self, resident: Resident) -> int:
+        """`SPENT` for a block that may go on; how it ended else. `StoppedError` where it never does."""
+        executed = resident.executed
+        if executed + self._waited > self._patience:
+            raise StoppedError(UNFINISHED, _places(resident))
+        if executed < self._next:
+            return Status.SPENT
+        self._next = 2 * executed
+        before = self._counts()
+        status = resident.run(_WINDOW, 1)
+        decides = self._decides(before)
+        if status in _ENDED or decides is None:
+            return status if status in _ENDED else Status.SPENT
+        columns = _columns(decides, resident.size)
+        first, place, kept, meetings = -1, -1, b"", 0
+        for _ in range(_STEPS):
+            status = resident.run(1, 1)
+            if status in _ENDED:
+                return status
+            states = resident.states
+            if first < 0 and Status.SPENT in states:
+                # Some warp that does not just wait for others, wherever it is now.
+                first = states.index(Status.SPENT)
+                place = resident.pc(first)
+            if first < 0 or resident.pc(first) != place or states[first] != Status.SPENT:
+                continue
+            meetings += 1
+            now = resident.warps[:, columns].tobytes() + _barriers(resident)
+            if now == kept and self._decides(before) == decides:
+                raise StoppedError("endless loop", _places(resident))
+            # Kept at meetings 1, 2, 4, 8, ...: some of them lies in the circle, and the next one more than a round on.
+            kept = now if meetings & (meetings - 1) == 0 else kept
+        return Status.SPENT
+
+    def waits(self, resident: Resident) -> None:
+        """Told of each block that had to wait for another one: what it took to find that out counts, if it was much."""
+        self._waited += max(0, resident.executed - _CHEAP)
+
+    def _counts(self) -> npt.NDArray[np.int64]:
+        return self._executed.copy().view(np.int64)[:, 0]
+
+    def _decides(self, before: npt.NDArray[np.int64]) -> frozenset[int] | None:
+        """By what ran since."""
+        ran = self._counts() != before
+        key = ran.tobytes()
+        if key not in self._known:
+            self._known[key] = deciding([i for i, on in zip(self._instructions, ran.tolist(), strict=True) if on])
+        return self._known[key]
+
+
+def patience(memory: MemoryMap) -> int:
+    """Instructions of a block that are still sensible for so much memory: a product of matrices that fill it, by one
+    thread, takes a fifth of the power 3/2 of its words in multiply-adds.
+
+    Raises `UsageError` for a value of the environment variable that is no number.
+    """
+    asked = os.environ.get(PATIENCE, "")
+    if not asked:
+        words: int = memory.nbytes // 4
+        return (1 << 27) + 16 * math.isqrt(words**3)
+    if not asked.isdecimal():
+        raise UsageError(f"{PATIENCE}={asked}: a number of instructions is needed")
+    return int(asked)
+
+
+def settled(resident: Resident, watch: Watch) -> int:
+    """Run a block until it ends or is certain to need another one: blocked, or going round in circles."""
+    seen: set[bytes] = set()
+    while True:
+        epoch = resident.epoch
+        status = resident.run(_PRIME) if 0 < len(seen) <= _OFTEN else resident.run()
+        if status in (Status.PAUSED, Status.SPENT):
+            ended = watch.look(resident)
+            status = status if ended == Status.SPENT else ended
+        if status == Status.FAULT:
+            raise StoppedError("trap")
+        if status == Status.PAUSED:
+            continue
+        if status != Status.SPENT:
+            return status
+        if resident.epoch != epoch:
+            seen.clear()
+            continue
+        # Nothing changed in a round. Step in small turns of a prime length: equal states mean an endless loop.
+        state = resident.state()
+        if state in seen:
+            return Status.SPENT
+        seen.add(state)
+        if len(seen) > _MOST:
+            seen.clear()
+
+
+_PRIME, _OFTEN, _MOST = 997, 63, 256
+"""A turn while states are compared; so many small turns are taken before larger ones; states kept."""
+
+
+def _places(resident: Resident) -> tuple[tuple[int, int, int], ...]:
+    """Where its warps are, those first that do not just wait for others."""
+    states = resident.states
+    return tuple(sorted(resident.places(), key=lambda place: states[place[1]] != Status.SPENT))
+
+
+def _columns(cells: Iterable[int], size: int) -> npt.NDArray[np.int64]:
+    """The bytes of a warp that tell where its groups are, what they wait for, and what the cells hold."""
+    parts = [range(Warp.PC, Warp.EXEC), range(Warp.EXITED, Warp.BUDGET), range(Warp.GROUPS, Warp.SYNCS),
+             range(Warp.GROUP, Warp.PREDICATES), range(Warp.CONVERGENCE, Warp.TID)]  # fmt: skip
+    for cell in sorted(cells):
+        if cell >= UNIFORM_PREDICATE:
+            start, count = Warp.predicate(cell - UNIFORM_PREDICATE, uniform=True), 4
+        elif cell >= PREDICATE:
+            start, count = Warp.predicate(cell - PREDICATE), 4
+        elif cell >= UNIFORM:
+            start, count = Warp.uniform(cell - UNIFORM), 4
+        else:
+            start, count = Warp.register(cell), 128
+        if start + count <= size:
+            parts.append(range(start, start + count))
+    return np.array([at for part in parts for at in part], np.int64)
+
+
+def _barriers(resident: Resident) -> bytes:
+    """Who has arrived where."""
+    rows = resident.block[Block.BARRIER :].reshape(16, Block.BARRIER_SIZE)
+    found: bytes = rows[:, : Block.BARRIER_TRUE].tobytes()
+    return found

@@ -1,0 +1,186 @@
+"""One resident block: its warps, shared and local memory and barriers, and running it for a while."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Pending, Status, Warp
+from gemmlab.emulator.loop import ROUNDS, TURN
+from gemmlab.emulator.races import ELEMENT
+from gemmlab.emulator.services import service_addresses
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """What a launch asks for, and the kernel's own needs."""
+
+    grid: tuple[int, int, int]
+    threads: tuple[int, int, int]
+    shared_low: int
+    """First valid shared address (what lies below is the system's)."""
+    shared_bytes: int
+    registers: int
+    local_bytes: int
+    constants: dict[int, Bytes] = field(repr=False)
+    """Constant banks by number; bank 0 holds the arguments."""
+    check_races: bool = False
+    byte_races: bool = False
+    """Whether the kernel accesses shared memory by less than 4 bytes."""
+    wave_blocks: int = 1
+    """Blocks that a GPU would have resident together: what is counted as distinct is so within such a wave."""
+    async_copies: bool = False
+    """Whether warps need room for copies under way."""
+
+
+@cache
+def _runner() -> Callable[[int, int, int], int]:
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    return prototype(service_addresses()["run_block"])
+
+
+class Resident:
+    """One block's state: a `Block`, its warps, shared memory and local memory."""
+
+    def __init__(self, geometry: Geometry, launch_address: int) -> None:
+        x, y, z = geometry.threads
+        self.threads = x * y * z
+        self.count = -(-self.threads // LANES)
+        self.size = Warp.size(geometry.registers)
+        self.geometry = geometry
+        self.warps = np.zeros((self.count, self.size), np.uint8)
+        self.shared = np.zeros(geometry.shared_low + geometry.shared_bytes + 64, np.uint8)
+        self.valid = np.zeros_like(self.shared)
+        local = self.count * LANES * geometry.local_bytes
+        self.local, self.local_valid = np.zeros(local, np.uint8), np.zeros(local, np.uint8)
+        self.pending = np.zeros((self.count if geometry.async_copies else 0, Pending.SIZE), np.uint8)
+        self.block = np.zeros(Block.SIZE, np.uint8)
+        self.clocks = np.zeros((LANES, LANES), np.int32)
+        self.shadow = self._shadow() if geometry.check_races else np.zeros(0, np.uint8)
+        self._template = self._warp_template(launch_address)
+        self._put(Block.LAUNCH, launch_address)
+
+    def _shadow(self) -> Bytes:
+        elements = self.geometry.shared_bytes if self.geometry.byte_races else -(-self.geometry.shared_bytes // 4)
+        return np.zeros((elements + 4) * ELEMENT, np.uint8)
+
+    def _put(self, offset: int, value: int) -> None:
+        self.block[offset : offset + 8].view(np.int64)[0] = value
+
+    def _warp_template(self, launch_address: int) -> Bytes:
+        head = np.zeros((self.count, Warp.REGISTERS), np.uint8)
+        x, y, _z = self.geometry.threads
+        numbers = np.arange(self.count * LANES, dtype=np.int32).reshape(self.count, LANES)
+        alive = numbers < self.threads
+        masks = (alive << np.arange(LANES, dtype=np.uint64)).sum(1).astype(np.uint32)
+        words = head.view(np.uint32)
+        wide = head.view(np.int64)
+        words[:, Warp.ACTIVE // 4] = masks
+        words[:, Warp.EXITED // 4] = ~masks
+        wide[:, Warp.BLOCK // 8] = self.block.ctypes.data
+        wide[:, Warp.LAUNCH // 8] = launch_address
+        wide[:, Warp.INDEX // 8] = np.arange(self.count)
+        wide[:, Warp.LOCAL_BYTES // 8] = self.geometry.local_bytes
+        stride = LANES * self.geometry.local_bytes
+        wide[:, Warp.LOCAL // 8] = self.local.ctypes.data + np.arange(self.count) * stride
+        wide[:, Warp.LOCAL_VALID // 8] = self.local_valid.ctypes.data + np.arange(self.count) * stride
+        if self.pending.size:
+            wide[:, Warp.PENDING // 8] = self.pending.ctypes.data + np.arange(self.count) * Pending.SIZE
+        for base in (Warp.PREDICATES, Warp.UNIFORM_PREDICATES):
+            words[:, base // 4 + 7] = FULL
+        for part, values in enumerate((numbers % x, numbers // x % y, numbers // (x * y))):
+            start = (Warp.TID + part * ROW) // 4
+            words[:, start : start + LANES] = values.astype(np.uint32)
+        words[:, Warp.LANE // 4 : Warp.LANE // 4 + LANES] = np.arange(LANES, dtype=np.uint32)
+        return head
+
+    def begin(self, linear: int) -> None:
+        """Become the block of that number, nothing executed."""
+        syncs = self.warps[:, Warp.SYNCS : Warp.SYNCS + 8].copy()
+        self.warps[:, : Warp.REGISTERS] = self._template
+        self.warps[:, Warp.SYNCS : Warp.SYNCS + 8].view(np.int64)[:] = syncs.view(np.int64) + 1
+        self.valid[:] = 0
+        self.local_valid[:] = 0
+        self.pending[:, : Pending.ENTRY] = 0
+        self.block[Block.BARRIER :] = 0
+        # Clocks only grow, so that what an earlier block left in the shadow is before everything this one does.
+        base = int(self.clocks.max())
+        self.clocks[:] = base
+        np.fill_diagonal(self.clocks, base + 1)
+        gx, gy, _gz = self.geometry.grid
+        position = np.array([linear % gx, linear // gx % gy, linear // (gx * gy)], np.int32)
+        self.block[Block.CTAID : Block.CTAID + 12].view(np.int32)[:] = position
+        for offset, value in (
+            (Block.LINEAR, linear),
+            (Block.WAVE, linear // self.geometry.wave_blocks % 255 + 1),
+            (Block.WARPS, self.warps.ctypes.data),
+            (Block.WARP_COUNT, self.count),
+            (Block.WARP_SIZE, self.size),
+            (Block.SHARED, self.shared.ctypes.data),
+            (Block.VALID, self.valid.ctypes.data),
+            (Block.SHARED_LOW, self.geometry.shared_low),
+            (Block.SHARED_HIGH, self.geometry.shared_low + self.geometry.shared_bytes),
+            (Block.LIVE, self.threads),
+            (Block.THREADS, self.threads),
+            (Block.RACES, self.shadow.ctypes.data if self.shadow.size else 0),
+            (Block.RACE_SHIFT, 0 if self.geometry.byte_races else 2),
+            (Block.CLOCKS, self.clocks.ctypes.data),
+        ):
+            self._put(offset, value)
+
+    @property
+    def linear(self) -> int:
+        return int(self.block[Block.LINEAR : Block.LINEAR + 8].view(np.int64)[0])
+
+    @property
+    def epoch(self) -> int:
+        return int(self.block[Block.EPOCH : Block.EPOCH + 8].view(np.int64)[0])
+
+    @property
+    def states(self) -> list[int]:
+        """The `Status` of each warp."""
+        found: list[int] = self.warps[:, Warp.STATE : Warp.STATE + 4].copy().view(np.int32)[:, 0].tolist()
+        return found
+
+    def pc(self, warp: int) -> int:
+        """Where the running group of a warp is."""
+        return int(self.warps[warp, Warp.PC : Warp.PC + 8].view(np.int64)[0])
+
+    @property
+    def executed(self) -> int:
+        """Instructions, of all warps."""
+        return int(self.warps[:, Warp.CLOCK : Warp.CLOCK + 8].copy().view(np.int64).sum())
+
+    def run(self, turn: int = TURN, most: int = ROUNDS) -> int:
+        """At most so many turns of so many instructions for each warp; a `Status`."""
+        status: int = _runner()(self.block.ctypes.data, turn, most)
+        return status
+
+    def places(self) -> tuple[tuple[int, int, int], ...]:
+        """(block, warp, instruction) of each warp that has not ended."""
+        found = []
+        for index in range(self.count):
+            warp = self.warps[index]
+            if warp[Warp.STATE : Warp.STATE + 4].view(np.int32)[0] != Status.DONE:
+                groups = int(warp[Warp.GROUPS : Warp.GROUPS + 8].view(np.int64)[0])
+                running = int(warp[Warp.ACTIVE : Warp.ACTIVE + 4].view(np.uint32)[0])
+                waits = groups and not running
+                start = Warp.GROUP if waits else Warp.PC
+                # A group that waits has the instruction after the one it waits at.
+                place = int(warp[start : start + 8].view(np.int64)[0]) - bool(waits)
+                found.append((self.linear, index, place))
+        return tuple(found)
+
+    def state(self) -> bytes:
+        """Everything a warp's future depends on, for finding out that it runs in circles."""
+        live = self.warps.copy()
+        live[:, Warp.CLOCK : Warp.CLOCK + 8] = 0
+        live[:, Warp.SYNCS : Warp.SYNCS + 8] = 0
+        return live.tobytes()

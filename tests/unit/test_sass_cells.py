@@ -1,0 +1,98 @@
+"""What instructions are said to read and write, against what they do on the emulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from isa_harness import REGISTERS, Rig, program
+from sass_corpus import everything
+
+from gemmlab.emulator.form import UnsupportedError
+from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding, use_of
+from gemmlab.sass.instruction import Instruction
+
+OUTSIDE = frozenset({"LD", "ST", "ATOM", "RED", "TLD", "LEPC", "QSPC", "CALL", "BAR", "B2R", "BPT", "ELECT"})
+"""Opcodes that begin like these need more than registers, or are none that anyone asks about."""
+FULL = 0xFFFFFFFF
+
+
+def forms(arch: str) -> list[Instruction]:
+    """One instruction of each opcode with its modifiers and kinds of operands."""
+    found: dict[object, Instruction] = {}
+    for of, _where, instruction in everything():
+        outside = any(instruction.opcode.lstrip("U").startswith(name) for name in OUTSIDE)
+        if of == arch and not outside and not any(operand.kind == "mem" for operand in instruction.operands):
+            found.setdefault((instruction.name, *(operand.kind for operand in instruction.operands)), instruction)
+    return list(found.values())
+
+
+def scramble(rig: Rig, rng: np.random.Generator, kept: frozenset[int] = frozenset()) -> None:
+    """Any values in all cells but those kept."""
+    for file, first in ((rig.r, 0), (rig.ur, UNIFORM), (rig.p, PREDICATE), (rig.up, UNIFORM_PREDICATE)):
+        for index in range(len(file)):
+            if first + index not in kept:
+                word = rng.integers(0, 1 << 32, file[index].shape, np.uint32)
+                file[index] = word if file is not rig.up else np.uint32(FULL * int(word & 1))
+
+
+def state(rig: Rig) -> dict[int, bytes]:
+    files = ((rig.r, 0), (rig.ur, UNIFORM), (rig.p, PREDICATE), (rig.up, UNIFORM_PREDICATE))
+    return {first + index: file[index].tobytes() for file, first in files for index in range(len(file))}
+
+
+def test_nothing_else_is_written_and_nothing_else_counts() -> None:
+    tried = 0
+    for instruction in [*forms("sm_80"), *forms("sm_90")]:
+        rig, rng, use = Rig(), np.random.default_rng(tried), use_of(instruction)
+        scramble(rig, rng)
+        before = state(rig)
+        try:
+            rig.execute(instruction)
+        except UnsupportedError:
+            continue
+        after = state(rig)
+        changed = {cell for cell in after if after[cell] != before[cell]}
+        assert changed <= use.writes, instruction.text
+        # The same again, with other values in whatever it is said not to read.
+        for cell in use.reads:
+            _put(rig, cell, before[cell])
+        scramble(rig, rng, use.reads)
+        rig.execute(instruction)
+        again = state(rig)
+        assert {cell: again[cell] for cell in changed} == {cell: after[cell] for cell in changed}, instruction.text
+        tried += 1
+    assert tried > 300
+
+
+def _put(rig: Rig, cell: int, data: bytes) -> None:
+    words = np.frombuffer(data, np.uint32)
+    if cell < UNIFORM:
+        if cell < REGISTERS:
+            rig.r[cell] = words
+    elif cell < PREDICATE:
+        rig.ur[cell - UNIFORM] = words[0]
+    elif cell < UNIFORM_PREDICATE:
+        rig.p[cell - PREDICATE] = words[0]
+    else:
+        rig.up[cell - UNIFORM_PREDICATE] = words[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "cells"),
+    [
+        (("BRA `(.L_0)",), set()),
+        # The counter and its bound, not the sum.
+        (("IADD3 R4, R4, 0x1, RZ", "FADD R6, R6, R7", "ISETP.GE.AND P0, PT, R4, R5, PT", "@!P0 BRA `(.L_0)"),
+         {4, 5, PREDICATE}),
+        # By way of a uniform register, and of two registers at once.
+        (("UIADD3 UR4, UR4, 0x1, URZ", "MOV R8, UR4", "IMAD.WIDE R2, R8, R9, R10", "ISETP.NE.AND P1, PT, R3, RZ, PT",
+          "@P1 BRA `(.L_0)"), {3, 8, 9, 10, 11, UNIFORM + 4, PREDICATE + 1}),
+        # Memory and time decide.
+        (("LDG.E R4, [R2.64]", "ISETP.NE.AND P0, PT, R4, RZ, PT", "@P0 BRA `(.L_0)"), None),
+        (("CS2R R4, SR_CLOCKLO", "ISETP.NE.AND P0, PT, R4, RZ, PT", "@P0 BRA `(.L_0)"), None),
+    ],
+)  # fmt: skip
+def test_what_decides_where_lanes_go(lines: tuple[str, ...], cells: set[int] | None) -> None:
+    found = deciding(program(".L_0:", *lines))
+    assert found is None if cells is None else found is not None and found >= cells
+    assert found is None or not found & {6, 7}

@@ -48,7 +48,15 @@ def test_products_are_right_on_any_number_of_threads(name: str, tmp_path: Path) 
     }  # fmt: skip
     (tmp_path / "layout.h").write_text("".join(f"#define {word} {value}\n" for word, value in layout.items()))
     program = tmp_path / "program.exe"
-    link: list[str | Path] = [machine.compiler, "-O1", f"-I{tmp_path}", DRIVER, tmp_path / "product.o", *machine.options, "-lm"]
+    link: list[str | Path] = [
+        machine.compiler,
+        "-O1",
+        f"-I{tmp_path}",
+        DRIVER,
+        tmp_path / "product.o",
+        *machine.options,
+        "-lm",
+    ]
     linked = subprocess.run([*link, "-o", program], capture_output=True, text=True, check=False)
     assert linked.returncode == 0, linked.stderr
     environment = {**os.environ, "WINEPREFIX": str(tmp_path / "wine"), "WINEDEBUG": "-all"}

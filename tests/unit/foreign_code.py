@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+
 from llvmlite import binding
 
 from gemmlab.codegen.blocking import Blocks
@@ -11,6 +14,7 @@ from gemmlab.codegen.microkernel import Tile
 from gemmlab.codegen.module import Module
 from gemmlab.codegen.product import emit_product, product_workspace_bytes
 from gemmlab.codegen.target import Target, _triple
+from gemmlab.toolchain.elf import read_elf
 
 COFF = "x86_64-pc-windows-msvc"
 """Windows' own kind of object, which other linkers take; `_triple` makes it the one that is linked into a process."""
@@ -45,3 +49,24 @@ def product(target: Target) -> str:
     emit_c_entry(module, whole, "c_entry")
     emit_python_entry(module, whole, "python_entry")
     return module.text()
+
+
+def wanted(code: bytes) -> set[str]:
+    """The symbols that an object lacks."""
+    if code.startswith(b"\x7fELF"):
+        return {symbol.name for symbol in read_elf(code, "object").symbols if not symbol.section and symbol.name}
+    return set(_wanted_macho(code))
+
+
+def _wanted_macho(code: bytes) -> Iterator[str]:
+    (commands,) = struct.unpack_from("<I", code, 16)
+    at = 32
+    for _ in range(commands):
+        kind, nbytes = struct.unpack_from("<II", code, at)
+        if kind == 2:  # LC_SYMTAB
+            symbols, count, strings, _ = struct.unpack_from("<4I", code, at + 8)
+            for place in range(symbols, symbols + 16 * count, 16):
+                name, sort = struct.unpack_from("<IB", code, place)
+                if sort & 0x0F == 1:  # external and undefined; C's names have an underscore in front
+                    yield code[strings + name : code.index(b"\0", strings + name)].decode().removeprefix("_")
+        at += nbytes

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
-
 import pytest
-from foreign_code import TARGETS, compile_foreign, product
+from foreign_code import TARGETS, compile_foreign, product, wanted
 
 from gemmlab.codegen.runtime import SYMBOL
 from gemmlab.codegen.target import _triple
@@ -26,27 +23,6 @@ WINDOWS = {
 PYTHON = {"Py_IncRef", "PyErr_Clear", "PyEval_SaveThread", "PyEval_RestoreThread"}
 C = {"memset", "memcpy", "bzero", "__bzero", "trunc", "__chkstk"}
 """What LLVM makes of loops and rounding; the last asks Windows for the pages of a large stack frame."""
-
-
-def wanted(code: bytes) -> set[str]:
-    """The symbols that an object lacks."""
-    if code.startswith(b"\x7fELF"):
-        return {symbol.name for symbol in read_elf(code, "object").symbols if not symbol.section and symbol.name}
-    return set(_wanted_macho(code))
-
-
-def _wanted_macho(code: bytes) -> Iterator[str]:
-    (commands,) = struct.unpack_from("<I", code, 16)
-    at = 32
-    for _ in range(commands):
-        kind, nbytes = struct.unpack_from("<II", code, at)
-        if kind == 2:  # LC_SYMTAB
-            symbols, count, strings, _ = struct.unpack_from("<4I", code, at + 8)
-            for place in range(symbols, symbols + 16 * count, 16):
-                name, sort = struct.unpack_from("<IB", code, place)
-                if sort & 0x0F == 1:  # external and undefined; C's names have an underscore in front
-                    yield code[strings + name : code.index(b"\0", strings + name)].decode().removeprefix("_")
-        at += nbytes
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -11,9 +11,8 @@ import sys
 
 import numpy as np
 import pytest
-from foreign_code import TARGETS, compile_foreign, product, workspace_bytes
+from foreign_code import TARGETS, compile_foreign, product, wanted, workspace_bytes
 from llvmlite import binding
-from test_cross_targets import wanted
 
 from gemmlab.codegen import runtime
 from gemmlab.codegen.compile import compile_object

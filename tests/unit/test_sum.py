@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.codegen.rowsum import column_roundings, row_roundings
+from gemmlab.codegen.rowsum import COLUMN_ROWS, LEAST_ROWS, row_roundings
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.ops.op import Float32Array
 
@@ -36,6 +36,14 @@ VIEWS: dict[str, Callable[[], Float32Array]] = {
 
 def axes_of(ndim: int) -> list[Any]:
     return [None, -1, *(choice for count in range(ndim + 1) for choice in combinations(range(ndim), count))]
+
+
+def column_roundings(rows: int) -> int:
+    """Additions in a row of `reduce_columns`: by eight rows in a block, their tree, the rest, the blocks."""
+    step = LEAST_ROWS
+    while step * step < rows * COLUMN_ROWS:
+        step *= 2
+    return min(step, rows) // COLUMN_ROWS + 3 + 3 + -(-rows // step)
 
 
 @pytest.mark.parametrize("view", VIEWS)

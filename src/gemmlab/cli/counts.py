@@ -57,21 +57,19 @@ def wrong_counts(rows: list[CountRow]) -> list[str]:
 
 
 def _cells(row: CountRow) -> list[str]:
+    from gemmlab.measure.climb_rows import plain
+
     verdict = {True: "PASS", False: "FAIL", None: "not run"}[row.verified]
     return [
         row.name, row.size, _whole(row.instructions), "" if row.fma_share is None else f"{row.fma_share:.1%}",
-        _short(row.threads_per_instruction), _whole(row.load_requests), _short(row.load_sectors),
-        _short(row.store_sectors), _whole(row.shared_wavefronts), _whole(row.shared_excess), _whole(row.barriers),
+        plain(row.threads_per_instruction), _whole(row.load_requests), plain(row.load_sectors),
+        plain(row.store_sectors), _whole(row.shared_wavefronts), _whole(row.shared_excess), _whole(row.barriers),
         verdict,
     ]  # fmt: skip
 
 
 def _whole(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}"
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from gemmlab.explain.findings import Finding
 from gemmlab.explain.profile_figures import beside, overview
 from gemmlab.explain.stall_reasons import STALLS
 from gemmlab.explain.stalls import issue_percent, waiting
+from gemmlab.measure.climb_rows import plain
 from gemmlab.measure.profile import NCU, Profile, Profiles
 
 _LEAST_SHARE = 0.005
@@ -119,9 +120,9 @@ def _states(profile: Profile, library: Profile | None) -> tuple[list[str], list[
         if max(one.share, other.share if other else 0.0) < _LEAST_SHARE:
             continue
         cells = {
-            "": f"  {one.stall.name}", "cycles\n/instruction": _short(one.cycles),
-            "of a\nwarp's time": f"{one.share:.1%}", "cycles lost,\npercent": _short(one.cost),
-            "samples": _short(one.samples), "not\nissued": _short(one.not_issued),
+            "": f"  {one.stall.name}", "cycles\n/instruction": plain(one.cycles, 3),
+            "of a\nwarp's time": f"{one.share:.1%}", "cycles lost,\npercent": plain(one.cost, 3),
+            "samples": plain(one.samples, 3), "not\nissued": plain(one.not_issued, 3),
             f"{printable(library.name) if library else ''}:\nof a warp's time": f"{other.share:.1%}" if other else "",
         }  # fmt: skip
         for heading, cell in cells.items():
@@ -133,7 +134,3 @@ def _states(profile: Profile, library: Profile | None) -> tuple[list[str], list[
 def _mostly(profile: Profile) -> str:
     worst = next((one for one in waiting(profile) if one.stall.waits), None)
     return "" if worst is None else f"{worst.stall.name} {worst.share:.0%}"
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

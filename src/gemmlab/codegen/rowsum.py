@@ -90,7 +90,7 @@ COLUMN_ROWS = 8
 """Rows added to the columns' sums at once, as a tree: so many streams of memory."""
 TILE = 2048
 """Columns swept at a time: the sums of a block of rows and of all rows so far, 8 KiB each, stay in the first cache."""
-_LEAST_ROWS = 64
+LEAST_ROWS = 64
 
 
 def emit_columns(module: Module, operator: int) -> Function:
@@ -104,7 +104,7 @@ def emit_columns(module: Module, operator: int) -> Function:
     with module.function("reduce_columns", params) as fn:
         rows, cols, stride, x, out = fn.args
         block = fn.scratch(F32, TILE)
-        rows_a_block = fn.var(I64, _LEAST_ROWS)
+        rows_a_block = fn.var(I64, LEAST_ROWS)
         with fn.loop() as enough:
             fn.leave_if(enough, rows_a_block * rows_a_block.read() >= rows * COLUMN_ROWS)
             rows_a_block.set(rows_a_block * 2)
@@ -153,14 +153,6 @@ def _add_rows(
         return combine(fn, operator, fn.load(to + c, lanes, mask), tree(fn, operator, rows))
 
     _across(fn, lanes, width, to, some)
-
-
-def column_roundings(rows: int) -> int:
-    """Additions in a row of `reduce_columns`: by eight rows in a block, their tree, the rest, the blocks."""
-    step = _LEAST_ROWS
-    while step * step < rows * COLUMN_ROWS:
-        step *= 2
-    return min(step, rows) // COLUMN_ROWS + 3 + 3 + -(-rows // step)
 
 
 def row_roundings(n: int) -> int:

@@ -106,6 +106,15 @@ def digits(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:#.3g}" if value >= 0.01 else f"{value:.4f}"
 
 
+def plain(value: float | None, digits: int = 4) -> str:
+    """So many significant digits, and all of a larger number: nobody reads exponents beside other rows. Nothing for one
+    that is not known.
+    """
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:,.{digits}g}"
+
+
 def percent(share: float | None) -> str:
     """A share to a tenth of a percent, nothing for one that is not known."""
     return "" if share is None else f"{share:.1%}"

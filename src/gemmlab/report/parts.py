@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gemmlab.core.errors import GemmlabError, RecordError
 from gemmlab.core.records import Record
-from gemmlab.measure.climb_rows import digits, percent, short_size, times
+from gemmlab.measure.climb_rows import digits, percent, plain, short_size, times
 from gemmlab.measure.configurations import config_tables
 from gemmlab.measure.summary import FASTEST, OURS, Summary, summarise
 from gemmlab.ops.catalog import find_op
@@ -23,7 +23,6 @@ from gemmlab.report.tables import (
     contestant,
     count_table,
     kernel_of,
-    plain,
     verified_table,
 )
 

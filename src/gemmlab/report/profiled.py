@@ -11,12 +11,12 @@ from gemmlab.explain.profile_figures import beside
 from gemmlab.explain.stalls import stall_findings, waiting
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.climb_rows import short_size
+from gemmlab.measure.climb_rows import plain, short_size
 from gemmlab.measure.profile import NCU, Profile, Profiles
 from gemmlab.plots.chart import specification
 from gemmlab.plots.stalls import stall_bars, stall_chart
 from gemmlab.report.charts import Drawing
-from gemmlab.report.tables import Cell, Table, plain, size_cell
+from gemmlab.report.tables import Cell, Table, size_cell
 
 _LEAST_SHARE = 0.005
 """Of a warp's time: states that take less are not worth a line."""
@@ -88,7 +88,7 @@ def _stalls(profile: Profile, library: Profile | None) -> Table:
     theirs = {one.stall.key: one.share for one in waiting(library)} if library is not None else {}
     rows = tuple(
         (
-            Cell(one.stall.name), Cell(_short(one.cycles)), Cell(f"{one.share:.1%}"), Cell(_short(one.cost)),
+            Cell(one.stall.name), Cell(plain(one.cycles, 3)), Cell(f"{one.share:.1%}"), Cell(plain(one.cost, 3)),
             *([Cell(f"{theirs.get(one.stall.key, 0.0):.1%}")] if library is not None else []), Cell(one.stall.meaning),
         )
         for one in waiting(profile)
@@ -110,7 +110,3 @@ def _figures(profile: Profile, library: Profile | None) -> Table:
 
 def _work(profile: Profile) -> float:
     return size_cell(profile.size).key or 0.0
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None else plain(value, 3)

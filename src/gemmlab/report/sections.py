@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.climb_rows import digits, short_size
+from gemmlab.measure.climb_rows import digits, plain, short_size
 from gemmlab.measure.profile import Profiles
 from gemmlab.ops.catalog import find_op
 from gemmlab.report.profiled import Profiled, profiled
 from gemmlab.report.seen import Seen
 from gemmlab.report.study import Outcome, Study
-from gemmlab.report.tables import Cell, Table, plain, verdict
+from gemmlab.report.tables import Cell, Table, verdict
 from gemmlab.report.told import Told, told_of
 
 _SHORT = 12

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gemmlab.core.records import Record, Result
 from gemmlab.measure.cache_record import cache_rows
-from gemmlab.measure.climb_rows import climb_rows, digits, peer_names, percent, short_size, times, with_precision
+from gemmlab.measure.climb_rows import climb_rows, digits, peer_names, percent, plain, short_size, times, with_precision
 from gemmlab.measure.count_rows import count_rows
 from gemmlab.measure.summary import FASTEST, Row, Summary
 from gemmlab.ops.catalog import find_op
@@ -98,8 +98,8 @@ def count_table(record: Record) -> Table:
     cells = [
         (
             Cell(row.name, kernel=row.name), size_cell(row.size), _whole(row.instructions),
-            Cell(percent(row.fma_share)), _short(row.threads_per_instruction), _whole(row.load_requests),
-            _short(row.load_sectors), _short(row.store_sectors), _whole(row.shared_wavefronts),
+            Cell(percent(row.fma_share)), Cell(plain(row.threads_per_instruction)), _whole(row.load_requests),
+            Cell(plain(row.load_sectors)), Cell(plain(row.store_sectors)), _whole(row.shared_wavefronts),
             _whole(row.shared_excess), _whole(row.barriers), verdict(row.verified), Cell("; ".join(row.notes)),
         )
         for row in count_rows(record)
@@ -117,8 +117,9 @@ def cache_table(record: Record) -> Table:
                 "time spent packing")  # fmt: skip
     cells = [
         (
-            Cell(row.kernel, kernel=row.kernel), size_cell(row.size), _short(row.touched), _short(row.l1_misses),
-            _short(row.l2_misses), _short(row.tlb_misses), _short(row.from_l2), _short(row.from_memory),
+            Cell(row.kernel, kernel=row.kernel), size_cell(row.size),
+            *(Cell(plain(count)) for count in (row.touched, row.l1_misses, row.l2_misses, row.tlb_misses, row.from_l2,
+                                               row.from_memory)),
             Cell(percent(row.packing_time)),
         )
         for row in cache_rows(record)
@@ -140,11 +141,6 @@ def verified_table(results: Iterable[Result]) -> Table:
     ]  # fmt: skip
     headings = ("", "size", "threads", "result", "error / bound", "notes")
     return Table("Not timed", headings, tuple(cells), frozenset({0, 3, 5}))
-
-
-def plain(value: float, digits: int = 4) -> str:
-    """So many significant digits, and all of a larger number: nobody reads exponents beside other rows."""
-    return f"{value:,.0f}" if abs(value) >= 10**digits - 0.5 else f"{value:,.{digits}g}"
 
 
 def kernel_of(result: Result) -> str:
@@ -196,7 +192,3 @@ def _ratio(value: float | None) -> Cell:
 
 def _whole(value: float | None) -> Cell:
     return Cell("" if value is None else f"{value:,.0f}")
-
-
-def _short(value: float | None) -> Cell:
-    return Cell("" if value is None else plain(value))

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gemmlab.measure.climb_rows import digits, short_size
+from gemmlab.measure.climb_rows import digits, plain, short_size
 from gemmlab.report.charts import Drawing
 from gemmlab.report.circumstances import Lines
 from gemmlab.report.study import Study
-from gemmlab.report.tables import Cell, Table, plain
+from gemmlab.report.tables import Cell, Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gemmlab.sass.instruction import RZ, Instruction, Operand
-from gemmlab.sass.pipes import Pipe, pipe
+from gemmlab.sass.pipes import pipe
 
 WARP = 32
-_LOADS = {"shared": ("LDS",), "global": ("LDG",), "local": ("LDL",), "generic": ("LD",)}
 _PER_LANE = {
     "FFMA": 2, "FADD": 1, "FMUL": 1, "FFMA2": 4, "FADD2": 2, "FMUL2": 2, "HFMA2": 4, "HADD2": 2, "HMUL2": 2,
     "DFMA": 2, "DADD": 1, "DMUL": 1,
@@ -27,11 +26,6 @@ def opcode_mix(instructions: Iterable[Instruction]) -> Counter[str]:
     return Counter(instruction.opcode for instruction in instructions)
 
 
-def pipe_mix(instructions: Iterable[Instruction]) -> Counter[Pipe]:
-    """Pipe -> instructions."""
-    return Counter(pipe(instruction) for instruction in instructions)
-
-
 def share(instructions: Iterable[Instruction], opcode: str) -> float:
     """The part of the instructions, padding NOPs apart, that have this opcode: `share(loop, "FFMA")`."""
     mix = opcode_mix(instructions)
@@ -41,12 +35,6 @@ def share(instructions: Iterable[Instruction], opcode: str) -> float:
 def code_bytes(instructions: Iterable[Instruction]) -> int:
     """What the instructions take in an instruction cache."""
     return 16 * sum(1 for _ in instructions)
-
-
-def wide_load_share(instructions: Iterable[Instruction], space: str = "shared") -> float | None:
-    """The part of the loads from `space` (shared, global, local or generic) that are 128 bits; `None` without loads."""
-    loads = [instruction for instruction in instructions if instruction.opcode in _LOADS[space]]
-    return sum("128" in load.modifiers for load in loads) / len(loads) if loads else None
 
 
 def reuse_rate(instructions: Iterable[Instruction]) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from picture_charts import svg_texts
 
 from gemmlab.codegen.cachesim import REFERENCE
 from gemmlab.codegen.target import host_target
@@ -18,7 +19,6 @@ from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.measure.touched import Packed, Touched, held, touched
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm_problem import GemmProblem
-from gemmlab.plots.chart import render, specification
 from gemmlab.plots.pictures import blocking, packing
 from gemmlab.plots.pictures.blocking import _coarse, _majority
 from gemmlab.plots.pictures.drawing import Subject
@@ -35,10 +35,6 @@ def run(name: str, problem: GemmProblem, notes: int = 0, **config: int) -> Touch
 @cache
 def packed_7x5() -> Touched:
     return run("packed", GemmProblem(7, 5, 3), notes=1 << 12)
-
-
-def svg_texts(chart: Any) -> list[str]:
-    return re.findall(r"<text[^>]*>([^<]+)</text>", render(specification(chart), ".svg").decode())
 
 
 def test_times_of_three_plain_loops_by_hand() -> None:

@@ -26,7 +26,7 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm import GemmOp
 
 HERE = Path(__file__).parent / "results" / "h200"
-RECORDS = ("gemm.json", "configs.json", "configs-swizzle.json", "climb-cuda.json")
+RECORDS = ("gemm.json", "tf32.json", "configs.json", "configs-swizzle.json", "climb-cuda.json")
 MEASURED_ON = "H200"
 CHOSEN_ON = ("H200", "A100", "L4", "L40S", "T4")
 """A choice for one of them is a reason to be in the table."""

@@ -73,7 +73,7 @@ def test_a_bench_has_all_that_a_record_keeps(mode: str, gpu: CudaDevice) -> None
     )
     record = run_bench(plan)
     # CuPy refuses to be captured in a graph, which is how short calls are timed warm. That shows in its first turn: it
-    # is lost, which the record says, and what was found before stays, that its products are right.
+    # is lost, which the record says; what was found before stays: that its products are right, and times by then.
     lost = {spec.name for spec in specs for note in record.notes if note.startswith(f"{spec.name}: ")}
     assert lost <= ({"cupy"} if mode == "warm" else set()), record.notes
     assert record.method is not None
@@ -82,7 +82,7 @@ def test_a_bench_has_all_that_a_record_keeps(mode: str, gpu: CudaDevice) -> None
     labels = ("256x256x256", "200x300x400")
     assert {(result.contestant, result.label) for result in record.results} == set(product(contestants, labels))
     for result in record.results:
-        assert len(result.samples) == (0 if result.contestant in lost else 2), (result.contestant, record.notes)
+        assert len(result.samples) == 2 or result.contestant in lost, (result.contestant, record.notes)
         assert all(0.1 < sample.time_us < 1e6 and sample.raw_us for sample in result.samples)
         if result.contestant != "probe":
             assert result.verified is True, result.notes

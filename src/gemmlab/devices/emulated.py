@@ -90,8 +90,9 @@ class EmulatedDevice:
             raise DeviceError(f"{artifact.kernel} is for {cubin.arch}; this device is {self.id}")
         # No text: no disassembler was there when the code was built or fetched. This says which package it is in.
         sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
-        if names_variables(cubin):
-            return EmulatedLoaded(artifact, load_image(cubin, parse(sass), artifact.entry, self._memory))
+        functions = parse(sass)
+        if names_variables(cubin, functions):
+            return EmulatedLoaded(artifact, load_image(cubin, functions, artifact.entry, self._memory))
         return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, artifact.entry))
 
     def allocate(self, nbytes: int) -> Allocation:

@@ -13,11 +13,13 @@ from gemmlab.core.errors import CompileError
 from gemmlab.emulator.decode import Code, decode
 from gemmlab.emulator.layout import LOCAL_WINDOW, SHARED_WINDOW
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
-from gemmlab.sass.instruction import Instruction, SassFunction
+from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction
 from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
 
 Bytes = npt.NDArray[np.uint8]
 CONSTANT_BANKS = 8
+ADDRESSES = 4
+"""The bank that has the addresses of variables."""
 BANK_BYTES = 65536
 OPEN_STACK = 4096
 """Local memory a thread where the compiler could not bound it (recursion, calls by address)."""
@@ -140,10 +142,21 @@ def _patched(
     return patched
 
 
-def names_variables(cubin: Cubin) -> bool:
-    """Whether code or constants hold the address of a `__device__` variable. Many cubins have some that none uses."""
+def names_variables(cubin: Cubin, functions: Mapping[str, SassFunction]) -> bool:
+    """Whether code holds the address of a `__device__` variable, or reads the bank that has the addresses of all.
+
+    Every `constexpr` outside a function is such a variable; few are ever asked for.
+    """
     there = {name for name, symbol in cubin.symbols.items() if symbol.section in _VARIABLES}
-    return any(relocation.symbol in {*there, *_VARIABLES} for relocation in cubin.relocations)
+    patched = (relocation for relocation in cubin.relocations if relocation.section.startswith(".text"))
+    if any(relocation.symbol in {*there, *_VARIABLES} for relocation in patched):
+        return True
+    return any(
+        operand.kind == "const" and operand.bank in (ADDRESSES, UNRESOLVED)
+        for function in functions.values()
+        for instruction in function.instructions
+        for operand in instruction.operands
+    )
 
 
 def _place_variables(cubin: Cubin, memory: MemoryMap) -> dict[str, Allocation]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from gemmlab.core.gpu import WARP, GpuLimits
 from gemmlab.core.trace import Access, Trace
+from gemmlab.explain.issue import mma_sync_flops
 from gemmlab.sass import metrics
 from gemmlab.sass.banks import bank_reads
 from gemmlab.sass.instruction import Instruction
@@ -26,8 +27,6 @@ BARRIER, COMMIT, COPIES = "barrier", "commit", "copies"
 _ROLES = {"BAR": BARRIER, "LDGDEPBAR": COMMIT}
 _ALU_LANES, _XU_LANES = 64, 16
 """Of an SM: the table of arithmetic throughput by compute capability in the CUDA programming guide."""
-_TF32_FLOPS = {"sm_80": 1024, "sm_86": 512, "sm_87": 512, "sm_89": 512, "sm_90": 1024}
-"""Of an SM and cycle, dense, by mma.sync. That of sm_90 is half of what wgmma reaches."""
 _SECTOR_BITS, _LINE_BITS = 5, 7
 
 
@@ -142,6 +141,6 @@ def _busy(i: Instruction, limits: GpuLimits) -> float:
         case "xu":
             return WARP * limits.partitions / _XU_LANES
         case "tensor":
-            return metrics.flops(i) * limits.partitions / _TF32_FLOPS.get(limits.arch, 1024)
+            return metrics.flops(i) * limits.partitions / mma_sync_flops(limits.arch, 1024)
         case _:
             return 1.0

@@ -25,7 +25,10 @@ FETCH = SiteCounters(
     0x10, "LDG.E.128.CONSTANT", executed=4, active_threads=128, predicated_on_threads=64, kind=GLOBAL_LOAD, requests=2,
     sectors=32,
 )  # fmt: skip
-COPY = SiteCounters(0x30, "LDGSTS.E.128", executed=1, kind=ASYNC_COPY, sectors=16, wavefronts=4, wavefronts_ideal=4)
+COPY = SiteCounters(
+    0x30, "LDGSTS.E.128", executed=1, kind=ASYNC_COPY, sectors=16, wavefronts=4, wavefronts_ideal=4, page_wavefronts=12,
+    page_wavefronts_ideal=3, page_sectors=32,
+)  # fmt: skip
 FMA = SiteCounters(0x50, "FFMA", executed=100, active_threads=3200, predicated_on_threads=3200)
 BAR = SiteCounters(0x60, "BAR.SYNC.DEFER_BLOCKING", executed=8, kind=BARRIER)
 COUNTERS = Counters("k", "test", (FETCH, COPY, LOAD, FMA, BAR))
@@ -37,9 +40,9 @@ def test_totals_sum_the_sites_of_their_kind() -> None:
     assert totals["smsp__thread_inst_executed.sum"] == 3648
     assert totals["smsp__thread_inst_executed_pred_on.sum"] == 3564
     assert totals["smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"] == 3200
-    assert totals["memory_l1_wavefronts_shared"] == 84
-    assert totals["memory_l1_wavefronts_shared_ideal"] == 44
-    assert totals["memory_l2_theoretical_sectors_global"] == 48
+    assert totals["memory_l1_wavefronts_shared"] == 80 + 12
+    assert totals["memory_l1_wavefronts_shared_ideal"] == 40 + 3
+    assert totals["memory_l2_theoretical_sectors_global"] == 32 + 32
     assert totals["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"] == 2
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from importlib.metadata import PackageNotFoundError, files
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from gemmlab.core.gpu import GpuLimits, limits, occupancy
+from gemmlab.measure.profiles import load_profiles
 
 HERE = Path(__file__).parent
 HEADER = "cuda_occupancy.h"
@@ -64,17 +64,16 @@ def test_blocks_are_those_of_the_toolkits_calculator(arch: str, calculator: Path
 
 
 def test_blocks_are_those_that_the_gpu_allowed() -> None:
-    launches = json.loads(PROFILES.read_text(encoding="utf-8"))["launches"]
     compared = set()
-    for launch in launches:
-        seen = {name.removeprefix("launch__"): value for name, value in launch["metrics"].items()}
-        if not launch["contestant"].startswith("kernel:") or "occupancy_limit_registers" not in seen:
+    for launch in load_profiles(PROFILES).profiles:
+        seen = {name.removeprefix("launch__"): value for name, value in launch.metrics.items()}
+        if launch.is_library or "occupancy_limit_registers" not in seen:
             continue
-        resources = launch["facts"]["resources"]
+        resources = launch.facts["resources"]
         found = occupancy(limits("sm_90"), int(seen["registers_per_thread"]), 0, int(seen["block_size"]))
         assert resources["registers"] == seen["registers_per_thread"]
         assert found.allowed["registers"] == seen["occupancy_limit_registers"]
         assert found.allowed["warps"] == seen["occupancy_limit_warps"]
         assert found.allowed["blocks"] == seen["occupancy_limit_blocks"]
-        compared.add(launch["contestant"])
+        compared.add(launch.contestant)
     assert len(compared) >= 15

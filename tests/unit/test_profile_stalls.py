@@ -129,9 +129,11 @@ def test_the_recorded_ladder_is_told_what_it_was_climbed_for() -> None:
         if one.size.startswith("2048") and not one.is_library:
             findings = stall_findings(one, find_kernel(one.name), ladder("gemm", "cuda"))
             first[one.name] = (findings[0].key, findings[0].rung)
-    assert first["naive"] == ("stall: long scoreboard", "block_tile")
+    assert first["naive"] == ("stall: lg throttle", "block_tile")
     assert first["block_tile"] == ("stall: mio throttle", "thread_tile_2d")
-    assert first["vector_load"] == ("stall: short scoreboard", "register_stage")
+    assert first["vector_load"] == ("stall: long scoreboard", "double_buffer")
+    assert first["register_stage"] == ("stall: long scoreboard", "double_buffer")
+    assert first["double_buffer"][0] == "stall: short scoreboard"
 
 
 def test_a_gpu_that_has_too_few_blocks_is_told_first() -> None:
@@ -139,7 +141,7 @@ def test_a_gpu_that_has_too_few_blocks_is_told_first() -> None:
     few = {one.size[:3]: stall_findings(one)[0] for one in found.profiles if one.name == "vector_load"}
     assert few["512"].key == "few blocks"
     assert few["512"].text == "16 blocks for 132 SMs: 88 % of the GPU has nothing to do."
-    assert few["204"].key == "stall: short scoreboard"
+    assert few["204"].key == few["409"].key == "stall: long scoreboard"
     assert {multiprocessors(one) for one in found.profiles if one.precision == "float32"} == {132}
 
 

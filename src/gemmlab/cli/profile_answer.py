@@ -28,7 +28,7 @@ def loaded(name: str) -> Profiles:
 
 
 def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, baseline: bool) -> Profiles:
-    """What was asked for, and the libraries at the same sizes."""
+    """What was asked for, and at the same sizes the libraries that compute in the same precision."""
     wanted = [Path(name).stem if name.endswith(SOURCE_SUFFIX) else name for name in names]
     known = dict.fromkeys(one.name for one in profiles.profiles)
     if missing := [name for name in wanted if name not in known]:
@@ -37,11 +37,11 @@ def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, basel
     there = dict.fromkeys(one.size for one in profiles.profiles)
     if missing := [label for label in labels if label not in there]:
         raise UsageError(f"the record has nothing at {missing[0]}; it has {printable(', '.join(there))}")
+    precisions = {one.precision for one in profiles.profiles if one.name in wanted or not wanted}
     kept = [
         one for one in profiles.profiles
         if (one.size in labels or not labels)
-        and (one.name in wanted or not wanted or one.is_library)
-        and (baseline or not one.is_library or one.name in wanted)
+        and (one.name in wanted or (baseline and one.precision in precisions if one.is_library else not wanted))
     ]  # fmt: skip
     return replace(profiles, profiles=tuple(kept))
 

@@ -62,11 +62,20 @@ class SiteCounters:
     """Of shared memory."""
     bank_conflicts: int = 0
     """Wavefronts that the hardware's own counter of bank conflicts sees, where no other access competes."""
+    page_wavefronts: int = 0
+    page_wavefronts_ideal: int = 0
+    page_sectors: int = 0
+    """Of an asynchronous copy: what Nsight Compute's source page has in the place of the three above, by a rule of its
+    own (see `emulator.copy_counts`)."""
 
     @property
     def wavefronts_excessive(self) -> int:
         """What bank conflicts cost."""
         return self.wavefronts - self.wavefronts_ideal
+
+    def on_page(self, name: str) -> int:
+        """What Nsight Compute's source page has of a field."""
+        return int(getattr(self, f"page_{name}" if self.kind == ASYNC_COPY and name in _ON_PAGE else name))
 
     @property
     def base_opcode(self) -> str:
@@ -130,9 +139,9 @@ class Counters:
             "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": sum(
                 site.predicated_on_threads for site in self.sites if site.base_opcode == "FFMA"
             ),
-            "memory_l1_wavefronts_shared": _sum(self.of_kind(*SHARED_KINDS), "wavefronts"),
-            "memory_l1_wavefronts_shared_ideal": _sum(self.of_kind(*SHARED_KINDS), "wavefronts_ideal"),
-            "memory_l2_theoretical_sectors_global": _sum(self.of_kind(*GLOBAL_KINDS), "sectors"),
+            "memory_l1_wavefronts_shared": _on_page(self.of_kind(*SHARED_KINDS), "wavefronts"),
+            "memory_l1_wavefronts_shared_ideal": _on_page(self.of_kind(*SHARED_KINDS), "wavefronts_ideal"),
+            "memory_l2_theoretical_sectors_global": _on_page(self.of_kind(*GLOBAL_KINDS), "sectors"),
             "memory_l2_theoretical_sectors_local": _sum(self.of_kind(LOCAL_LOAD, LOCAL_STORE), "sectors"),
         }
         for name, kind in _CONFLICTS.items():
@@ -259,14 +268,19 @@ _TEXTURE = {
     "l1tex__t_sectors_pipe_tex_mem_texture.sum": "sectors",
 }
 _UNCOMPARED = "one request a warp and texture, sectors as of a global load: not compared with a GPU's"
+_ON_PAGE = ("wavefronts", "wavefronts_ideal", "sectors")
 _ADDED = (
     "executed", "active_threads", "predicated_on_threads", "requests", "sectors", "sectors_distinct", "wavefronts",
-    "wavefronts_ideal", "bank_conflicts",
+    "wavefronts_ideal", "bank_conflicts", "page_wavefronts", "page_wavefronts_ideal", "page_sectors",
 )  # fmt: skip
 
 
 def _sum(sites: Iterable[SiteCounters], name: str) -> int:
     return sum(getattr(site, name) for site in sites)
+
+
+def _on_page(sites: Iterable[SiteCounters], name: str) -> int:
+    return sum(site.on_page(name) for site in sites)
 
 
 def _add(one: SiteCounters, two: SiteCounters) -> SiteCounters:

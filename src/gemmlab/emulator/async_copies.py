@@ -24,15 +24,15 @@ COPY = (
     ("reads", I32),
     ("width", I32),
 )
-FILL = 512
+FILL, BYPASS = 512, 1024
 LAND = (("warp", pointer(I8)), ("insn", pointer(I8)), ("left", I64))
 
 
 def emit_copy(fn: Function, module: Module) -> None:
     """Body of `copy(...)`: note what each lane copies; lanes not in `reads` bring zeros.
 
-    With `FILL` in `width`, the low bits of the global address say how many bytes at the end are zeros instead (seen in
-    what cp.async with a source size compiles to).
+    With `BYPASS` in `width` the copy goes past L1. With `FILL`, the low bits of the global address say how many bytes
+    at the end are zeros instead (seen in what cp.async with a source size compiles to).
     """
     warp_ptr, insn, execute, to, source, reads, flags = fn.args
     width = (Lanes(flags) & 255).value
@@ -41,8 +41,14 @@ def emit_copy(fn: Function, module: Module) -> None:
     firsts = fn.scratch(I64, LANES)
     mask = (Lanes(flags) & FILL).ne(0).select(-Lanes(fn.zero_extend(width)), -1)
     fn.store(firsts, (Lanes(fn.load(source, LANES)) & mask.splat(LANES)).value)
-    fn.call(module["count_global"], warp_ptr, insn, (Lanes(execute) & Lanes(reads)).value, firsts, width)
+    copying = (Lanes(execute) & Lanes(reads)).value
+    fn.call(module["count_global"], warp_ptr, insn, copying, firsts, width)
     fn.call(module["count_shared"], warp_ptr, insn, execute, to, (Lanes(width) + STORE).value)
+    with fn.choose((Lanes(flags) & BYPASS).ne(0).value) as choice:
+        with choice.yes():
+            fn.call(module["count_past_l1"], insn, copying, to, firsts, width)
+        with choice.no():
+            fn.call(module["count_through_l1"], insn, copying, to, firsts, width)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     with fn.when(block.load(Block.RACES, I64).differs(0)):
         nothing = fn.scratch(I32, LANES)

@@ -284,7 +284,11 @@ class Insn:
     OPERAND_SIZE = 32
     """Four i64 an operand."""
     OPERAND_COUNT = 10
-    SIZE = OPERANDS + OPERAND_COUNT * OPERAND_SIZE
+    PAGE_WAVEFRONTS = OPERANDS + OPERAND_COUNT * OPERAND_SIZE
+    """i64, as the next two: what Nsight Compute's source page has of an asynchronous copy (`emulator.copy_counts`)."""
+    PAGE_IDEAL = PAGE_WAVEFRONTS + 8
+    PAGE_SECTORS = PAGE_WAVEFRONTS + 16
+    SIZE = PAGE_WAVEFRONTS + 32
 
 
 class Kind:

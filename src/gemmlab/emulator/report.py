@@ -10,6 +10,7 @@ import numpy as np
 
 from gemmlab.core import counters as core
 from gemmlab.core.counters import Counters, Hazard, Metric, Observation, SiteCounters
+from gemmlab.emulator.copy_counts import counted_here
 from gemmlab.emulator.endless import PATIENCE
 from gemmlab.emulator.image import OUTSIDE, Image, plain_name
 from gemmlab.emulator.layout import LANES, Insn, Kind, Space
@@ -64,6 +65,11 @@ _COUNTED = {
     "wavefronts_ideal": Insn.IDEAL,
     "bank_conflicts": Insn.CONFLICTS,
 }
+_PAGE = {
+    "page_wavefronts": Insn.PAGE_WAVEFRONTS,
+    "page_wavefronts_ideal": Insn.PAGE_IDEAL,
+    "page_sectors": Insn.PAGE_SECTORS,
+}
 
 
 def observe(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMap, origin: str) -> Observation:
@@ -84,9 +90,13 @@ def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...])
 
 
 def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:
-    columns = [outcome.records[:, at : at + 8].copy().view(np.int64)[:, 0].tolist() for at in _COUNTED.values()]
+    names = _COUNTED | _PAGE
+    columns = [outcome.records[:, at : at + 8].copy().view(np.int64)[:, 0].tolist() for at in names.values()]
     for instruction, *counts in zip(image.code.instructions, *columns, strict=True):
         file, line = instruction.line or ("", 0)
+        known = dict(zip(names, counts, strict=True))
+        if not counted_here(instruction):
+            known |= dict.fromkeys(_PAGE, 0)
         yield SiteCounters(
             address=instruction.address,
             opcode=instruction.name,
@@ -94,7 +104,7 @@ def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:
             file=file,
             line=line,
             kind=_SITES.get(instruction.opcode, ""),
-            **dict(zip(_COUNTED, counts, strict=True)),
+            **known,
         )
 
 

@@ -12,6 +12,7 @@ from gemmlab.emulator import memory
 from gemmlab.emulator.async_copies import COPY, LAND, emit_copy, emit_land
 from gemmlab.emulator.barriers import emit_barriers
 from gemmlab.emulator.compiled import compiled
+from gemmlab.emulator.copy_counts import COUNT_COPY, emit_count_past_l1, emit_count_through_l1
 from gemmlab.emulator.events import NOTE, emit_note
 from gemmlab.emulator.loop import emit_loops
 from gemmlab.emulator.memo import ANALYSE, emit_analyse
@@ -77,6 +78,10 @@ def emit_services(target: Target) -> str:
         emit_dot(fn)
     with module.function("land", LAND, VOID, exported=True) as fn:
         emit_land(fn)
+    with module.function("count_past_l1", COUNT_COPY, VOID) as fn:
+        emit_count_past_l1(fn)
+    with module.function("count_through_l1", COUNT_COPY, VOID) as fn:
+        emit_count_through_l1(fn)
     with module.function("copy", COPY, VOID, exported=True) as fn:
         emit_copy(fn, module)
     return module.text()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,8 @@ class CountRow:
 
 
 _LOADS = ("global_load", "async_copy", "texture_load")
+# Of copies what the banks make of them, not what Nsight Compute's source page has: that leaves some out.
+_SHARED = ("shared_load", "shared_store", "shared_atomic", "async_copy")
 
 
 def count_rows(record: Record) -> list[CountRow]:
@@ -47,12 +49,10 @@ def count_rows(record: Record) -> list[CountRow]:
 def _row(result: Result) -> CountRow:
     known: Mapping[str, Any] = result.facts
     facts: Mapping[str, float] = known.get("facts", {})
-    totals: Mapping[str, Any] = known.get("counters", {})
     opcodes: Mapping[str, int] = known.get("opcodes", {})
     instructions = facts.get("instructions")
-    wavefronts = totals.get("memory_l1_wavefronts_shared", {}).get("value")
-    requests = _loaded(facts, "requests") if "global_load_requests" in facts else None
-    ideal = totals.get("memory_l1_wavefronts_shared_ideal", {}).get("value")
+    counted = "global_load_requests" in facts
+    requests = _sum(facts, _LOADS, "requests") if counted else None
     return CountRow(
         name=str(known.get("name", result.contestant)),
         size=result.label,
@@ -62,14 +62,14 @@ def _row(result: Result) -> CountRow:
         fma_share=opcodes.get("FFMA", 0) / instructions if instructions else None,
         threads_per_instruction=facts.get("threads_per_instruction"),
         load_requests=requests,
-        load_sectors=None if requests is None else _loaded(facts, "sectors") / requests if requests else 0.0,
+        load_sectors=None if requests is None else _sum(facts, _LOADS, "sectors") / requests if requests else 0.0,
         store_sectors=facts.get("global_store_sectors_per_request"),
-        shared_wavefronts=wavefronts,
-        shared_excess=None if wavefronts is None or ideal is None else wavefronts - ideal,
+        shared_wavefronts=_sum(facts, _SHARED, "wavefronts") if counted else None,
+        shared_excess=_sum(facts, _SHARED, "excess") if counted else None,
         barriers=facts.get("barriers"),
         notes=result.notes,
     )
 
 
-def _loaded(facts: Mapping[str, float], what: str) -> float:
-    return sum(facts.get(f"{kind}_{what}", 0.0) for kind in _LOADS)
+def _sum(facts: Mapping[str, float], kinds: Sequence[str], what: str) -> float:
+    return sum(facts.get(f"{kind}_{what}", 0.0) for kind in kinds)

@@ -29,8 +29,6 @@ _SAME = {
     "thread_inst_executed_true": "smsp__thread_inst_executed_pred_on.sum",
 }
 """Counts of instructions -> the counter of the whole launch that says the same, but for branches on two predicates."""
-_COPIES = ("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal", "memory_l2_theoretical_sectors_global")
-_COPY = "of asynchronous copies Nsight Compute counts wavefronts and sectors by a rule of its own"
 
 
 def load_profiles(path: str | os.PathLike[str]) -> Profiles:
@@ -79,7 +77,7 @@ def _profile(result: Result) -> Profile:
     kept = {name: value for name, value in facts.items() if name not in _FIGURES}
     opcodes = {name: n for name, n in _numbers(facts.get("opcodes", {}), f"{where}: opcodes").items() if n}
     if origin != NCU:
-        metrics, inexact = _emulated(facts, where, copies="LDGSTS" in opcodes)
+        metrics, inexact = _emulated(facts, where)
         places = {name: name if name in metrics else _SAME.get(name, name) for name in METRICS}
         counts = {name: metrics[place] for name, place in places.items() if place in metrics}
         named = (result.contestant.removeprefix("kernel:"),) if metrics else ()
@@ -120,14 +118,14 @@ _FIGURES = ("kernels", "counts", "metrics", "counters", "facts", "opcodes", "ori
 """Facts of a result that are a profile's own fields."""
 
 
-def _emulated(facts: Mapping[str, Any], where: str, *, copies: bool) -> tuple[dict[str, float], dict[str, str]]:
+def _emulated(facts: Mapping[str, Any], where: str) -> tuple[dict[str, float], dict[str, str]]:
     """Values by name, and why those that are not exact are not."""
     found = {name: _mapping(metric, f"{where}: {name}")
              for name, metric in _mapping(facts.get("counters", {}), f"{where}: counters").items()}  # fmt: skip
     values = _numbers({name: metric.get("value") for name, metric in found.items()}, f"{where}: counters")
     doubts = {name: str(metric.get("why", "")) for name, metric in found.items()
               if metric.get("confidence") != EXACT and values[name]}  # fmt: skip
-    return values, {**doubts, **(dict.fromkeys(_COPIES, _COPY) if copies else {})}
+    return values, doubts
 
 
 def _beside(facts: Mapping[str, Any], where: str) -> dict[str, Any]:

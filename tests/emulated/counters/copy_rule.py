@@ -1,27 +1,20 @@
-"""How Nsight Compute's source page counts asynchronous copies, as far as whole launches on an H200 tell.
+"""How asynchronous copies are counted, in plain Python: `emulator.copy_counts`, and a counter of the hardware's.
 
-Found from the totals of async_copy, wmma_tf32_pipelined and mma_tf32_pipelined at 512 and 2048, all of which it gives
-exactly. What those leave open the probes of `probes.copies` are for: whether lines of the source or quarters of the
-warp are told apart, and what 8 bytes, or conflicts of 4-byte copies, come to.
-
-- 16 bytes past L1 (`LDGSTS.BYPASS`): what arrives is sectors of 32 bytes. A sector whose halves land in two sectors
-  counts twice. A wavefront writes what comes from one line of 128 bytes to one such line, second halves that part from
-  their first on their own. Under a guard (`@P0`) nothing of this is counted.
-- 4 bytes through L1: sectors of the source, and a wavefront for each of its lines; banks play no part.
-- The hardware's own counter of sectors read (`l1tex__t_sectors_pipe_lsu_mem_global_op_ld`), guard or not: past L1 those
-  of the target, line by line of the source, through L1 those of the source.
+The hardware's counter of sectors read (`l1tex__t_sectors_pipe_lsu_mem_global_op_ld`) sees copies under a guard too:
+past L1 it has those of the target, line by line of the source, through L1 those of the source.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 SECTOR, LINE = 32, 128
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """One execution of a copy by a warp, or the sum of many."""
+    """One execution of a copy by a warp."""
 
     wavefronts: int = 0
     ideal: int = 0
@@ -29,26 +22,35 @@ class Copied:
     read: int = 0
     """Sectors by the hardware's counter."""
 
-    def __add__(self, other: Copied) -> Copied:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Copied(*(mine + theirs for mine, theirs in pairs))
 
-
-def counted(text: str, width: int, lanes: list[tuple[int, int]]) -> Copied:
-    """Of `LDGSTS` as nvdisasm prints it; `lanes`: addresses of source and target of each lane that copies."""
+def counted(text: str, width: int, lanes: Mapping[int, tuple[int, int]]) -> Copied:
+    """Of `LDGSTS` as nvdisasm prints it; `lanes`: addresses of source and target by number of the lanes that copy."""
     ideal = -(-width * len(lanes) // LINE)
     if "BYPASS" not in text:
-        sources = [source for source, _target in lanes]
-        sectors = len({at // SECTOR for at in sources})
-        return Copied(len({at // LINE for at in sources}), ideal, sectors, sectors)
-    read = len({(source // LINE, target // SECTOR) for source, target in lanes})
+        groups: dict[int, list[tuple[int, int]]] = {}
+        for lane, pair in lanes.items():
+            groups.setdefault(width * lane // LINE, []).append(pair)
+        wavefronts = sum(fullest(width, read) + fullest(width, written) - 1
+                         for read, written in (zip(*group, strict=True) for group in groups.values()))  # fmt: skip
+        sectors = len({source // SECTOR for source, _target in lanes.values()})
+        return Copied(wavefronts, ideal, sectors, sectors)
+    read = len({(source // LINE, target // SECTOR) for source, target in lanes.values()})
     if text.startswith("@"):
         return Copied(read=read)
     parts: dict[int, list[int]] = {}  # sectors of the target by sector of the source, in the order of lanes
     ways = set()
-    for source, target in lanes:
+    for source, target in lanes.values():
         found = parts.setdefault(source // SECTOR, [])
         if target // SECTOR not in found:
             found.append(target // SECTOR)
         ways.add((source // LINE, target // LINE, found.index(target // SECTOR)))
     return Copied(len(ways), ideal, sum(map(len, parts.values())), read)
+
+
+def fullest(width: int, addresses: Iterable[int]) -> int:
+    """Distinct words in the fullest of 32 banks."""
+    banks: dict[int, set[int]] = {}
+    for address in addresses:
+        for word in range(address // 4, (address + width) // 4):
+            banks.setdefault(word % 32, set()).add(word)
+    return max(map(len, banks.values()))

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from profiled import ARCH, SCHEMA
+from profiled import ARCH, PATH, SCHEMA
 
 from gemmlab.devices.select import open_device
 from gemmlab.measure.ncu_report import METRICS, Instructions, from_csv, from_report
@@ -54,7 +54,7 @@ def main() -> int:
         "launches": launches,
     }
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / f"{ARCH}.json").write_text(to_text(record))
+    (options.out / PATH.name).write_text(to_text(record))
     sys.stdout.write(
         f"{len(launches)} launches, {sum(len(launch['rows']) for launch in launches.values())} instructions\n"
     )

@@ -60,8 +60,8 @@ def disagreement(row: Row, site: SiteCounters | None) -> str:
     if site is None:
         return f"{row.address:#x} {row.text}: not run" if row.values.get("inst_executed") else ""
     differ = [
-        f"{name} {getattr(site, field)} instead of {row.values[name]}"
+        f"{name} {site.on_page(field)} instead of {row.values[name]}"
         for name, field in METRICS.items()
-        if name in row.values and getattr(site, field) != row.values[name]
+        if name in row.values and site.on_page(field) != row.values[name]
     ]
     return f"{row.address:#x} {site.text}: {', '.join(differ)}" if differ else ""

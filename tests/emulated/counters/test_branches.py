@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
@@ -14,13 +10,10 @@ import profiled
 from cuda_calls import CudaFile
 from launch_probes import rungs
 from probes import BRANCHES, branches
+from recorded_rungs import recorded
 
 from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
-from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.run import bind
-from gemmlab.ops.gemm import GemmOp, GemmProblem
 
-PROFILED = Path(__file__).parents[3] / "benchmarks" / "results" / "h200" / "ncu.json"
 ON, THREADS = "smsp__thread_inst_executed_pred_on.sum", "smsp__thread_inst_executed.sum"
 
 
@@ -40,18 +33,23 @@ def test_threads_that_the_second_predicate_keeps_are_off_in_the_total_alone(arch
 
 @pytest.mark.parametrize("rung", ["double_buffer", "warp_tile"])
 def test_a_rung_with_such_branches_counts_as_ncu_counts(rung: str) -> None:
-    launches = json.loads(PROFILED.read_text(encoding="utf-8"))["launches"]
-    (launch,) = (one for one in launches if one["contestant"] == f"kernel:{rung}" and one["size"] == "512x512x512")
-    op, problem, device = GemmOp(), GemmProblem(512, 512, 512), EmulatedDevice("sm_90")
-    arrays = {name: array.reshape(-1) for name, array in op.fill(problem, np.random.default_rng(1)).items()}
-    bound = bind(find_kernel(rung), device, op, problem, arrays, config=launch["facts"]["config"])
-    if bound.loaded.artifact.digest != launch["facts"]["code_sha256"]:
-        pytest.skip(f"{rung} has changed since, or {bound.loaded.artifact.compiler} makes other code of it")
+    one, bound = recorded(rung)
     counters = bound.observe().counters
     assert any("BRA P" in site.text and site.executed for site in counters.sites)
-    assert counters.totals()[ON].value == launch["metrics"][ON]
-    assert counters.totals()["thread_inst_executed_true"].value == launch["counts"]["thread_inst_executed_true"]
-    assert launch["metrics"][ON] < launch["counts"]["thread_inst_executed_true"]
+    assert counters.totals()[ON].value == one.metrics[ON]
+    assert counters.totals()["thread_inst_executed_true"].value == one.counts["thread_inst_executed_true"]
+    assert one.metrics[ON] < one.counts["thread_inst_executed_true"]
+
+
+@pytest.mark.skipif(not profiled.available(), reason="no GPU has profiled the probes yet")
+def test_a_gpu_counts_the_probes_so() -> None:
+    missing = {}
+    for probe in branches():
+        by_row = sum(row.values["thread_inst_executed_true"] for row in profiled.rows(probe.name))
+        missing[probe.name] = by_row - profiled.totals(probe.name)[ON]
+        (branch,) = (row for row in profiled.rows(probe.name) if "BRA P" in row.text)
+        assert branch.values["thread_inst_executed_true"] == 20
+    assert missing == {"two_predicates_hold": 0, "two_predicates_fail": 20}
 
 
 @pytest.mark.skipif(not profiled.available(), reason="no GPU has profiled the rungs yet")

@@ -1,8 +1,7 @@
-"""Asynchronous copies as Nsight Compute counts them: a rule, and the totals of the rung that it must give."""
+"""Asynchronous copies as Nsight Compute counts them: the emulator by the rule, and the rule against what it counted."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,105 +12,84 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 import profiled
 from copy_rule import Copied, counted
 from cuda_calls import CudaFile
-from probes import COPIES, copies
+from probes import COPIES, GLOBAL_WORDS, Probe, copies
+from recorded_rungs import recorded
 
-from gemmlab.core.trace import Access, Trace, TraceRequest
-from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
-from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.run import bind
-from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.core.counters import ASYNC_COPY, GLOBAL_LOAD, Counters, SiteCounters
+from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.measure.ncu import disagreements
 
-PROFILED = profiled.PATH.with_name("ncu.json")
-SIZE = 512
+READ = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 
 
-def pairs(trace: Trace) -> Iterator[tuple[Access, Access]]:
-    """Read and write of each copy."""
-    found = [access for access in trace.accesses if access.site.base_opcode == "LDGSTS"]
-    assert len(found) % 2 == 0
-    for read, write in zip(found[::2], found[1::2], strict=True):
-        assert (read.space, write.space, read.order) == ("global", "shared", write.order)
-        yield read, write
+def run(file: CudaFile, probe: Probe) -> tuple[Counters, SiteCounters, Copied]:
+    """What the emulator counts, of the copy too, and the latter by the rule."""
+    ran = file.run(probe.kernel, probe.grid, probe.threads, probe.args)
+    assert not [hazard for hazard in ran.hazards if hazard.kind != "race"], probe.name
+    assert ran.counters is not None
+    (site,) = ran.counters.of_kind(ASYNC_COPY)
+    source, target = (4 * np.asarray(words) for words in probe.args[:2])
+    lanes = {lane: (int(source[lane]), int(target[lane])) for lane in range(32) if source[lane] >= 0}
+    return ran.counters, site, counted(site.text, int(probe.kernel[5:].partition(",")[0]), lanes)
 
 
-def by_rule(trace: Trace) -> Copied:
-    total = Copied()
-    for read, write in pairs(trace):
-        lanes = [(read.addresses[lane], write.addresses[lane]) for lane in read.lanes]
-        total += counted(read.site.text, read.width, lanes)
-    return total
+def on_page(site: SiteCounters) -> tuple[int, int, int]:
+    return site.page_wavefronts, site.page_wavefronts_ideal, site.page_sectors
 
 
-def test_the_rule_gives_what_was_profiled_of_a_rung() -> None:
-    launches = json.loads(PROFILED.read_text(encoding="utf-8"))["launches"]
-    label = f"{SIZE}x{SIZE}x{SIZE}"
-    (launch,) = (one for one in launches if one["contestant"] == "kernel:async_copy" and one["size"] == label)
-    op, problem, device = GemmOp(), GemmProblem(SIZE, SIZE, SIZE), EmulatedDevice("sm_90")
-    arrays = {name: array.reshape(-1) for name, array in op.fill(problem, np.random.default_rng(1)).items()}
-    bound = bind(find_kernel("async_copy"), device, op, problem, arrays, config=launch["facts"]["config"])
-    if bound.loaded.artifact.digest != launch["facts"]["code_sha256"]:
-        pytest.skip(f"async_copy has changed since, or {bound.loaded.artifact.compiler} makes other code of it")
-    (call,) = bound.launches
-    assert isinstance(bound.loaded, EmulatedLoaded)
-    trace = device.trace(bound.loaded, call, TraceRequest(blocks=(0,), most_steps=1 << 21, most_accesses=1 << 16))
-    assert trace.lost == 0
-    blocks = call.grid[0]
-    rule = by_rule(trace)
-    others = [site for site in trace.observation.counters.sites if site.base_opcode != "LDGSTS"]
-    assert launch["counts"]["memory_l1_wavefronts_shared"] == blocks * rule.wavefronts + sum(
-        site.wavefronts for site in others
-    )
-    assert launch["counts"]["memory_l1_wavefronts_shared_ideal"] == blocks * rule.ideal + sum(
-        site.wavefronts_ideal for site in others
-    )
-    assert launch["counts"]["memory_l2_theoretical_sectors_global"] == blocks * rule.sectors + sum(
-        site.sectors for site in others
-    )
-    read = launch["metrics"]["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
-    assert read == blocks * rule.read
-    assert not [site for site in others if site.base_opcode == "LDG" and site.executed]
+def test_the_rule_gives_every_probe_as_it_was_profiled() -> None:
+    file, wrong, seen = CudaFile(EmulatedDevice("sm_90"), COPIES), [], 0
+    for probe in copies():
+        counters, site, rule = run(file, probe)
+        beside = sum(load.sectors for load in counters.of_kind(GLOBAL_LOAD))
+        assert (site.executed, site.requests) == (1, 1)
+        for row in profiled.rows(probe.name):
+            if "LDGSTS" in row.text:
+                names = ("l1_wavefronts_shared", "l1_wavefronts_shared_ideal", "l2_theoretical_sectors_global")
+                counts = [row.values[f"memory_{name}"] for name in names]
+                read = profiled.totals(probe.name)[READ] - beside
+                seen += 1
+                if [*counts, read] != [rule.wavefronts, rule.ideal, rule.sectors, rule.read]:
+                    wrong.append((probe.name, counts, read, rule))
+    assert (seen, wrong) == (54, [])
+
+
+def scattered() -> Iterator[Probe]:
+    """Lanes that copy from anywhere to anywhere, of the last kernel only some."""
+    rng, data = np.random.default_rng(3), np.arange(GLOBAL_WORDS, dtype=np.float32)
+    for kernel in ("copy<16, 1, 0>", "copy<16, 0, 0>", "copy<8, 0, 0>", "copy<4, 0, 1>"):
+        words = int(kernel[5:].partition(",")[0]) // 4
+        for reach in (8, 40, 200, 500):
+            source, target = (words * rng.integers(0, reach, 32) for _ in range(2))
+            if kernel.endswith("1>"):
+                source = np.where(rng.random(32) < 0.4, -1, source)
+            args = (source.astype(np.int32), target.astype(np.int32), data, np.zeros(32, np.float32))
+            yield Probe(f"{kernel} within {reach}", COPIES, kernel, args)
+
+
+def test_the_emulator_counts_by_the_rule_whatever_is_copied() -> None:
+    file, wrong = CudaFile(EmulatedDevice("sm_90"), COPIES), []
+    for probe in (*copies(), *scattered()):
+        _counters, site, rule = run(file, probe)
+        if on_page(site) != (rule.wavefronts, rule.ideal, rule.sectors):
+            wrong.append((probe.name, on_page(site), rule))
+    assert not wrong
+
+
+@pytest.mark.parametrize("rung", ["async_copy", "mma_tf32_pipelined"])
+def test_a_rung_that_copies_counts_as_ncu_counts(rung: str) -> None:
+    one, bound = recorded(rung)
+    totals = {name: metric.value for name, metric in bound.observe().counters.totals().items()}
+    assert totals["memory_l2_theoretical_sectors_global"] > 0
+    assert disagreements(one.counts, one.metrics, totals) == []
 
 
 def test_a_swizzle_within_lines_costs_nothing() -> None:
-    lanes = [(16 * lane, 16 * (lane ^ 3)) for lane in range(32)]
+    lanes = {lane: (16 * lane, 16 * (lane ^ 3)) for lane in range(32)}
     assert counted("LDGSTS.E.BYPASS.LTC128B.128 [R3], desc[UR22][R222.64]", 16, lanes) == Copied(4, 4, 16, 16)
 
 
-@pytest.mark.parametrize(
-    ("rows", "pitch", "expected"),
-    [
-        # 512 bytes in a row: at a line's beginning, and 16, 32 and 48 bytes behind one.
-        (1, 0, Copied(4, 4, 16, 16)), (1, 16, Copied(12, 4, 32, 20)), (1, 32, Copied(8, 4, 16, 16)),
-        (1, 48, Copied(16, 4, 32, 20)),
-        # Eight rows of 64 bytes that lie 80 apart, each second one in halves of sectors.
-        (8, 80, Copied(15, 4, 24, 20)),
-    ],
-)  # fmt: skip
-def test_sectors_that_land_in_two_cost_wavefronts(rows: int, pitch: int, expected: Copied) -> None:
-    lanes = []
-    for lane in range(32):
-        row, column = divmod(16 * lane, 512 // rows)
-        lanes.append((4096 * row + column, (pitch if rows == 1 else row * pitch) + column))
-    assert counted("LDGSTS.E.BYPASS.128 [R1], desc[UR4][R2.64]", 16, lanes) == expected
-    assert counted("@P0 LDGSTS.E.BYPASS.128 [R1], desc[UR4][R2.64]", 16, lanes) == Copied(read=expected.read)
-
-
-def test_every_probe_of_a_copy_runs_and_is_as_profiled_where_it_was() -> None:
-    device = EmulatedDevice("sm_90")
-    file, wrong = CudaFile(device, COPIES), []
-    for probe in copies():
-        ran = file.run(probe.kernel, probe.grid, probe.threads, probe.args)
-        assert not [hazard for hazard in ran.hazards if hazard.kind != "race"], probe.name
-        assert ran.counters is not None
-        (site,) = (site for site in ran.counters.sites if site.base_opcode == "LDGSTS")
-        assert (site.executed, site.requests) == (1, 1)
-        source, target = (4 * np.asarray(words) for words in probe.args[:2])
-        rule = counted(site.text, int(probe.kernel[5:].partition(",")[0]), list(zip(source, target, strict=True)))
-        for row in profiled.rows(probe.name):
-            if row.address == site.address and "memory_l1_wavefronts_shared" in row.values:
-                names = ("wavefronts_shared", "wavefronts_shared_ideal")
-                seen = [row.values[f"memory_l1_{name}"] for name in names]
-                seen.append(row.values["memory_l2_theoretical_sectors_global"])
-                if seen != [rule.wavefronts, rule.ideal, rule.sectors]:
-                    wrong.append((probe.name, seen, rule))
-    assert not wrong
+def test_conflicts_of_both_sides_are_added_through_l1() -> None:
+    # Each half of the warp from one line, and lanes i and i + 16 from one bank; to one bank in pairs.
+    lanes = {lane: (256 * (lane // 16) + 4 * (lane % 16), 128 * (lane % 2) + 4 * (lane // 2)) for lane in range(32)}
+    assert counted("LDGSTS.E [R1], desc[UR4][R2.64]", 4, lanes) == Copied(3, 1, 4, 4)

@@ -14,7 +14,7 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 import profiled
 from cuda_calls import CudaFile, Ran
 from launch_probes import rungs
-from probes import GLOBAL_WORDS, PATTERNS, PROBES, Probe, global_patterns, oracle, probes
+from probes import GLOBAL_WORDS, PATTERNS, PROBES, Probe, copies, global_patterns, oracle, probes
 
 from gemmlab.core.counters import GLOBAL_LOAD, GLOBAL_STORE, SHARED_LOAD, SHARED_STORE, Counters, SiteCounters
 from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
@@ -35,7 +35,9 @@ def run(probe: Probe, arch: str) -> Ran:
     ran = file_on(arch, probe.file).run(probe.kernel, probe.grid, probe.threads, probe.args)
     # Patterns in which lanes store to one word are races of their own making: what they cost is asked here.
     unexpected = [
-        hazard for hazard in ran.hazards if not (probe.kernel.startswith("shared_store") and hazard.kind == "race")
+        hazard
+        for hazard in ran.hazards
+        if not (probe.kernel.startswith(("shared_store", "copy")) and hazard.kind == "race")
     ]
     assert not unexpected, unexpected[0].explain()
     return ran
@@ -110,7 +112,11 @@ needs_profile = pytest.mark.skipif(not profiled.available(), reason="no GPU has 
 
 @needs_profile
 def test_every_site_of_every_probe_counts_as_ncu_counts() -> None:
-    wrong = [said for probe in probes() for said in disagreements(probe.name, counters_of(run(probe, profiled.ARCH)))]
+    wrong = [
+        said
+        for probe in (*probes(), *copies())
+        for said in disagreements(probe.name, counters_of(run(probe, profiled.ARCH)))
+    ]
     assert not wrong, f"{len(wrong)} sites:\n" + "\n".join(wrong[:40])
 
 

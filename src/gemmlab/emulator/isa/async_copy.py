@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gemmlab.codegen.types import I8, I32, I64, VOID
-from gemmlab.emulator.async_copies import COPY, FILL, LAND
+from gemmlab.emulator.async_copies import BYPASS, COPY, FILL, LAND
+from gemmlab.emulator.copy_counts import PAST_L1
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.access import addresses, width_of
 from gemmlab.emulator.isa.each_lane import row
@@ -28,7 +29,7 @@ def ldgsts(x: Form) -> None:
         row(x, to),
         row(x, source),
         reads.value,
-        width + (FILL if x.has("ZFILL") else 0),
+        width + (FILL if x.has("ZFILL") else 0) + (BYPASS if x.has(PAST_L1) else 0),
     )
 
 

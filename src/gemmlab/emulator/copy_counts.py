@@ -1,0 +1,149 @@
+"""Asynchronous copies as Nsight Compute's source page counts them: a rule found on an H200.
+
+It gives what the page has of 54 probes (`tests/emulated/counters/copies.cu`) and of whole kernels.
+
+- 16 bytes past L1 (`LDGSTS.BYPASS`): what arrives is sectors of 32 bytes. A sector whose halves land in two sectors
+  counts twice. A wavefront writes what comes from one line of 128 bytes to one such line, second halves that part from
+  their first on their own. Under a guard (`@P0`) the page counts nothing of this; `counted_here` knows.
+- Through L1, guard or not: sectors of the source. A whole, half or quarter warp (4, 8, 16 bytes a lane) takes one
+  wavefront, one more for each conflict in the banks that it reads from, and one for each in those that it writes to.
+- The ideal is 128 bytes a wavefront.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gemmlab.codegen.function import Function
+from gemmlab.codegen.types import I8, I32, I64, pointer, vector
+from gemmlab.codegen.values import Value
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES, Insn
+from gemmlab.emulator.raw import Raw, lane_numbers
+from gemmlab.sass.instruction import Instruction
+
+COUNT_COPY = (
+    ("insn", pointer(I8)),
+    ("copying", I32),
+    ("to", pointer(I64)),
+    ("source", pointer(I64)),
+    ("width", I32),
+)
+"""`copying`: the lanes that bring something; `width`: bytes a lane."""
+PAST_L1 = "BYPASS"
+_SECTOR, _LINE = 5, 7
+"""Bits of an address within a sector, and within a line."""
+
+
+def counted_here(instruction: Instruction) -> bool:
+    """Whether the page counts wavefronts and sectors of a copy at all."""
+    return instruction.predicate is None or PAST_L1 not in instruction.modifiers
+
+
+def emit_count_past_l1(fn: Function) -> None:
+    """Body of `count_past_l1(insn, copying, to, source, width)`."""
+    _insn, copying, to, source, _width = fn.args
+    from_sector, to_sector = _shifted(fn, source, _SECTOR), _shifted(fn, to, _SECTOR)
+    from_line, to_line = _shifted(fn, source, _LINE), _shifted(fn, to, _LINE)
+    parts = fn.scratch(I32, LANES)  # of a lane: how many places its sector had gone to before it went to this one
+    fn.store(parts, fn.constant(0, vector(I32, LANES)))
+    # Lanes that are the first to bring their sector to its place.
+    fresh, sectors, wavefronts = (fn.var(I32, 0) for _ in range(3))
+    with _each(fn, copying) as lane:
+        sharing = _same(fn, from_sector, lane) & Lanes(copying)
+        first = _first(sharing & _same(fn, to_sector, lane))
+        before = _bit(first) - 1
+        parts[lane] = (sharing & Lanes(fresh.read()) & before).call("ctpop").value
+        new = first.eq(_number(fn, lane))
+        fresh.set((Lanes(fresh.read()) | new.select(_bit(_number(fn, lane)), 0)).value)
+        sectors += new.zext("i32").value
+        one_way = _same(fn, from_line, lane) & _same(fn, to_line, lane) & _same(fn, parts, lane)
+        upto = (_bit(_number(fn, lane)) - 1) | _bit(_number(fn, lane))
+        alone = _first(one_way & Lanes(copying) & upto).eq(_number(fn, lane))
+        wavefronts += alone.zext("i32").value
+    _add(fn, wavefronts.read(), sectors.read())
+
+
+def emit_count_through_l1(fn: Function) -> None:
+    """Body of `count_through_l1(insn, copying, to, source, width)`."""
+    _insn, copying, to, source, width = fn.args
+    shift = Lanes(width).call_flag("cttz", flag=True)
+    groups, banks = fn.scratch(I32, LANES), Lanes(fn.constant(128, I32)).lshr(shift)
+    fn.store(groups, lane_numbers(fn).lshr((Lanes(fn.constant(7, I32)) - shift).splat(LANES)).value)
+    sector, sectors, wavefronts = _shifted(fn, source, _SECTOR), fn.var(I32, 0), fn.var(I32, 0)
+    sides = [_Banks(fn, address, shift, banks) for address in (source, to)]
+    with _each(fn, copying) as lane:
+        number = _number(fn, lane)
+        sectors += _first(_same(fn, sector, lane) & Lanes(copying)).eq(number).zext("i32").value
+        group = _same(fn, groups, lane) & Lanes(copying)
+        for side in sides:
+            wavefronts += side.more(lane, group, fn.zero_extend(groups[lane])).value
+        # Read and write are one wavefront where neither has conflicts.
+        wavefronts += _first(group).eq(number).sext("i32").value
+    _add(fn, wavefronts.read(), sectors.read())
+
+
+class _Banks:
+    """Distinct units of a copy's width in the banks of one side, as lane after lane is looked at."""
+
+    def __init__(self, fn: Function, addresses: Value, shift: Lanes, banks: Lanes) -> None:
+        self._fn = fn
+        unit = Lanes(fn.load(addresses, LANES)).lshr(shift.zext("i64").splat(LANES))
+        self._units, self._slots = fn.scratch(I64, LANES), fn.scratch(I64, LANES)
+        fn.store(self._units, unit.value)
+        fn.store(self._slots, (unit & (banks - 1).zext("i64").splat(LANES)).value)
+        self._fullest = fn.scratch(I32, LANES)
+        fn.store(self._fullest, fn.constant(0, vector(I32, LANES)))
+        self._fresh = fn.var(I32, 0)
+
+    def more(self, lane: Value, group: Lanes, place: Value) -> Lanes:
+        """By how many the fullest bank of the lane's group (lane bits, and its number) grows."""
+        fn, number = self._fn, _number(self._fn, lane)
+        new = _first(_same(fn, self._units, lane) & group).eq(number)
+        fresh = Lanes(self._fresh.read()) | new.select(_bit(number), 0)
+        self._fresh.set(fresh.value)
+        reached = (_same(fn, self._slots, lane) & group & fresh).call("ctpop")
+        known = Lanes(self._fullest[place])
+        self._fullest[place] = known.umax(reached).value
+        return known.umax(reached) - known
+
+
+def _add(fn: Function, wavefronts: Value, sectors: Value) -> None:
+    insn, copying, width = Raw(fn, fn.args[0]), fn.args[1], fn.args[4]
+    ideal = (Lanes(copying).call("ctpop") * Lanes(width) + 127) >> 7
+    counts = {Insn.PAGE_WAVEFRONTS: wavefronts, Insn.PAGE_IDEAL: ideal.value, Insn.PAGE_SECTORS: sectors}
+    for place, count in counts.items():
+        insn.add(place, fn.zero_extend(count))
+    fn.finish()
+
+
+def _shifted(fn: Function, addresses: Value, bits: int) -> Value:
+    row = fn.scratch(I64, LANES)
+    fn.store(row, (Lanes(fn.load(addresses, LANES)) >> bits).value)
+    return row
+
+
+@contextmanager
+def _each(fn: Function, bits: Value) -> Iterator[Value]:
+    """Lane after lane of those whose bit is set."""
+    with fn.range(LANES) as lane, fn.when((Lanes(bits) & _bit(_number(fn, lane))).ne(0).value):
+        yield lane
+
+
+def _number(fn: Function, lane: Value) -> Lanes:
+    return Lanes(fn.convert(lane, I32))
+
+
+def _bit(number: Lanes) -> Lanes:
+    return number.like(1) << number
+
+
+def _same(fn: Function, row: Value, lane: Value) -> Lanes:
+    """Lane bits: those that have in a row what `lane` has."""
+    return Lanes(fn.load(row, LANES)).eq(Lanes(row[lane]).splat(LANES)).mask_bits()
+
+
+def _first(bits: Lanes) -> Lanes:
+    """The lowest set bit's number."""
+    return bits.call_flag("cttz", flag=True)

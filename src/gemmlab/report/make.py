@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,12 +58,18 @@ def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Ma
         from gemmlab.explain.subject import machine
 
         machine("", plan.gpu)
-    parts = [part_of(path, load_record(path)) for path in plan.records]
+    records = [load_record(path) for path in plan.records]
     profiles = [load_profiles(path) for path in plan.profiles]
-    profiles += [from_record(part.record) for part in parts if part.record.kind == "profile"]
-    seen = seen_kernels([part.record for part in parts])
+    profiles += [from_record(record) for record in records if record.kind == "profile"]
+    seen = seen_kernels(records)
     chosen = _chosen(plan.kernels, seen)
-    outcomes = _outcomes(plan, chosen, seen, progress)
+    requests = _requests(plan, chosen, seen)
+    known = {request: kept for request in requests.values() if (kept := recall(request)) is not None}
+    missing = [request for request in requests.values() if request not in known]
+    with studies(missing) as running:
+        parts = [part_of(path, record) for path, record in zip(plan.records, records, strict=True)]
+        found: dict[Request, Outcome] = {**known, **_collected(running, len(missing), progress)}
+    outcomes = {id_: found[request] for id_, request in requests.items()}
     sections = [
         section(name, kernel, seen.get(name, []), outcomes.get(name), profiles) for name, (_, kernel) in chosen.items()
     ]
@@ -103,29 +109,27 @@ def _chosen(named: Sequence[str], seen: dict[str, list[Seen]]) -> dict[str, tupl
     return {name: (name, catalog.get(name)) for name in seen}
 
 
-def _outcomes(
-    plan: Plan, chosen: dict[str, tuple[str, Kernel | None]], seen: dict[str, list[Seen]], progress: Progress
-) -> dict[str, Outcome]:
-    if not plan.explained:
-        return {}
-    requests = {
+def _requests(
+    plan: Plan, chosen: dict[str, tuple[str, Kernel | None]], seen: dict[str, list[Seen]]
+) -> dict[str, Request]:
+    """Id -> what is asked about it; of kernels that are to be explained."""
+    return {
         id_: request_for(kernel, name, seen.get(id_, []), plan.gpu)
         for id_, (name, kernel) in chosen.items()
-        if kernel is not None
+        if kernel is not None and plan.explained
     }
+
+
+def _collected(running: Iterator[tuple[Request, Outcome]], count: int, progress: Progress) -> dict[Request, Outcome]:
     found: dict[Request, Outcome] = {}
-    for request in requests.values():
-        if (kept := recall(request)) is not None:
-            found[request] = kept
-    missing = [request for request in requests.values() if request not in found]
-    progress(f"{len(missing)} kernels to explain", 0, len(missing))
-    for done, (request, outcome) in enumerate(studies(missing), 1):
+    progress(f"{count} kernels to explain", 0, count)
+    for request, outcome in running:
         # At once, so that a page that is broken off goes on where it was.
         if isinstance(outcome, Study):
             keep(request, outcome)
         found[request] = outcome
-        progress(f"explained {request.kernel}", done, len(missing))
-    return {id_: found[request] for id_, request in requests.items()}
+        progress(f"explained {request.kernel}", len(found), count)
+    return found
 
 
 def summary(sections: Sequence[Section]) -> list[dict[str, object]]:

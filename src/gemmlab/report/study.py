@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -75,18 +76,18 @@ def study(request: Request) -> Outcome:
         return str(error) or type(error).__name__
 
 
-def studies(requests: Sequence[Request]) -> Iterator[tuple[Request, Outcome]]:
-    """What became of each, as they are done."""
+@contextmanager
+def studies(requests: Sequence[Request]) -> Iterator[Iterator[tuple[Request, Outcome]]]:
+    """What became of each, as they are done. Where there are processes for it, they work while the caller does."""
     workers = min(len(usable_cpus()), len(requests), _MOST_PROCESSES)
     if workers < 2 or len(requests) < _WORTH_A_PROCESS:
-        yield from ((request, study(request)) for request in requests)
+        yield ((request, study(request)) for request in requests)
         return
     # Compiled code holds threads that a forked child would not have.
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         asked = {pool.submit(study, request): request for request in requests}
         try:
-            for future in as_completed(asked):
-                yield asked[future], future.result()
+            yield ((asked[future], future.result()) for future in as_completed(asked))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

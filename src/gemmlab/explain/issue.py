@@ -21,7 +21,7 @@ _XU_LANES = 16
 _TF32_FLOPS = {"sm_80": 1024, "sm_86": 512, "sm_87": 512, "sm_89": 512, "sm_90": 2048}
 """An SM and cycle, dense: the data sheets' rate."""
 _MMA_SYNC = {"sm_90": 4 / 6.05}
-"""What of it `mma.sync` reaches, where that is less: only `wgmma` reaches all. Timed on an H200, from registers alone."""
+"""What of it `mma.sync` reaches, where `wgmma` alone reaches all. Timed on an H200, operands in registers."""
 _FP32 = ("FFMA", "FADD", "FMUL")
 _FP64 = ("DFMA", "DADD", "DMUL")
 _FP64_LANES = {"sm_70": 32, "sm_80": 32, "sm_90": 64, "sm_100": 64}

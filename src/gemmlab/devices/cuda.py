@@ -236,9 +236,15 @@ class CudaDevice:
         return self._peaks.read_gbs(seconds)
 
     def measure_peaks(self) -> dict[str, float]:
-        """`fma_gflops` and `copy_gbs` (bytes read and written). Raises as `build` does."""
+        """`fma_gflops`, `copy_gbs` (read and written), from sm_80 on `mma_tf32_gflops`. Raises as `build` does."""
         self._enter()
-        return {"fma_gflops": self._peaks.fma_gflops(0.2), "copy_gbs": self._peaks.copy_gbs()}
+        peaks = self._peaks
+        found = {
+            "fma_gflops": peaks.fma_gflops(0.2),
+            "mma_tf32_gflops": peaks.mma_tf32_gflops(),
+            "copy_gbs": peaks.copy_gbs(),
+        }
+        return {name: value for name, value in found.items() if value is not None}
 
     @cached_property
     def _timer(self) -> EventTimer:

@@ -1,4 +1,4 @@
-"""The highest rates of a GPU, measured: float32 fused multiply-adds, and bytes through memory."""
+"""The highest rates of a GPU, measured: float32 fused multiply-adds, TF32 products, and bytes through memory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gemmlab.core.gpu import WARP
 from gemmlab.core.program import Launch, Program
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 SOURCE = Path(__file__).with_suffix(".cu")
 FMAS_A_ROUND = 8 * 16
 """UNROLL times CHAINS of the source."""
+MMAS_A_ROUND = 8 * 16
+"""UNROLL times TILES, each 2 * 16 * 8 * 8 operations of a warp."""
+_MMA_SINCE = 8.0
 _THREADS = 256
 _COPY_BYTES = 1 << 30
 _BURST_US = 1000.0
@@ -29,7 +33,7 @@ _READ_WAVES = (2, 4, 8, 16)
 
 
 def program(entry: str, target: str) -> Program:
-    """The source with `ffma_peak`, `copy_peak` or `read_peak` as entry."""
+    """The source with `ffma_peak`, `mma_tf32_peak`, `copy_peak` or `read_peak` as entry."""
     text = SOURCE.read_text(encoding="utf-8")
     return Program(
         kernel=entry,
@@ -60,6 +64,16 @@ class Peaks:
         first = min(self._ffma(3))
         self._rounds = max(1, round(self._rounds * _BURST_US / max(first, 1.0)))
         return work * self._rounds / (statistics.median(self._repeat(seconds)) * 1e3)
+
+    def mma_tf32_gflops(self) -> float | None:
+        """Median rate of `mma.sync` with TF32 inputs, from registers; `None` where there is no such instruction."""
+        if float(self._facts["compute_capability"]) < _MMA_SINCE:
+            return None
+        loaded, rounds = self._load("mma_tf32_peak"), 1 << 9
+        launch = Launch((self._out, np.int32(rounds)), (2 * int(self._facts["sms"]), 1, 1), (_THREADS, 1, 1))
+        warps = 2 * int(self._facts["sms"]) * _THREADS // WARP
+        work = 2.0 * 16 * 8 * 8 * MMAS_A_ROUND * rounds * warps
+        return work / (statistics.median(self._device.time(loaded, launch, 20)) * 1e3)
 
     def copy_gbs(self, repeats: int = 20) -> float:
         """10^9 bytes a second, read and written bytes together, of a copy far larger than the level-2 cache."""

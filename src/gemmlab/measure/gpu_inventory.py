@@ -46,8 +46,9 @@ def gpu_text(detail: dict[str, Any]) -> str:
     if facts.get("clocks"):
         parts.append(f"now at {facts['clocks']['sm_mhz']:.0f} MHz")
     if measured:
+        mma = f", {measured['mma_tf32_gflops'] / 1e3:.0f} of TF32 by mma.sync" if "mma_tf32_gflops" in measured else ""
         parts.append(
-            f"measured {measured['fma_gflops'] / 1e3:.1f} TFLOP/s of FMA, copy {measured['copy_gbs']:.0f} GB/s"
+            f"measured {measured['fma_gflops'] / 1e3:.1f} TFLOP/s of FMA{mma}, copy {measured['copy_gbs']:.0f} GB/s"
         )
     if "measured_error" in detail:
         parts.append(f"peaks not measured: {detail['measured_error']}")

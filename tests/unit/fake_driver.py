@@ -11,8 +11,8 @@ import numpy as np
 
 PARAMS = (8, 4)
 _ERRORS = {
-    1: b"CUDA_ERROR_INVALID_VALUE", 3: b"CUDA_ERROR_NOT_INITIALIZED", 500: b"CUDA_ERROR_NOT_FOUND",
-    700: b"CUDA_ERROR_ILLEGAL_ADDRESS",
+    1: b"CUDA_ERROR_INVALID_VALUE", 3: b"CUDA_ERROR_NOT_INITIALIZED", 201: b"CUDA_ERROR_INVALID_CONTEXT",
+    500: b"CUDA_ERROR_NOT_FOUND", 700: b"CUDA_ERROR_ILLEGAL_ADDRESS",
 }  # fmt: skip
 
 
@@ -21,6 +21,7 @@ _FUNCTIONS = {
     "cuGetErrorString": "get_error_string",
     "cuCtxSetCurrent": "ctx_set_current",
     "cuCtxGetCurrent": "ctx_get_current",
+    "cuCtxGetDevice": "ctx_get_device",
     "cuDevicePrimaryCtxRetain": "device_primary_ctx_retain",
     "cuStreamCreate": "stream_create",
     "cuDriverGetVersion": "driver_get_version",
@@ -99,6 +100,9 @@ class FakeModule:
     def ctx_get_current(self) -> tuple[int, Any]:
         return 0, self.contexts[-1] if self.contexts else "the caller's"
 
+    def ctx_get_device(self) -> tuple[int, int]:
+        return 0, int(self.contexts[-1].removeprefix("context of "))
+
     def device_primary_ctx_retain(self, device: int) -> str:
         return f"context of {device}"
 
@@ -175,5 +179,9 @@ class FakeModule:
         floats *= 2
         return 0
 
-    def pointer_get_attribute(self, _name: str, _pointer: int) -> tuple[int, int]:
-        return 0, 1
+    def pointer_get_attribute(self, name: str, pointer: int) -> tuple[int, Any]:
+        # Asked for the ordinal itself, cuda-bindings 13.0 says 0 of every GPU.
+        return 0, f"context of {self.ordinal_of(pointer)}" if name.endswith("CONTEXT") else 0
+
+    def ordinal_of(self, _pointer: int) -> int:
+        return 1

@@ -221,8 +221,8 @@ class GemmDriver(FakeModule):
         )
         return 0
 
-    def pointer_get_attribute(self, _name: str, pointer: int) -> tuple[int, int]:
-        return 0, self.placed.get(pointer, 1)
+    def ordinal_of(self, pointer: int) -> int:
+        return self.placed.get(pointer, 1)
 
 
 def uncompiled(program: Program) -> Artifact:

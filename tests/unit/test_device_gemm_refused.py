@@ -113,6 +113,25 @@ def test_a_forked_process_is_told_what_is_wrong(driver: GemmDriver, monkeypatch:
         gemmlab.gemm(x, y, out=out)
 
 
+class Placed(OnGpu):
+    """Says by DLPack on which GPU it lies."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 3
+
+
+@pytest.mark.usefixtures("driver")
+def test_operands_on_two_gpus_of_which_one_says_so_itself() -> None:
+    with pytest.raises(DeviceError, match="a lies on cuda:1, b lies on cuda:3; one GPU is needed"):
+        gemmlab.gemm(OnGpu(A), Placed(B))
+
+
+def test_memory_of_a_pool_belongs_to_no_context(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "ctx_get_device", lambda: (201, None))
+    with pytest.raises(DeviceError, match="a lies on cuda:0, b lies on cuda:3; one GPU is needed"):
+        gemmlab.gemm(OnGpu(A), Placed(B))
+
+
 def test_operands_on_two_gpus(driver: GemmDriver) -> None:
     driver.placed[B.ctypes.data] = 0
     with pytest.raises(DeviceError, match="a lies on cuda:1, b lies on cuda:0; one GPU is needed"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from gemmlab.core.errors import GemmlabError, UsageError
+from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
 from gemmlab.devices.cuda_driver import Driver, order
 from gemmlab.devices.cuda_texture import CudaTexture
 from gemmlab.devices.interop import UNKNOWN, DeviceArray
@@ -114,8 +114,18 @@ def ordinal_of(driver: Driver, array: DeviceArray) -> int | None:
     """The GPU that an array lies on; `None` for one without memory that does not say."""
     if array.device is not None or not array.pointer:
         return array.device
-    attribute = driver.module.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-    return int(driver("cuPointerGetAttribute", attribute, array.pointer))
+    about = driver.module.CUpointer_attribute
+    context = driver("cuPointerGetAttribute", about.CU_POINTER_ATTRIBUTE_CONTEXT, array.pointer)
+    # Asked for the ordinal itself, cuda-bindings 13.0 says 0 of every GPU.
+    before = driver("cuCtxGetCurrent")
+    try:
+        driver("cuCtxSetCurrent", context)
+        return int(driver("cuCtxGetDevice"))
+    except DeviceError:
+        # Memory of a pool belongs to no context.
+        return int(driver("cuPointerGetAttribute", about.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, array.pointer))
+    finally:
+        driver("cuCtxSetCurrent", before)
 
 
 def _free(driver: Driver, context: Any, address: int) -> None:

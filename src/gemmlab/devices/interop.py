@@ -107,12 +107,21 @@ def _from_interface(interface: dict[str, Any], owner: Any) -> DeviceArray:
         shape=shape,
         strides=c_strides(shape, dtype.itemsize) if strides is None else tuple(int(step) for step in strides),
         dtype=dtype,
-        device=None,
+        device=_device(owner),
         # From version 3 on None means that nothing is queued; torch still speaks version 2.
         stream=interface.get("stream") if interface.get("version", 0) >= 3 else UNKNOWN,
         read_only=bool(read_only),
         owner=owner,
     )
+
+
+def _device(owner: Any) -> int | None:
+    """The ordinal that it tells by DLPack; `None` for an array that speaks none, or not of itself."""
+    try:
+        kind, ordinal = owner.__dlpack_device__()
+        return int(ordinal) if int(kind) in DLPACK_CUDA else None
+    except Exception:  # noqa: BLE001 - whatever an array says that is not to be exported
+        return None
 
 
 def _from_dlpack(value: Any) -> DeviceArray:

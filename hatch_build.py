@@ -1,13 +1,14 @@
 """Puts machine code of the GPU kernels into the wheel, so that the emulator runs them where no CUDA compiler is.
 
-It is made by the environment that builds, or by the checkout's `.venv`, which `make install` fills: whichever has the
-compiler. Where neither has, the wheel is built without and the build says so. `GEMMLAB_MACHINE_CODE` changes that:
+Compiling takes minutes, so it is done only where `GEMMLAB_MACHINE_CODE` asks for it, as `make wheel` does:
 
+- nothing: without machine code, and the build says so;
+- `none`: the same without a word;
 - `require`: the compiler is a requirement of the build, which fails where it cannot be had;
-- `none`: without machine code;
 - `naive,reduce_peak`: these kernels alone, or failure.
 
-An editable install gets none: its sources change, and shipped code counts only for the source it was made of.
+It is made by the environment that builds, or by the checkout's `.venv`, which `make install` fills: whichever has the
+compiler. An editable install gets none: its sources change, and shipped code counts only for the source it was made of.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from typing import Any
 from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+_WITHOUT = (
+    "This wheel has no machine code of the GPU kernels; `make wheel`, or GEMMLAB_MACHINE_CODE=require in the "
+    "environment of the build, compiles it (minutes)"
+)
 _LOOK = """
 from gemmlab.measure import shipping
 from gemmlab.toolchain import cache, nvdisasm, nvrtc
@@ -46,24 +51,33 @@ class MachineCodeHook(BuildHookInterface[BuilderConfig]):
         wanted = _wanted()
         if version == "editable" or wanted == "none":
             return
+        if not wanted:
+            self.app.display_warning(_WITHOUT)
+            return
         python, why = self._compiling_python()
-        if python is None and wanted:
-            self.app.abort(f"GEMMLAB_MACHINE_CODE={wanted}, and {why}")
         if python is None:
-            self.app.display_warning(f"This wheel has no machine code of the GPU kernels: {why}")
+            self.app.abort(f"GEMMLAB_MACHINE_CODE={wanted}, and {why}")
             return
         self._folder = tempfile.TemporaryDirectory(prefix="gemmlab-machine-code-")
-        kernels = wanted.split(",") if wanted and wanted != "require" else []
-        made = self._run(python, "-m", "gemmlab.measure.shipping", self._folder.name, *kernels)
-        if made.returncode:
-            self.app.abort(f"the GPU kernels' machine code: {made.stderr.strip()}")
-        self.app.display_info(f"Machine code of the GPU kernels: {made.stdout.strip()}")
+        kernels = wanted.split(",") if wanted != "require" else []
+        self._make(python, self._folder.name, kernels)
         build_data["force_include"][self._folder.name] = "gemmlab/machine_code"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         """The wheel is written."""
         if self._folder is not None:
             self._folder.cleanup()
+
+    def _make(self, python: Path, folder: str, kernels: list[str]) -> None:
+        """Compile, and pass on what is said of it as it is said: nobody waits for minutes in silence."""
+        command = [str(python), "-m", "gemmlab.measure.shipping", folder, *kernels]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self._environment()
+        ) as making:
+            for line in making.stdout or ():
+                self.app.display_info(line.rstrip())
+        if making.returncode:
+            self.app.abort("the GPU kernels' machine code could not be made, as said above")
 
     def _compiling_python(self) -> tuple[Path | None, str]:
         """The interpreter whose environment has the compiler, else what the first one lacks."""
@@ -77,8 +91,11 @@ class MachineCodeHook(BuildHookInterface[BuilderConfig]):
         return None, lacks[0]
 
     def _run(self, python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(Path(self.root, "src"))}
-        return subprocess.run([python, *arguments], capture_output=True, text=True, check=False, env=environment)
+        command = [str(python), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(Path(self.root, "src"))}
 
 
 def _wanted() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,11 +36,16 @@ def build_wheel(python: Path, source: Path, folder: Path, wanted: str) -> tuple[
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     wanted = SHIPPED if not cuda_source._missing() else "none"
     done, built = build_wheel(Path(sys.executable), ROOT, tmp_path_factory.mktemp("dist"), wanted)
     assert done.returncode == 0, done.stdout + done.stderr
-    return built
+    return done.stdout + done.stderr, built
+
+
+@pytest.fixture(scope="module")
+def wheel(build: tuple[str, Path]) -> Path:
+    return build[1]
 
 
 @pytest.fixture(scope="module")
@@ -181,13 +187,22 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_without_a_compiler_the_wheel_is_built_and_says_what_it_lacks(
-    installed: Path, bare: Path, tmp_path: Path
-) -> None:
-    done, built = build_wheel(installed / "python", bare, tmp_path, "")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "This wheel has no machine code of the GPU kernels: " in done.stdout + done.stderr
-    assert "no CUDA compiler: pip install" in done.stdout + done.stderr
+@needs_compiler
+def test_a_build_that_compiles_says_how_far_it_is(build: tuple[str, Path]) -> None:
+    told = re.findall(r"Machine code of the GPU kernels: (.*)", build[0])
+    planned = int(told[0].removesuffix(" instances to compile, or to take from the cache"))
+    steps = [*range(10, planned, 10), planned]
+    assert told[1:-1] == [f"{done} of {planned} done" for done in steps]
+    assert re.fullmatch(rf"{planned} instances, [0-9.]+ MB", told[-1])
+
+
+def test_nothing_is_compiled_unless_it_was_asked_for(bare: Path, tmp_path: Path) -> None:
+    # This environment has the compiler, and that changes nothing.
+    done, built = build_wheel(Path(sys.executable), bare, tmp_path, "")
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    (line,) = (line for line in said.splitlines() if "achine code" in line)
+    assert line.startswith("This wheel has no machine code of the GPU kernels; `make wheel`, or GEMMLAB_MACHINE_CODE=")
     assert not [name for name in zipfile.ZipFile(built).namelist() if "machine_code" in name]
 
 

@@ -10,7 +10,7 @@ compiler and the disassembler.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,20 +22,29 @@ from gemmlab.measure.precompile import Job, jobs, run_all
 from gemmlab.ops.catalog import find_op
 from gemmlab.toolchain.build_cuda import ship
 
+_TOLD_EACH = 10
 
-def ship_all(folder: Path, kernels: Sequence[str] = ()) -> list[Path]:
+
+def ship_all(
+    folder: Path, kernels: Sequence[str] = (), progress: Callable[[int, int], None] = lambda _done, _all: None
+) -> list[Path]:
     """Compile the kernels, by default all, for every architecture that is emulated; the files made under `folder`.
+
+    `progress` is told how many instances of how many are done: first none, in the end all.
 
     Raises the first `CompileError`, which is a `NoCompilerError` where the compiler or the disassembler is missing.
     """
     planned, _ = jobs(kernels, ARCHITECTURES, {})
     planned += _of_claims(dict.fromkeys((job.origin, job.program.target) for job in planned))
     apart = {(job.program.target, job.program.entry): job for job in planned}
-    made = [outcome for _, outcome in run_all([*apart.values()], len(usable_cpus()), partial(_ship, folder))]
-    for outcome in made:
+    made = list[Path]()
+    progress(0, len(apart))
+    for _, outcome in run_all([*apart.values()], len(usable_cpus()), partial(_ship, folder)):
         if isinstance(outcome, GemmlabError):
             raise outcome
-    return [path for path in made if isinstance(path, Path)]
+        made.append(outcome)
+        progress(len(made), len(apart))
+    return made
 
 
 def _of_claims(where: Iterable[tuple[str, str]]) -> Iterator[Job]:
@@ -52,9 +61,21 @@ def _ship(folder: Path, job: Job) -> Path:
     return ship(job.program, folder)
 
 
+def _tell(done: int, planned: int) -> None:
+    """Print it for the build, which passes it on."""
+    if done == 0:
+        _say(f"{planned} instances to compile, or to take from the cache")
+    elif done % _TOLD_EACH == 0 or done == planned:
+        _say(f"{done} of {planned} done")
+
+
+def _say(text: str) -> None:
+    print(f"Machine code of the GPU kernels: {text}", flush=True)  # noqa: T201 - for the build
+
+
 if __name__ == "__main__":
     try:
-        files = ship_all(Path(sys.argv[1]), sys.argv[2:])
+        files = ship_all(Path(sys.argv[1]), sys.argv[2:], _tell)
     except GemmlabError as error:
         sys.exit(str(error))
-    print(f"{len(files)} instances, {sum(path.stat().st_size for path in files) / 1e6:.1f} MB")  # noqa: T201 - for the build
+    _say(f"{len(files)} instances, {sum(path.stat().st_size for path in files) / 1e6:.1f} MB")

@@ -32,9 +32,8 @@ def build(program: Program) -> Artifact:
     except NoCompilerError as error:
         kept = store.follow(alias) or shipped.find(program, alias)
         if kept is None:
-            raise NoCompilerError(
-                f"{program.kernel} ({program.entry}) for {program.target} is not in {_places()}, and {error}"
-            ) from error
+            # What to do about it comes first: it is what a terminal, or a table, shows of a long line.
+            raise NoCompilerError(f"{error}; {_named(program)} for {program.target} is not in {_places()}") from error
         found = kept
     return _finished(found, files)
 
@@ -64,6 +63,11 @@ def ship(program: Program, folder: Path) -> Path:
     if "sass" not in made.texts:
         made = replace(made, texts={**made.texts, "sass": nvdisasm.disassemble(made.code, made.kernel)})
     return shipped.put(folder, program, alias, made)
+
+
+def _named(program: Program) -> str:
+    """The kernel, and which of its instances unless there is but one of that name."""
+    return program.kernel if program.entry == program.kernel else f"{program.kernel} ({program.entry})"
 
 
 def _places() -> str:

@@ -138,8 +138,13 @@ def test_devices_and_layouts_that_cannot_be_used_are_refused() -> None:
         gemm(a, b.to("meta"))
     with pytest.raises(errors.ArgumentTypeError, match=r"a has layout torch\.sparse_coo.*a\.to_dense\(\) converts"):
         gemm(a.to_sparse(), b)
-    with pytest.raises(RuntimeError, match="'a' but instead found type 'ndarray'"):
-        gemm(a.numpy(), b)
+    for operands, said in (
+        ((a.numpy(), b), r"^gemm: a is numpy\.ndarray, not a torch\.Tensor$"),
+        ((a, None), r"^gemm: b is builtins\.NoneType, not a torch"),
+        ((a, b, [1.0]), r"^gemm: c is builtins\.list, not a torch"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            gemm(*operands)
 
 
 def test_the_result_is_that_of_the_library_call_at_any_number_of_threads() -> None:

@@ -15,17 +15,21 @@ import numpy.typing as npt
 from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.devices.interop import is_device_array, is_tensor
 from gemmlab.devices.packages import package_of
+from gemmlab.devices.refused_tensors import refusal
 
 _DLPACK_HOST = (1, 3)
 """`kDLCPU`, and `kDLCUDAHost`: pinned, but the host's."""
 
 
 def is_host_array(value: Any) -> bool:
-    """Whether `value` is an array of another package than NumPy that lies in this machine's memory."""
+    """Whether `value` is an array of another package than NumPy that lies in this machine's memory.
+
+    Also for torch's that lie nowhere, or on what is no NVIDIA GPU: `host_view` tells what is wrong with them.
+    """
     if value is None or isinstance(value, np.ndarray | np.generic):
         return False
     if is_tensor(value):
-        return bool(value.device.type == "cpu")
+        return not value.is_cuda
     if not hasattr(value, "__dlpack__"):
         return False
     where: Any = getattr(value, "__dlpack_device__", None)
@@ -40,10 +44,10 @@ def host_view(call: str, name: str, value: Any) -> npt.NDArray[Any]:
         how = f"; {package.to_float32.replace('x', name, 1)} converts it" if package else ""
         raise ArgumentTypeError(f"{call}: {name} has dtype {value.dtype}, not float32{how}")
     try:
-        # torch's own way says what to do about a tensor that it refuses.
         array: npt.NDArray[Any] = np.from_dlpack(value) if torch is None else value.numpy()
     except Exception as error:
-        raise ArgumentTypeError(f"{call}: {name} does not show its memory: {error}") from error
+        known = refusal(name, value, call) if torch is not None else None
+        raise ArgumentTypeError(f"{call}: {name} {known or f'does not show its memory: {error}'}") from error
     if name == "out" and not array.flags.writeable:
         # JAX's never are. DLPack before its version 1.0 (NumPy's before 2.1) cannot tell, and NumPy takes that for no.
         raise ArgumentTypeError(f"{call}: out is {_kind(value)}, which cannot be written to by DLPack")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.core.errors import ArgumentTypeError, DeviceError
+from gemmlab.devices.refused_tensors import refusal
 
 DLPACK_CUDA = (2, 13)
 """`kDLCUDA` and `kDLCUDAManaged`."""
@@ -68,20 +69,18 @@ def is_device_array(value: Any) -> bool:
 
 
 def device_array(value: Any) -> DeviceArray:
-    """Where `value` lies. Raises `ArgumentTypeError` for what is no array on a GPU, and for its dtype.
-
-    A torch tensor that requires a gradient has to be detached first, as torch itself says.
-    """
+    """Where `value` lies. Raises `ArgumentTypeError` for what is no array on a GPU or does not show its memory."""
     negated = getattr(value, "is_neg", None)
     if negated is not None and negated():
-        # torch's imaginary part of a conjugate: memory holds the opposite.
-        raise ArgumentTypeError("the array is negated only when torch reads it; x.resolve_neg() does it now")
+        # torch shows the memory all the same.
+        raise ArgumentTypeError(f"the array {refusal('x', value)}")
     try:
         interface = value.__cuda_array_interface__
-    except AttributeError:
-        return _from_dlpack(value)
     except Exception as error:
-        raise ArgumentTypeError(f"the array does not show its memory: {error}") from error
+        known = refusal("x", value) if is_tensor(value) and value.is_cuda else None
+        if known is None and isinstance(error, AttributeError):
+            return _from_dlpack(value)
+        raise ArgumentTypeError(f"the array {known or f'does not show its memory: {error}'}") from error
     found = _from_interface(interface, value)
     if found.stream != UNKNOWN or is_tensor(value) or not hasattr(value, "__dlpack__"):
         return found

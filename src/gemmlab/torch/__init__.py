@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 
+from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.torch.gradients import backward, setup_context
 from gemmlab.torch.product import GEMM
 from gemmlab.torch.vmap import vmap
@@ -42,11 +43,14 @@ def gemm(
     are numbers, which have none. Under autocast, operands of lower precision are converted to float32 first.
     `torch.set_num_threads` bounds the threads used on the CPU.
 
-    Raises `ArgumentTypeError` (a TypeError) for another dtype, device or layout, `UsageError` (a ValueError) for shapes
-    that do not fit, an unknown `precision` and forward-mode derivatives, `DeviceError` for tensors of several devices,
-    and what torch raises for operands that are no tensors. Under `torch.compile` the same text comes from inside
-    torch's own error.
+    Raises `ArgumentTypeError` (a TypeError) for what is no tensor or has another dtype, device or layout, `UsageError`
+    (a ValueError) for shapes that do not fit, an unknown `precision` and forward-mode derivatives, `DeviceError` for
+    tensors of several devices, and what torch raises for other arguments of a wrong type. Under `torch.compile` the
+    same text comes from inside torch's own error.
     """
+    for name, x in (("a", a), ("b", b), ("c", c)):
+        if not isinstance(x, torch.Tensor) and (x is not None or name != "c"):
+            raise ArgumentTypeError(f"gemm: {name} is {type(x).__module__}.{type(x).__qualname__}, not a torch.Tensor")
     result: torch.Tensor = torch.ops.gemmlab.gemm.default(
         a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b, precision=precision
     )

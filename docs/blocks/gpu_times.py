@@ -87,6 +87,11 @@ def configs_block() -> str:
     """The tables of every record of configurations, or nothing."""
     found = [config_tables(record) for name in matching(CONFIGS) if (record := load(name)) is not None]
     said = "Milliseconds by size; the best of each rung and size in bold."
+    if len(found) > 1:
+        said += (
+            " A rung that is in two tables was timed in two runs, and each names the best of its own configurations: "
+            "where times agree to the digits shown, which one that is means nothing."
+        )
     return "\n\n".join(["### Configurations", said, *found]) if found else ""
 
 

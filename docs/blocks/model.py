@@ -62,16 +62,21 @@ def others() -> str:
         "TF32 rungs": known.of(LADDER, "gemm", "tf32"),
     }
     rows = [
-        [name, str(len(cases)), percent(median_error(cases)), f"{min(_ratios(cases)):.2f} to {max(_ratios(cases)):.2f}"]
+        [
+            name, str(len(cases)), percent(median_error(cases)), percent(max(case.error for case in cases)),
+            f"{min(_ratios(cases)):.2f} to {max(_ratios(cases)):.2f}",
+        ]
         for name, cases in groups.items()
         if cases
-    ]
+    ]  # fmt: skip
     left = [case for case in known.cases if not case.same_code]
     said = ""
     if left:
         names = ", ".join(f"`{name}`" for name in grouped(left, _kernel))
         said = f"Left out, because what was timed is not today's machine code: {names}."
-    return "\n\n".join([markdown_table(["", "times", "median error", "predicted / measured"], rows), said]).rstrip()
+    return "\n\n".join(
+        [markdown_table(["", "times", "median error", "worst", "predicted / measured"], rows), said]
+    ).rstrip()
 
 
 def order() -> str:

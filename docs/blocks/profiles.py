@@ -8,7 +8,8 @@ from functools import cache
 from blocks.gpu_counts import number
 from blocks.markdown import markdown_table
 from blocks.records import RESULTS
-from blocks.speeds import rungs
+from blocks.speeds import extent, rungs
+from gemmlab.core.precision import FLOAT32
 from gemmlab.measure.climb_rows import short_size
 from gemmlab.measure.profiles import Profile, Profiles, load_profiles
 
@@ -52,7 +53,7 @@ def profiles_block() -> str:
         return ""
     where = f"{record.device}, {record.profiler}, {record.time_utc[:10]}"
     parts = ["## Under Nsight Compute", f"On {where}. The vendor's own kernel stands below the rungs."]
-    for size in sorted({one.size for one in found}, key=len):
+    for size in sorted({one.size for one in found}, key=extent):
         at_size = [one for one in found if one.size == size]
         parts += [f"### At {short_size(size)}", _shares(at_size)]
         if any(one.disagreements is not None for one in at_size):
@@ -101,10 +102,11 @@ def _share(one: Profile, names: tuple[str, ...]) -> str:
 
 
 def _in_order(found: Sequence[Profile]) -> list[Profile]:
-    """Rungs of the float32 ladder as they climb, then libraries."""
+    """Rungs of the float32 ladder as they climb, then libraries in float32."""
     order = [kernel.id for kernel in rungs()]
     mine = [one for one in found if one.name in order]
-    return [*sorted(mine, key=lambda one: order.index(one.name)), *(one for one in found if one.is_library)]
+    libraries = [one for one in found if one.is_library and one.facts.get("precision", FLOAT32) == FLOAT32]
+    return [*sorted(mine, key=lambda one: order.index(one.name)), *libraries]
 
 
 @cache

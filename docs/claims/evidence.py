@@ -13,8 +13,11 @@ from blocks.source_test import RECORD as SOURCE_TEST
 from blocks.source_test import Tested, tested
 from blocks.speeds import VENDOR, Speed, Speeds, square
 from blocks.tensor_code import RECORD as TENSOR_CODE
-from blocks.tensor_code import Shapes, Stages, shapes, stages
+from blocks.tensor_code import TIMED as STAGED
+from blocks.tensor_code import TIMES as STAGE_TIMES
+from blocks.tensor_code import TOP, Shapes, Stages, shapes, stages
 from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import TF32
 from gemmlab.core.program import Config
 from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import find_kernel
@@ -120,6 +123,16 @@ class Evidence:
         found = (row for row in stages() if (row.arch, row.stages, row.modulo) == (arch, count, modulo))
         return self._first(found, TENSOR_CODE, f"{count} stages for {arch}")
 
+    def staged(self, count: int, modulo: int) -> Speed:
+        """`wmma_tf32_pipelined` with so many stages, timed at 4096."""
+        record = load(STAGE_TIMES)
+        config = {"STAGES": count, "MODULO": modulo}
+        speed = None if record is None else Speeds(record, TF32).find(STAGED, square(TOP), config)
+        if speed is None or not speed.right:
+            raise Missing(f"times of `{STAGED}`{_said(config)} at {TOP}³ in {STAGE_TIMES}")
+        self.used.append(STAGE_TIMES)
+        return speed
+
     def shapes(self, kernel: str, arch: str) -> Shapes:
         """A rung's matrix instructions."""
         found = (row for row in shapes() if (row.kernel, row.arch) == (kernel, arch))
@@ -144,6 +157,14 @@ class Evidence:
                 self.used.append(PROFILES)
                 return one
         raise Missing(f"a profile of `{kernel}` at {n}³ in {PROFILES}")
+
+    def rungs_profiled(self) -> list[Profile]:
+        """Every launch of a rung that Nsight Compute saw."""
+        found = [one for one in profiles() if not one.is_library]
+        if not found:
+            raise Missing(f"profiles of rungs in {PROFILES}")
+        self.used.append(PROFILES)
+        return found
 
     def profiled(self, n: int, kernel: str, metric: str) -> float:
         """One of its metrics."""

@@ -63,8 +63,18 @@ def _stage_three(e: Evidence) -> Finding:
     three = e.stages(ARCHITECTURES[-1], 3, 1)
     return judged(
         min(more) >= 1,
-        f"{_span(more)} more of {three.all:.0f} a block; counting in place of the remainder saves {_span(counted)}, "
-        "which makes no kernel slow",
+        f"{_span(more)} more of {three.all:.0f} a block; counting in place of the remainder saves {_span(counted)}",
+    )
+
+
+def _stage_three_is_slow(e: Evidence) -> Finding:
+    by_remainder, counted = ({stages: e.staged(stages, modulo) for stages in (2, 3, 4)} for modulo in (1, 0))
+    slower = {stages: by_remainder[stages].to(by_remainder[3]).value - 1 for stages in (2, 4)}
+    gain = {stages: counted[stages].to(by_remainder[stages]).value - 1 for stages in (2, 3, 4)}
+    return judged(
+        min(slower.values()) > 0.02 and gain[3] > 0.02 and max(gain[2], gain[4]) <= 0.02,
+        f"time of 3 stages over that of 2 {slower[2]:+.1%}, of 4 {slower[4]:+.1%}; gained by counting with 2, 3, 4 "
+        f"stages: {', '.join(f'{part:+.1%}' for part in gain.values())}",
     )
 
 
@@ -171,6 +181,11 @@ SOURCE = Source(
             "Three stages cost integer instructions that two and four do not, for the remainder by 3.",
             "Integer instructions of `wmma_tf32_pipelined` (`MODULO` 1) a warp and k-block, on three architectures: "
             "with 3 stages at least one more than with 2 and 4.", _stage_three,
+        ),
+        Claim(
+            "That remainder makes three stages slower than two and four.",
+            "`wmma_tf32_pipelined` (`MODULO` 1) at 4096: 3 stages slower by more than 2% than 2 and than 4, and "
+            "counting (`MODULO` 0) gains more than 2% with 3 stages only.", _stage_three_is_slow,
         ),
         Claim(
             "The best kernel is 101 x naive at 2048.",

@@ -9,13 +9,15 @@ import pytest
 import time_claims
 from blocks.claims_page import SOURCES, claims_block
 from blocks.gpu_times import TIMES
+from blocks.profiles import profiles
 from blocks.records import ROOT, load
 from blocks.speeds import VENDOR
+from blocks.tensor_code import TIMES as STAGE_TIMES
 from claims import evidence as evidence_module
 from claims.claim import Claim, Verdict, finding, judged
 from claims.evidence import CONFIG_COUNTS, COUNTS, Evidence, Missing
 from count_configurations import missing
-from gemmlab.core.records import Record
+from gemmlab.core.records import Record, Result
 from gemmlab.measure.peers import Spec
 
 CLAIMS = [claim for source in SOURCES for claim in source.claims]
@@ -84,6 +86,48 @@ def test_a_verdict_follows_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.verdict is Verdict.OPEN
     assert f"`block_tile` ({CONFIG_COUNTS})" in found.figure
     assert found.count == ("block_tile", {})
+
+
+def test_the_verdict_on_three_stages_follows_the_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = load(STAGE_TIMES)
+    assert times is not None
+    slow = claim("makes three stages slower")
+    assert finding(slow).records == (STAGE_TIMES,)
+
+    def timed(result: Result, us: float) -> Result:
+        return replace(result, samples=tuple(replace(sample, time_us=us) for sample in result.samples))
+
+    # As the source has it: only three stages by remainder are slow.
+    as_claimed = tuple(
+        timed(r, 1300.0 if (config := r.facts.get("config", {})).get("STAGES") == 3 and config["MODULO"] else 1200.0)
+        for r in times.results
+    )
+    with_records(monkeypatch, **{"h200_tf32-stages": replace(times, results=as_claimed)})
+    assert finding(slow).verdict is Verdict.CONFIRMED
+    with_records(
+        monkeypatch, **{"h200_tf32-stages": replace(times, results=tuple(timed(r, 1200.0) for r in times.results))}
+    )
+    assert finding(slow).verdict is Verdict.REFUTED
+    with_records(monkeypatch)
+    assert finding(slow).verdict is Verdict.OPEN
+
+
+def test_the_counter_of_bank_conflicts_is_asked_of_every_profiled_rung(monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = claim("counter of bank conflicts")
+    found = [one for one in profiles() if not one.is_library]
+    name = next(iter(metric for metric in found[0].metrics if "bank_conflicts" in metric and "_ld" in metric))
+    silent = [replace(one, metrics={**one.metrics, name: 0.0}) for one in found]
+    monkeypatch.setattr(evidence_module, "profiles", lambda: tuple(silent))
+    assert finding(counter).verdict is Verdict.REFUTED
+    loud = [replace(one, metrics={**one.metrics, name: 7.0}) if one.name == "warp_tile" else one for one in silent]
+    monkeypatch.setattr(evidence_module, "profiles", lambda: tuple(loud))
+    assert finding(counter).verdict is Verdict.CONFIRMED
+    # Where addresses do conflict, the counter says nothing about the claim.
+    loud = [replace(one, metrics={**one.metrics, name: 7.0}) if one.name == "vector_load" else one for one in silent]
+    monkeypatch.setattr(evidence_module, "profiles", lambda: tuple(loud))
+    assert finding(counter).verdict is Verdict.REFUTED
+    monkeypatch.setattr(evidence_module, "profiles", tuple)
+    assert finding(counter).verdict is Verdict.OPEN
 
 
 def test_a_wrong_kernel_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:

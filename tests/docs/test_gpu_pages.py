@@ -211,9 +211,10 @@ def test_profiles_stand_beside_the_emulators_counts(monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
     library = {**launch, "contestant": "cublas", "kernels": ["vendor_sgemm"], "size": square(512)}
     del library["emulated"], library["disagreements"]
+    tensor_cores = {**library, "contestant": "cublas:tf32", "facts": {"precision": "tf32"}}
     record = {
         "schema": "gemmlab.ncu/1", "op": "gemm", "device": "a GPU", "arch": "sm_90", "profiler": "ncu",
-        "time_utc": "2026-01-01", "launches": [library, launch],
+        "time_utc": "2026-01-01", "launches": [tensor_cores, library, launch],
     }  # fmt: skip
     file = tmp_path / "ncu.json"
     file.write_text(json.dumps(record))
@@ -226,6 +227,7 @@ def test_profiles_stand_beside_the_emulators_counts(monkeypatch: pytest.MonkeyPa
     assert "7.00 (emulated 8.00)" in text
     assert "cublas: vendor_sgemm." in text
     assert text.index(f"`{IDS[1]}`") < text.index("`cublas`")
+    assert "cublas:tf32" not in text
 
 
 def test_a_record_of_another_schema_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -269,6 +269,7 @@ def test_hostile_strings_stay_text(tmp_path: Path) -> None:
         (("no_such", "--load", "h200"), "the record has no no_such; it has: naive_strided, naive"),
         (("naiv", "--load", "h200"), "the record has no naiv; did you mean naive"),
         (("--load", "h200", "--sizes", "77"), "nothing at 77x77x77; it has 512x512x512"),
+        (("--load", "h100"), "no GPU whose record comes with gemmlab; those are: h200"),
         (("--load", "no_such.json"), "cannot read the record no_such.json"),
         (("--load", "../h200"), "cannot read the record"),
         (("naive", "--grid", "1"), "--grid: name the .cu file"),

@@ -9,6 +9,7 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.core.errors import UsageError, WrongResultError
+from gemmlab.core.wording import counted
 
 if TYPE_CHECKING:
     from gemmlab.measure.comparing import Case, Comparison
@@ -61,11 +62,11 @@ def compare(
     failures = [*map(_words, found.regressions), *lost]
     if failures:
         more = f" and {len(failures) - _MOST_NAMED} more" if len(failures) > _MOST_NAMED else ""
-        raise WrongResultError(f"{len(failures)} regressions: {'; '.join(failures[:_MOST_NAMED])}{more}")
+        raise WrongResultError(f"{counted(len(failures), 'regression')}: {'; '.join(failures[:_MOST_NAMED])}{more}")
 
 
 def _words(case: Case) -> str:
-    where = f"{case.key.contestant} at {case.key.label}, {case.key.threads} threads"
+    where = f"{case.key.contestant} at {case.key.label}, {counted(case.key.threads, 'thread')}"
     ratio = case.ratio
     return f"{where}: {case.verdict}, {ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) times as fast"
 

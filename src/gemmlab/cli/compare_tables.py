@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import add_row, plain_table, table_console
+from gemmlab.core.wording import counted
 from gemmlab.measure.climb_rows import short_size
 from gemmlab.measure.comparing import AMBIGUOUS, FASTER, MENDED, SAME, SLOWER, WRONG
 
@@ -44,6 +45,9 @@ def print_comparison(found: Comparison, old: Record, new: Record, *, everything:
     counts = Counter(case.verdict for case in found.cases)
     console.print()
     console.print(", ".join(f"{counts[verdict]} {verdict}" for verdict in _ORDER if counts[verdict]))
+    if found.only_old or found.only_new:
+        only = counted(len(found.only_old), "case")
+        console.print(f"without a partner: {only} of OLD, {len(found.only_new):,} of NEW")
     _print_means(console, found)
     _print_keys(console, "only in OLD", found.only_old)
     _print_keys(console, "only in NEW", found.only_new)
@@ -77,7 +81,7 @@ def _print_means(console: Console, found: Comparison) -> None:
     for mean in means:
         own = ", by itself" if mean.role == "reference" else ""
         name = mean.contestant.removeprefix("kernel:")
-        console.print(f"  {name}, {mean.threads} threads, {mean.problems} sizes{own}: {_words(mean.ratio)}")
+        console.print(f"  {name}, {counted(mean.threads, 'thread')}, {mean.problems} sizes{own}: {_words(mean.ratio)}")
 
 
 def _print_keys(console: Console, what: str, keys: Sequence[Key]) -> None:
@@ -90,7 +94,7 @@ def _print_keys(console: Console, what: str, keys: Sequence[Key]) -> None:
     for name, labels in islice(sizes.items(), _MOST_LISTED):
         console.print(f"  {name}: {_first(list(dict.fromkeys(labels)))}")
     if len(sizes) > _MOST_LISTED:
-        console.print(f"  and {len(sizes) - _MOST_LISTED} more contestants (--json names all)")
+        console.print(f"  and {counted(len(sizes) - _MOST_LISTED, 'more contestant')} (--json names all)")
 
 
 def _first(labels: Sequence[str]) -> str:

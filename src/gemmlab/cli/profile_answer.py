@@ -17,14 +17,18 @@ from gemmlab.explain.stall_reasons import STALLS
 from gemmlab.explain.stalls import stall_findings, waiting
 from gemmlab.kernels.catalog import SOURCE_SUFFIX, all_kernels, ladder
 from gemmlab.measure.profiles import Profile, Profiles, load_profiles
-from gemmlab.measure.recorded import recorded_profile
+from gemmlab.measure.recorded import profiled_gpus, recorded_profile
 from gemmlab.ops.catalog import find_op
 from gemmlab.report.tables import size_cell
 
 
 def loaded(name: str) -> Profiles:
     """The record in a file, or that of a GPU that travels with the package."""
-    return load_profiles(recorded_profile(name) or name)
+    there = recorded_profile(name)
+    if there is None and name == Path(name).stem and not Path(name).exists():
+        known = ", ".join(profiled_gpus()) or "none"
+        raise UsageError(f"--load {name}: no such file, and no GPU whose record comes with gemmlab; those are: {known}")
+    return load_profiles(there or name)
 
 
 def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, baseline: bool) -> Profiles:

@@ -35,6 +35,11 @@ def recorded_profile(gpu: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
+def profiled_gpus() -> list[str]:
+    """What `recorded_profile` finds something by."""
+    return sorted({path.parent.name for folder in FOLDERS for path in folder.glob(f"*/{PROFILE}")})
+
+
 def where_recorded(record: Record) -> str:
     """`"NVIDIA H200, 2026-11-21, gemmlab 0.1.0"`."""
     seen = record.environment

@@ -87,7 +87,7 @@ def _occupancy(kernel: Kernel) -> str:
         f"{figures['registers']} registers a thread, {figures['smem_bytes']:,} bytes of shared memory and "
         f"{figures['threads']} threads a block. Blocks that an SM of {ARCH} has room for, by limit: {allowed}. So "
         f"{found.blocks} {'block' if found.blocks == 1 else 'blocks'}, {found.warps} of {found.warps_per_sm} warps, "
-        f"{percent(found.fraction)}; {' and '.join(found.binding)} {'binds' if len(found.binding) == 1 else 'bind'}."
+        f"{percent(found.fraction)}; {' and '.join(found.binding)} {'binds' if found.binding == ('smem',) else 'bind'}."
     )
 
 

@@ -290,7 +290,7 @@ def test_the_verdict_uses_the_upper_end() -> None:
     assert not surely_slower.passed
     assert len(surely_slower.failures) == 2
     assert "10x10x10" in surely_slower.failures[0]
-    assert "geometric mean of 1 problems" in surely_slower.failures[1]
+    assert "geometric mean of 1 problem," in surely_slower.failures[1]
 
 
 def test_the_verdict_refuses_wrong_results_and_empty_comparisons() -> None:

@@ -62,7 +62,7 @@ def test_a_table_with_versions_core_types_and_ratios(bench: Any) -> None:
     assert result.exit_code == 0, result.output
     for part in ("NumPy on openblas", "Zen", "pthreads", "10³", "PASS", "50.0%", "1.500* 1.500-1.500", "a note"):
         assert part in result.stdout
-    assert "gemmlab / fastest peer, 1 threads, 1 sizes: 1.500" in result.stdout
+    assert "gemmlab / fastest peer, 1 thread, 1 size: 1.500" in result.stdout
 
 
 def test_json_is_all_there_is_on_standard_output(bench: Any) -> None:

@@ -135,7 +135,7 @@ def test_peaks_and_warnings_are_shown() -> None:
     shown = dict(doctor_cmd.rows(facts))
     assert shown["computed peak"] == "80.0 GFLOP/s a core = 2.50 GHz x 2 units x 8 lanes x 2"
     assert shown["measured peak"] == (
-        "80.0 GFLOP/s with 1 thread(s), 158.2 GFLOP/s with 2 thread(s); one core's implies 2.50 GHz if it has 2 units"
+        "80.0 GFLOP/s with 1 thread, 158.2 GFLOP/s with 2 threads; one core's implies 2.50 GHz if it has 2 units"
     )
     assert "limited to 1.5 CPUs' time" in shown["cores"]
     assert shown["warning"] == "look out"

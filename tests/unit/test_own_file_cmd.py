@@ -110,8 +110,8 @@ def test_what_it_needs_of_problems_may_be_a_flag(mine: str) -> None:
     flags = (*FLAGS, "--require", "N % 16 == 0", "--require", "K > 2")
     result = run("check", mine, "--device", "emulated", "--sizes", "16,8,16x32x2", *flags)
     assert result.exit_code == 0, result.output
-    assert "1 cases left out: it needs N % 16 == 0" in result.stdout
-    assert "1 cases left out: it needs K > 2" in result.stdout
+    assert "1 case left out: it needs N % 16 == 0" in result.stdout
+    assert "1 case left out: it needs K > 2" in result.stdout
 
 
 def test_a_grid_without_blocks_is_told_by_its_expression(mine: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import add_row, plain_table, table_console
+from gemmlab.core.wording import counted
 from gemmlab.measure.climb_rows import digits, percent, short_size, times, with_precision
 from gemmlab.measure.configurations import config_tables
 from gemmlab.measure.summary import BASELINE, FASTEST
@@ -41,7 +42,7 @@ def print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> N
     for mean in summary.means:
         ratio = mean.ratio
         console.print(
-            f"  {mean.contestant} / {mean.peer}, {mean.threads} threads, {mean.problems} sizes: "
+            f"  {mean.contestant} / {mean.peer}, {counted(mean.threads, 'thread')}, {counted(mean.problems, 'size')}: "
             f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})",
         )  # fmt: skip
     for note in all_notes(record):

@@ -14,6 +14,7 @@ from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import DEVICE_HELP
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import GemmlabError, UsageError
+from gemmlab.core.wording import counted
 from gemmlab.devices.select import open_device, parse_device
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def _print(reports: list[CheckReport], errors: Mapping[str, GemmlabError]) -> No
             typer.echo("\n" + report.explain())
             continue
         for reason, count in report.refused.items():
-            typer.echo(f"{report.subject}: {count} cases left out: it needs {reason}")
+            typer.echo(f"{report.subject}: {counted(count, 'case')} left out: it needs {reason}")
     for name, error in errors.items():
         typer.echo(f"\n{name}: {error}")
 

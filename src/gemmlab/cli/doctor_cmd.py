@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gemmlab.cli.answer import print_json
+from gemmlab.core.wording import counted
 
 _TELLING_FEATURES = (
     "sse2", "sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_bf16",
@@ -100,7 +101,8 @@ def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _cores(cpu: Mapping[str, Any]) -> str:
     quota = "" if cpu["cpu_quota"] is None else f", limited to {cpu['cpu_quota']:g} CPUs' time"
     machine = ", in a virtual machine" if cpu["hypervisor"] else ""
-    return f"{cpu['physical_cores']} cores, {cpu['logical_cpus']} logical CPUs for this process{quota}{machine}"
+    cores, logical = counted(cpu["physical_cores"], "core"), counted(cpu["logical_cpus"], "logical CPU")
+    return f"{cores}, {logical} for this process{quota}{machine}"
 
 
 def _computed(cpu: Mapping[str, Any]) -> str:
@@ -116,7 +118,7 @@ def _measured(cpu: Mapping[str, Any]) -> str:
     peaks = cpu["measured_peak_gflops"]
     if not peaks:
         return str(cpu.get("measured_peak_error", "not measured"))
-    text = ", ".join(f"{value:.1f} GFLOP/s with {threads} thread(s)" for threads, value in peaks.items())
+    text = ", ".join(f"{value:.1f} GFLOP/s with {counted(int(threads), 'thread')}" for threads, value in peaks.items())
     # Where the system's clock is not the core's, this one is closer to the truth.
     clock = peaks["1"] / (2 * cpu["fma_units"] * cpu["lanes"])
     return f"{text}; one core's implies {clock:.2f} GHz if it has {cpu['fma_units']} units"

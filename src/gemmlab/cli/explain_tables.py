@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gemmlab.core.wording import counted
 from gemmlab.explain.explanation import Explanation
 from gemmlab.explain.figures import figures, side_by_side
 
@@ -31,8 +32,9 @@ class Page:
         found = explained.occupancy.found
         for step in explained.occupancy.steps:
             self._line(f"  {step}")
+        blocks = counted(found.blocks, "block")
         self._line(
-            f"  -> {found.blocks} blocks, {found.warps} of {found.warps_per_sm} warps ({found.fraction:.0%}): "
+            f"  -> {blocks}, {found.warps} of {found.warps_per_sm} warps ({found.fraction:.0%}): "
             f"{' and '.join(explained.occupancy.binding)}{_next(explained)}"
         )
         self._roofline(explained)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gemmlab.cli.answer import print_json
+from gemmlab.core.wording import counted
 
 if TYPE_CHECKING:
     from gemmlab.report.make import Progress
@@ -44,7 +45,7 @@ def report(
     if as_json:
         print_json({"file": str(out), "bytes": len(made.html), "seconds": round(seconds, 3), "kernels": told})
         return
-    typer.echo(f"{out}: {len(made.html) / 1e6:.2f} MB, {len(told)} kernels, {seconds:.1f} s")
+    typer.echo(f"{out}: {len(made.html) / 1e6:.2f} MB, {counted(len(told), 'kernel')}, {seconds:.1f} s")
     if len(made.html) > MOST_BYTES:
         typer.echo("  large for a phone: name fewer kernels (--kernels), or leave explanations out (--no-explain)")
     for one in told:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gemmlab.core import counters as core
 from gemmlab.core.counters import Counters, Hazard, Metric, Observation, SiteCounters
+from gemmlab.core.wording import counted
 from gemmlab.emulator.copy_counts import counted_here
 from gemmlab.emulator.endless import PATIENCE
 from gemmlab.emulator.image import OUTSIDE, Image, plain_name
@@ -227,7 +228,8 @@ def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
 def _stalled(kind: str, places: tuple[tuple[int, int, int], ...]) -> str:
     match kind:
         case "deadlock":
-            return f"{len(places)} warps of {len({place[0] for place in places})} blocks can never go on"
+            blocks = {block for block, *_ in places}
+            return f"{counted(len(places), 'warp')} of {counted(len(blocks), 'block')} can never go on"
         case "endless loop":
             return "what decides where its warps go is the same again, at the same place: it never ends"
         case core.UNFINISHED:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gemmlab.core.gpu import WARP, GpuLimits, Occupancy, occupancy
+from gemmlab.core.wording import counted
 
 NAMES = {"warps": "warps", "blocks": "blocks an SM", "registers": "registers", "smem": "shared memory"}
 
@@ -41,22 +42,22 @@ def _steps(limits: GpuLimits, found: Occupancy, registers: int, smem_bytes: int,
     allowed = found.allowed
     yield (
         f"warps: {threads} threads / {WARP} = {found.warps_per_block} a block; "
-        f"{limits.warps_per_sm} / {found.warps_per_block} = {allowed['warps']} blocks"
+        f"{limits.warps_per_sm} / {found.warps_per_block} = {counted(allowed['warps'], 'block')}"
     )
     yield f"blocks an SM: {limits.blocks_per_sm}"
     share = limits.registers_per_sm // limits.partitions
     in_part = share // found.registers_per_warp
     yield (
         f"registers: {registers} x {WARP} = {registers * WARP}, in units of {limits.register_unit} "
-        f"{found.registers_per_warp} a warp; {share} / {found.registers_per_warp} = {in_part} warps in each of "
-        f"{limits.partitions} partitions; {limits.partitions * in_part} / {found.warps_per_block} = "
-        f"{allowed['registers']} blocks"
+        f"{found.registers_per_warp} a warp; {share} / {found.registers_per_warp} = {counted(in_part, 'warp')} in each "
+        f"of {limits.partitions} partitions; {limits.partitions * in_part} / {found.warps_per_block} = "
+        f"{counted(allowed['registers'], 'block')}"
     )
     if "smem" in allowed:
         reserved = f" + {limits.smem_reserved} reserved" if limits.smem_reserved else ""
         yield (
             f"shared memory: {smem_bytes}{reserved}, in units of {limits.smem_unit} {found.smem_per_block} bytes; "
-            f"{limits.smem_per_sm} / {found.smem_per_block} = {allowed['smem']} blocks"
+            f"{limits.smem_per_sm} / {found.smem_per_block} = {counted(allowed['smem'], 'block')}"
         )
 
 

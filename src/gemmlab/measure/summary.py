@@ -9,6 +9,7 @@ from typing import Any
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import RESAMPLES, Ratio, Timings, combine_ratios, ratio_of_medians, spread
+from gemmlab.core.wording import counted
 from gemmlab.ops.op import GBS, GFLOPS
 
 FASTEST = "fastest peer"
@@ -115,7 +116,7 @@ def judge(summary: Summary, geomean_target: float, floor: float) -> Verdict:
     failures = []
     ours = [row for row in summary.rows if row.role in OURS]
     for row in ours:
-        where = f"{row.contestant} at {row.label}, {row.threads} threads"
+        where = f"{row.contestant} at {row.label}, {counted(row.threads, 'thread')}"
         ratio = row.ratios.get(FASTEST)
         if row.verified is False:
             failures.append(f"{where}: wrong result")
@@ -124,8 +125,9 @@ def judge(summary: Summary, geomean_target: float, floor: float) -> Verdict:
     means = [mean for mean in summary.means if mean.peer == FASTEST]
     for mean in means:
         if mean.ratio.high < geomean_target:
-            where = f"{mean.contestant}, geometric mean of {mean.problems} problems, {mean.threads} threads"
-            failures.append(f"{where}: {_words(mean.ratio)} of the fastest peer, target {geomean_target:g}")
+            where = f"{mean.contestant}, geometric mean of {counted(mean.problems, 'problem')}"
+            on = counted(mean.threads, "thread")
+            failures.append(f"{where}, {on}: {_words(mean.ratio)} of the fastest peer, target {geomean_target:g}")
     if not means:
         failures.append("nothing was timed against a peer")
     return Verdict(not failures, tuple(failures))

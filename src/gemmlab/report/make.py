@@ -11,6 +11,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.files import replace_file
 from gemmlab.core.naming import nearest
 from gemmlab.core.records import load_record
+from gemmlab.core.wording import counted
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.own_kernel import is_own, kernel_named
@@ -122,7 +123,7 @@ def _requests(
 
 def _collected(running: Iterator[tuple[Request, Outcome]], count: int, progress: Progress) -> dict[Request, Outcome]:
     found: dict[Request, Outcome] = {}
-    progress(f"{count} kernels to explain", 0, count)
+    progress(f"{counted(count, 'kernel')} to explain", 0, count)
     for request, outcome in running:
         # At once, so that a page that is broken off goes on where it was.
         if isinstance(outcome, Study):

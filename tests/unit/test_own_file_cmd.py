@@ -25,6 +25,24 @@ __global__ void product(int M, int N, int K, const float *A, const float *B, flo
 }
 __global__ void other() {}
 """
+ENDLESS = """/* gemmlab
+grid = "ceil_div(N, 32), ceil_div(M, 32)"
+threads = "32, 32"
+*/
+extern "C" __global__ void product(int M, int N, int K, const float* A, const float* B, float* C) {
+    __shared__ float a[32][32], b[32][32];
+    const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 32 + y, col = blockIdx.x * 32 + x;
+    float sum = 0;
+    for (int k0 = 0; k0 < K; k0 += K > 100 ? 0 : 32) {
+        a[y][x] = row < M && k0 + x < K ? A[row * K + k0 + x] : 0.0f;
+        b[y][x] = k0 + y < K && col < N ? B[(k0 + y) * N + col] : 0.0f;
+        __syncthreads();
+        for (int k = 0; k < 32; ++k) sum += a[y][k] * b[k][x];
+        __syncthreads();
+    }
+    if (row < M && col < N) C[row * N + col] = sum;
+}
+"""
 FLAGS = ("--kernel", "product", "--grid", "ceil_div(N, 16), ceil_div(M, 8)", "--threads", "16, 8")
 
 
@@ -80,6 +98,18 @@ def test_a_result_that_is_read_before_it_is_written_gets_a_hint(tmp_path: Path) 
     result = run("check", str(path), "--device", "emulated", "--sizes", "9", *FLAGS)
     assert result.exit_code == 1
     assert "c held NaN before the call" in result.stdout
+
+
+def test_a_loop_without_end_is_told_and_no_guess_beside_it(tmp_path: Path) -> None:
+    # Of 32 warps, with registers that hold sums in one place and counters in another.
+    path = tmp_path / "endless.cu"
+    path.write_text(ENDLESS)
+    for verb, more in (("check", ("--device", "emulated:sm_90")), ("explain", ())):
+        result = run(verb, str(path), *more, "--sizes", "33x31x127")
+        said = " ".join(result.stdout.split())
+        assert result.exit_code == 1
+        assert "endless loop at" in said
+        assert "held NaN" not in said
 
 
 def test_bench_counts_it_beside_a_rung(mine: str, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_explained_kernels_lie_under_the_roofs_of_their_gpu(tmp_path: Path) -> N
     assert set(marks) == {(name, level) for name in ("naive", "block_tile") for level in ("L1", "L2", "DRAM")}
     for one, gflops in ((naive, 6280.0), (tiled, tiled.roofline.bound_gflops)):
         levels = {level.name: level for level in one.roofline.levels}
-        for name, level in (("L1", "L1"), ("L2", "L2"), ("DRAM", "DRAM at 4096x4096x4096")):
+        for name, level in (("L1", "L1"), ("L2", "L2 at 4096x4096x4096"), ("DRAM", "DRAM at 4096x4096x4096")):
             mark = marks[one.subject.kernel.id, name]
             assert (mark["low"], mark["x"]) == (levels[level].intensity_least, levels[level].intensity_most)
             assert mark["y"] == pytest.approx(gflops / 1e3)

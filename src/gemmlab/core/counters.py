@@ -182,6 +182,8 @@ class Counters:
 
 UNFINISHED = "unfinished"
 """Kind of the hazard that a launch was given up, because it took too long to be sensible."""
+STOPPING = frozenset({"deadlock", "endless loop", "trap", UNFINISHED})
+"""Kinds of hazards after which nothing more of a launch ran: what it had not written yet stays as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,11 @@ class Observation:
 
     counters: Counters
     hazards: tuple[Hazard, ...] = ()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether something ended the run before it was through."""
+        return any(hazard.kind in STOPPING for hazard in self.hazards)
 
 
 def merge(observations: Sequence[Observation]) -> Observation:

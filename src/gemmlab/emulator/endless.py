@@ -1,10 +1,10 @@
 """Blocks that never end: proved from what decides where their warps go; and those that run longer than is sensible.
 
-What decides is found from the instructions that ran meanwhile (`sass.cells.deciding`): predicates and registers from
-which branches follow, and what these are computed from. Where neither memory nor time is among it, the same values at
-the same places mean the same way again, whatever else the loop computes: `for (k = 0; k < K;) sum += A[k];` is proved
-in one round, though `sum` never comes back. A loop whose counter moves never shows the same values, so a kernel that
-would end is not accused.
+What decides is found from the instructions that ran meanwhile (`sass.cells.deciding`): at each place the predicates and
+registers on which later branches depend. Where neither memory nor time is among it, the same values at the same places
+mean the same way again, whatever else the loop computes, if need be in the same registers before they are written anew:
+`for (k = 0; k < K;) sum += A[k];` is proved in one round, though `sum` never comes back. A loop whose counter moves
+never shows the same values, so a kernel that would end is not accused.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Watch:
         self._next = _WINDOW
         """Instructions of one block after which it is looked at. Twice as many after each look that was in vain: all of
         them together take little time."""
-        self._known: dict[bytes, frozenset[int] | None] = {}
+        self._columns: dict[frozenset[int], npt.NDArray[np.int64]] = {}
+        self._known: dict[bytes, list[frozenset[int]] | None] = {}
 
     def look(self, resident: Resident) -> int:
         """`SPENT` for a block that may go on; how it ended else. `StoppedError` where it never does."""
@@ -69,7 +70,6 @@ class Watch:
         decides = self._decides(before)
         if status in _ENDED or decides is None:
             return status if status in _ENDED else Status.SPENT
-        columns = _columns(decides, resident.size)
         first, place, kept, meetings = -1, -1, b"", 0
         for _ in range(_STEPS):
             status = resident.run(1, 1)
@@ -83,8 +83,8 @@ class Watch:
             if first < 0 or resident.pc(first) != place or states[first] != Status.SPENT:
                 continue
             meetings += 1
-            now = resident.warps[:, columns].tobytes() + _barriers(resident)
-            if now == kept and self._decides(before) == decides:
+            now = self._state(resident, decides)
+            if now == kept and self._decides(before) is decides:
                 raise StoppedError("endless loop", _places(resident))
             # Kept at meetings 1, 2, 4, 8, ...: some of them lies in the circle, and the next one more than a round on.
             kept = now if meetings & (meetings - 1) == 0 else kept
@@ -94,28 +94,38 @@ class Watch:
         """Told of each block that had to wait for another one: what it took to find that out counts, if it was much."""
         self._waited += max(0, resident.executed - _CHEAP)
 
+    def _state(self, resident: Resident, decides: list[frozenset[int]]) -> bytes:
+        """Where everybody is, and what decides from there."""
+        parts = [_barriers(resident)]
+        for index, places in enumerate(resident.next_places()):
+            cells = frozenset[int]().union(*(decides[place] for place in places if place < len(decides)))
+            if cells not in self._columns:
+                self._columns[cells] = _columns(cells, resident.size)
+            parts.append(resident.warps[index, self._columns[cells]].tobytes())
+        return b"".join(parts)
+
     def _counts(self) -> npt.NDArray[np.int64]:
         return self._executed.copy().view(np.int64)[:, 0]
 
-    def _decides(self, before: npt.NDArray[np.int64]) -> frozenset[int] | None:
-        """By what ran since."""
+    def _decides(self, before: npt.NDArray[np.int64]) -> list[frozenset[int]] | None:
+        """At each place, by what ran since."""
         ran = self._counts() != before
         key = ran.tobytes()
         if key not in self._known:
-            self._known[key] = deciding([i for i, on in zip(self._instructions, ran.tolist(), strict=True) if on])
+            self._known[key] = deciding(self._instructions, ran.tolist())
         return self._known[key]
 
 
-def patience(memory: MemoryMap) -> int:
+def patience(memory: MemoryMap, blocks: int) -> int:
     """Instructions of a block that are still sensible for so much memory: a product of matrices that fill it, by one
-    thread, takes a fifth of the power 3/2 of its words in multiply-adds.
+    thread, takes a fifth of the power 3/2 of its words in multiply-adds. Many blocks share such work.
 
     Raises `UsageError` for a value of the environment variable that is no number.
     """
     asked = os.environ.get(PATIENCE, "")
     if not asked:
         words: int = memory.nbytes // 4
-        return (1 << 27) + 16 * math.isqrt(words**3)
+        return (1 << 25) + 16 * math.isqrt(words**3) // blocks
     if not asked.isdecimal():
         raise UsageError(f"{PATIENCE}={asked}: a number of instructions is needed")
     return int(asked)

@@ -55,7 +55,7 @@ def run(
     awaited: list[tuple[int, int, int]] = []
     spare: list[Resident] = []
     waiting: list[Resident] = []
-    watch = Watch(code, records, patience(memory))
+    watch = Watch(code, records, patience(memory, blocks))
     stopped, following = "", 0
     stuck: tuple[tuple[int, int, int], ...] = ()
     try:

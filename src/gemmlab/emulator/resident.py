@@ -178,6 +178,13 @@ class Resident:
                 found.append((self.linear, index, place))
         return tuple(found)
 
+    def next_places(self) -> list[list[int]]:
+        """The next instruction of each group of lanes of each warp, of the running one first."""
+        count = self.warps[:, Warp.GROUPS : Warp.GROUPS + 8].copy().view(np.int64)[:, 0].tolist()
+        wide = self.warps[:, : Warp.PREDICATES].copy().view(np.int64)
+        first, step = Warp.GROUP // 8, Warp.GROUP_SIZE // 8
+        return [[row[0], *row[first : first + step * n : step]] for n, row in zip(count, wide.tolist(), strict=True)]
+
     def state(self) -> bytes:
         """Everything a warp's future depends on, for finding out that it runs in circles."""
         live = self.warps.copy()

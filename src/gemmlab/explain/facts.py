@@ -146,12 +146,11 @@ def _of_double(issue: IssueReport) -> float:
 
 
 def _of_roofline(roofline: RooflineReport) -> dict[str, float]:
-    by = {level.name: level for level in roofline.levels}
     return {
-        "bound_by_l2": roofline.bound_by == "L2",
+        "bound_by_l2": roofline.bound_by == roofline.l2.name,
         "bound_by_dram": roofline.bound_by.startswith("DRAM"),
-        "l2_intensity": by["L2"].intensity_most,
-        "l2_needed": roofline.inside_gflops / by["L2"].gbs,
+        "l2_intensity": roofline.l2.intensity_most,
+        "l2_needed": roofline.inside_gflops / roofline.l2.gbs,
     }
 
 

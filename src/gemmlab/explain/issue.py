@@ -126,7 +126,7 @@ def in_words(issue: IssueReport, loop: LoopReport, limits: GpuLimits) -> list[st
     parts = [f"{count:.4g} {name}" for name, count in _beside(issue, loop)]
     double = issue.arithmetic in _FP64
     peak = "tensor peak" if issue.arithmetic == "HMMA" else "double-precision peak" if double else "FMA peak"
-    slots = f"{issue.slots:.4g} issue slots, at best {min(1.0, issue.work / issue.slots):.0%} of {peak}"
+    slots = f"{issue.slots:.4g} issue slots, which alone would allow {min(1.0, issue.work / issue.slots):.0%} of {peak}"
     lines = [f"{issue.count:.4g} {issue.arithmetic} to {' + '.join(parts) or 'nothing'}: {slots}"]
     lanes = fp64_lanes(limits) if double else limits.fma_lanes
     per = WARP * limits.partitions / lanes

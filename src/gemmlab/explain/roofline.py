@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gemmlab.core.counters import GLOBAL_KINDS, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD, Counters
+from gemmlab.core.counters import GLOBAL_KINDS, GLOBAL_STORE, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD, Counters
 from gemmlab.core.gpu import GpuModel
 from gemmlab.explain.issue import IssueReport, peak_gflops
 from gemmlab.explain.memory import SECTOR, l1_cycles
@@ -36,7 +36,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class RooflineReport:
-    """All levels at the size that was run, DRAM at the scaled one too."""
+    """All levels at the size that was run, L2 and DRAM at the scaled one too."""
 
     label: str
     model: str
@@ -55,6 +55,11 @@ class RooflineReport:
     doubtful: tuple[str, ...]
     """Levels that would allow less than that if caches caught nothing."""
 
+    @property
+    def l2(self) -> Level:
+        """Of the larger size, where there is one."""
+        return [level for level in self.levels if level.name.startswith("L2")][-1]
+
 
 def explain_roofline(
     counters: Counters, model: GpuModel, issue: IssueReport | None, size: Size, scaled: Size
@@ -64,7 +69,8 @@ def explain_roofline(
     peak, inside, by = model.peak_gflops, model.peak_gflops, "FMA peak"
     if issue is not None and (known := peak_gflops(issue.arithmetic, model)) is not None:
         peak, inside, by = known, known * issue.best_inside, issue.busiest_inside
-    # At a size that was only run to be counted, cold memory says little: the larger one decides.
+    # At a size that was only run to be counted, cold memory says little and results that are written count too much:
+    # the larger one decides.
     deciding = [level for level in levels if level.name not in _passed_over(size, scaled)]
     allowed = {by: inside, **{level.name: level.gflops_most for level in deciding}}
     bound_by = min(allowed, key=lambda name: allowed[name])
@@ -75,7 +81,7 @@ def explain_roofline(
 
 
 def _passed_over(size: Size, scaled: Size) -> tuple[str, ...]:
-    return (_dram(size),) if scaled.label != size.label else ()
+    return ("L2", _dram(size)) if scaled.label != size.label else ()
 
 
 def _dram(size: Size) -> str:
@@ -94,10 +100,18 @@ def _levels(counters: Counters, model: GpuModel, size: Size, scaled: Size) -> It
     yield _level(_dram(size), flops, needed, asked, model.memory_gbs,
                  "operands once, to everything that L2 is asked for")  # fmt: skip
     if scaled.label != label:
-        # Sectors an operation stay as they are where tiles do; edges and epilogue weigh less in what is larger.
-        scaled_up = max(round(asked * scaled.flops / flops), scaled.bytes_moved)
-        yield _level(_dram(scaled), scaled.flops, scaled.bytes_moved, scaled_up, model.memory_gbs,
-                     f"the same, scaled from {label}")  # fmt: skip
+        # Sectors an operation stay as they are where tiles do, but results are written once, however much goes into
+        # each: they grow as the operands do.
+        written = SECTOR * sum(site.sectors_distinct for site in counters.of_kind(GLOBAL_STORE))
+        once, every = (_grown(moved - written, written, size, scaled) for moved in (least, most))
+        how = f"the same, scaled from {label}"
+        yield _level(f"L2 at {scaled.label}", scaled.flops, once, every, model.l2_gbs, how)
+        yield _level(_dram(scaled), scaled.flops, scaled.bytes_moved, max(every, scaled.bytes_moved), model.memory_gbs,
+                     how)  # fmt: skip
+
+
+def _grown(read: int, written: int, size: Size, scaled: Size) -> int:
+    return round(read * scaled.flops / size.flops + written * scaled.bytes_moved / size.bytes_moved)
 
 
 def _level(name: str, flops: int, least: int, most: int, gbs: float, how: str) -> Level:

@@ -132,7 +132,8 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     found = judge_results(placed, op, problem, contents, left)
     mismatches = [one.mismatch for one in found if one.mismatch is not None]
     wrong = [mismatch.brief() for mismatch in mismatches]
-    wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := unread_hint(mismatch, contents)))
+    if not seen.stopped:
+        wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := unread_hint(mismatch, contents)))
     wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
     artifact = bound.loaded.artifact
     (large,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])

@@ -212,7 +212,8 @@ def check_kernel(
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
         notes = [hazard.explain() for hazard in seen.hazards] if seen else []
-        hints = {hint for wrong in mismatches if wrong and (hint := unread_hint(wrong, contents))}
+        told = [] if seen and seen.stopped else [wrong for wrong in mismatches if wrong]
+        hints = {hint for wrong in told if (hint := unread_hint(wrong, contents))}
         tally.case(problem, mismatches, violations, [*notes, *hints])
         if progress:
             progress(index + 1, len(planned))

@@ -47,7 +47,7 @@ def flow_graph(function: SassFunction) -> FlowGraph:
     indexed branch whose targets nvdisasm did not find may go to any label.
     """
     code = function.instructions
-    following = [tuple(_successors(function, instruction)) for instruction in code]
+    following = [tuple(successors(function, instruction)) for instruction in code]
     entries = {0} | {address // 16 for name, address in function.labels.items() if not name.startswith(".L_")}
     leaders = set(entries)
     for i, instruction in enumerate(code):
@@ -62,7 +62,7 @@ def flow_graph(function: SassFunction) -> FlowGraph:
     return FlowGraph(function, blocks, tuple(number[entry] for entry in sorted(entries) if entry in number))
 
 
-def _successors(function: SassFunction, instruction: Instruction) -> Iterator[int]:
+def successors(function: SassFunction, instruction: Instruction) -> Iterator[int]:
     """Indices of the instructions that may run next within the function."""
     opcode = instruction.opcode
     if opcode not in _LEAVING or not _always(instruction):

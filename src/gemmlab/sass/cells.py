@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-from gemmlab.sass.instruction import PT, RZ, URZ, Instruction, Operand
+from gemmlab.sass.blocks import successors
+from gemmlab.sass.instruction import PT, RZ, URZ, Instruction, Operand, SassFunction
 
 UNIFORM, PREDICATE, UNIFORM_PREDICATE = 256, 512, 520
 """The first of each file: `R4` is 4, `UR4` is 260, `P4` is 516, `UP4` is 524."""
@@ -20,7 +22,7 @@ _STEERING = frozenset({
     "BPT", "YIELD", "NANOSLEEP",
 })  # fmt: skip
 """Where lanes go, and for whom they wait."""
-_CALCULATING = frozenset({
+CALCULATING = frozenset({
     "IADD3", "IMAD", "ISETP", "LEA", "LOP3", "SHF", "MOV", "SEL", "PRMT", "IMNMX", "VIMNMX", "VIADD", "VIADDMNMX",
     "VIMNMX3", "IABS", "POPC", "FLO", "BREV", "SGXT", "BMSK", "PLOP3", "P2R", "R2P", "VOTE", "SHFL", "MATCH", "R2UR",
     "REDUX", "FADD", "FMUL", "FFMA", "FSETP", "FSET", "FSEL", "FMNMX", "FCHK", "MUFU", "FRND", "F2I", "I2F", "F2F",
@@ -32,6 +34,10 @@ _CALCULATING = frozenset({
 """Results that depend on operands and constants alone, for special registers see `_steady`."""
 _STEADY = ("SR_TID", "SR_CTAID", "SR_NTID", "SR_NCTAID", "SR_LANEID", "SRZ", "SR_LTMASK", "SR_EQMASK", "SR_GEMASK")
 """Special registers that hold the same as long as a thread lives."""
+_TOGETHER = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "R2UR"})
+"""What reads the registers of other lanes."""
+_ANYWHERE = frozenset({"CALL", "RET", "BRX", "JMX", "BRXU", "JMXU", "JMP", "ENDCOLLECTIVE"})
+"""What leads where registers say, or an instruction further up."""
 _QUADS = frozenset({"HMMA", "IMMA", "DMMA", "LDSM", "TEX", "TLD", "TLD4"})
 
 
@@ -59,24 +65,60 @@ def use_of(instruction: Instruction) -> Use:
     return Use(frozenset(reads), frozenset(writes))
 
 
-def deciding(instructions: Sequence[Instruction]) -> frozenset[int] | None:
-    """The registers and predicates that alone decide where the lanes go that run nothing but these instructions.
+def deciding(code: Sequence[Instruction], ran: Sequence[bool]) -> list[frozenset[int]] | None:
+    """For each place, the registers and predicates that alone decide where lanes go from there that run nothing but the
+    instructions marked in `ran`.
 
-    `None` where memory or time has a part in it.
+    `None` where memory or time has a part in it. A register that is written anew decides nothing before, so that one
+    may hold a sum here and a counter there. What lanes have in common, or hand to each other, counts everywhere: some
+    lanes may read it while others are elsewhere.
     """
-    uses = [use_of(instruction) for instruction in instructions]
-    pairs = list(zip(instructions, uses, strict=True))
-    found = {cell for instruction, use in pairs if instruction.opcode in _STEERING for cell in use.reads}
-    rest = [pair for pair in pairs if pair[0].opcode not in _STEERING]
-    while rest:
-        taken = [pair for pair in rest if pair[1].writes & found]
-        if not all(instruction.opcode in _CALCULATING and _steady(instruction) for instruction, _ in taken):
-            return None
-        if not taken:
-            break
-        rest = [pair for pair in rest if not pair[1].writes & found]
-        found |= {cell for _, use in taken for cell in use.reads}
-    return frozenset(found)
+    function = SassFunction("", tuple(code), {})
+    running = [place for place in range(len(code)) if ran[place]]
+    uses = {place: use_of(code[place]) for place in running}
+    after = {place: [to for to in _following(function, place) if 0 <= to < len(code) and ran[to]] for place in running}
+    found: list[frozenset[int]] = [frozenset()] * len(code)
+    common: frozenset[int] = frozenset()
+    changed = True
+    while changed:
+        changed = False
+        for place in reversed(running):
+            instruction, use = code[place], uses[place]
+            needed = common.union(*(found[to] for to in after[place]))
+            if instruction.opcode in _STEERING:
+                before = needed | use.reads
+            elif not use.writes & needed:
+                before = needed
+            elif instruction.opcode in CALCULATING and _steady(instruction):
+                new = replaced(instruction)
+                before = (needed - new) | (use.reads - new)
+                common |= use.reads - new if instruction.opcode in _TOGETHER else frozenset()
+            else:
+                return None
+            common |= {cell for cell in before if UNIFORM <= cell < PREDICATE or cell >= UNIFORM_PREDICATE}
+            before |= common
+            changed |= before != found[place]
+            found[place] = before
+    return found
+
+
+def _following(function: SassFunction, place: int) -> Iterable[int]:
+    """Places that lanes may go to from there."""
+    instruction = function.instructions[place]
+    if instruction.opcode in _ANYWHERE:
+        return range(len(function.instructions))
+    return chain(successors(function, instruction), (o.value // 16 for o in instruction.operands if o.kind == "label"))
+
+
+def replaced(instruction: Instruction) -> frozenset[int]:
+    """What a calculating instruction surely writes in every lane that runs it: its first result."""
+    if instruction.predicate is not None or not instruction.operands:
+        return frozenset()
+    first, *others = instruction.operands
+    if first.kind not in ("reg", "pred"):
+        return frozenset()
+    count = 2 if "WIDE" in instruction.modifiers else 1
+    return frozenset(_within(first, count)).difference(*(_within(other, _width(instruction)) for other in others))
 
 
 def _results(operands: Iterable[Operand]) -> Iterator[Operand]:

@@ -125,7 +125,7 @@ def patience(memory: MemoryMap, blocks: int) -> int:
     asked = os.environ.get(PATIENCE, "")
     if not asked:
         words: int = memory.nbytes // 4
-        return (1 << 25) + 16 * math.isqrt(words**3) // blocks
+        return (1 << 25) + 4 * math.isqrt(words**3) // blocks
     if not asked.isdecimal():
         raise UsageError(f"{PATIENCE}={asked}: a number of instructions is needed")
     return int(asked)

@@ -112,9 +112,9 @@ def open_driver() -> Driver:
 
 
 @contextmanager
-def context_kept() -> Iterator[None]:
+def context_kept(driver: Driver | None = None) -> Iterator[None]:
     """Afterwards the caller's context is current again, whatever was done in between. Raises as `open_driver` does."""
-    driver = open_driver()
+    driver = driver or open_driver()
     before = driver("cuCtxGetCurrent")
     try:
         yield
@@ -122,10 +122,16 @@ def context_kept() -> Iterator[None]:
         driver("cuCtxSetCurrent", before)
 
 
+def recorded(driver: Driver, stream: Any) -> Any:
+    """An event that comes when what is on a stream by now is done. Whoever asked destroys it."""
+    event = driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+    driver("cuEventRecord", event, stream)
+    return event
+
+
 def order(driver: Driver, later: Any, earlier: Any) -> None:
     """Let what comes on the stream `later` wait for what is on `earlier` by now. Nothing waits here."""
-    event = driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
-    driver("cuEventRecord", event, earlier)
+    event = recorded(driver, earlier)
     driver("cuStreamWaitEvent", later, event, 0)
     driver("cuEventDestroy", event)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy.typing as npt
 
 from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
-from gemmlab.devices.cuda_driver import Driver, order
+from gemmlab.devices.cuda_driver import Driver, context_kept, order
 from gemmlab.devices.cuda_texture import CudaTexture
 from gemmlab.devices.interop import UNKNOWN, DeviceArray
 from gemmlab.devices.texture import Texels
@@ -117,24 +117,21 @@ def ordinal_of(driver: Driver, array: DeviceArray) -> int | None:
     about = driver.module.CUpointer_attribute
     context = driver("cuPointerGetAttribute", about.CU_POINTER_ATTRIBUTE_CONTEXT, array.pointer)
     # Asked for the ordinal itself, cuda-bindings 13.0 says 0 of every GPU.
-    before = driver("cuCtxGetCurrent")
     try:
-        driver("cuCtxSetCurrent", context)
-        return int(driver("cuCtxGetDevice"))
+        with context_kept(driver):
+            driver("cuCtxSetCurrent", context)
+            return int(driver("cuCtxGetDevice"))
     except DeviceError:
         # Memory of a pool belongs to no context.
         return int(driver("cuPointerGetAttribute", about.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, array.pointer))
-    finally:
-        driver("cuCtxSetCurrent", before)
 
 
 def _free(driver: Driver, context: Any, address: int) -> None:
     # Whoever happens to drop the last reference keeps the context that is current.
     try:
-        before = driver("cuCtxGetCurrent")
-        driver("cuCtxSetCurrent", context)
-        driver("cuMemFree", address)
-        driver("cuCtxSetCurrent", before)
+        with context_kept(driver):
+            driver("cuCtxSetCurrent", context)
+            driver("cuMemFree", address)
     except (GemmlabError, MemoryError):
         # After a kernel's fault nothing can be freed, and the memory is gone with the context.
         return

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from gemmlab.devices.cuda_driver import Driver
+from gemmlab.devices.cuda_driver import Driver, recorded
 from gemmlab.devices.interop import DeviceArray
 
 _held: deque[tuple[Any, list[Any]]] = deque()
@@ -24,8 +24,7 @@ def hold(driver: Driver, arrays: Sequence[DeviceArray], stream: int) -> None:
     lent = [array.owner for array in arrays if array.lent]
     if not lent:
         return
-    event = driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
-    driver("cuEventRecord", event, stream)
+    event = recorded(driver, stream)
     with _lock:
         _held.append((event, lent))
         while not driver.module.cuEventQuery(_held[0][0])[0]:

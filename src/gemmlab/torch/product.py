@@ -60,23 +60,13 @@ def _plain(x: torch.Tensor) -> torch.Tensor:
     return x if type(x) is torch.Tensor and not x.requires_grad else x.detach()
 
 
-def _fake(
-    a: torch.Tensor,
-    b: torch.Tensor,
-    c: torch.Tensor | None = None,
-    *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    trans_a: bool = False,
-    trans_b: bool = False,
-    precision: str = HIGHEST,
-) -> torch.Tensor:
-    return a.new_empty(_checked(a, b, c, alpha, beta, trans_a, trans_b, precision))
+def _fake(a: torch.Tensor, *others: Any, **options: Any) -> torch.Tensor:
+    return a.new_empty(_checked(a, *others, **options))
 
 
 def _checked(
-    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float, trans_a: bool, trans_b: bool,
-    precision: str,
+    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None, alpha: float = 1.0, beta: float = 0.0,
+    trans_a: bool = False, trans_b: bool = False, precision: str = HIGHEST,
 ) -> tuple[int, ...]:  # fmt: skip
     """The result's shape, or what `gemmlab.gemm` raises of such operands. Extents may be symbols."""
     if forward_ad._current_level >= 0:  # noqa: SLF001 - torch has no other way to ask

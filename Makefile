@@ -30,7 +30,7 @@ GPU_SIZES := 64,128,256:4096:128,8192
 GPU_SUMS := $(SUMS),2^25,2^30
 ON_GPU := --device cuda --processes 1 --no-naive
 
-.PHONY: climb test lint wheel results gpu-results counts tables install clean
+.PHONY: climb test fuzz lint wheel results gpu-results counts tables install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -39,6 +39,11 @@ climb: $(STAMP)
 # A process for each core; the tests of one file stay together, since they share what was compiled and run.
 test: $(STAMP)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
+
+# Look for wrong results with random input: each fuzzer of tests/fuzz for SECONDS, one after another on each core.
+SECONDS := 600
+fuzz: $(STAMP)
+	$(BIN)/python -m pytest tests/fuzz --numprocesses auto --timeout 0 --fuzz-seconds $(SECONDS) $(FUZZ)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

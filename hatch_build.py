@@ -28,14 +28,14 @@ _WITHOUT = (
     "environment of the build, compiles it (minutes)"
 )
 _LOOK = """
-from gemmlab.measure import shipping
+from gemmlab.precompile import shipping
 from gemmlab.toolchain import cache, nvdisasm, nvrtc
 nvrtc.compiler(), nvdisasm.tool(), cache.cache_dir()
 """
 
 
 class MachineCodeHook(BuildHookInterface[BuilderConfig]):
-    """Runs `gemmlab.measure.shipping` and adds what it made."""
+    """Runs `gemmlab.precompile.shipping` and adds what it made."""
 
     _folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -70,7 +70,7 @@ class MachineCodeHook(BuildHookInterface[BuilderConfig]):
 
     def _make(self, python: Path, folder: str, kernels: list[str]) -> None:
         """Compile, and pass on what is said of it as it is said: nobody waits for minutes in silence."""
-        command = [str(python), "-m", "gemmlab.measure.shipping", folder, *kernels]
+        command = [str(python), "-m", "gemmlab.precompile.shipping", folder, *kernels]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self._environment()
         ) as making:

@@ -20,7 +20,7 @@ from typing import Any
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.core.records import Record, load_record
-from gemmlab.dispatch.store import FILE, Measured, Table
+from gemmlab.dispatch.measurements import FILE, Measured, Table
 from gemmlab.dispatch.waves import estimate, gpu_model
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm import GemmOp

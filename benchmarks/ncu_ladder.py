@@ -22,11 +22,11 @@ from gemmlab.core.hardware import usable_cpus
 from gemmlab.core.records import save_record
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel, ladder
-from gemmlab.measure.counting import Count, count_kernels
-from gemmlab.measure.ncu import disagreements
-from gemmlab.measure.profile import Profile
-from gemmlab.measure.profiles import from_record, load_profiles
-from gemmlab.measure.profiling import Plan, profile_on_gpu
+from gemmlab.observe.counting import Count, count_kernels
+from gemmlab.observe.ncu import disagreements
+from gemmlab.observe.profile import Profile
+from gemmlab.observe.profile_reader import from_record, load_profiles
+from gemmlab.observe.profile_recorder import Plan, profile_on_gpu
 from gemmlab.ops.catalog import find_op
 
 

@@ -13,14 +13,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+from gemmlab.analysis.model.constants import FITTED, FITTED_H200, Constants
+from gemmlab.analysis.model.fit import Fit, Sample, with_constants
+from gemmlab.analysis.model.kernel_study import loads_of, study
+from gemmlab.analysis.model.model_record import CONFIGURATION, LADDER, NAME, Case, ModelRecord, save_model
+from gemmlab.analysis.model.predict import Model
 from gemmlab.core import gpu
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Result, load_record
-from gemmlab.explain.model.constants import FITTED, FITTED_H200, Constants
-from gemmlab.explain.model.fit import Fit, Sample, with_constants
-from gemmlab.explain.model.predict import Model
-from gemmlab.explain.model.recorded import CONFIGURATION, LADDER, NAME, Case, ModelRecord, save_model
-from gemmlab.explain.model.study import loads_of, study
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
 

@@ -18,7 +18,7 @@ from gemmlab.core.program import Config
 from gemmlab.core.records import Record, save_record
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.counting import Count, count_kernels
+from gemmlab.observe.counting import Count, count_kernels
 from gemmlab.ops.catalog import find_op
 
 DEVICE, SIZE = "emulated:sm_90", "256x256x1024"

@@ -23,9 +23,9 @@ from gemmlab.core.precision import TF32
 from gemmlab.core.program import Artifact, Config
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.run import place
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.sass.blocks import flow_graph
 from gemmlab.sass.loops import main_loop

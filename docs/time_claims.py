@@ -21,11 +21,11 @@ from gemmlab.core.program import Config
 from gemmlab.core.records import save_record
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.bench import Plan, run_bench
-from gemmlab.measure.configurations import config_specs
-from gemmlab.measure.peers import Spec, kernel_spec, parse_contestant
-from gemmlab.measure.prebuild import of_plan, prebuild
 from gemmlab.ops.catalog import find_op
+from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.configurations import config_specs
+from gemmlab.timing.peers import Spec, kernel_spec, parse_contestant
+from gemmlab.timing.prebuild import of_plan, prebuild
 
 RECORD, OP, DEVICE, MODE = "h200/claims.json", "gemm", "cuda:0", "cold"
 ROUNDS = 5

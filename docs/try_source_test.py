@@ -18,10 +18,10 @@ import numpy.typing as npt
 from blocks.records import RESULTS
 from blocks.source_test import RECORD, SCHEMA, Tested
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.elementwise import SOURCE_LIMIT
-from gemmlab.measure.run import place
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.verify.elementwise import SOURCE_LIMIT
 
 SIZES = (256, 512, 1024, 2048)
 """Those of the source."""

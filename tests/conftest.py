@@ -1,8 +1,10 @@
-"""Options of the fuzzers in tests/fuzz: the seed, new at each run unless it is given, and how long each one runs."""
+"""Fuzzers (tests/fuzz): their options, and the `trials` of each. The seed is new at each run unless it is given."""
 
 import secrets
+from collections.abc import Iterator
 
 import pytest
+from trials import Trials
 
 SEED = "fuzz_seed"
 
@@ -23,3 +25,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"fuzz: --fuzz-seed={getattr(config.option, SEED)}"
+
+
+@pytest.fixture
+def trials(request: pytest.FixtureRequest) -> Iterator[Trials]:
+    """Random trials; a failure prints the options that repeat the trial it failed in."""
+    option = request.config.option
+    made = Trials(option.fuzz_seed, request.node.name, option.fuzz_seconds, option.fuzz_trial)
+    yield made
+    # Shown with the output of a test that failed.
+    print(f"{request.node.nodeid}: trial {made.number}; repeat it with {made.rerun}")

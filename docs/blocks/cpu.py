@@ -8,12 +8,12 @@ from blocks.markdown import interval, markdown_table, plain, provenance
 from blocks.records import RESULTS, from_record, load
 from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import ladder
-from gemmlab.measure.cache_record import cache_rows
-from gemmlab.measure.climb_rows import ClimbRow, about, climb_rows, digits, peer_names, percent, short_size, times
-from gemmlab.measure.summary import FASTEST, summarise
+from gemmlab.observe.cache_record import cache_rows
 from gemmlab.plots.chart import save
 from gemmlab.plots.curves import bench_chart
 from gemmlab.plots.ladder import climb_chart
+from gemmlab.results.climb_rows import ClimbRow, about, climb_rows, digits, peer_names, percent, short_size, times
+from gemmlab.results.summary import FASTEST, summarise
 
 
 def climb_table(record: Record) -> str:

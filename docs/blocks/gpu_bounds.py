@@ -11,7 +11,7 @@ from blocks.speeds import square
 from gemmlab.core.gpu import model
 from gemmlab.core.program import Config
 from gemmlab.core.records import Record
-from gemmlab.measure.climb_rows import digits, percent, short_size
+from gemmlab.results.climb_rows import digits, percent, short_size
 
 SIZES = (256, 512, 1024, 4096, 8192)
 BETA = 1

@@ -10,7 +10,7 @@ from blocks.records import RESULTS
 from blocks.speeds import rungs
 from gemmlab.core.gpu import Occupancy, limits, occupancy
 from gemmlab.core.program import Config
-from gemmlab.measure.sweep import Swept, load_sweep
+from gemmlab.precompile.sweep import Swept, load_sweep
 
 SWEEP = "compile-sweep.json"
 

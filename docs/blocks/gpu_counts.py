@@ -11,7 +11,7 @@ from blocks.records import from_record, load
 from blocks.speeds import Speeds, rungs, square
 from gemmlab.core.gpu import model
 from gemmlab.core.records import Record
-from gemmlab.measure.climb_rows import digits, percent, short_size
+from gemmlab.results.climb_rows import digits, percent, short_size
 
 COUNTS = "emulated/counters.json"
 GPU = "H200"

@@ -13,7 +13,7 @@ from blocks.markdown import markdown_table
 from blocks.records import load, matching
 from blocks.speeds import VENDOR, Speed, Speeds, below, rungs, square
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.climb_rows import digits, percent, times
+from gemmlab.results.climb_rows import digits, percent, times
 
 ARCH = "sm_90"
 

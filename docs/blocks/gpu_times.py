@@ -8,9 +8,9 @@ from blocks.markdown import interval, markdown_table, provenance
 from blocks.records import RESULTS, from_record, load, matching
 from blocks.speeds import VENDOR, Speed, Speeds, below, extent, rungs, square
 from gemmlab.core.records import Record
-from gemmlab.measure.climb_rows import digits, percent, short_size, times
 from gemmlab.plots.chart import save
 from gemmlab.plots.gpu_ladder import ladder_at, rungs_by_size
+from gemmlab.results.climb_rows import digits, percent, short_size, times
 
 TIMES, CONFIGS = "h200/gemm.json", "h200/configs*.json"
 TOP = 4096

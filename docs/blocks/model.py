@@ -8,8 +8,8 @@ from functools import cache
 from blocks.markdown import markdown_table
 from blocks.records import RESULTS
 from blocks.speeds import square
-from gemmlab.explain.model.constants import FITTED
-from gemmlab.explain.model.recorded import (
+from gemmlab.analysis.model.constants import FITTED
+from gemmlab.analysis.model.model_record import (
     CONFIGURATION,
     LADDER,
     Case,
@@ -20,7 +20,7 @@ from gemmlab.explain.model.recorded import (
     median_error,
     rank_correlation,
 )
-from gemmlab.measure.climb_rows import digits, percent
+from gemmlab.results.climb_rows import digits, percent
 
 RECORD = "h200/model.json"
 CLASSES: Mapping[str, tuple[int, int]] = {

@@ -10,8 +10,8 @@ from blocks.markdown import markdown_table
 from blocks.records import RESULTS
 from blocks.speeds import extent, rungs
 from gemmlab.core.precision import FLOAT32
-from gemmlab.measure.climb_rows import short_size
-from gemmlab.measure.profiles import Profile, Profiles, load_profiles
+from gemmlab.observe.profile_reader import Profile, Profiles, load_profiles
+from gemmlab.results.climb_rows import short_size
 
 __all__ = ["BLOCKS", "PROFILES", "Profile", "profiles", "profiles_block"]
 

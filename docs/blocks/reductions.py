@@ -9,8 +9,8 @@ from blocks.markdown import interval, markdown_table
 from blocks.records import from_record
 from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import ladder
-from gemmlab.measure.climb_rows import digits, percent, times
-from gemmlab.measure.summary import FASTEST, Row, Summary, summarise
+from gemmlab.results.climb_rows import digits, percent, times
+from gemmlab.results.summary import FASTEST, Row, Summary, summarise
 
 TOP = str(1 << 25)
 """Elements at which rungs are compared: as many as the article's."""

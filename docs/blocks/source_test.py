@@ -9,8 +9,8 @@ from functools import cache
 
 from blocks.markdown import markdown_table
 from blocks.records import RESULTS
-from gemmlab.measure.climb_rows import short_size
-from gemmlab.measure.elementwise import SOURCE_LIMIT
+from gemmlab.results.climb_rows import short_size
+from gemmlab.verify.elementwise import SOURCE_LIMIT
 
 RECORD, SCHEMA = "emulated/source-test.json", "gemmlab.source-test/1"
 

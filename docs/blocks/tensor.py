@@ -10,13 +10,13 @@ from blocks.gpu_counts import COUNTS, GPU, counted_on, number
 from blocks.markdown import interval, markdown_table, provenance
 from blocks.records import from_record, load
 from blocks.speeds import Speed, Speeds, square
+from gemmlab.analysis.issue_slots import peak_gflops
 from gemmlab.core.gpu import model
 from gemmlab.core.precision import TF32
 from gemmlab.core.records import Record
-from gemmlab.explain.issue import peak_gflops
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.climb_rows import digits, percent, short_size, times
+from gemmlab.results.climb_rows import digits, percent, short_size, times
 
 TIMES = ("h200/tf32.json", "h200/climb-cuda.json")
 """The first that there is: every size, or a look at the largest."""

@@ -12,7 +12,7 @@ from blocks.markdown import markdown_table
 from blocks.records import RESULTS, load
 from blocks.speeds import Speeds, square
 from gemmlab.core.precision import TF32
-from gemmlab.measure.climb_rows import digits
+from gemmlab.results.climb_rows import digits
 
 RECORD, SCHEMA = "emulated/tensor-code.json", "gemmlab.tensor-code/1"
 TIMES, TIMED, TOP = "h200/tf32-stages.json", "wmma_tf32_pipelined", 4096

@@ -9,7 +9,7 @@ from blocks.markdown import markdown_table
 from blocks.profiles import PROFILES, Profile, profiles
 from blocks.tensor import rungs
 from gemmlab.core.precision import TF32
-from gemmlab.measure.climb_rows import short_size
+from gemmlab.results.climb_rows import short_size
 
 SHARES: Mapping[str, str] = {
     "mma pipe": "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active",

@@ -21,7 +21,7 @@ from gemmlab.core.precision import TF32
 from gemmlab.core.program import Config
 from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.climb_rows import ClimbRow, climb_rows, short_size
+from gemmlab.results.climb_rows import ClimbRow, climb_rows, short_size
 
 TIMED = ("h200/gemm.json", "h200/configs*.json", "h200/claims.json", "h200/reduce*.json")
 """Records of times, in the order in which they are asked."""

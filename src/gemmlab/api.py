@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.core.arguments import float32_array, thread_count
+from gemmlab.arrays.gpu import is_device_array
+from gemmlab.arrays.host import host_views, is_host_array, like, one_package
+from gemmlab.core.argument_checks import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.core.precision import FLOAT32
-from gemmlab.devices.host_arrays import host_views, is_host_array, like, one_package
-from gemmlab.devices.interop import is_device_array
 from gemmlab.dispatch.operands import checked_target, request, same
-from gemmlab.dispatch.precision import HIGHEST, precision_for
+from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.choice import Choice
-    from gemmlab.dispatch.cpu import CpuProduct
+    from gemmlab.dispatch.cpu_gemm import CpuProduct
 
 Float32Array = npt.NDArray[np.float32]
 _Entry = Callable[..., Float32Array | None]
@@ -140,7 +140,7 @@ def explain_choice(
 
     Raises `ArgumentTypeError`, `UsageError` and `DeviceError`, as `gemm` does.
     """
-    from gemmlab.dispatch.explaining import explain
+    from gemmlab.dispatch.reasons import explain
 
     return explain(a, b, trans_a, trans_b, device=device, precision=precision, kernel=kernel, config=config)
 
@@ -160,7 +160,7 @@ def _load() -> CpuProduct:
     global _entry, _product
     with _lock:
         if _product is None:
-            from gemmlab.dispatch.cpu import load_product
+            from gemmlab.dispatch.cpu_gemm import load_product
 
             product = load_product()
             _entry = product.python_entry

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.core.arguments import float32_array, thread_count
+from gemmlab.arrays.gpu import device_array, is_device_array
+from gemmlab.arrays.host import host_views, is_host_array, like, one_package
+from gemmlab.core.argument_checks import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
-from gemmlab.devices.host_arrays import host_views, is_host_array, like, one_package
-from gemmlab.devices.interop import device_array, is_device_array
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.cpu_sums import CpuSums

@@ -14,12 +14,12 @@ from report_records import HOSTILE, gpu_bench, hostile_record
 
 from gemmlab.core.records import load_record
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.report.page import Page, render
-from gemmlab.report.parts import part_of
-from gemmlab.report.roofs import roof_drawings
-from gemmlab.report.sections import section
-from gemmlab.report.seen import seen_kernels
-from gemmlab.report.study import Request, Study, study
+from gemmlab.pages.kernel_results import seen_kernels
+from gemmlab.pages.page import Page, render
+from gemmlab.pages.parts import part_of
+from gemmlab.pages.roofs import roof_drawings
+from gemmlab.pages.sections import section
+from gemmlab.pages.studies import Request, Study, study
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 NAME = "kernel-naive"

@@ -18,7 +18,7 @@ from claims.claim import Claim, Verdict, finding, judged
 from claims.evidence import CONFIG_COUNTS, COUNTS, Evidence, Missing
 from count_configurations import missing
 from gemmlab.core.records import Record, Result
-from gemmlab.measure.peers import Spec
+from gemmlab.timing.peers import Spec
 
 CLAIMS = [claim for source in SOURCES for claim in source.claims]
 

@@ -17,15 +17,15 @@ import pytest
 import typer
 
 from gemmlab.cli.app import build_app
-from gemmlab.codegen.cachesim import REFERENCE
 from gemmlab.core.records import load_record
 from gemmlab.devices.cpu import CpuDevice
 from gemmlab.kernels.catalog import all_kernels, find_kernel, ladder
-from gemmlab.measure.cache_misses import simulate
-from gemmlab.measure.cache_record import CacheRow, cache_rows
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.climb_rows import climb_rows, digits, peaks, percent
+from gemmlab.observe.cache_misses import simulate
+from gemmlab.observe.cache_record import CacheRow, cache_rows
 from gemmlab.ops.gemm import GemmOp
+from gemmlab.probes.cachesim import REFERENCE
+from gemmlab.results.climb_rows import climb_rows, digits, peaks, percent
+from gemmlab.verify.check import check_kernel
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

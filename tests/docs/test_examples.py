@@ -17,7 +17,7 @@ import pytest
 import gemmlab
 from gemmlab.core.errors import DeviceError, NoCompilerError
 from gemmlab.devices.select import open_device
-from gemmlab.measure.process import importable_here
+from gemmlab.timing.process import importable_here
 from gemmlab.toolchain import nvdisasm
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -21,11 +21,11 @@ from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, Result, Sample
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.climb_rows import digits
-from gemmlab.measure.counting import Count, count_kernels
-from gemmlab.measure.profiles import load_profiles
-from gemmlab.measure.sweep import FIGURES, Swept
+from gemmlab.observe.counting import Count, count_kernels
+from gemmlab.observe.profile_reader import load_profiles
 from gemmlab.ops.catalog import find_op
+from gemmlab.precompile.sweep import FIGURES, Swept
+from gemmlab.results.climb_rows import digits
 
 PAGE = (ROOT / "docs" / "ladder-gpu.md").read_text(encoding="utf-8")
 IDS = [kernel.id for kernel in rungs()]

@@ -9,11 +9,11 @@ import pytest
 
 from gemmlab.devices.device import CountingDevice
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.guarded_run import GuardedRun
-from gemmlab.measure.run import place
 from gemmlab.ops.reduce import ReduceOp, ReduceProblem
+from gemmlab.verify.guarded_run import GuardedRun
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 PAGE = Path(__file__).parents[2] / "docs" / "ladder-reduce.md"

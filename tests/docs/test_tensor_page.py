@@ -14,7 +14,7 @@ from blocks.speeds import Speeds, square
 from blocks.tensor import TOP, rungs, version
 from count_tensor_code import count_shapes, count_stages, is_integer, ptx_loop
 from gemmlab.core.precision import TF32
-from gemmlab.measure.climb_rows import digits
+from gemmlab.results.climb_rows import digits
 from try_source_test import DATA, ROUNDED, WAYS, judged
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")

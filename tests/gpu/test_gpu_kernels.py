@@ -10,13 +10,13 @@ from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.guarded_run import GuardedRun
-from gemmlab.measure.run import place
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.verify.check import check_kernel
+from gemmlab.verify.guarded_run import GuardedRun
 
 OP = GemmOp()
 KERNELS = [kernel for kernel in all_kernels() if kernel.device == "cuda"]

@@ -11,9 +11,9 @@ import pytest
 from gpu_arrays import OnlyDlpack
 
 import gemmlab
+from gemmlab.arrays.gpu import device_array
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.cuda import CudaDevice
-from gemmlab.devices.interop import device_array
 
 SOURCE = """
 extern "C" __global__ void axpy(int n, float a, const float* x, float* y) {

@@ -6,15 +6,15 @@ import math
 
 import pytest
 
+from gemmlab.analysis.occupancy import explain_occupancy
 from gemmlab.core.gpu import limits
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import CudaLoaded, allow_smem
-from gemmlab.explain.occupancy import explain_occupancy
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.families import family_of
-from gemmlab.measure.run import place
 from gemmlab.ops.catalog import find_op
+from gemmlab.timing.families import family_of
 
 THREADS = (1, 32, 33, 64, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 1024)
 SMEM = (0, 1, 1024, 3000, 10_000, 16_384, 33_000, 49_152, 60_000, 100_000, 115_000, 232_448)

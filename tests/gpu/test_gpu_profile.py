@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gemmlab.core.errors import ProfilerError
-from gemmlab.measure.ncu_program import find_ncu
-from gemmlab.measure.profiles import load_profiles
+from gemmlab.observe.ncu_program import find_ncu
+from gemmlab.observe.profile_reader import load_profiles
 
 MINE = """
 __global__ void product(int M, int N, int K, const float *A, const float *B, float *C) {

@@ -13,12 +13,12 @@ import pytest
 
 from gemmlab.core.errors import PeerError
 from gemmlab.devices.cuda import CudaDevice
-from gemmlab.measure.arena import Arena
-from gemmlab.measure.bench import Plan, run_bench
-from gemmlab.measure.families import Timing
-from gemmlab.measure.peers import Spec, parse_contestant
-from gemmlab.measure.turns import Crew
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.timing.arena import Arena
+from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.families import Timing
+from gemmlab.timing.peers import Spec, parse_contestant
+from gemmlab.timing.turns import Crew
 
 OP = GemmOp()
 QUICK = Timing(min_us=500, warm_us=200, inner_us=0, timeout_s=100)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from gemmlab.measure.elementwise import compare
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.verify.elementwise import compare
 
 Array = npt.NDArray[np.float32]
 _FACTORS = (0.0, -0.0, 1.0, -1.0, 1e-42, float("nan"))

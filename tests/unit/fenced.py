@@ -9,12 +9,12 @@ import sys
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.codegen.target import WIDTHS, host_target
 from gemmlab.core.errors import DeviceError
 from gemmlab.devices.cpu import CpuDevice
+from gemmlab.ir.target import WIDTHS, host_target
+from gemmlab.kernels.bound import bind
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.run import bind
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
 Array = npt.NDArray[np.float32]

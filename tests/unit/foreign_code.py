@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from llvmlite import binding
 
 from gemmlab.codegen.blocking import Blocks
-from gemmlab.codegen.compile import compile_object
 from gemmlab.codegen.entry import emit_c_entry, emit_python_entry
 from gemmlab.codegen.microkernel import Tile
-from gemmlab.codegen.module import Module
 from gemmlab.codegen.product import emit_product, product_workspace_bytes
-from gemmlab.codegen.target import Target, _triple
+from gemmlab.ir.compile import compile_object
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import Target, _triple
 from gemmlab.toolchain.elf import read_elf
 
 COFF = "x86_64-pc-windows-msvc"

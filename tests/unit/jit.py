@@ -6,11 +6,11 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gemmlab.codegen.compile import compile_object, load_object
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.target import host_target
-from gemmlab.codegen.types import F32, F64, I64, VOID, Type, pointer
+from gemmlab.ir.compile import compile_object, load_object
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import host_target
+from gemmlab.ir.types import F32, F64, I64, VOID, Type, pointer
 
 WORDS, FLOATS = pointer(I64), pointer(F32)
 _C_TYPES: dict[str, Any] = {

@@ -9,10 +9,10 @@ from typing import Any
 
 from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.report.page import Page
-from gemmlab.report.parts import part_of
-from gemmlab.report.sections import Section, section
-from gemmlab.report.seen import seen_kernels
+from gemmlab.pages.kernel_results import seen_kernels
+from gemmlab.pages.page import Page
+from gemmlab.pages.parts import part_of
+from gemmlab.pages.sections import Section, section
 
 ELEMENTS = {
     "a", "bdi", "body", "br", "button", "code", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "footer",

@@ -13,14 +13,14 @@ import pytest
 from gemmlab.cli import console
 from gemmlab.cli.bench_tables import print_tables
 from gemmlab.core.records import Record, Result, Sample, from_json, to_json
-from gemmlab.measure.arena import Arena
-from gemmlab.measure.baseline import TURNS, baseline_spec, sizes_for_baseline, time_baseline
-from gemmlab.measure.bench import Plan, run_bench
-from gemmlab.measure.families import Timing
-from gemmlab.measure.peers import Spec
-from gemmlab.measure.summary import BASELINE, FASTEST, summarise
-from gemmlab.measure.turns import Crew
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.results.summary import BASELINE, FASTEST, summarise
+from gemmlab.timing.arena import Arena
+from gemmlab.timing.baseline import TURNS, baseline_spec, sizes_for_baseline, time_baseline
+from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.families import Timing
+from gemmlab.timing.peers import Spec
+from gemmlab.timing.turns import Crew
 
 OP = GemmOp()
 

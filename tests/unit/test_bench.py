@@ -14,14 +14,14 @@ import pytest
 
 from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.records import Record, Result, Sample, from_json, to_json
-from gemmlab.measure.arena import Arena
-from gemmlab.measure.bench import Plan, Progress, run_bench
-from gemmlab.measure.families import Timing
-from gemmlab.measure.peers import Spec, parse_contestant
-from gemmlab.measure.process import WorkerProcess
-from gemmlab.measure.summary import FASTEST, judge, summarise
-from gemmlab.measure.turns import start_worker
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.results.summary import FASTEST, judge, summarise
+from gemmlab.timing.arena import Arena
+from gemmlab.timing.bench import Plan, Progress, run_bench
+from gemmlab.timing.families import Timing
+from gemmlab.timing.peers import Spec, parse_contestant
+from gemmlab.timing.process import WorkerProcess
+from gemmlab.timing.turns import start_worker
 
 OP = GemmOp()
 QUICK = Timing(min_us=20, warm_us=5, timeout_s=60)

@@ -14,9 +14,9 @@ from gemmlab.cli.app import build_app
 from gemmlab.core.records import Record, Sample, load_record
 from gemmlab.core.records import Result as Timed
 from gemmlab.devices.device import DeviceInfo
-from gemmlab.measure import bench as bench_module
-from gemmlab.measure.bench import Plan, Progress
-from gemmlab.measure.peers import Spec
+from gemmlab.timing import bench as bench_module
+from gemmlab.timing.bench import Plan, Progress
+from gemmlab.timing.peers import Spec
 
 
 class FakeDevice:

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gemmlab
-from gemmlab.codegen.compile import compile_object
 from gemmlab.core.program import Artifact, Program
 from gemmlab.core.sources import Sources
 from gemmlab.devices.cpu import CpuDevice
+from gemmlab.ir.compile import compile_object
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.toolchain import cache
 
@@ -48,7 +48,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         notes.append(text)
         return compile_object(text, *args, **options)
 
-    monkeypatch.setattr("gemmlab.codegen.build.compile_object", noted)
+    monkeypatch.setattr("gemmlab.ir.build.compile_object", noted)
     return notes
 
 

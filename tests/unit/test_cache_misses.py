@@ -14,19 +14,19 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gemmlab.cli.app import build_app
-from gemmlab.codegen.cachesim import PAGE, REFERENCE, CacheProbe, Caches, Level
-from gemmlab.codegen.stopwatch import PackingClock
 from gemmlab.core.errors import UsageError
 from gemmlab.core.hardware import cpu_info
 from gemmlab.core.records import from_json, load_record, to_json
 from gemmlab.devices.cpu import CpuDevice
 from gemmlab.devices.probed_cpu import ProbedCpu
 from gemmlab.kernels.catalog import find_kernel, ladder
-from gemmlab.measure.cache_misses import CacheCounts, Counts, host_caches, simulate
-from gemmlab.measure.cache_record import cache_rows, run_cache
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.packing_time import time_packing
+from gemmlab.observe.cache_misses import CacheCounts, Counts, host_caches, simulate
+from gemmlab.observe.cache_record import cache_rows, run_cache
+from gemmlab.observe.packing_time import time_packing
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.probes.cachesim import PAGE, REFERENCE, CacheProbe, Caches, Level
+from gemmlab.probes.stopwatch import PackingClock
+from gemmlab.verify.check import check_kernel
 
 OP = GemmOp()
 N = 96
@@ -126,9 +126,9 @@ def test_a_probed_worker_pool_does_no_harm() -> None:
     program = """
 import gc
 import numpy as np
-from gemmlab.codegen.cachesim import REFERENCE
+from gemmlab.probes.cachesim import REFERENCE
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.cache_misses import simulate
+from gemmlab.observe.cache_misses import simulate
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
 found = simulate(find_kernel("threaded"), GemmOp(), GemmProblem(70, 80, 90), REFERENCE)

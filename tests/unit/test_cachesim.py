@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gemmlab.codegen.cachesim import (
+from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.devices.cpu import CpuDevice
+from gemmlab.devices.probed_cpu import ProbedCpu
+from gemmlab.ir.compile import compile_object, load_object
+from gemmlab.ir.module import Module
+from gemmlab.ir.probe import STATE
+from gemmlab.ir.target import host_target
+from gemmlab.ir.types import F32, F64, I64, pointer
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.probes.cachesim import (
     BANK,
     COUNTERS,
     PACKING,
@@ -24,16 +33,8 @@ from gemmlab.codegen.cachesim import (
     Caches,
     Level,
 )
-from gemmlab.codegen.compile import compile_object, load_object
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.probe import STATE, probe_of
-from gemmlab.codegen.stopwatch import PackingClock
-from gemmlab.codegen.target import host_target
-from gemmlab.codegen.types import F32, F64, I64, pointer
-from gemmlab.core.errors import DeviceError, UsageError
-from gemmlab.devices.cpu import CpuDevice
-from gemmlab.devices.probed_cpu import ProbedCpu
-from gemmlab.kernels.catalog import find_kernel
+from gemmlab.probes.catalog import probe_of
+from gemmlab.probes.stopwatch import PackingClock
 
 TINY = Caches(Level(512, 2), Level(2048, 4), Level(4 * PAGE, 2, PAGE))
 DIRECT = Caches(Level(256, 1), Level(1024, 1), Level(2 * PAGE, 1, PAGE))

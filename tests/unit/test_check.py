@@ -7,8 +7,8 @@ import pytest
 from fake_device import FakeDevice, Gemm, GemmBody, make_kernel, product, right
 
 from gemmlab.core.errors import UsageError
-from gemmlab.measure.check import MOST_FAILURES, CheckReport, check_kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.verify.check import MOST_FAILURES, CheckReport, check_kernel
 
 ALL_LAYOUTS = ("nn", "nt", "tn", "tt")
 

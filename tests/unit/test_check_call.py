@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gemmlab.measure.check import CheckReport
-from gemmlab.measure.check_call import Call, check_callable, default_calls
-from gemmlab.measure.views import VIEWS, WRITABLE_VIEWS, make_view
 from gemmlab.ops.gemm import GemmProblem
+from gemmlab.verify.check import CheckReport
+from gemmlab.verify.check_call import Call, check_callable, default_calls
+from gemmlab.verify.views import VIEWS, WRITABLE_VIEWS, make_view
 
 Array = npt.NDArray[np.float32]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.measure.check_sum import check_sum
 from gemmlab.ops.reduce import ReduceProblem
+from gemmlab.verify.check_sum import check_sum
 
 LENGTHS = (7, 64, 1000)
 

@@ -17,7 +17,7 @@ import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, RecordError, UsageError
 from gemmlab.core.records import load_record
 from gemmlab.dispatch.choice import RECORD, RULE, choose, forced
-from gemmlab.dispatch.store import FILE, Measured, shipped_table, table_from_json
+from gemmlab.dispatch.measurements import FILE, Measured, shipped_table, table_from_json
 from gemmlab.dispatch.waves import Gpu, estimate, gpu_model, gpu_of_facts
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm_problem import LAYOUTS, GemmProblem

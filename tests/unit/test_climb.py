@@ -13,13 +13,13 @@ from gemmlab.core.program import Launch
 from gemmlab.core.records import Method, Record, Result, Sample, from_json, to_json
 from gemmlab.devices.device import Loaded
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.bench import Plan
-from gemmlab.measure.climb import FEWEST_ROUNDS, MOST_ROUNDS, Climb, Step, run_climb
-from gemmlab.measure.climb_rows import climb_rows, digits, peaks, peer_names, percent, times
-from gemmlab.measure.peers import PROBE, Spec
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.plots.chart import render, specification
 from gemmlab.plots.ladder import climb_chart
+from gemmlab.results.climb_rows import climb_rows, digits, peaks, peer_names, percent, times
+from gemmlab.timing.bench import Plan
+from gemmlab.timing.climb import FEWEST_ROUNDS, MOST_ROUNDS, Climb, Step, run_climb
+from gemmlab.timing.peers import PROBE, Spec
 
 OP = GemmOp()
 SPEEDS = {"slow": 0.01, "quick": 40.0, "both": 80.0, "gemmlab": 42.0, "probe": 50.0, "rival": 30.0, "other": 60.0}

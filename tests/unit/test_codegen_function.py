@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jit import FLOATS, WORDS, integers, jit
 
-from gemmlab.codegen.compile import compile_object, load_object
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
 from gemmlab.codegen.packing import transpose
-from gemmlab.codegen.target import WIDTHS, host_target
-from gemmlab.codegen.types import F32, F64, I8, I32, I64, VOID, vector
 from gemmlab.core.errors import DeviceError
+from gemmlab.ir.compile import compile_object, load_object
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import WIDTHS, host_target
+from gemmlab.ir.types import F32, F64, I8, I32, I64, VOID, vector
 
 
 @pytest.fixture(params=WIDTHS)

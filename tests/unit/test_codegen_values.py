@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jit import FLOATS, WORDS, doubles, integers, jit, module_of
 
-from gemmlab.codegen.compile import compile_object, load_object
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.target import host_target
-from gemmlab.codegen.types import F32, F64, I1, I8, I32, I64, Type, pointer, vector
-from gemmlab.codegen.values import literal
 from gemmlab.core.errors import CompileError
+from gemmlab.ir.compile import compile_object, load_object
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import host_target
+from gemmlab.ir.types import F32, F64, I1, I8, I32, I64, Type, pointer, vector
+from gemmlab.ir.values import literal
 
 small = st.integers(-(2**40), 2**40)
 naturals = st.integers(0, 2**40)

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
 from gemmlab.codegen import flush as flush_module
-from gemmlab.measure.arena import Arena
-from gemmlab.measure.contestants import Calls, Work
-from gemmlab.measure.peers import parse_contestant
-from gemmlab.measure.worker import Worker
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.timing.arena import Arena
+from gemmlab.timing.contestants.contestant import Calls, Work
+from gemmlab.timing.peers import parse_contestant
+from gemmlab.timing.worker import Worker
 
 OP = GemmOp()
 
@@ -62,7 +62,7 @@ def test_only_operands_in_this_machines_caches_are_flushed(
         def facts(self) -> dict[str, Any]:
             return {}
 
-    monkeypatch.setattr("gemmlab.measure.worker.make_contestant", lambda _spec: Noting())
+    monkeypatch.setattr("gemmlab.timing.worker.make_contestant", lambda _spec: Noting())
     problem = GemmProblem(2, 3, 4)
     with Arena(OP, [problem], seed=0) as arena:
         worker = Worker(arena.memory)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.records import Method, Record, Result, Sample, load_record
-from gemmlab.measure.comparing import AMBIGUOUS, FASTER, MENDED, SAME, SLOWER, WRONG, Comparison, compare, gone
+from gemmlab.results.comparison import AMBIGUOUS, FASTER, MENDED, SAME, SLOWER, WRONG, Comparison, compare, gone
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 MIRRORED = {SLOWER: FASTER, FASTER: SLOWER, SAME: SAME, AMBIGUOUS: AMBIGUOUS}

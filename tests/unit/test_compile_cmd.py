@@ -15,14 +15,14 @@ from gemmlab.cli.app import build_app
 from gemmlab.core import gpu
 from gemmlab.core.errors import NoCompilerError, RecordError
 from gemmlab.kernels.catalog import all_kernels, find_kernel
-from gemmlab.measure.bench import Plan
-from gemmlab.measure.configurations import config_specs
-from gemmlab.measure.peers import Spec, kernel_spec
-from gemmlab.measure.prebuild import of_plan, prebuild
-from gemmlab.measure.precompile import jobs
-from gemmlab.measure.precompile import run as run_job
-from gemmlab.measure.sweep import load_sweep
 from gemmlab.ops.gemm import GemmOp
+from gemmlab.precompile.cubins import jobs
+from gemmlab.precompile.cubins import run as run_job
+from gemmlab.precompile.sweep import load_sweep
+from gemmlab.timing.bench import Plan
+from gemmlab.timing.configurations import config_specs
+from gemmlab.timing.peers import Spec, kernel_spec
+from gemmlab.timing.prebuild import of_plan, prebuild
 from gemmlab.toolchain import nvrtc
 from gemmlab.toolchain.build_cuda import build
 

@@ -11,8 +11,8 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.records import Record, Result, Sample
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.configurations import config_specs, config_tables, spread
-from gemmlab.measure.peers import Spec, kernel_spec
+from gemmlab.timing.configurations import config_specs, config_tables, spread
+from gemmlab.timing.peers import Spec, kernel_spec
 
 TUNED = [pytest.param(kernel, id=kernel.id) for kernel in all_kernels() if kernel.tune]
 

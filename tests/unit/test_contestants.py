@@ -13,8 +13,9 @@ import pytest
 from fake_device import FakeDevice, make_kernel, right
 
 import gemmlab
-from gemmlab.measure.arena import Arena
-from gemmlab.measure.contestants import (
+from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.timing.arena import Arena
+from gemmlab.timing.contestants.contestant import (
     Calls,
     LibraryCall,
     NumpyCall,
@@ -23,9 +24,8 @@ from gemmlab.measure.contestants import (
     make_contestant,
     time_calls,
 )
-from gemmlab.measure.device_contestants import KernelCall, OnDevice, PeakTurn
-from gemmlab.measure.worker import Worker
-from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.timing.contestants.on_device import KernelCall, OnDevice, PeakTurn
+from gemmlab.timing.worker import Worker
 
 OP = GemmOp()
 TIMING: dict[str, Any] = {"min_us": 3000.0, "warm_us": 1000.0, "inner_us": 20.0, "raw_limit": 16}
@@ -36,7 +36,7 @@ def standing(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
     """The clock that a turn reads, which stands still unless `now_ns` is moved."""
     clock = types.SimpleNamespace(now_ns=0)
     clock.perf_counter_ns = lambda: clock.now_ns
-    monkeypatch.setattr("gemmlab.measure.contestants.time", clock)
+    monkeypatch.setattr("gemmlab.timing.contestants.contestant.time", clock)
     return clock
 
 
@@ -222,7 +222,7 @@ def fake_cpu(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
     module = types.ModuleType("gemmlab.devices.cpu")
     vars(module)["CpuDevice"] = lambda: device
     monkeypatch.setitem(sys.modules, "gemmlab.devices.cpu", module)
-    monkeypatch.setattr("gemmlab.measure.own_kernel.find_kernel", kernels.__getitem__)
+    monkeypatch.setattr("gemmlab.kernels.by_name.find_kernel", kernels.__getitem__)
     return device
 
 

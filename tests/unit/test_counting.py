@@ -13,11 +13,11 @@ from gemmlab.cli.counts import print_counts, wrong_counts
 from gemmlab.core.errors import UsageError
 from gemmlab.core.records import from_json, to_json
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.by_name import kernel_named
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.count_rows import count_rows
-from gemmlab.measure.counting import Count, count_kernels
-from gemmlab.measure.own_kernel import kernel_named
+from gemmlab.observe.counting import Count, count_kernels
 from gemmlab.ops.gemm import GemmOp
+from gemmlab.results.count_rows import count_rows
 
 OP = GemmOp()
 FLAGS = {"grid": "ceil_div(N, 32), M", "threads": "32"}

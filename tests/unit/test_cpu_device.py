@@ -12,8 +12,8 @@ from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact
 from gemmlab.devices.cpu import CpuDevice
 from gemmlab.devices.device import ReadingDevice
+from gemmlab.kernels.bound import bind
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.run import bind
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
 
@@ -99,9 +99,9 @@ def test_it_describes_itself() -> None:
 
 
 def test_the_rate_of_reading_memory_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gemmlab.codegen.reading._LEAST_BYTES", 1 << 20)
-    monkeypatch.setattr("gemmlab.codegen.reading._MOST_BYTES", 1 << 20)
-    from gemmlab.codegen.reading import _row
+    monkeypatch.setattr("gemmlab.codegen.read_rate._LEAST_BYTES", 1 << 20)
+    monkeypatch.setattr("gemmlab.codegen.read_rate._MOST_BYTES", 1 << 20)
+    from gemmlab.codegen.read_rate import _row
 
     _row.cache_clear()
     device = CpuDevice()

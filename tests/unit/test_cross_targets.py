@@ -6,8 +6,8 @@ import pytest
 from foreign_code import TARGETS, compile_foreign, product, wanted
 
 from gemmlab.codegen.runtime import SYMBOL
-from gemmlab.codegen.target import _triple
 from gemmlab.emulator.services import emit_services
+from gemmlab.ir.target import _triple
 from gemmlab.toolchain.elf import RELA, read_elf
 
 POSIX = {

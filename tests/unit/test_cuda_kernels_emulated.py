@@ -19,14 +19,14 @@ from gemmlab.core.gpu import limits
 from gemmlab.core.program import Config
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.claims import Expectation
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.configurations import spread
-from gemmlab.measure.run import place
-from gemmlab.measure.sweep import block_of
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.precompile.sweep import block_of
+from gemmlab.timing.configurations import spread
+from gemmlab.verify.check import check_kernel
 
 pytestmark = needs_compiler
 CUDA_KERNELS = [kernel for kernel in all_kernels() if kernel.device == "cuda" and kernel.op == "gemm"]

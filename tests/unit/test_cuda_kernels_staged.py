@@ -8,7 +8,6 @@ from cuda_source import needs_compiler
 from gemmlab.core.program import Artifact
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.check import check_kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.sass.blocks import flow_graph
 from gemmlab.sass.instruction import Instruction
@@ -16,6 +15,7 @@ from gemmlab.sass.loops import find_loops
 from gemmlab.sass.metrics import share
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain.build_cuda import build
+from gemmlab.verify.check import check_kernel
 
 pytestmark = needs_compiler
 OP = GemmOp()

@@ -14,7 +14,7 @@ from gpu_arrays import GemmDriver, OnGpu, Tensor, play_torch
 import gemmlab
 from gemmlab.core.errors import UsageError
 from gemmlab.dispatch import batches, choice, cuda_again, cuda_calls, cuda_gemm
-from gemmlab.dispatch.stored import Stored
+from gemmlab.dispatch.storage import Stored
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from gemm_on_gpu import A, B, C, close, played_driver
 from gpu_arrays import Array, GemmDriver, OnGpu, Tensor, play_cupy, play_torch
 
 import gemmlab
-from gemmlab.devices import held, interop
-from gemmlab.devices.interop import DeviceArray
-from gemmlab.devices.results import DeviceResult
+from gemmlab.arrays import gpu as interop
+from gemmlab.arrays.gpu import DeviceArray
+from gemmlab.dispatch import lending as held
+from gemmlab.dispatch.results import DeviceResult
 
 LEGACY = 1
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gemmlab.arrays.gpu import UNKNOWN, device_array, is_device_array
 from gemmlab.core.errors import ArgumentTypeError
-from gemmlab.devices.interop import UNKNOWN, device_array, is_device_array
 
 
 @dataclass

@@ -10,8 +10,8 @@ import pytest
 from test_climb import climb, fake_bench
 
 from gemmlab.core.records import Record, Sample
-from gemmlab.measure.climb import run_climb
-from gemmlab.measure.disturbed import disturbances
+from gemmlab.results.disturbance import disturbances
+from gemmlab.timing.climb import run_climb
 
 
 @pytest.fixture(autouse=True)

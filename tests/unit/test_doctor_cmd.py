@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from gemmlab.cli import doctor_cmd
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import NoCompilerError
-from gemmlab.measure import inventory
+from gemmlab.timing import inventory
 from gemmlab.toolchain import nvrtc
 
 
@@ -48,7 +48,7 @@ def test_every_blas_is_named_with_its_core_type(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_variable_that_slows_a_blas_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_L2_SIZE", "131072")
-    monkeypatch.setattr("gemmlab.measure.peers.installed_peers", lambda: ["mkl-nowhere"])
+    monkeypatch.setattr("gemmlab.timing.peers.installed_peers", lambda: ["mkl-nowhere"])
     _, warnings = inventory.blas_libraries()
     assert any("OPENBLAS_L2_SIZE=131072" in warning for warning in warnings)
     assert any("mkl-nowhere" in warning for warning in warnings)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gemmlab.core.dtypes import LARGEST
-from gemmlab.measure.elementwise import SOURCE_LIMIT, Comparison, compare
 from gemmlab.ops.op import Expected, Float32Array
+from gemmlab.verify.elementwise import SOURCE_LIMIT, Comparison, compare
 
 INF, NAN = math.inf, math.nan
 

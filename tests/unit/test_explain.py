@@ -11,19 +11,19 @@ from string import Formatter
 import pytest
 from cuda_source import needs_compiler
 
+from gemmlab.analysis.advice import ADVICE, Advice
+from gemmlab.analysis.explanation import Explanation, explain, words_of
+from gemmlab.analysis.figures import figures, side_by_side
+from gemmlab.analysis.findings import find
+from gemmlab.analysis.occupancy import explain_occupancy
+from gemmlab.analysis.subject import machine
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import parse
 from gemmlab.core.gpu import limits, model
 from gemmlab.core.records import load_record
-from gemmlab.explain.advice import ADVICE, Advice
-from gemmlab.explain.explanation import Explanation, explain, words_of
-from gemmlab.explain.figures import figures, side_by_side
-from gemmlab.explain.findings import find
-from gemmlab.explain.occupancy import explain_occupancy
-from gemmlab.explain.subject import machine
 from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.kernels.user_kernel import user_kernel
-from gemmlab.measure.summary import summarise
+from gemmlab.results.summary import summarise
 
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "results" / "h200" / "climb-cuda.json"
 RUNGS = [kernel.id for op in ("gemm", "reduce") for kernel in ladder(op, "cuda")]

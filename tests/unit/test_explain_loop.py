@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pytest
 from sass_corpus import functions, written
 
+from gemmlab.analysis.issue_slots import ALU, FMA, ISSUE, L1, explain_issue, in_words
+from gemmlab.analysis.main_loop import LoopReport, explain_loop, moved_accumulators
 from gemmlab.core.counters import SiteCounters
 from gemmlab.core.gpu import limits
-from gemmlab.explain.issue import ALU, FMA, ISSUE, L1, explain_issue, in_words
-from gemmlab.explain.loop import LoopReport, explain_loop, moved_accumulators
 from gemmlab.sass.instruction import SassFunction
 
 _KINDS = {"LDS": "shared load", "STS": "shared store", "LDG": "global load", "BAR": "barrier"}

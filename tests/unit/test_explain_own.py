@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from cuda_source import needs_compiler
 
+from gemmlab.analysis.explanation import Explanation, explain
+from gemmlab.analysis.issue_slots import peak_gflops
 from gemmlab.core.gpu import model
-from gemmlab.explain.explanation import Explanation, explain
-from gemmlab.explain.issue import peak_gflops
 from gemmlab.kernels.user_kernel import user_kernel
 
 HEADER = '/* gemmlab\ngrid = "ceil_div(N, 32), M"\nthreads = "32"\n*/\n'

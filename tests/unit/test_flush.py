@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gemmlab.codegen.flush import LINE, emit_flush, flush
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.target import Target
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import Target
 
 ARM = Target(4, 32, "aarch64-unknown-linux-gnu", "generic", "", fused=True)
 PLAIN_X86 = Target(4, 16, "x86_64-unknown-linux-gnu", "x86-64", "-clflushopt", fused=False)

@@ -12,7 +12,7 @@ import pytest
 from foreign_code import COFF, TARGETS, compile_foreign, product, workspace_bytes
 
 from gemmlab.codegen import runtime
-from gemmlab.codegen.target import Target
+from gemmlab.ir.target import Target
 
 DRIVER = Path(__file__).parent / "data" / "foreign_product.c"
 

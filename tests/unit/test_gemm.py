@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import BroadcastableShapes, mutually_broadcastable_shapes
 
 import gemmlab
-from gemmlab.measure.check_call import check_callable
+from gemmlab.verify.check_call import check_callable
 
 Array = npt.NDArray[np.float32]
 NAN = np.float32(np.nan)

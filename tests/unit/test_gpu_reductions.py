@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gemmlab.measure.contestants import UnsupportedError, Work
-from gemmlab.measure.gpu_reductions import CubCall, cupy_reduction, torch_reduction
+from gemmlab.timing.contestants.contestant import UnsupportedError, Work
+from gemmlab.timing.contestants.gpu_reductions import CubCall, cupy_reduction, torch_reduction
 
 
 class Memory:

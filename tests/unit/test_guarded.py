@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gemmlab.measure.guarded import LEAST_GUARD_WORDS, GuardedBuffer
 from gemmlab.ops.op import Operand
+from gemmlab.verify.guards import LEAST_GUARD_WORDS, GuardedBuffer
 
 
 def buffer(role: str = "out", rows: int = 3, cols: int = 5, ld: int = 8, shift: int = 0) -> GuardedBuffer:

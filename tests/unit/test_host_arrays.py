@@ -17,8 +17,8 @@ from gpu_arrays import OnGpu
 
 import gemmlab
 from gemmlab import ArgumentTypeError, UsageError, api
-from gemmlab.devices.host_arrays import host_view, is_host_array, like
-from gemmlab.devices.interop import is_device_array
+from gemmlab.arrays.gpu import is_device_array
+from gemmlab.arrays.host import host_view, is_host_array, like
 
 RNG = np.random.default_rng(8)
 A, B, C = (RNG.standard_normal(shape).astype(np.float32) for shape in ((30, 20), (20, 10), (30, 10)))

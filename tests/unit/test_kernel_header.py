@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gemmlab.core.errors import UsageError
-from gemmlab.kernels.cuda_file.facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.header import KEYS, Stated, from_flags, read_header, read_toml
+from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
 
 FIRST_LINE = 4
 """Of what `facts_of` puts into the header."""

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gemmlab.codegen.target import WIDTHS, host_target
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Launch
 from gemmlab.devices.cpu import CpuDevice
+from gemmlab.ir.target import WIDTHS, host_target
+from gemmlab.kernels.bound import bind
 from gemmlab.kernels.catalog import all_kernels, find_kernel, ladder
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.run import bind
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.verify.check import check_kernel
 
 CPU_KERNELS = [kernel for kernel in all_kernels() if kernel.device == "cpu" and kernel.op == "gemm"]
 WIDE = [kernel for kernel in CPU_KERNELS if kernel.id in ("packed", "microkernel", "threaded")]

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pytest
 
 from gemmlab.codegen.blocking import Blocks, cache_blocks
-from gemmlab.codegen.compile import compile_object, load_object
 from gemmlab.codegen.macrokernel import JOB, emit_engine, workspace_floats
 from gemmlab.codegen.microkernel import Tile, best_tile
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.target import host_target
+from gemmlab.ir.compile import compile_object, load_object
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import host_target
 
 KIB = 1 << 10
 PERIOD, SLACK = 128, 2

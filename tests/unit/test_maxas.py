@@ -10,12 +10,12 @@ import pytest
 from cuda_source import needs_compiler
 
 from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.run import place
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain.build_cuda import build
+from gemmlab.verify.check import check_kernel
 
 pytestmark = needs_compiler
 OP = GemmOp()

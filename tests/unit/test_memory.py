@@ -12,13 +12,13 @@ from test_check_call import gemm
 from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
-from gemmlab.measure import memory
-from gemmlab.measure.bench import Plan, run_bench
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.check_call import Call, check_callable
-from gemmlab.measure.memory import available_bytes, check_bytes, in_words, operand_bytes, require_memory
-from gemmlab.measure.peers import Spec
+from gemmlab.ops import footprint as memory
+from gemmlab.ops.footprint import available_bytes, check_bytes, in_words, operand_bytes, require_memory
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.peers import Spec
+from gemmlab.verify.check import check_kernel
+from gemmlab.verify.check_call import Call, check_callable
 
 OP = GemmOp()
 PLAIN = ("plain", "plain", "plain")

@@ -8,11 +8,11 @@ from functools import cache
 
 import pytest
 
-from gemmlab.codegen import compile as compiler
 from gemmlab.codegen.microkernel import best_tile
-from gemmlab.codegen.target import WIDTHS, host_target
 from gemmlab.core.errors import DeviceError
 from gemmlab.devices.cpu import CpuDevice
+from gemmlab.ir import compile as compiler
+from gemmlab.ir.target import WIDTHS, host_target
 from gemmlab.kernels.catalog import find_kernel
 
 _NAME = re.compile(r"^(micro_(\d+)x(\d+)_\w+):")

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gemmlab.analysis.model.constants import FITTED_H200
+from gemmlab.analysis.model.demand import ISSUE, L1, demand_at, demand_of
+from gemmlab.analysis.model.kernel_study import Load, Study
+from gemmlab.analysis.model.predict import Model
+from gemmlab.analysis.model.schedule import block_cycles
+from gemmlab.analysis.model.script import BARRIER, COMMIT, COPIES, NONE, Line, Request, Script
 from gemmlab.core.counters import ASYNC_COPY, GLOBAL_LOAD, SHARED_LOAD
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import model
-from gemmlab.explain.model.constants import FITTED_H200
-from gemmlab.explain.model.demand import ISSUE, L1, demand_at, demand_of
-from gemmlab.explain.model.predict import Model
-from gemmlab.explain.model.schedule import block_cycles
-from gemmlab.explain.model.script import BARRIER, COMMIT, COPIES, NONE, Line, Request, Script
-from gemmlab.explain.model.study import Load, Study
 
 H200 = model("H200")
 C = replace(FITTED_H200, fetch=0.0)

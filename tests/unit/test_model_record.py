@@ -11,16 +11,10 @@ import pytest
 from cuda_source import needs_compiler
 from typer.testing import CliRunner
 
-from gemmlab.cli.app import build_app
-from gemmlab.cli.predicted import predicted_rows
-from gemmlab.core.errors import RecordError
-from gemmlab.core.gpu import model
-from gemmlab.core.records import Record, Result
-from gemmlab.explain.model.constants import FITTED, FITTED_H200
-from gemmlab.explain.model.fit import Fit, Sample
-from gemmlab.explain.model.foretell import foretell, modelled, reliability
-from gemmlab.explain.model.predict import Model
-from gemmlab.explain.model.recorded import (
+from gemmlab.analysis.model.constants import FITTED, FITTED_H200
+from gemmlab.analysis.model.fit import Fit, Sample
+from gemmlab.analysis.model.kernel_study import Load, loads_of, study
+from gemmlab.analysis.model.model_record import (
     CONFIGURATION,
     LADDER,
     Case,
@@ -33,7 +27,13 @@ from gemmlab.explain.model.recorded import (
     recorded_model,
     save_model,
 )
-from gemmlab.explain.model.study import Load, loads_of, study
+from gemmlab.analysis.model.predict import Model
+from gemmlab.analysis.model.quoted_prediction import foretell, modelled, reliability
+from gemmlab.cli.app import build_app
+from gemmlab.cli.predictions import predicted_rows
+from gemmlab.core.errors import RecordError
+from gemmlab.core.gpu import model
+from gemmlab.core.records import Record, Result
 from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.ops.catalog import find_op
 

@@ -12,12 +12,12 @@ import pytest
 from fake_ncu import REFUSED, put_ncu
 
 from gemmlab.core.errors import PeerError, ProfilerError, UsageError
-from gemmlab.measure import ncu_target
-from gemmlab.measure.contestants import Work
-from gemmlab.measure.ncu import _KEPT, disagreements, group, profile
-from gemmlab.measure.ncu_program import version
-from gemmlab.measure.ncu_report import Instructions, _total, from_csv, totals_from_csv
-from gemmlab.measure.peers import Spec
+from gemmlab.observe import ncu_target
+from gemmlab.observe.ncu import _KEPT, disagreements, group, profile
+from gemmlab.observe.ncu_program import version
+from gemmlab.observe.ncu_report import Instructions, _total, from_csv, totals_from_csv
+from gemmlab.timing.contestants.contestant import Work
+from gemmlab.timing.peers import Spec
 
 DATA = Path(__file__).parent / "data"
 SPECS = [Spec("kernel:one", "kernel"), Spec("cublas", "cublas"), Spec("kernel:two", "kernel")]

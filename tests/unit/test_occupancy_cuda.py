@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gemmlab.core.gpu import GpuLimits, limits, occupancy
-from gemmlab.measure.profiles import load_profiles
+from gemmlab.observe.profile_reader import load_profiles
 
 HERE = Path(__file__).parent
 HEADER = "cuda_occupancy.h"

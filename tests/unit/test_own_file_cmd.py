@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import UsageError
-from gemmlab.measure.device_contestants import KernelCall
-from gemmlab.measure.own_kernel import kernel_named, require_device
-from gemmlab.measure.peers import kernel_spec
+from gemmlab.kernels.by_name import kernel_named, require_device
+from gemmlab.timing.contestants.on_device import KernelCall
+from gemmlab.timing.peers import kernel_spec
 
 SOURCE = """
 __global__ void product(int M, int N, int K, const float *A, const float *B, float *C) {

@@ -11,13 +11,14 @@ import pytest
 
 from gemmlab.core import cpu_facts
 from gemmlab.core.errors import PeerError, UsageError
-from gemmlab.measure import peers
-from gemmlab.measure.arena import Arena
-from gemmlab.measure.bench import Plan, run_bench
-from gemmlab.measure.cblas import BlasLibrary
-from gemmlab.measure.coretype import best_core_type, require_core_types, with_best_core_type
-from gemmlab.measure.families import Timing
-from gemmlab.measure.peers import (
+from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.timing import peers
+from gemmlab.timing.arena import Arena
+from gemmlab.timing.bench import Plan, run_bench
+from gemmlab.timing.contestants.cblas import BlasLibrary
+from gemmlab.timing.coretype import best_core_type, require_core_types, with_best_core_type
+from gemmlab.timing.families import Timing
+from gemmlab.timing.peers import (
     Spec,
     core_types,
     find_library,
@@ -27,8 +28,7 @@ from gemmlab.measure.peers import (
     worker_cpus,
     worker_environment,
 )
-from gemmlab.measure.turns import Crew
-from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.timing.turns import Crew
 
 LIBRARIES = ("openblas", "mkl", "onednn")
 QUICK = Timing(min_us=50, warm_us=10, timeout_s=60)

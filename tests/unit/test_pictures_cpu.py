@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from picture_charts import svg_texts
 
-from gemmlab.codegen.cachesim import REFERENCE
-from gemmlab.codegen.target import host_target
 from gemmlab.core.errors import UsageError
+from gemmlab.ir.target import host_target
 from gemmlab.kernels.catalog import find_kernel, ladder
-from gemmlab.measure.touched import Packed, Touched, held, touched
+from gemmlab.observe.element_use import Packed, Touched, held, touched
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.plots.pictures import blocking, packing
 from gemmlab.plots.pictures.blocking import _coarse, _majority
 from gemmlab.plots.pictures.drawing import Subject
 from gemmlab.plots.pictures.packing import Panel, packing_chart, panels_of
+from gemmlab.probes.cachesim import REFERENCE
 
 GEMM = find_op("gemm")
 SMALL = {"MC": 8, "KC": 8, "NC": 16}
@@ -117,7 +117,7 @@ def test_lines_that_do_not_lie_side_by_side_are_panels_of_their_own() -> None:
 
 def test_what_the_kernel_did_not_write_is_told_apart() -> None:
     # A kernel with a fault is not at hand: the workspace's filling, read as it is, is what one would read.
-    from gemmlab.measure.touched import _LEFT_OVER, _numbered, _packed
+    from gemmlab.observe.element_use import _LEFT_OVER, _numbered, _packed
 
     numbers = _numbered(GEMM.operands(GemmProblem(2, 2, 2)))
     one = int(np.float32(6.0).view(np.uint32))

@@ -9,7 +9,7 @@ from cuda_source import needs_compiler
 from picture_subjects import subject
 
 from gemmlab.core.trace import Access
-from gemmlab.measure.patterns import pattern_of
+from gemmlab.observe.access_patterns import pattern_of
 from gemmlab.plots.pictures.bank_map import BankMap, bank_map, chosen
 from gemmlab.plots.pictures.cells import Area
 from gemmlab.plots.pictures.lane_map import LaneMap, flips_of, lane_map

@@ -9,10 +9,10 @@ import pytest
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.records import Record, Result, Sample
-from gemmlab.measure.climb_rows import short_size
 from gemmlab.plots.chart import render, save, specification
 from gemmlab.plots.curves import Point, bench_chart, curve_chart
 from gemmlab.plots.ladder import KINDS, Bar, climb_chart, ladder_chart
+from gemmlab.results.climb_rows import short_size
 
 HOSTILE = "</script><script>alert(1)</script>&\"'"
 BARS = [

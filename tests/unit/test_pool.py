@@ -12,12 +12,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from gemmlab.codegen.compile import compile_object, load_object
-from gemmlab.codegen.module import Module
 from gemmlab.codegen.pool import TASK_SIGNATURE, emit_pool, pack_words
 from gemmlab.codegen.runtime import Runtime
-from gemmlab.codegen.target import host_target
-from gemmlab.codegen.types import F32, I8, I64, pointer
+from gemmlab.ir.compile import compile_object, load_object
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import host_target
+from gemmlab.ir.types import F32, I8, I64, pointer
 
 Go = Callable[[int, int, int, int], int]
 """`go(counters, jobs, threads, spin)` -> the largest number of threads seen inside at once."""

@@ -10,7 +10,7 @@ import pytest
 
 import gemmlab
 from gemmlab.core.precision import FLOAT32, PRECISIONS, TF32
-from gemmlab.dispatch.precision import ASKED, precision_for
+from gemmlab.dispatch.precision_rule import ASKED, precision_for
 
 
 def test_the_fastest_that_will_do_is_chosen() -> None:

@@ -12,11 +12,11 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32, TF32
 from gemmlab.core.records import Record, Result, Sample
 from gemmlab.kernels.catalog import all_kernels
-from gemmlab.measure import peers
-from gemmlab.measure.climb_rows import climb_rows, with_precision
-from gemmlab.measure.families import family_of
-from gemmlab.measure.peers import Spec, installed_peers, kernel_spec, parse_contestant, worker_environment
-from gemmlab.measure.summary import FASTEST, summarise
+from gemmlab.results.climb_rows import climb_rows, with_precision
+from gemmlab.results.summary import FASTEST, summarise
+from gemmlab.timing import peers
+from gemmlab.timing.families import family_of
+from gemmlab.timing.peers import Spec, installed_peers, kernel_spec, parse_contestant, worker_environment
 
 
 @pytest.fixture

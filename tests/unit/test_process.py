@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from gemmlab.core.errors import PeerError
-from gemmlab.measure.arena import Arena
-from gemmlab.measure.peers import parse_contestant
-from gemmlab.measure.process import WorkerProcess, importable_here
 from gemmlab.ops.gemm import GemmOp
+from gemmlab.timing.arena import Arena
+from gemmlab.timing.peers import parse_contestant
+from gemmlab.timing.process import WorkerProcess, importable_here
 
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads process states from /proc")
@@ -108,8 +108,8 @@ def test_it_is_pinned_and_we_are_not() -> None:
 
 LOUD = """
 import os
-from gemmlab.measure import worker
-from gemmlab.measure.contestants import Calls
+from gemmlab.timing import worker
+from gemmlab.timing.contestants.contestant import Calls
 
 class Loud:
     def prepare(self, work):
@@ -146,9 +146,9 @@ def test_what_a_library_prints_does_not_reach_the_protocol() -> None:
 
 ORPHAN = """
 import sys, time
-from gemmlab.measure.arena import Arena
-from gemmlab.measure.peers import parse_contestant
-from gemmlab.measure.turns import start_worker
+from gemmlab.timing.arena import Arena
+from gemmlab.timing.peers import parse_contestant
+from gemmlab.timing.turns import start_worker
 from gemmlab.ops.gemm import GemmOp
 op = GemmOp()
 with Arena(op, op.parse_sizes("8"), seed=0) as arena:

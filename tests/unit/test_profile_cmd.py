@@ -11,17 +11,17 @@ from cuda_source import needs_compiler
 from fake_ncu import REFUSED, put_ncu
 from typer.testing import CliRunner
 
+from gemmlab.analysis.stall_reasons import STALLS
 from gemmlab.cli import profile_cmd
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, PeerError
 from gemmlab.core.records import load_record
 from gemmlab.devices.device import Device, DeviceInfo
 from gemmlab.devices.select import open_device
-from gemmlab.explain.stall_reasons import STALLS
-from gemmlab.measure import profiling
-from gemmlab.measure.peers import Spec
-from gemmlab.measure.profiles import load_profiles
+from gemmlab.observe import profile_recorder as profiling
+from gemmlab.observe.profile_reader import load_profiles
 from gemmlab.ops.catalog import find_op
+from gemmlab.timing.peers import Spec
 
 LADDER = Path(__file__).parents[2] / "benchmarks" / "results" / "h200" / "ncu.json"
 

@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from gemmlab.explain.stall_reasons import STALLS
-from gemmlab.explain.stalls import STALL_ADVICE, issue_percent, multiprocessors, stall_facts, stall_findings, waiting
+from gemmlab.analysis.stall_findings import (
+    STALL_ADVICE,
+    issue_percent,
+    multiprocessors,
+    stall_facts,
+    stall_findings,
+    waiting,
+)
+from gemmlab.analysis.stall_reasons import STALLS
 from gemmlab.kernels.catalog import all_kernels, find_kernel, ladder
-from gemmlab.measure.profile import Profile
-from gemmlab.measure.profiles import load_profiles
+from gemmlab.observe.profile import Profile
+from gemmlab.observe.profile_reader import load_profiles
 
 H200 = Path(__file__).parents[2] / "benchmarks" / "results" / "h200" / "ncu.json"
 ISSUE = "smsp__issue_active.avg.pct_of_peak_sustained_active"

@@ -10,8 +10,8 @@ import pytest
 
 from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, Result, save_record
-from gemmlab.measure.profile import NCU, Profile
-from gemmlab.measure.profiles import load_profiles
+from gemmlab.observe.profile import NCU, Profile
+from gemmlab.observe.profile_reader import load_profiles
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 LAUNCH: dict[str, Any] = {

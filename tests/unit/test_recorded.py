@@ -16,9 +16,9 @@ from gemmlab.core.records import load_record, save_record
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import ladder
-from gemmlab.measure import recorded
-from gemmlab.measure.climb_rows import climb_rows
-from gemmlab.measure.recorded import recorded_climb, where_recorded
+from gemmlab.results import shipped_records as recorded
+from gemmlab.results.climb_rows import climb_rows
+from gemmlab.results.shipped_records import recorded_climb, where_recorded
 
 
 def test_the_recorded_climb_is_of_a_gpu_and_verified() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gemmlab.codegen.target import host_target
 from gemmlab.devices.cpu import CpuDevice
+from gemmlab.ir.target import host_target
+from gemmlab.kernels.bound import bind
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.run import bind
 from gemmlab.ops.op import Float32Array
 from gemmlab.ops.reduce import ReduceOp, ReduceProblem
+from gemmlab.verify.check import check_kernel
 
 OP = ReduceOp()
 RUNGS = ladder("reduce", "cpu")

@@ -16,16 +16,16 @@ from gemmlab import launch
 from gemmlab.core.counters import SHARED_LOAD, Observation
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.kernels.cuda_file.instance import COMMON
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.claims import judge_claims
-from gemmlab.measure.guarded_run import GuardedRun
-from gemmlab.measure.run import place
 from gemmlab.ops.op import Float32Array
 from gemmlab.ops.reduce import ReduceOp, ReduceProblem
 from gemmlab.toolchain.cubin import read_cubin
+from gemmlab.verify.check import check_kernel
+from gemmlab.verify.expectations import judge_claims
+from gemmlab.verify.guarded_run import GuardedRun
 
 pytestmark = needs_compiler
 OP = ReduceOp()

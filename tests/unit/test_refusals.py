@@ -10,10 +10,10 @@ from numpy.lib.stride_tricks import as_strided
 
 import gemmlab
 import gemmlab.kernels
-from gemmlab.codegen.build import build
-from gemmlab.codegen.target import host_target
 from gemmlab.core.errors import ArgumentTypeError, CompileError, UsageError
 from gemmlab.core.program import Program
+from gemmlab.ir.build import build
+from gemmlab.ir.target import host_target
 from gemmlab.kernels import catalog
 
 SQUARE = np.eye(3, dtype=np.float32)

@@ -17,11 +17,11 @@ from report_records import GPU, HOSTILE, SEEN, gpu_bench, hostile_record, result
 
 from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, load_record
-from gemmlab.measure.climb_rows import plain
+from gemmlab.pages.charts import curve_drawings, ladder_drawing
+from gemmlab.pages.page import Page, coded, render
+from gemmlab.pages.parts import part_of
 from gemmlab.plots.chart import BLACK
-from gemmlab.report.charts import curve_drawings, ladder_drawing
-from gemmlab.report.page import Page, coded, render
-from gemmlab.report.parts import part_of
+from gemmlab.results.climb_rows import plain
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 

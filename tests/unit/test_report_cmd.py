@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
 from gemmlab.core.records import SCHEMA, save_record
-from gemmlab.report import make as making
+from gemmlab.pages import make as making
 
 
 def run(*arguments: str | Path) -> Any:

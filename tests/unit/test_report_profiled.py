@@ -9,10 +9,10 @@ import pytest
 from report_pages import Parsed
 
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.profile import Profile, Profiles
-from gemmlab.report.page import Page, render
-from gemmlab.report.profiled import profiled, stall_drawings
-from gemmlab.report.sections import section
+from gemmlab.observe.profile import Profile, Profiles
+from gemmlab.pages.page import Page, render
+from gemmlab.pages.profile_section import profiled, stall_drawings
+from gemmlab.pages.sections import section
 
 CYCLES = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 

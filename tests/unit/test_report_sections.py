@@ -12,12 +12,12 @@ from report_pages import Parsed, page_of, sections_of
 from report_records import gpu_bench, result
 
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.report import kept
-from gemmlab.report.charts import Drawing
-from gemmlab.report.page import Page, render
-from gemmlab.report.roofs import roof_drawings
-from gemmlab.report.seen import request_for, seen_kernels
-from gemmlab.report.study import Request, Study, study
+from gemmlab.pages import study_cache as kept
+from gemmlab.pages.charts import Drawing
+from gemmlab.pages.kernel_results import request_for, seen_kernels
+from gemmlab.pages.page import Page, render
+from gemmlab.pages.roofs import roof_drawings
+from gemmlab.pages.studies import Request, Study, study
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ import pytest
 from cuda_source import needs_compiler
 from picture_charts import rows_of, svg_texts
 
+from gemmlab.analysis.explanation import explain
+from gemmlab.analysis.roofline_chart import under_roof
+from gemmlab.analysis.subject import machine
 from gemmlab.cli.explain_roofline import require_drawable, write_roofline
 from gemmlab.core.errors import UsageError
-from gemmlab.explain.explanation import explain
-from gemmlab.explain.subject import machine
-from gemmlab.explain.under_roof import under_roof
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.plots.chart import specification
 from gemmlab.plots.roofline import Placed, roofline_chart

@@ -11,7 +11,8 @@ from cuda_source import needs_compiler, program
 from gemmlab.core.errors import NoCompilerError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.toolchain import cache, nvdisasm, nvrtc, shipped
+from gemmlab.toolchain import cache, nvdisasm, nvrtc
+from gemmlab.toolchain import shipped_code as shipped
 from gemmlab.toolchain.build_cuda import build, ship
 
 pytestmark = needs_compiler

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from picture_charts import rows_of, svg_texts
 
-from gemmlab.measure.profile import Profile
-from gemmlab.measure.profiles import load_profiles
+from gemmlab.observe.profile import Profile
+from gemmlab.observe.profile_reader import load_profiles
 from gemmlab.plots.chart import specification
 from gemmlab.plots.stalls import StallBar, stall_bars, stall_chart
 

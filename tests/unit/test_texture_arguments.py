@@ -10,11 +10,11 @@ from cuda_source import needs_compiler
 
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.user_kernel import user_kernel
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.run import place
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.verify.check import check_kernel
 
 OP = GemmOp()
 SOURCE = """

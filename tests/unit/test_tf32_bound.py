@@ -11,8 +11,8 @@ import pytest
 from fake_device import FakeDevice, Gemm, make_kernel, right
 
 from gemmlab.core.precision import FLOAT32, TF32, TF32_OVERFLOW
-from gemmlab.measure.check import CheckReport, check_kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.verify.check import CheckReport, check_kernel
 
 OP = GemmOp()
 Words = npt.NDArray[np.float32]

@@ -17,15 +17,15 @@ from gemmlab.core.counters import Counters
 from gemmlab.core.program import Config
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.run import place
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.sass.blocks import flow_graph
 from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.loops import main_loop
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain.build_cuda import build
+from gemmlab.verify.check import check_kernel
 
 pytestmark = needs_compiler
 OP = GemmOp()

@@ -11,7 +11,7 @@ import pytest
 from torch_cases import CASES, REFUSED, Shape, reference, torch_and_gemm
 
 torch, gemm = torch_and_gemm()
-product: Any = import_module("gemmlab.torch.product")
+product: Any = import_module("gemmlab.torch.operator")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 

@@ -13,12 +13,12 @@ from cuda_source import needs_compiler
 from gemmlab.core.counters import ASYNC_COPY, GLOBAL_LOAD, SHARED_LOAD, SiteCounters
 from gemmlab.core.errors import UsageError
 from gemmlab.core.trace import Access, Step, TraceRequest
+from gemmlab.kernels.by_name import kernel_named
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.contributing import contributions
-from gemmlab.measure.own_kernel import kernel_named
-from gemmlab.measure.patterns import pattern_of, served_together
-from gemmlab.measure.traced import Element, KernelTrace, Matrix, bank, tile_of_block
-from gemmlab.measure.tracing import trace_kernel, trace_order, trace_whole
+from gemmlab.observe.access_patterns import pattern_of, served_together
+from gemmlab.observe.contributions import contributions
+from gemmlab.observe.matrix_trace import Element, KernelTrace, Matrix, bank, tile_of_block
+from gemmlab.observe.tracing import trace_kernel, trace_order, trace_whole
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.op import Operand
 from gemmlab.ops.reduce_problem import ReduceProblem

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gemmlab.core.counters import UNFINISHED, Counters, Hazard, Observation
-from gemmlab.measure.elementwise import Mismatch
-from gemmlab.measure.unread import explained, unread_hint
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.verify.elementwise import Mismatch
+from gemmlab.verify.nan_hint import explained, unread_hint
 
 
 def nan_in_c(reference: float = 1.0) -> Mismatch:

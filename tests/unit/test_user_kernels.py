@@ -16,9 +16,9 @@ from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.user_kernel import user_kernel
-from gemmlab.measure.check import check_kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.toolchain.build_cuda import build
+from gemmlab.verify.check import check_kernel
 
 OP = GemmOp()
 FOLDER = Path(__file__).parents[1] / "data" / "user_kernels"

@@ -15,8 +15,8 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.claims import Restriction
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.check import check_kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.verify.check import check_kernel
 
 OP = GemmOp()
 

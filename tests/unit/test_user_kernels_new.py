@@ -12,11 +12,11 @@ from typer.testing import CliRunner, Result
 
 from gemmlab.cli.app import build_app
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.run import place
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.toolchain.build_cuda import build
+from gemmlab.verify.check import check_kernel
 
 OP = GemmOp()
 CASES = [

@@ -19,10 +19,10 @@ from gemmlab.codegen import runtime
 from gemmlab.core import windows
 from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.hardware_windows import WindowsFacts, read_windows
-from gemmlab.measure import process, process_windows
-from gemmlab.measure.arena import map_place
-from gemmlab.measure.memory import available_bytes
-from gemmlab.measure.process import WorkerProcess
+from gemmlab.ops.footprint import available_bytes
+from gemmlab.timing import process, process_windows
+from gemmlab.timing.arena import map_place
+from gemmlab.timing.process import WorkerProcess
 from gemmlab.toolchain import cache
 
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
@@ -176,7 +176,7 @@ a = np.random.default_rng(0).standard_normal((70, 80), dtype=np.float32)
 for threads in (1, 2):
     assert np.abs(gemmlab.gemm(a, a.T, threads=threads) - a.astype(float) @ a.T).max() < 1e-4
 assert abs(gemmlab.sum(a) - a.sum(dtype=float)) < 1e-3
-from gemmlab.measure.inventory import processor
+from gemmlab.timing.inventory import processor
 assert processor(measure=False)["logical_cpus"] > 0
 print("fine")
 """

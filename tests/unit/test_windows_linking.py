@@ -15,8 +15,8 @@ from foreign_code import TARGETS, compile_foreign, product, wanted, workspace_by
 from llvmlite import binding
 
 from gemmlab.codegen import runtime
-from gemmlab.codegen.compile import compile_object
-from gemmlab.codegen.target import host_target
+from gemmlab.ir.compile import compile_object
+from gemmlab.ir.target import host_target
 
 OUTSIDE = ("memset", "memcpy")
 """What one thread calls. Whatever else the code names must only be there."""

@@ -22,8 +22,8 @@ import numpy as np
 from llvmlite import binding
 
 import gemmlab
-from gemmlab.codegen import compile as compiling
-from gemmlab.codegen.target import host_target
+from gemmlab.ir import compile as compiling
+from gemmlab.ir.target import host_target
 
 WALL, REACH = 16 << 30, 4 << 30
 """Bytes. A reference of an instruction reaches 2 GiB (x86-64) or 4 GiB (Arm)."""

@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 from gemmlab.blas.native import SYMBOLS, compiled
-from gemmlab.codegen.target import WIDTHS
 from gemmlab.core.errors import CompileError, UsageError
 from gemmlab.core.files import replace_file
+from gemmlab.ir.target import WIDTHS
 
 OBJECT, LIBRARY = ".o", ".so"
 

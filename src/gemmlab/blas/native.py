@@ -10,18 +10,18 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from gemmlab.codegen.blas_entries import C_SYMBOL, FORTRAN_SYMBOL, emit_blas
-from gemmlab.codegen.blas_errors import ABSENT, WEAK_SYMBOLS
-from gemmlab.codegen.build import build, generator_fingerprint
-from gemmlab.codegen.compile import load_object
+from gemmlab.codegen.blas.entries import C_SYMBOL, FORTRAN_SYMBOL, emit_blas
+from gemmlab.codegen.blas.errors import ABSENT, WEAK_SYMBOLS
 from gemmlab.codegen.microkernel import best_tile
-from gemmlab.codegen.module import Module
 from gemmlab.codegen.product import emit_product, product_workspace_bytes
-from gemmlab.codegen.target import Target, host_target
 from gemmlab.core.errors import UsageError
 from gemmlab.core.hardware import cpu_info, physical_cores
 from gemmlab.core.program import Artifact, Program
 from gemmlab.core.sources import Sources
+from gemmlab.ir.build import build, generator_fingerprint
+from gemmlab.ir.compile import load_object
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import Target, host_target
 from gemmlab.kernels.cpu_kernel import blocks_for
 
 SET_THREADS, SET_XERBLA = "gemmlab_blas_set_threads", "gemmlab_blas_set_xerbla"

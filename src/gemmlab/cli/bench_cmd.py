@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from gemmlab.core.records import Record
     from gemmlab.devices.device import Device
-    from gemmlab.measure.bench import Plan, Progress
-    from gemmlab.measure.summary import Summary, Verdict
+    from gemmlab.results.summary import Summary, Verdict
+    from gemmlab.timing.bench import Plan, Progress
 
 REDRAW_S = 0.3
 
@@ -94,12 +94,11 @@ def bench(
     """
     from gemmlab.cli.bench_tables import print_tables
     from gemmlab.core.records import save_record, to_json
-    from gemmlab.measure.bench import run_bench
-    from gemmlab.measure.configurations import config_tables
-    from gemmlab.measure.families import family_of
-    from gemmlab.measure.own_kernel import operation_of
-    from gemmlab.measure.prebuild import of_plan, prebuild
-    from gemmlab.measure.summary import judge, summarise
+    from gemmlab.results.summary import judge, summarise
+    from gemmlab.timing.bench import run_bench
+    from gemmlab.timing.configurations import config_tables
+    from gemmlab.timing.families import family_of, operation_of
+    from gemmlab.timing.prebuild import of_plan, prebuild
 
     where = open_device(device, mode)
     judged = target is not None or floor is not None
@@ -141,12 +140,12 @@ def _plan(
     rounds: int, processes: int, seed: int, timeout_s: float, verify: bool, naive: bool, flags: Mapping[str, Any],
     named: Sequence[Mapping[str, int]], some: str | None,
 ) -> Plan:  # fmt: skip
-    from gemmlab.measure.baseline import baseline_spec
-    from gemmlab.measure.bench import Plan
-    from gemmlab.measure.configurations import config_specs
-    from gemmlab.measure.families import default_mode, family_of
-    from gemmlab.measure.peers import kernel_spec, parse_contestant, parse_peers
     from gemmlab.ops.catalog import find_op
+    from gemmlab.timing.baseline import baseline_spec
+    from gemmlab.timing.bench import Plan
+    from gemmlab.timing.configurations import config_specs
+    from gemmlab.timing.families import default_mode, family_of
+    from gemmlab.timing.peers import kernel_spec, parse_contestant, parse_peers
 
     operation, family, caches = find_op(op), family_of(device.id, op), mode or default_mode(device.id)
     if kernels or not family.library_call:
@@ -177,11 +176,11 @@ def _count(
 ) -> None:  # fmt: skip
     from gemmlab.cli.counts import count, print_counts, wrong_counts
     from gemmlab.core.records import save_record, to_json
-    from gemmlab.measure.count_rows import count_rows
-    from gemmlab.measure.counting import Count
-    from gemmlab.measure.families import family_of
-    from gemmlab.measure.own_kernel import kernel_named, require_device
+    from gemmlab.kernels.by_name import kernel_named, require_device
+    from gemmlab.observe.counting import Count
     from gemmlab.ops.catalog import find_op
+    from gemmlab.results.count_rows import count_rows
+    from gemmlab.timing.families import family_of
 
     operation = find_op(op)
     chosen = [require_device(kernel_named(name, flags), device.id) for name in names or _ladder(op, device)]
@@ -248,7 +247,7 @@ def _reporter(bar: Bar | None) -> Callable[[Progress], None]:
 
 def _fail_if_wrong(record: Record, summary: Summary, verdict: Verdict | None) -> None:
     from gemmlab.cli.bench_tables import all_notes
-    from gemmlab.measure.summary import OURS
+    from gemmlab.results.summary import OURS
 
     wrong = [f"{row.contestant} at {row.label}" for row in summary.rows if row.role in OURS and row.verified is False]
     if wrong:

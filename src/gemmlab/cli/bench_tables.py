@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import add_row, plain_table, table_console
 from gemmlab.core.wording import counted
-from gemmlab.measure.climb_rows import digits, percent, short_size, times, with_precision
-from gemmlab.measure.configurations import config_tables
-from gemmlab.measure.summary import BASELINE, FASTEST
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import LIMITS
+from gemmlab.results.climb_rows import digits, percent, short_size, times, with_precision
+from gemmlab.results.summary import BASELINE, FASTEST
+from gemmlab.timing.configurations import config_tables
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from gemmlab.core.records import Record
-    from gemmlab.measure.configurations import ConfigTable
-    from gemmlab.measure.summary import Row, Summary, Verdict
     from gemmlab.ops.op import Op
+    from gemmlab.results.summary import Row, Summary, Verdict
+    from gemmlab.timing.configurations import ConfigTable
 
 
 def print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> None:

@@ -15,8 +15,8 @@ from gemmlab.cli.console import progress_console, table_console
 from gemmlab.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gemmlab.codegen.cachesim import Caches
     from gemmlab.core.records import Record
+    from gemmlab.probes.cachesim import Caches
 
 
 def cache(
@@ -33,7 +33,7 @@ def cache(
     """Simulate the cache misses of kernels, and time their packing."""
     from gemmlab.core.records import save_record, to_json
     from gemmlab.kernels.catalog import find_kernel, ladder
-    from gemmlab.measure.cache_record import cache_rows, run_cache
+    from gemmlab.observe.cache_record import cache_rows, run_cache
     from gemmlab.ops.catalog import find_op
 
     operation = find_op(op)
@@ -54,9 +54,9 @@ def cache(
 
 
 def _caches(l1: str | None, l2: str | None) -> Caches:
-    from gemmlab.codegen.cachesim import Caches, Level
     from gemmlab.core.hardware import cpu_info
-    from gemmlab.measure.cache_misses import host_caches
+    from gemmlab.observe.cache_misses import host_caches
+    from gemmlab.probes.cachesim import Caches, Level
 
     if l1 is not None and l2 is not None:
         return Caches(Level.parse(l1), Level.parse(l2))
@@ -77,8 +77,8 @@ def _print_table(record: Record, caches: Caches) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from gemmlab.measure.cache_record import cache_rows
-    from gemmlab.measure.climb_rows import short_size
+    from gemmlab.observe.cache_record import cache_rows
+    from gemmlab.results.climb_rows import short_size
 
     headings = ("kernel", "size", "bytes\nused", "L1\nmisses", "L2\nmisses", "TLB\nmisses", "bytes\nL2-mem",
                 "packs,\nbytes", "L2\nmisses", "time")  # fmt: skip

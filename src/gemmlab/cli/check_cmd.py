@@ -20,8 +20,8 @@ from gemmlab.devices.select import open_device, parse_device
 if TYPE_CHECKING:
     from gemmlab.devices.device import Device
     from gemmlab.kernels.kernel import Kernel
-    from gemmlab.measure.check import CheckReport, Progress
     from gemmlab.ops.op import Op, Problem
+    from gemmlab.verify.check import CheckReport, Progress
 
 LIBRARY = "gemmlab.gemm"
 """What the library call is named among the kernels."""
@@ -80,8 +80,8 @@ def check(
 
     Ends with 1, and says which element is wrong, when a result is outside its bound.
     """
-    from gemmlab.measure.own_kernel import operation_of
     from gemmlab.ops.catalog import find_op
+    from gemmlab.timing.families import operation_of
 
     names = kernels or []
     flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require)
@@ -109,10 +109,10 @@ def _plan(
     config: Mapping[str, int], seed: int, flags: Mapping[str, Any],
 ) -> dict[str, Callable[[Progress], CheckReport]]:  # fmt: skip
     from gemmlab.core.hardware import physical_cores, require_cpus
+    from gemmlab.kernels.by_name import kernel_named, require_device
     from gemmlab.kernels.catalog import ladder
-    from gemmlab.measure.check import check_kernel
-    from gemmlab.measure.families import family_of
-    from gemmlab.measure.own_kernel import kernel_named, require_device
+    from gemmlab.timing.families import family_of
+    from gemmlab.verify.check import check_kernel
 
     if config and not names:
         raise UsageError("--config: name the kernel it is for")
@@ -151,7 +151,7 @@ def _plan(
 def _sum_call(problems: list[Any] | None, threads: int, scale: str, seed: int) -> Callable[[Progress], CheckReport]:
     def run(progress: Progress) -> CheckReport:
         import gemmlab
-        from gemmlab.measure.check_sum import check_sum
+        from gemmlab.verify.check_sum import check_sum
 
         total: Callable[..., Any] = gemmlab.sum
         return check_sum(
@@ -164,7 +164,7 @@ def _sum_call(problems: list[Any] | None, threads: int, scale: str, seed: int) -
 def _product_call(problems: list[Any] | None, threads: int, scale: str, seed: int) -> Callable[[Progress], CheckReport]:
     def run(progress: Progress) -> CheckReport:
         import gemmlab
-        from gemmlab.measure.check_call import Call, check_callable
+        from gemmlab.verify.check_call import Call, check_callable
 
         calls = None if problems is None else [Call(problem, ("plain",) * 3, "out") for problem in problems]
         gemm: Callable[..., Any] = gemmlab.gemm

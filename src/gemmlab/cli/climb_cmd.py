@@ -14,14 +14,14 @@ from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 from gemmlab.devices.select import open_device, parse_device
 
 if TYPE_CHECKING:
-    from gemmlab.cli.predicted import PredictedRow
+    from gemmlab.cli.predictions import PredictedRow
     from gemmlab.core.records import Record
     from gemmlab.devices.device import Device
     from gemmlab.kernels.kernel import Kernel
-    from gemmlab.measure.climb import Climb
-    from gemmlab.measure.climb_rows import ClimbRow
-    from gemmlab.measure.count_rows import CountRow
-    from gemmlab.measure.counting import Count
+    from gemmlab.observe.counting import Count
+    from gemmlab.results.climb_rows import ClimbRow
+    from gemmlab.results.count_rows import CountRow
+    from gemmlab.timing.climb import Climb
 
 INSTALLED = "installed"
 """Stands for every peer that there is."""
@@ -73,8 +73,8 @@ def climb(
 ) -> None:
     """Climb the ladder: verify and time every rung beside the peers."""
     from gemmlab.cli.climb_table import recorded_json
-    from gemmlab.cli.predicted import rows_json
-    from gemmlab.measure.recorded import recorded_climb
+    from gemmlab.cli.predictions import rows_json
+    from gemmlab.results.shipped_records import recorded_climb
 
     instead = _no_gpu(device) if sizes is None else ""
     first, *others = _devices("emulated" if instead else device, op)
@@ -136,11 +136,11 @@ def _plan(
 ) -> Climb | Count:  # fmt: skip
     """What to do on one device: time its ladder, or count it where time says nothing."""
     from gemmlab.core.hardware import physical_cores, require_cpus
-    from gemmlab.measure.climb import Climb
-    from gemmlab.measure.counting import Count
-    from gemmlab.measure.families import default_mode, family_of
-    from gemmlab.measure.peers import parse_peers
+    from gemmlab.observe.counting import Count
     from gemmlab.ops.catalog import find_op
+    from gemmlab.timing.climb import Climb
+    from gemmlab.timing.families import default_mode, family_of
+    from gemmlab.timing.peers import parse_peers
 
     what, family, mode = find_op(op), family_of(device.id, op), default_mode(device.id)
     problems = what.parse_sizes(sizes or family.climb_sizes)
@@ -160,7 +160,7 @@ def _ladder(device: Device, op: str) -> tuple[Kernel, ...]:
 
 
 def _run(part: Climb | Count, out: Path, *, installed: bool) -> Climbed:
-    from gemmlab.measure.counting import Count
+    from gemmlab.observe.counting import Count
 
     family = parse_device(part.device.id).family
     stem = out / ("climb" if family == "cpu" else f"climb-{family}")
@@ -169,8 +169,8 @@ def _run(part: Climb | Count, out: Path, *, installed: bool) -> Climbed:
 
 def _timed(part: Climb, stem: Path, *, installed: bool) -> Climbed:
     from gemmlab.cli.climb_table import live_steps
-    from gemmlab.measure.climb import default_peers, missing_peers, run_climb
-    from gemmlab.measure.climb_rows import climb_rows
+    from gemmlab.results.climb_rows import climb_rows
+    from gemmlab.timing.climb import default_peers, missing_peers, run_climb
 
     with live_steps() as show:
         peers = list(part.peers)
@@ -187,8 +187,8 @@ def _timed(part: Climb, stem: Path, *, installed: bool) -> Climbed:
 
 def _counted(part: Count, stem: Path) -> Climbed:
     from gemmlab.cli.counts import count, wrong_counts
-    from gemmlab.cli.predicted import predicted_rows
-    from gemmlab.measure.count_rows import count_rows
+    from gemmlab.cli.predictions import predicted_rows
+    from gemmlab.results.count_rows import count_rows
 
     record = count(part)
     rows = count_rows(record)
@@ -200,7 +200,7 @@ def _counted(part: Count, stem: Path) -> Climbed:
 def _print(part: Climbed) -> None:
     from gemmlab.cli.climb_table import print_ideas, print_notes, print_recorded, print_times
     from gemmlab.cli.counts import print_counts
-    from gemmlab.cli.predicted import print_predictions
+    from gemmlab.cli.predictions import print_predictions
 
     typer.echo(f"\n{part.record.device.get('name')}")
     if part.times:

@@ -13,9 +13,9 @@ from gemmlab.ops.op import GFLOPS, LIMITS
 
 if TYPE_CHECKING:
     from gemmlab.core.records import Record
-    from gemmlab.measure.climb import Step
-    from gemmlab.measure.climb_rows import ClimbRow
-    from gemmlab.measure.count_rows import CountRow
+    from gemmlab.results.climb_rows import ClimbRow
+    from gemmlab.results.count_rows import CountRow
+    from gemmlab.timing.climb import Step
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def print_times(rows: list[ClimbRow]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from gemmlab.measure.climb_rows import digits, peer_names, percent, short_size, times, with_precision
+    from gemmlab.results.climb_rows import digits, peer_names, percent, short_size, times, with_precision
 
     peers, unit = peer_names(rows), next((row.unit for row in rows), GFLOPS)
     headings = [
@@ -87,8 +87,8 @@ def print_notes(record: Record, rows: list[ClimbRow], notes: Sequence[str]) -> N
 
 def print_recorded(record: Record) -> None:
     """A climb that was recorded on another machine, said to be so."""
-    from gemmlab.measure.climb_rows import climb_rows
-    from gemmlab.measure.recorded import where_recorded
+    from gemmlab.results.climb_rows import climb_rows
+    from gemmlab.results.shipped_records import where_recorded
 
     console = table_console()
     console.print(f"\nRecorded, not measured here: {where_recorded(record)}")
@@ -99,8 +99,8 @@ def print_recorded(record: Record) -> None:
 
 def recorded_json(record: Record) -> dict[str, Any]:
     """The same as JSON values."""
-    from gemmlab.measure.climb_rows import climb_rows
-    from gemmlab.measure.recorded import where_recorded
+    from gemmlab.results.climb_rows import climb_rows
+    from gemmlab.results.shipped_records import where_recorded
 
     return {"where": where_recorded(record), "rows": [asdict(row) for row in climb_rows(record)]}
 

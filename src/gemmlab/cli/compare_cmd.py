@@ -12,7 +12,7 @@ from gemmlab.core.errors import UsageError, WrongResultError
 from gemmlab.core.wording import counted
 
 if TYPE_CHECKING:
-    from gemmlab.measure.comparing import Case, Comparison
+    from gemmlab.results.comparison import Case, Comparison
 
 _MOST_NAMED = 3
 
@@ -42,8 +42,8 @@ def compare(
     Ends with 1 when a kernel of ours, or the library call, is surely slower or is wrong since.
     """
     from gemmlab.core.records import load_record
-    from gemmlab.measure.comparing import THRESHOLD, gone
-    from gemmlab.measure.comparing import compare as judge
+    from gemmlab.results.comparison import THRESHOLD, gone
+    from gemmlab.results.comparison import compare as judge
 
     before, after = load_record(old), load_record(new)
     found = judge(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import add_row, plain_table, table_console
 from gemmlab.core.wording import counted
-from gemmlab.measure.climb_rows import short_size
-from gemmlab.measure.comparing import AMBIGUOUS, FASTER, MENDED, SAME, SLOWER, WRONG
+from gemmlab.results.climb_rows import short_size
+from gemmlab.results.comparison import AMBIGUOUS, FASTER, MENDED, SAME, SLOWER, WRONG
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from gemmlab.core.records import Record
     from gemmlab.core.stats import Ratio
-    from gemmlab.measure.cases import Key
-    from gemmlab.measure.comparing import Case, Comparison
+    from gemmlab.results.comparison import Case, Comparison
+    from gemmlab.results.record_cases import Key
 
 _ORDER = (WRONG, SLOWER, MENDED, FASTER, AMBIGUOUS, SAME)
 _CODE = {True: "same", False: "other", None: ""}

@@ -16,7 +16,7 @@ from gemmlab.devices.select import DEFAULT_ARCH
 from gemmlab.ops.gemm_problem import LAYOUTS
 
 if TYPE_CHECKING:
-    from gemmlab.measure.precompile import Compiled, Job
+    from gemmlab.precompile.cubins import Compiled, Job
 
 
 def compile_kernels(
@@ -43,7 +43,7 @@ def compile_kernels(
 
     Ends with 2, and shows the compiler's message, when one does not compile.
     """
-    from gemmlab.measure import precompile
+    from gemmlab.precompile import cubins as precompile
     from gemmlab.toolchain.cache import cache_dir
     from gemmlab.toolchain.nvrtc import check_architecture, compiler
 
@@ -66,7 +66,7 @@ def compile_kernels(
     planned, skipped = precompile.jobs(names, archs, overrides, instance=instance, every=every, layouts=kept)
     rows, errors = _run(planned, processes or len(usable_cpus()))
     if save is not None:
-        from gemmlab.measure.sweep import save_sweep
+        from gemmlab.precompile.sweep import save_sweep
 
         save_sweep(rows, errors, save)
     if as_json:
@@ -89,7 +89,7 @@ def _run(planned: list[Job], processes: int) -> tuple[list[Compiled], dict[str, 
     from rich.progress import MofNCompleteColumn, Progress
 
     from gemmlab.cli.console import progress_console
-    from gemmlab.measure.precompile import run, run_all
+    from gemmlab.precompile.cubins import run, run_all
 
     found: dict[str, Compiled | GemmlabError] = {}
     titles = [f"{job.program.entry} for {job.program.target}" for job in planned]

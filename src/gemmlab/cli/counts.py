@@ -10,8 +10,8 @@ from gemmlab.cli.console import progress_console, table_console
 
 if TYPE_CHECKING:
     from gemmlab.core.records import Record
-    from gemmlab.measure.count_rows import CountRow
-    from gemmlab.measure.counting import Count, Progress
+    from gemmlab.observe.counting import Count, Progress
+    from gemmlab.results.count_rows import CountRow
 
 HEADINGS = (
     "", "size", "warp\ninstr.", "FFMA", "threads\n/instr.", "global\nloads", "sectors\n/load", "sectors\n/store",
@@ -21,7 +21,7 @@ HEADINGS = (
 
 def count(what: Count) -> Record:
     """`count_kernels` with a progress bar."""
-    from gemmlab.measure.counting import count_kernels
+    from gemmlab.observe.counting import count_kernels
 
     with _live() as show:
         return count_kernels(what, show)
@@ -57,7 +57,7 @@ def wrong_counts(rows: list[CountRow]) -> list[str]:
 
 
 def _cells(row: CountRow) -> list[str]:
-    from gemmlab.measure.climb_rows import plain
+    from gemmlab.results.climb_rows import plain
 
     verdict = {True: "PASS", False: "FAIL", None: "not run"}[row.verified]
     return [

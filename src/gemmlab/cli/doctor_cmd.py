@@ -40,8 +40,8 @@ def doctor(
 
 def examine(*, quick: bool = False) -> dict[str, Any]:
     """Everything `doctor` tells, as JSON values."""
-    from gemmlab.measure import inventory
-    from gemmlab.measure.gpu_inventory import gpu_details
+    from gemmlab.timing import inventory
+    from gemmlab.timing.gpu_inventory import gpu_details
 
     gpu = inventory.gpus()
     gpu["details"] = gpu_details(len(gpu["devices"]), measure=not quick)
@@ -61,7 +61,7 @@ def examine(*, quick: bool = False) -> dict[str, Any]:
 
 def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(heading, text) for people."""
-    from gemmlab.measure.gpu_inventory import gpu_text
+    from gemmlab.timing.gpu_inventory import gpu_text
 
     cpu = facts["cpu"]
     identity = f"family {cpu['family']} model {cpu['model']} stepping {cpu['stepping']}"

@@ -21,9 +21,9 @@ from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_f
 from gemmlab.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from gemmlab.analysis.explanation import Explanation
+    from gemmlab.analysis.model.quoted_prediction import Foretold
     from gemmlab.core.gpu import GpuModel
-    from gemmlab.explain.explanation import Explanation
-    from gemmlab.explain.model.foretell import Foretold
     from gemmlab.kernels.kernel import Kernel
 
 
@@ -57,8 +57,8 @@ def explain(
     access out of bounds).
     With --pictures also of kernels for a CPU, of which there is nothing but pictures.
     """
-    from gemmlab.explain.subject import machine
-    from gemmlab.measure.own_kernel import kernel_named
+    from gemmlab.analysis.subject import machine
+    from gemmlab.kernels.by_name import kernel_named
 
     if len(kernels) not in (1, 2):
         raise UsageError(f"{len(kernels)} kernels: one is explained, or two side by side")
@@ -90,7 +90,7 @@ def explain(
 def _explained(
     kernels: list[Kernel], arch: str, model: GpuModel, config: dict[str, int], sizes: str
 ) -> list[Explanation]:
-    from gemmlab.explain.explanation import explain as explain_kernel
+    from gemmlab.analysis.explanation import explain as explain_kernel
 
     found = []
     for kernel in kernels:
@@ -104,8 +104,8 @@ def _explained(
 
 def _foretold(explained: Explanation, model: GpuModel, sizes: str) -> list[Foretold | str]:
     """The predicted time, or why there is none: at the size that people quote, then at the one asked for."""
+    from gemmlab.analysis.model.quoted_prediction import foretell, modelled
     from gemmlab.core.errors import GemmlabError
-    from gemmlab.explain.model.foretell import foretell, modelled
 
     subject = explained.subject
     if subject.wrong:
@@ -131,7 +131,7 @@ def _predicted_json(foretold: list[Foretold | str]) -> dict[str, Any]:
 def _print(explained: list[Explanation], foretold: list[list[Foretold | str]], sass: bool) -> None:
     from gemmlab.cli.console import table_console
     from gemmlab.cli.explain_tables import Page
-    from gemmlab.cli.predicted import print_foretold
+    from gemmlab.cli.predictions import print_foretold
 
     page = Page(table_console())
     if len(explained) == 1:

@@ -66,7 +66,7 @@ def write_pictures(
     request: PictureRequest, kernel: Kernel, arch: str, config: Mapping[str, int], sizes: str
 ) -> list[dict[str, Any]]:
     """Draw and write them; for each its `name`, `title`, `caption` and `files`."""
-    from gemmlab.measure.tracing import small_problem
+    from gemmlab.observe.tracing import small_problem
     from gemmlab.ops.catalog import find_op
     from gemmlab.plots.chart import save
     from gemmlab.plots.pictures.catalog import pictures_for

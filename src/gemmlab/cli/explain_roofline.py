@@ -12,7 +12,7 @@ from gemmlab.cli.explain_pictures import FORMATS
 from gemmlab.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gemmlab.explain.explanation import Explanation
+    from gemmlab.analysis.explanation import Explanation
 
 RooflineFlag = Annotated[
     Path | None, typer.Option("--roofline", metavar="FILE", help="Draw GPU kernels under their GPU's roofs.")
@@ -31,7 +31,7 @@ def require_drawable(path: Path | None) -> None:
 
 def write_roofline(path: Path, explained: Sequence[Explanation]) -> None:
     """Draw it. `UsageError` where it cannot be written."""
-    from gemmlab.explain.under_roof import under_roof
+    from gemmlab.analysis.roofline_chart import under_roof
     from gemmlab.plots.chart import save
 
     try:

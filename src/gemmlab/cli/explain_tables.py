@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gemmlab.analysis.explanation import Explanation
+from gemmlab.analysis.figures import figures, side_by_side
 from gemmlab.core.wording import counted
-from gemmlab.explain.explanation import Explanation
-from gemmlab.explain.figures import figures, side_by_side
 
 _ROWS = 12
 """Of the table of accesses."""

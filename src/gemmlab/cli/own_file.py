@@ -27,7 +27,7 @@ RequireFlag = Annotated[
 
 def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str, Any]:
     """The facts that were given as flags; `UsageError` where no file is named that they could be of."""
-    from gemmlab.measure.own_kernel import is_own
+    from gemmlab.kernels.by_name import is_own
 
     given = {key: value for key, value in flags.items() if value not in (None, [])}
     if given and not any(map(is_own, names)):
@@ -39,7 +39,7 @@ def split_threads(
     names: Sequence[str], threads: str | None, flags: Mapping[str, Any]
 ) -> tuple[str | None, dict[str, Any]]:
     """Threads of this machine, and all flags: `--threads` is the block's extents where a `.cu` file is named."""
-    from gemmlab.measure.own_kernel import is_own
+    from gemmlab.kernels.by_name import is_own
 
     if threads is not None and any(map(is_own, names)):
         return None, {**flags, "threads": threads}

@@ -7,19 +7,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from gemmlab.analysis.findings import Finding
+from gemmlab.analysis.stall_findings import stall_findings, waiting
+from gemmlab.analysis.stall_reasons import STALLS
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import table_console
 from gemmlab.cli.profile_tables import ProfilePage
 from gemmlab.core.errors import UsageError
-from gemmlab.core.naming import nearest, printable
-from gemmlab.explain.findings import Finding
-from gemmlab.explain.stall_reasons import STALLS
-from gemmlab.explain.stalls import stall_findings, waiting
+from gemmlab.core.suggestions import nearest, printable
 from gemmlab.kernels.catalog import SOURCE_SUFFIX, all_kernels, ladder
-from gemmlab.measure.profiles import Profile, Profiles, load_profiles
-from gemmlab.measure.recorded import profiled_gpus, recorded_profile
+from gemmlab.observe.profile_reader import Profile, Profiles, load_profiles
 from gemmlab.ops.catalog import find_op
-from gemmlab.report.tables import size_cell
+from gemmlab.pages.tables import size_cell
+from gemmlab.results.shipped_records import profiled_gpus, recorded_profile
 
 
 def loaded(name: str) -> Profiles:

@@ -94,9 +94,10 @@ def _asked(
     names: Sequence[str], op: str | None, sizes: str | None, config: list[str] | None, flags: Mapping[str, Any],
     ncu: str, *, baseline: bool,
 ) -> _Asked:  # fmt: skip
+    from gemmlab.kernels.by_name import kernel_named
     from gemmlab.kernels.catalog import ladder
-    from gemmlab.measure.own_kernel import kernel_named, operation_of
     from gemmlab.ops.catalog import find_op
+    from gemmlab.timing.families import operation_of
 
     if config and not names:
         raise UsageError("--config: name the kernel it is for")
@@ -112,7 +113,7 @@ def _asked(
 def _measured(asked: _Asked, device: str | None, save: Path | None, *, as_json: bool) -> None:
     from gemmlab.cli.profile_answer import show
     from gemmlab.core.records import save_record
-    from gemmlab.measure.profiles import from_record
+    from gemmlab.observe.profile_reader import from_record
 
     try:
         record = _profiled(asked, open_device(device or "cuda"))
@@ -133,21 +134,21 @@ def _measured(asked: _Asked, device: str | None, save: Path | None, *, as_json: 
 
 
 def _profiled(asked: _Asked, device: Device) -> Record:
-    from gemmlab.measure.families import family_of
+    from gemmlab.timing.families import family_of
 
     usual = family_of(device.id, asked.op.name).profile_sizes
     if not usual:
         raise UsageError(f"--device {device.id}: profiled are GPU kernels, on cuda or emulated devices")
     problems = asked.op.parse_sizes(asked.sizes or usual)
     if family_of(device.id).timed:
-        from gemmlab.measure.profiling import Plan, profile_on_gpu
+        from gemmlab.observe.profile_recorder import Plan, profile_on_gpu
 
         return profile_on_gpu(
             Plan(asked.op, device, problems, asked.names, asked.config, asked.flags, asked.baseline, asked.ncu)
         )
     from gemmlab.cli.counts import count
-    from gemmlab.measure.counting import Count
-    from gemmlab.measure.own_kernel import kernel_named
+    from gemmlab.kernels.by_name import kernel_named
+    from gemmlab.observe.counting import Count
 
     chosen = [kernel_named(name, asked.flags) for name in asked.names]
     record = count(Count(asked.op, device, chosen, problems, config=asked.config))

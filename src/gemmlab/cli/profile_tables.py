@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gemmlab.analysis.findings import Finding
+from gemmlab.analysis.profile_figures import beside, overview
+from gemmlab.analysis.stall_findings import issue_percent, waiting
+from gemmlab.analysis.stall_reasons import STALLS
 from gemmlab.cli.explain_tables import Page
-from gemmlab.core.naming import printable
-from gemmlab.explain.findings import Finding
-from gemmlab.explain.profile_figures import beside, overview
-from gemmlab.explain.stall_reasons import STALLS
-from gemmlab.explain.stalls import issue_percent, waiting
-from gemmlab.measure.climb_rows import plain
-from gemmlab.measure.profile import NCU, Profile, Profiles
+from gemmlab.core.suggestions import printable
+from gemmlab.observe.profile import NCU, Profile, Profiles
+from gemmlab.results.climb_rows import plain
 
 _LEAST_SHARE = 0.005
 """Of a warp's time: states that take less are not worth a line."""

@@ -14,7 +14,7 @@ from gemmlab.cli.answer import print_json
 from gemmlab.core.wording import counted
 
 if TYPE_CHECKING:
-    from gemmlab.report.make import Progress
+    from gemmlab.pages.make import Progress
 
 
 def report(
@@ -33,7 +33,7 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: file, bytes, kernels.")] = False,
 ) -> None:
     """Put records into one HTML file that works without a network: charts, tables, a section for each kernel."""
-    from gemmlab.report.make import MOST_BYTES, Plan, make, require_place, summary, write
+    from gemmlab.pages.make import MOST_BYTES, Plan, make, require_place, summary, write
 
     require_place(out)
     named = [name for name in (part.strip() for part in kernels.split(",")) if name]

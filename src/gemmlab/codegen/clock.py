@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import I32, I64, pointer
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I32, I64, pointer
 
 _BILLION = 1_000_000_000
 

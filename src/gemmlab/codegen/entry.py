@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.macrokernel import JOB
-from gemmlab.codegen.module import Module
 from gemmlab.codegen.product import VECTOR_SERIAL
 from gemmlab.codegen.runtime import DEFAULT_THREADS_AT, PYTHON_AT, SLOTS, SLOTS_AT, SYMBOL, WORKERS_AT
-from gemmlab.codegen.types import F32, F64, I8, I32, I64, VOID, pointer
-from gemmlab.codegen.values import Operand, Value, Var
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F32, F64, I8, I32, I64, VOID, pointer
+from gemmlab.ir.values import Operand, Value, Var
 
 DONE, NO_WORKSPACE = 0, 1
 

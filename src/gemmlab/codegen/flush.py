@@ -6,14 +6,14 @@ import ctypes
 from functools import cache
 from typing import Any
 
-from gemmlab.codegen.build import build, generator_fingerprint
-from gemmlab.codegen.compile import load_object
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.target import host_target
-from gemmlab.codegen.types import I8, I64, pointer
-from gemmlab.codegen.values import Value
 from gemmlab.core.program import Program
+from gemmlab.ir.build import build, generator_fingerprint
+from gemmlab.ir.compile import load_object
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import host_target
+from gemmlab.ir.types import I8, I64, pointer
+from gemmlab.ir.values import Value
 
 LINE = 64
 """Step in bytes; a longer line is dropped twice."""

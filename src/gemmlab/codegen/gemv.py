@@ -7,11 +7,11 @@ sees eight forward streams.
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.microkernel import FLOATS
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import F32, I64, vector
-from gemmlab.codegen.values import Operand, Value
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F32, I64, vector
+from gemmlab.ir.values import Operand, Value
 
 _DOT_ROWS = 4
 _DOT_UNROLL = 2

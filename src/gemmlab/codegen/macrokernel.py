@@ -17,12 +17,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gemmlab.codegen.blocking import Blocks
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.microkernel import COPY_LEAD, COPYING, FLOATS, LINE, SIGNATURE, Tile, emit_microkernel
-from gemmlab.codegen.module import Module
 from gemmlab.codegen.packing import emit_pack_panel, emit_pack_strip, loose_stride, panel_stride
-from gemmlab.codegen.types import F32, I1, I64, VOID
-from gemmlab.codegen.values import Value
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F32, I1, I64, VOID
+from gemmlab.ir.values import Value
 
 JOB = (
     ("m", I64),

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.target import Target
-from gemmlab.codegen.types import F32, I64, pointer, vector
-from gemmlab.codegen.values import Value, Var
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import Target
+from gemmlab.ir.types import F32, I64, pointer, vector
+from gemmlab.ir.values import Value, Var
 
 FLOATS = pointer(F32)
 LINE = 16

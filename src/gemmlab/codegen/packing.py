@@ -8,11 +8,11 @@ two strides) element by element.
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.microkernel import FLOATS, LINE, Tile
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import I64
-from gemmlab.codegen.values import Operand, Value
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I64
+from gemmlab.ir.values import Operand, Value
 
 
 def transpose(fn: Function, rows: list[Value]) -> list[Value]:

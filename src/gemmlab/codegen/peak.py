@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.codegen.build import build, generator_fingerprint
-from gemmlab.codegen.compile import LoadedObject, load_object
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.microkernel import FLOATS, best_tile, emit_microkernel
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.target import host_target
-from gemmlab.codegen.types import F32, I64, vector
 from gemmlab.core.program import Program
+from gemmlab.ir.build import build, generator_fingerprint
+from gemmlab.ir.compile import LoadedObject, load_object
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import host_target
+from gemmlab.ir.types import F32, I64, vector
 
 _STEPS = 100_000
 """Rounds of the peak loop in a burst: some 400 us."""

@@ -15,11 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmlab.codegen.clock import emit_clock
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.sleeping import Sleeping
-from gemmlab.codegen.types import F32, I8, I64, VOID, pointer
-from gemmlab.codegen.values import Operand, Value
+from gemmlab.codegen.sleep import Sleeping
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F32, I8, I64, VOID, pointer
+from gemmlab.ir.values import Operand, Value
 
 WORD = 8
 _LINE = 64

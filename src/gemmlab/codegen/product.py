@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gemmlab.codegen.blocking import Blocks
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.gemv import AXPY_COLS, emit_axpy, emit_dot
 from gemmlab.codegen.macrokernel import JOB, emit_engine, workspace_floats
 from gemmlab.codegen.microkernel import FLOATS, Tile
-from gemmlab.codegen.module import Module
 from gemmlab.codegen.pool import TASK_SIGNATURE, Pool, emit_pool, pack_words
-from gemmlab.codegen.types import F32, I8, I64, pointer, vector
-from gemmlab.codegen.values import Operand, Value
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F32, I8, I64, pointer, vector
+from gemmlab.ir.values import Operand, Value
 
 PRODUCT = (*JOB, ("pool", pointer(I8)), ("threads", I64))
 """A job's arguments for all of C, and who may help. alpha and k may be 0."""

@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import F32, I64, Type, pointer, vector
-from gemmlab.codegen.values import Operand, Value, Var
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F32, I64, Type, pointer, vector
+from gemmlab.ir.values import Operand, Value, Var
 
 ACCUMULATORS = 8
 """Vectors added to in turn: an addition takes four cycles, and two start in each."""

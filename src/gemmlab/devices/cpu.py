@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
-from gemmlab.codegen.build import build
-from gemmlab.codegen.compile import load_object
 from gemmlab.codegen.peak import peak_burst, tile_burst
-from gemmlab.codegen.reading import read_burst
-from gemmlab.codegen.target import Target, host_target
+from gemmlab.codegen.read_rate import read_burst
 from gemmlab.core.errors import CompileError, DeviceError, UsageError
 from gemmlab.core.hardware import cpu_info, physical_cores
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices.device import DeviceInfo
+from gemmlab.ir.build import build
+from gemmlab.ir.compile import load_object
+from gemmlab.ir.target import Target, host_target
 
 NO_WORKSPACE = 1
 WORKER_SYMBOLS = ("gemmlab_pool_init", "gemmlab_worker")

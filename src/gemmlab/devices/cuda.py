@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.arrays.gpu import DeviceArray, device_array
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices.cuda_code import (
@@ -29,7 +30,6 @@ from gemmlab.devices.cuda_peaks import Peaks
 from gemmlab.devices.cuda_texture import create_texture
 from gemmlab.devices.cuda_timing import EventTimer, Mode
 from gemmlab.devices.device import Buffer, Clocks, DeviceInfo
-from gemmlab.devices.interop import DeviceArray, device_array
 from gemmlab.devices.texture import owner_of, texels_of
 from gemmlab.toolchain.build_cuda import build
 

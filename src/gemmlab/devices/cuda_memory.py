@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy.typing as npt
 
+from gemmlab.arrays.gpu import UNKNOWN, DeviceArray
 from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
 from gemmlab.devices.cuda_driver import Driver, context_kept, order
 from gemmlab.devices.cuda_texture import CudaTexture
-from gemmlab.devices.interop import UNKNOWN, DeviceArray
 from gemmlab.devices.texture import Texels
 
 

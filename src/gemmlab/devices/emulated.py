@@ -22,9 +22,9 @@ from gemmlab.emulator.image import Image, load_image, names_variables
 from gemmlab.emulator.launching import geometry_of
 from gemmlab.emulator.machine import Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
-from gemmlab.emulator.recorded import recording
 from gemmlab.emulator.report import observe
 from gemmlab.emulator.resident import Geometry
+from gemmlab.emulator.trace_buffers import recording
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain import build_cuda, nvdisasm
 from gemmlab.toolchain.cubin import read_cubin

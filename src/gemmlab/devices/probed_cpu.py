@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
-from gemmlab.codegen.build import build
-from gemmlab.codegen.compile import load_object
-from gemmlab.codegen.probe import STATE, Probe
-from gemmlab.codegen.target import host_target
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.devices.cpu import CpuBuffer, CpuDevice, CpuLoaded
+from gemmlab.ir.build import build
+from gemmlab.ir.compile import load_object
+from gemmlab.ir.probe import STATE, Probe
+from gemmlab.ir.target import host_target
 
 _BOUNDARY = 2 << 20
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.dispatch.operands import Request, rows_contiguous
-from gemmlab.dispatch.stored import row_major
+from gemmlab.dispatch.storage import row_major
 
 Float32Array = npt.NDArray[np.float32]
 Step = tuple[int, int, int]

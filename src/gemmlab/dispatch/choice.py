@@ -12,9 +12,9 @@ from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import PRECISIONS
-from gemmlab.dispatch.naming import checked_config, named_kernel
-from gemmlab.dispatch.precision import no_lower, precision_for
-from gemmlab.dispatch.store import Measured, Table
+from gemmlab.dispatch.measurements import Measured, Table
+from gemmlab.dispatch.override import checked_config, named_kernel
+from gemmlab.dispatch.precision_rule import no_lower, precision_for
 from gemmlab.dispatch.waves import Estimate, Gpu, estimate, gpu_model
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -83,7 +83,7 @@ def choose(
 ) -> Choice:  # fmt: skip
     """The kernel of `table` with the least time, among those that read the problem's layout in place.
 
-    `precision` is what a caller may ask for (`dispatch/precision.py`); `aligned` says whether all rows begin on 16
+    `precision` is what a caller may ask for (`dispatch/precision_rule.py`); `aligned` says whether all rows begin on 16
     bytes. Raises `UsageError` when nothing can run, and says why.
     """
     refused: dict[str, str] = {}

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded
-from gemmlab.dispatch.naming import USUAL, checked_config, named_kernel
-from gemmlab.dispatch.stored import Stored, stored
+from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
+from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm import GemmOp
 

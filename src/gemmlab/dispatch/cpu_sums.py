@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmlab.codegen import runtime as shared
-from gemmlab.codegen.sums import COLUMN_SUMS, ROW_SUMS, SERIAL
+from gemmlab.codegen.reductions import COLUMN_SUMS, ROW_SUMS, SERIAL
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
 from gemmlab.kernels.reduce_cpu.reduce_threaded import KERNEL
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemmlab.arrays.packages import LEGACY_STREAM, Package, package_of
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import context_kept
-from gemmlab.devices.packages import LEGACY_STREAM, Package, package_of
 from gemmlab.dispatch.batches import Batch, Step
 from gemmlab.dispatch.cuda_gemm import Plan
 from gemmlab.dispatch.operands import Float32Array, Request

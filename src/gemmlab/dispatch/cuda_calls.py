@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.arrays.gpu import UNKNOWN, DeviceArray
+from gemmlab.arrays.packages import package_of, stream_for
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.devices.cuda_driver import Driver, context_kept, open_driver, order
 from gemmlab.devices.cuda_memory import ordinal_of
-from gemmlab.devices.held import hold
-from gemmlab.devices.interop import UNKNOWN, DeviceArray
-from gemmlab.devices.packages import package_of, stream_for
-from gemmlab.devices.results import as_its_package_s, place_for
 from gemmlab.dispatch.batches import Batch, batch_of
 from gemmlab.dispatch.cuda_again import Operands, remember
 from gemmlab.dispatch.cuda_gemm import gemm_on
+from gemmlab.dispatch.lending import hold
 from gemmlab.dispatch.operands import Request, checked_target, request, same
+from gemmlab.dispatch.results import as_its_package_s, place_for
 from gemmlab.dispatch.shadows import copied, device_operand, in_place, packed, shadow
-from gemmlab.dispatch.stored import Stored, stored
+from gemmlab.dispatch.storage import Stored, stored
 
 Float32Array = npt.NDArray[np.float32]
 

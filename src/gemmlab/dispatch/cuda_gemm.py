@@ -17,9 +17,9 @@ from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import context_kept
 from gemmlab.dispatch.batches import Step
 from gemmlab.dispatch.choice import Choice, choose, forced
-from gemmlab.dispatch.naming import checked_config, named_kernel
-from gemmlab.dispatch.store import shipped_table
-from gemmlab.dispatch.stored import Stored
+from gemmlab.dispatch.measurements import shipped_table
+from gemmlab.dispatch.override import checked_config, named_kernel
+from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import Gpu, gpu_of_facts
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm import GemmOp

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from gemmlab import kernels
+from gemmlab.arrays.gpu import DeviceArray
+from gemmlab.arrays.packages import PER_THREAD_STREAM, package_of
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import context_kept, open_driver
 from gemmlab.devices.cuda_memory import CudaBuffer, ordinal_of
-from gemmlab.devices.held import hold
-from gemmlab.devices.interop import DeviceArray
-from gemmlab.devices.packages import PER_THREAD_STREAM, package_of
-from gemmlab.devices.results import as_its_package_s, place_for
+from gemmlab.dispatch.lending import hold
+from gemmlab.dispatch.results import as_its_package_s, place_for
 from gemmlab.kernels.cuda_kernel import shipped_kernel
 from gemmlab.ops.reduce import LARGEST_LENGTH, ReduceOp, ReduceProblem
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.arrays.gpu import DeviceArray, device_array, is_device_array
+from gemmlab.arrays.packages import package_of
 from gemmlab.core.errors import ArgumentTypeError, UsageError
-from gemmlab.devices.interop import DeviceArray, device_array, is_device_array
-from gemmlab.devices.packages import package_of
-from gemmlab.dispatch.stored import readable
+from gemmlab.dispatch.storage import readable
 
 Float32Array = npt.NDArray[np.float32]
 _ANYWHERE = 1 << 12

@@ -21,7 +21,7 @@ from functools import cache
 
 from gemmlab.core import gpu
 from gemmlab.core.errors import UsageError
-from gemmlab.dispatch.store import Measured
+from gemmlab.dispatch.measurements import Measured
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ early for another reason. For races the copy is a store at the moment of its iss
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import I8, I32, I64, pointer
-from gemmlab.codegen.values import Value
+from gemmlab.emulator.address_space import PENDING, SPACES, STORE, translate
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, Block, Insn, Kind, Pending, Warp
-from gemmlab.emulator.memory import PENDING, SPACES, STORE, translate
 from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64, pointer
+from gemmlab.ir.values import Value
 
 COPY = (
     ("warp", pointer(I8)),

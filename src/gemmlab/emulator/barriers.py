@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import I8, I32, I64, Type, pointer
-from gemmlab.codegen.values import Value
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, Block, Kind, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED, group_at
 from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64, Type, pointer
+from gemmlab.ir.values import Value
 
 ARRIVE = (
     ("warp", pointer(I8)),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gemmlab.codegen import GENERATOR
-from gemmlab.codegen.build import build
-from gemmlab.codegen.compile import load_object
-from gemmlab.codegen.target import Target, host_target
 from gemmlab.core.errors import CompileError
 from gemmlab.core.program import Program
 from gemmlab.core.sources import Sources
+from gemmlab.ir import GENERATOR
+from gemmlab.ir.build import build
+from gemmlab.ir.compile import load_object
+from gemmlab.ir.target import Target, host_target
 
 _HERE = Path(__file__).parent
 SOURCES = Sources([*_HERE.glob("*.py"), *_HERE.glob("isa/*.py")])

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.types import I8, I32, I64, pointer, vector
-from gemmlab.codegen.values import Value
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, Insn
 from gemmlab.emulator.raw import Raw, lane_numbers
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import I8, I32, I64, pointer, vector
+from gemmlab.ir.values import Value
 from gemmlab.sass.instruction import Instruction
 
 COUNT_COPY = (

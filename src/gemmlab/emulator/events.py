@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.types import I8, I32, I64, pointer
 from gemmlab.emulator.layout import Block, Event, Insn, Launch, Warp
 from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import I8, I32, I64, pointer
 
 NOTE = (
     ("warp", pointer(I8)),

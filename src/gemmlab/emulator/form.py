@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.types import I8, I32, I64, Type, vector
-from gemmlab.codegen.values import Value
 from gemmlab.core.errors import UsageError
 from gemmlab.emulator.lanes import TYPES, Lanes, lane_mask
 from gemmlab.emulator.layout import LANES, Insn, Launch, Status, Warp
 from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import I8, I32, I64, Type, vector
+from gemmlab.ir.values import Value
 from gemmlab.sass.instruction import Instruction, Operand
 
 REGISTERS = ("reg", "ureg")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.target import Target
-from gemmlab.codegen.types import I8, I32, pointer
 from gemmlab.emulator.compiled import compiled
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa import table
 from gemmlab.emulator.services import service_addresses
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import Target
+from gemmlab.ir.types import I8, I32, pointer
 from gemmlab.sass.instruction import Instruction
 
 SIGNATURE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("execute", I32))

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, Union
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.types import F16, F32, F64, I1, I8, I16, I32, I64, Type, vector
-from gemmlab.codegen.values import Value
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import F16, F32, F64, I1, I8, I16, I32, I64, Type, vector
+from gemmlab.ir.values import Value
 
 Item: TypeAlias = Union["Lanes", int, float]
 

@@ -8,13 +8,13 @@ waits for.
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import I8, I32, I64, pointer
-from gemmlab.codegen.values import Value
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Insn, Launch, Status, Wait, Warp
 from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64, pointer
+from gemmlab.ir.values import Value
 
 ROUNDS = 200
 """Turns of all warps of a block before its caller is heard."""

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from gemmlab.core.trace import TraceRequest
 from gemmlab.emulator.decode import Code
-from gemmlab.emulator.endless import StoppedError, Watch, patience, settled
+from gemmlab.emulator.endless_loops import StoppedError, Watch, patience, settled
 from gemmlab.emulator.layout import Event, Insn, Launch, Status
 from gemmlab.emulator.memory_map import MemoryMap
-from gemmlab.emulator.recorded import Recorder, recorder
 from gemmlab.emulator.resident import Bytes, Geometry, Resident
 from gemmlab.emulator.services import service_addresses
+from gemmlab.emulator.trace_buffers import Recorder, recorder
 
 EVENTS = 4096
 

@@ -12,12 +12,12 @@ hardware's own counter of bank conflicts merges pairs of the whole warp in any c
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.types import I8, I32, I64, pointer, vector
-from gemmlab.codegen.values import Value
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import FULL, LANES, Insn
 from gemmlab.emulator.raw import Raw, lane_numbers
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import I8, I32, I64, pointer, vector
+from gemmlab.ir.values import Value
 
 GENERIC, BROADCAST, CONTIGUOUS = range(3)
 

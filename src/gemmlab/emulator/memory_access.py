@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import I8, I32, I64
+from gemmlab.emulator.address_space import translate
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import Block, Insn, Warp
 from gemmlab.emulator.memo import Memo
-from gemmlab.emulator.memory import translate
 from gemmlab.emulator.memory_counts import counted
 from gemmlab.emulator.memory_vectors import Move, serve_whole
 from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64
 
 
 def emit_access(fn: Function, module: Module, space: str, *, store: bool) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import I8, I32, I64
-from gemmlab.codegen.values import Value
+from gemmlab.emulator.address_space import SPACES, bit_of
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import LANES, Block, Insn, Launch, Warp
 from gemmlab.emulator.memo import Memo
-from gemmlab.emulator.memory import SPACES, bit_of
 from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64
+from gemmlab.ir.values import Value
 
 
 @dataclass(frozen=True, slots=True)

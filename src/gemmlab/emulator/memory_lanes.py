@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import I8, I32, I64
-from gemmlab.codegen.values import Value, Var
+from gemmlab.emulator.address_space import PENDING, SPACES, bit_of, translate
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, Kind
-from gemmlab.emulator.memory import PENDING, SPACES, bit_of, translate
 from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64
+from gemmlab.ir.values import Value, Var
 
 POISON = 0x7FFFDEAD
 """A NaN: what a wide load gets for words that nothing has written, where others of its words were."""

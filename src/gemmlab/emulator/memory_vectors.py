@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.types import I8, I32, Type, vector
-from gemmlab.codegen.values import Value
+from gemmlab.emulator.address_space import Place
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.memo import BROADCAST, CONTIGUOUS, Memo
-from gemmlab.emulator.memory import Place
 from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import I8, I32, Type, vector
+from gemmlab.ir.values import Value
 
 VECTOR_WIDTHS = (4, 8, 16)
 

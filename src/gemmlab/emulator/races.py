@@ -7,13 +7,13 @@ warp knows of a later clock. Between lanes of a warp, lockstep orders nothing: t
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.types import I8, I32, I64
-from gemmlab.codegen.values import Value
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Insn, Kind, Warp
 from gemmlab.emulator.raw import Raw, lane_numbers
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64
+from gemmlab.ir.values import Value
 
 WRITER_CLOCK, WRITER, WRITER_SYNC, WRITER_INSTRUCTION, WRITER_TIME = 0, 4, 8, 12, 16
 READ_CLOCK = 64

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.types import I8, I32, I64, Type, vector
-from gemmlab.codegen.values import Value
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import I8, I32, I64, Type, vector
+from gemmlab.ir.values import Value
 
 
 @dataclass(frozen=True, slots=True)

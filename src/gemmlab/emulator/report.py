@@ -12,7 +12,7 @@ from gemmlab.core import counters as core
 from gemmlab.core.counters import Counters, Hazard, Metric, Observation, SiteCounters
 from gemmlab.core.wording import counted
 from gemmlab.emulator.copy_counts import counted_here
-from gemmlab.emulator.endless import PATIENCE
+from gemmlab.emulator.endless_loops import PATIENCE
 from gemmlab.emulator.image import OUTSIDE, Image, plain_name
 from gemmlab.emulator.layout import LANES, Insn, Kind, Space
 from gemmlab.emulator.machine import Outcome

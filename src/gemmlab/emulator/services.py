@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.target import Target
-from gemmlab.codegen.types import I32, I64, VOID
-from gemmlab.emulator import memory
+from gemmlab.emulator import address_space as memory
 from gemmlab.emulator.async_copies import COPY, LAND, emit_copy, emit_land
 from gemmlab.emulator.barriers import emit_barriers
 from gemmlab.emulator.compiled import compiled
@@ -20,8 +17,11 @@ from gemmlab.emulator.memory_access import emit_access
 from gemmlab.emulator.memory_counts import emit_count, emit_touch
 from gemmlab.emulator.memory_lanes import emit_lane_by_lane
 from gemmlab.emulator.races import emit_race
-from gemmlab.emulator.tensor import DOT, emit_dot
-from gemmlab.emulator.tracing import TRACE_ACCESS, TRACE_STEP, emit_trace_access, emit_trace_step
+from gemmlab.emulator.step_trace import TRACE_ACCESS, TRACE_STEP, emit_trace_access, emit_trace_step
+from gemmlab.emulator.tensor_core import DOT, emit_dot
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import Target
+from gemmlab.ir.types import I32, I64, VOID
 
 SERVICES = (
     "note",

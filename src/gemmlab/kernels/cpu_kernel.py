@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.codegen.blocking import Blocks, cache_blocks
-from gemmlab.codegen.build import generator_fingerprint
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.microkernel import best_tile
-from gemmlab.codegen.module import Module
-from gemmlab.codegen.probe import probe_of
-from gemmlab.codegen.target import host_target
-from gemmlab.codegen.types import F32, I64, Type, pointer
-from gemmlab.codegen.values import Operand, Value
 from gemmlab.core.hardware import cpu_info
 from gemmlab.core.program import Config, Program
 from gemmlab.core.sources import Sources
+from gemmlab.ir.build import generator_fingerprint
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import host_target
+from gemmlab.ir.types import F32, I64, Type, pointer
+from gemmlab.ir.values import Operand, Value
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.probes.catalog import probe_of
 
 FLOATS = pointer(F32)
 ARGUMENTS: Mapping[str, Type] = {

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gemmlab.codegen.types import F32, I64, Type, pointer
 from gemmlab.core.program import Config
+from gemmlab.ir.types import F32, I64, Type, pointer
 from gemmlab.kernels.cpu_kernel import Arguments, Emit, cpu_kernel
 from gemmlab.kernels.kernel import Kernel
 

@@ -12,8 +12,8 @@ from gemmlab.core.expr import Expression, parse
 from gemmlab.core.program import Config, Launch
 from gemmlab.kernels.claims import Restriction
 from gemmlab.kernels.cuda_file.arguments import Matched, c_value, check_types, match_by_name, match_in_order
-from gemmlab.kernels.cuda_file.facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.header import Stated, read_header, read_text
+from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
 from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, single_workspace
 from gemmlab.kernels.cuda_file.signature import Argument, Signature, signatures

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import UsageError
-from gemmlab.kernels.cuda_file.facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.header import Stated, from_flags, read_header, read_text, read_toml
+from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
 from gemmlab.kernels.cuda_kernel import cuda_kernel
 from gemmlab.kernels.kernel import Kernel

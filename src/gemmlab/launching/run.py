@@ -15,7 +15,7 @@ from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, No
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.devices.select import open_device, parse_device
-from gemmlab.launching.arguments import Bound, in_order, parameters
+from gemmlab.launching.parameters import Bound, in_order, parameters
 from gemmlab.launching.source import ReadyCubin, Source, read_source
 from gemmlab.toolchain.cubin import read_cubin
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gemmlab.measure.climb_rows import short_size
-from gemmlab.measure.comparing import AMBIGUOUS, FASTER, MENDED, SAME, SLOWER, WRONG, Case, Comparison
 from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE, VERMILION
+from gemmlab.results.climb_rows import short_size
+from gemmlab.results.comparison import AMBIGUOUS, FASTER, MENDED, SAME, SLOWER, WRONG, Case, Comparison
 
 if TYPE_CHECKING:
     import altair as alt

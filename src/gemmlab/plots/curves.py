@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemmlab.core.records import Record
-from gemmlab.measure.climb_rows import peaks, sample_speeds
-from gemmlab.measure.summary import BASELINE
 from gemmlab.plots.chart import BLACK, GFLOPS, SERIES_COLOURS, Unit, unit_of
+from gemmlab.results.climb_rows import peaks, sample_speeds
+from gemmlab.results.summary import BASELINE
 
 if TYPE_CHECKING:
     import altair as alt

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.records import Record
-from gemmlab.measure.climb_rows import climb_rows, digits, peaks, percent, short_size
 from gemmlab.plots.chart import BLACK, BLUE, GFLOPS, GREEN, ORANGE, Unit, unit_of
+from gemmlab.results.climb_rows import climb_rows, digits, peaks, percent, short_size
 
 if TYPE_CHECKING:
     import altair as alt

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import TYPE_CHECKING
 
-from gemmlab.measure.climb_rows import short_size
-from gemmlab.measure.profile import Profile
+from gemmlab.observe.profile import Profile
 from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from gemmlab.results.climb_rows import short_size
 
 if TYPE_CHECKING:
     import altair as alt

@@ -15,7 +15,8 @@ from pathlib import Path
 from gemmlab.core.errors import NoCompilerError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain import cache as store
-from gemmlab.toolchain import cuda_headers, nvdisasm, nvrtc, shipped
+from gemmlab.toolchain import cuda_headers, nvdisasm, nvrtc
+from gemmlab.toolchain import shipped_code as shipped
 from gemmlab.toolchain.virtual_files import Placed, place
 
 

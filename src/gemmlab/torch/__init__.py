@@ -10,7 +10,7 @@ import torch
 
 from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.torch.gradients import backward, setup_context
-from gemmlab.torch.product import GEMM
+from gemmlab.torch.operator import GEMM
 from gemmlab.torch.vmap import vmap
 
 __all__ = ["gemm"]

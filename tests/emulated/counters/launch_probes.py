@@ -17,8 +17,8 @@ from cuda_calls import CudaFile
 from probes import copies, probes
 
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.bound import BoundKernel, bind
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.run import BoundKernel, bind
 from gemmlab.ops.catalog import find_op
 
 RUNGS = ("naive", "block_tile", "vector_load")

@@ -19,7 +19,7 @@ from typing import Any
 from profiled import ARCH, PATH, SCHEMA
 
 from gemmlab.devices.select import open_device
-from gemmlab.measure.ncu_report import METRICS, Instructions, from_csv, from_report
+from gemmlab.observe.ncu_report import METRICS, Instructions, from_csv, from_report
 
 EXTRA = (
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.counters import SiteCounters
-from gemmlab.measure.ncu_report import METRICS
+from gemmlab.observe.ncu_report import METRICS
 
 ARCH = "sm_90"
 PATH = Path(__file__).parents[3] / "benchmarks" / "results" / "h200" / "counters.json"

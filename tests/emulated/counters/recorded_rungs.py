@@ -9,10 +9,10 @@ import profiled
 import pytest
 
 from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.kernels.bound import BoundKernel, bind
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.profile import Profile, Profiles
-from gemmlab.measure.profiles import load_profiles
-from gemmlab.measure.run import BoundKernel, bind
+from gemmlab.observe.profile import Profile, Profiles
+from gemmlab.observe.profile_reader import load_profiles
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
 PATH = profiled.PATH.with_name("ncu.json")

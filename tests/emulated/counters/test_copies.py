@@ -17,7 +17,7 @@ from recorded_rungs import recorded
 
 from gemmlab.core.counters import ASYNC_COPY, GLOBAL_LOAD, Counters, SiteCounters
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.measure.ncu import disagreements
+from gemmlab.observe.ncu import disagreements
 
 READ = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 

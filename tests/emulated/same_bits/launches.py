@@ -17,8 +17,8 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "foreign")]
 import test_foreign  # noqa: E402
 from cuda_calls import Array, CudaFile  # noqa: E402
 
+from gemmlab.kernels.bound import bind  # noqa: E402
 from gemmlab.kernels.catalog import find_kernel  # noqa: E402
-from gemmlab.measure.run import bind  # noqa: E402
 from gemmlab.ops.catalog import find_op  # noqa: E402
 
 RUNGS = ("naive", "block_tile", "vector_load")

@@ -10,8 +10,8 @@ import sys
 import numpy as np
 
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.bound import bind
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.measure.run import bind
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
 OP = GemmOp()

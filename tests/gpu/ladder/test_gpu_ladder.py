@@ -19,12 +19,12 @@ from gemmlab.core.dtypes import UNIT_ROUNDOFF
 from gemmlab.core.precision import FLOAT32, TF32_ROUNDOFF
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_memory import CudaBuffer
+from gemmlab.kernels.bound import place
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.check import check_kernel
-from gemmlab.measure.process import importable_here
-from gemmlab.measure.run import place
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.timing.process import importable_here
+from gemmlab.verify.check import check_kernel
 
 OP = GemmOp()
 KERNELS = [kernel for kernel in all_kernels() if (kernel.device, kernel.op) == ("cuda", "gemm")]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.types import I8, I16, I32, I64
-from gemmlab.codegen.values import Value
+from gemmlab.emulator.address_space import ACCESS, STORE
 from gemmlab.emulator.form import BASE, OFFSET, UNIFORM_BASE, Form, join
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, gather, lane_mask
 from gemmlab.emulator.layout import LANES, LOCAL_WINDOW, ROW, SHARED_WINDOW, Launch
-from gemmlab.emulator.memory import ACCESS, STORE
+from gemmlab.ir.types import I8, I16, I32, I64
+from gemmlab.ir.values import Value
 from gemmlab.sass.instruction import RZ, URZ
 
 WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "32": 4, "64": 8, "128": 16}

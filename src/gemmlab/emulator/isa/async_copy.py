@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.types import I8, I32, I64, VOID
 from gemmlab.emulator.async_copies import BYPASS, COPY, FILL, LAND
 from gemmlab.emulator.copy_counts import PAST_L1
 from gemmlab.emulator.form import Form
@@ -12,6 +11,7 @@ from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import Pending, Warp
 from gemmlab.emulator.raw import Raw
+from gemmlab.ir.types import I8, I32, I64, VOID
 
 
 @opcode("LDGSTS")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gemmlab.codegen.types import I32, I64, VOID
-from gemmlab.codegen.values import Value
+from gemmlab.emulator.address_space import COUNT, STORE, Place, translate
 from gemmlab.emulator.form import Form, join
 from gemmlab.emulator.isa.access import addresses
 from gemmlab.emulator.isa.each_lane import each_lane, locate, row
@@ -13,7 +12,8 @@ from gemmlab.emulator.isa.halves import bfloat_of, half_of, pack_halves, to_bflo
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Insn
-from gemmlab.emulator.memory import COUNT, STORE, Place, translate
+from gemmlab.ir.types import I32, I64, VOID
+from gemmlab.ir.values import Value
 
 OPERATIONS = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS", "CAST")
 HINTS = {"E", "STRONG", "WEAK", "GPU", "SM", "SYS", "CTA", "SPIN", "FTZ", "RN", "EF", "EL", "LU", "NA", "PRIVATE"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.types import I8, I32, I64, VOID, pointer
-from gemmlab.codegen.values import Value
 from gemmlab.emulator.barriers import ARRIVE
 from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import Form
@@ -11,6 +9,8 @@ from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import LANES, Block, Insn, Kind, Status, Wait, Warp
 from gemmlab.emulator.loop import PUSH
+from gemmlab.ir.types import I8, I32, I64, VOID, pointer
+from gemmlab.ir.values import Value
 
 
 @opcode("NOP")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gemmlab.codegen.types import I32, I64
-from gemmlab.codegen.values import Value
+from gemmlab.emulator.address_space import LOCATE
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES
-from gemmlab.emulator.memory import LOCATE
+from gemmlab.ir.types import I32, I64
+from gemmlab.ir.values import Value
 
 
 @contextmanager

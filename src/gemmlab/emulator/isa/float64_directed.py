@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from math import inf
 
-from gemmlab.codegen.types import I64
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.each_lane import each_lane, row
 from gemmlab.emulator.isa.rounding import whole_bits
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES
+from gemmlab.ir.types import I64
 
 _FRACTION = (1 << 52) - 1
 _INFINITY = 0x7FF0000000000000

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gemmlab.codegen.types import F64
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.halves import bfloat_of, half_of, to_bfloat, to_half
 from gemmlab.emulator.isa.rounding import NAN, canonical, flush
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
+from gemmlab.ir.types import F64
 
 
 def _of_turns(name: str) -> Callable[[Lanes], Lanes]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gemmlab.codegen.types import I32, I64
 from gemmlab.emulator.form import Form, split
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, LOCAL_WINDOW, ROW, SHARED_WINDOW, Block, Warp
+from gemmlab.ir.types import I32, I64
 
 _ROWS = {"SR_TID.X": Warp.TID, "SR_TID.Y": Warp.TID + ROW, "SR_TID.Z": Warp.TID + 2 * ROW, "SR_LANEID": Warp.LANE}
 _BLOCK = {"SR_CTAID.X": Block.CTAID, "SR_CTAID.Y": Block.CTAID + 4, "SR_CTAID.Z": Block.CTAID + 8}

@@ -8,17 +8,17 @@ C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
 
 from __future__ import annotations
 
-from gemmlab.codegen.types import F32, I32, VOID
-from gemmlab.codegen.values import Value
+from gemmlab.emulator.address_space import STORE
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.access import addresses, call_access
 from gemmlab.emulator.isa.halves import half_of, pack_halves
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES
-from gemmlab.emulator.memory import STORE
 from gemmlab.emulator.raw import lane_numbers
-from gemmlab.emulator.tensor import COLUMNS, DOT, ROWS
+from gemmlab.emulator.tensor_core import COLUMNS, DOT, ROWS
+from gemmlab.ir.types import F32, I32, VOID
+from gemmlab.ir.values import Value
 
 DEPTHS = {"16816": 16, "1688": 8, "1684": 4}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.types import I8, I32, I64, VOID
-from gemmlab.codegen.values import Value
 from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.access import call_access
@@ -14,6 +12,8 @@ from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import LANES, Insn, Kind, Launch, Texture
 from gemmlab.emulator.memory_lanes import POISON
 from gemmlab.emulator.raw import Raw
+from gemmlab.ir.types import I8, I32, I64, VOID
+from gemmlab.ir.values import Value
 
 COMPONENTS = 4
 

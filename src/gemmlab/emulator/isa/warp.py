@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.types import I32
 from gemmlab.emulator.form import Form, join
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, gather
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.raw import lane_numbers
+from gemmlab.ir.types import I32
 
 
 @opcode("SHFL")

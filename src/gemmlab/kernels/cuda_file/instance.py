@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Config, Program
-from gemmlab.kernels.cuda_file.facts import Facts
+from gemmlab.kernels.cuda_file.header_facts import Facts
 from gemmlab.kernels.cuda_file.signature import Signature, TemplateParameter
 from gemmlab.kernels.cuda_file.tokens import tokens
 from gemmlab.kernels.names import shown

@@ -17,7 +17,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression
 from gemmlab.core.program import Config, Launch
 from gemmlab.devices.device import Window
-from gemmlab.kernels.cuda_file.facts import Facts
+from gemmlab.kernels.cuda_file.header_facts import Facts
 from gemmlab.kernels.kernel import Bound
 from gemmlab.kernels.names import problem_names
 from gemmlab.ops.catalog import find_op

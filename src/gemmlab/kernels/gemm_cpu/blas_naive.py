@@ -11,8 +11,8 @@ is reached from row-major callers, and how every row-major library calls a colum
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.types import F32
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import F32
 from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, cpu_kernel, update
 
 

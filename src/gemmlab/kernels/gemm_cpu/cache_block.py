@@ -12,7 +12,7 @@ product* view, each block of C on its own. Both together:
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
+from gemmlab.ir.function import Function
 from gemmlab.kernels.cpu_kernel import Gemm, add_row, cpu_kernel, scale_row
 
 

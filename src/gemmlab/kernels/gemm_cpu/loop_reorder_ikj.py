@@ -8,7 +8,7 @@ and the compiler can make vectors of them.
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
+from gemmlab.ir.function import Function
 from gemmlab.kernels.cpu_kernel import Gemm, add_row, cpu_kernel, scale_row
 
 

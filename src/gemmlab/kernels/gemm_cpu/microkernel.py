@@ -14,12 +14,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmlab.codegen.blocking import Blocks
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.macrokernel import emit_engine, workspace_floats
 from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.product import emit_scale
-from gemmlab.codegen.target import host_target
 from gemmlab.core.program import Config
+from gemmlab.ir.function import Function
+from gemmlab.ir.target import host_target
 from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_for, cpu_kernel, strides
 
 

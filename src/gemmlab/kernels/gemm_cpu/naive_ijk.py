@@ -8,8 +8,8 @@ and each multiply-add waits for the one before.
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
-from gemmlab.codegen.types import F32
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import F32
 from gemmlab.kernels.cpu_kernel import Gemm, cpu_kernel, update
 
 

@@ -15,12 +15,12 @@ them and keep them in registers, or not.
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.microkernel import Tile
 from gemmlab.codegen.packing import emit_pack_panel, emit_pack_strip, panel_stride
-from gemmlab.codegen.types import F32
-from gemmlab.codegen.values import Value
 from gemmlab.core.program import Config
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import F32
+from gemmlab.ir.values import Value
 from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, cpu_kernel, scale_row, strides
 
 MR = 4

@@ -11,10 +11,10 @@ Python entry lie in the same object.
 from __future__ import annotations
 
 from gemmlab.codegen.entry import emit_c_entry, emit_python_entry
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.product import emit_product, product_workspace_bytes
-from gemmlab.codegen.target import WIDTHS, host_target
+from gemmlab.ir.function import Function
+from gemmlab.ir.target import WIDTHS, host_target
 from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_for, cpu_kernel, strides
 
 C_ENTRY, PYTHON_ENTRY = "gemmlab_sgemm", "gemmlab_python"

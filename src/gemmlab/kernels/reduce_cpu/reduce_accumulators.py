@@ -7,9 +7,9 @@ Eight of them cover an addition's four cycles on two units. Each chain is an eig
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.rowsum import IDENTITIES, combine, tree
-from gemmlab.codegen.types import F32
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import F32
 from gemmlab.kernels.cpu_kernel import Arguments
 from gemmlab.kernels.cpu_reduce import operator_of, reduce_kernel
 

@@ -7,9 +7,9 @@ Four cycles a number, whatever the processor could do meanwhile; and one long ch
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.rowsum import IDENTITIES, combine
-from gemmlab.codegen.types import F32
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import F32
 from gemmlab.kernels.cpu_kernel import Arguments
 from gemmlab.kernels.cpu_reduce import operator_of, reduce_kernel
 

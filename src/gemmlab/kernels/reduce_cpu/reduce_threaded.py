@@ -1,15 +1,15 @@
 """The row cut into 64 parts, whatever the number of threads: each is summed by vectors, then their sums in order.
 
 One core cannot ask for data as fast as memory brings them. Parts are the same for any number of threads, so the result
-is the same to the bit (`codegen/sums.py`). This is also the code behind `gemmlab.sum`: many rows and many columns have
-entries of their own in the same object.
+is the same to the bit (`codegen/reductions.py`). This is also the code behind `gemmlab.sum`: many rows and many columns
+have entries of their own in the same object.
 """
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
+from gemmlab.codegen.reductions import COLUMN_SUMS, GRAIN, PARTS, ROW_SUMS, emit_sums
 from gemmlab.codegen.rowsum import row_roundings
-from gemmlab.codegen.sums import COLUMN_SUMS, GRAIN, PARTS, ROW_SUMS, emit_sums
+from gemmlab.ir.function import Function
 from gemmlab.kernels.cpu_kernel import Arguments
 from gemmlab.kernels.cpu_reduce import PLAIN, operator_of, reduce_kernel
 from gemmlab.kernels.gemm_cpu.threaded import resources

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.function import Function
 from gemmlab.codegen.rowsum import emit_row, row_roundings
+from gemmlab.ir.function import Function
 from gemmlab.kernels.cpu_kernel import Arguments
 from gemmlab.kernels.cpu_reduce import operator_of, reduce_kernel
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemmlab.core.trace import Access
-from gemmlab.measure.patterns import pattern_of, served_together
-from gemmlab.measure.traced import BANKS, WORD, KernelTrace, bank
+from gemmlab.observe.access_patterns import pattern_of, served_together
+from gemmlab.observe.matrix_trace import BANKS, WORD, KernelTrace, bank
 from gemmlab.plots.chart import BLACK, BLUE, SKY, VERMILION, Written
 from gemmlab.plots.pictures.cells import ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gemmlab.measure.traced import KernelTrace
+from gemmlab.observe.matrix_trace import KernelTrace
 from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE, PURPLE, Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet

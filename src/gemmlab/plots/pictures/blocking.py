@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.codegen.cachesim import REFERENCE, Caches
 from gemmlab.core.errors import UsageError
-from gemmlab.measure.touched import Held, Touched, held, touched
+from gemmlab.observe.element_use import Held, Touched, held, touched
 from gemmlab.ops.catalog import find_op
 from gemmlab.plots.chart import BLUE, SKY, Written
 from gemmlab.plots.gpu_ladder import climb_colour
 from gemmlab.plots.pictures.cells import pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
+from gemmlab.probes.cachesim import REFERENCE, Caches
 
 MOMENT = 0.6
 """The part of the run after which the caches are looked at."""

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.measure.traced import KernelTrace
-from gemmlab.measure.tracing import trace_order, trace_whole
+from gemmlab.observe.matrix_trace import KernelTrace
+from gemmlab.observe.tracing import trace_order, trace_whole
 from gemmlab.plots.chart import Written
 from gemmlab.sass.instruction import SassFunction
 

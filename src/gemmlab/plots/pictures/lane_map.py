@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmlab.measure.traced import KernelTrace
+from gemmlab.observe.matrix_trace import KernelTrace
 from gemmlab.plots.chart import BLUE, GREEN, ORANGE, Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gemmlab.measure.touched import PACKED, Packed, touched
+from gemmlab.observe.element_use import PACKED, Packed, touched
 from gemmlab.ops.catalog import find_op
 from gemmlab.plots.chart import Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject

@@ -7,8 +7,8 @@ from itertools import groupby
 
 from gemmlab.core.counters import BARRIER, SHARED_LOAD, SHARED_STORE
 from gemmlab.core.trace import LANES, Step, lanes_of
-from gemmlab.measure.contributing import contributions
-from gemmlab.measure.traced import KernelTrace
+from gemmlab.observe.contributions import contributions
+from gemmlab.observe.matrix_trace import KernelTrace
 from gemmlab.plots.chart import BLUE, ORANGE, Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gemmlab.core.counters import BARRIER
 from gemmlab.core.trace import LANES, Access
-from gemmlab.measure.traced import KernelTrace
+from gemmlab.observe.matrix_trace import KernelTrace
 from gemmlab.plots.chart import Written
 from gemmlab.plots.pictures.cells import Area, Piece, crowded, ink_on, lane_colour, pieces, ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gemmlab.measure.traced import KernelTrace
+from gemmlab.observe.matrix_trace import KernelTrace
 from gemmlab.plots.chart import BLUE, ORANGE, Written
 from gemmlab.plots.pictures.cells import Area, Piece, crowded, pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject

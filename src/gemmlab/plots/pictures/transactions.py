@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gemmlab.core.trace import LANES, Access
-from gemmlab.measure.patterns import LINE, SECTOR, SHARED_BYTES
-from gemmlab.measure.traced import KernelTrace
+from gemmlab.observe.access_patterns import LINE, SECTOR, SHARED_BYTES
+from gemmlab.observe.matrix_trace import KernelTrace
 from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE, Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Plot, finished

@@ -1,0 +1,53 @@
+"""What a kernel should not do at all, or does for nothing."""
+
+from __future__ import annotations
+
+from gemmlab.analysis.advice.row import Advice
+
+WASTE = (
+    Advice(
+        "wrong result", "wrong > 0", "2000",
+        "Its result is wrong at this size: {wrong_words}. All that follows is of what it does, not of what it should.",
+        "`gemmlab check` tells where it is wrong, and for which sizes.",
+    ),
+    Advice(
+        "hazards", "hazards > 0", "1000",
+        "{hazards:.0f} kinds of accesses that a kernel must not make: its figures and results cannot be trusted.",
+        "`gemmlab check` names the first of each with its source line.",
+    ),
+    Advice(
+        "spills", "spill_bytes > 0", "20 + spill_bytes",
+        "{spill_bytes:.0f} bytes a thread are spilled to local memory ({registers:.0f} registers a thread), used most: "
+        "{local_place}, {local_worst_pct:.0f} % of L1's time.",
+        "Fewer results a thread, less unrolling, or `__launch_bounds__` that leaves more registers.",
+    ),
+    Advice(
+        # Of a kernel that spills, local memory is that.
+        "local memory", "local_pct > 0 and spill_bytes == 0", "local_pct",
+        "{local_place}: an array of the thread lies in local memory ({stack_bytes:.0f} bytes of stack); this line's "
+        "accesses to it take {local_worst_pct:.0f} % of L1's time. It is no spill: registers cannot be indexed.",
+        "Unroll the loops over it completely, so that the compiler knows each index; or keep it in shared memory.",
+    ),
+    Advice(
+        # L2 carries them out, one after another where they meet: at least twice what L1 counts.
+        "atomics", "atomic_pct > 0", "min(95, 2 * atomic_pct)",
+        "{atomic_place}: atomic operations take {atomic_worst_pct:.0f} % of L1's time, and more in L2, which carries "
+        "them out one after another where they meet.",
+        "Add up in registers, then in the block by shuffles or shared memory, and do one atomic at the end; or write "
+        "partial sums that a second pass adds.",
+    ),
+    Advice(
+        "double precision", "loop_double > 0", "double_pct",
+        "{loop_double:.4g} instructions in double precision and {loop_conversions:.4g} conversions (F2F) are among the "
+        "main loop's {loop_slots:.4g}: their pipes are busy for {double_pct:.0f} % of an iteration. An SM begins "
+        "{fp64_lanes:.0f} such operations a clock, where it begins {fma_lanes:.0f} FFMA.",
+        "Keep to float: constants with an f (`1.0f`), `fmaf`, float variables; where a sum needs more digits, add in "
+        "float over a tile, and in double from tile to tile.",
+    ),
+    Advice(
+        "beyond the edges", "loop_ffma > 0 and loop_hmma == 0 and useful_pct < 67", "200 - useful_pct",
+        "{useful_pct:.2g} % of the multiply-adds that are executed belong to the product; the others are of tiles that "
+        "reach beyond its edges.",
+        "Smaller tiles for such a size. What is told of larger sizes from this one is of no use: explain one of them.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,111 @@
+"""Everything that is told of one kernel, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from gemmlab.analysis.access_sites import AccessRow, access_rows, instruction_rows
+from gemmlab.analysis.findings import Finding, find
+from gemmlab.analysis.issue_slots import IssueReport, explain_issue, in_words
+from gemmlab.analysis.kernel_facts import facts_of
+from gemmlab.analysis.main_loop import LoopReport, explain_loop
+from gemmlab.analysis.occupancy import OccupancyReport, explain_occupancy
+from gemmlab.analysis.resources import ResourceReport, explain_resources
+from gemmlab.analysis.roofline import RooflineReport, explain_roofline
+from gemmlab.analysis.subject import Subject, observe
+from gemmlab.analysis.worst_sites import worst_words
+from gemmlab.core.gpu import GpuModel
+from gemmlab.kernels.catalog import ladder
+from gemmlab.kernels.kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One kernel, explained for one GPU."""
+
+    subject: Subject
+    occupancy: OccupancyReport
+    resources: ResourceReport
+    roofline: RooflineReport
+    accesses: tuple[AccessRow, ...]
+    loop: LoopReport | None
+    """`None` where the kernel computes in no loop that ran."""
+    issue: IssueReport | None
+    issue_words: tuple[str, ...]
+    facts: Mapping[str, float]
+    findings: tuple[Finding, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; the loop's instructions as text."""
+        subject = self.subject
+        hazards = [asdict(replace(hazard, file=Path(hazard.file).name)) for hazard in subject.hazards]
+        return {
+            "kernel": subject.kernel.id, "config": dict(subject.config), "op": subject.kernel.op,
+            "arch": subject.arch, "gpu": subject.model.name, "size": subject.size.label,
+            "compiler": subject.artifact.compiler, "code_sha256": subject.artifact.digest,
+            "origin": subject.counters.origin, "hazards": hazards, "wrong": list(subject.wrong),
+            "grid": list(subject.launch.grid), "threads": list(subject.launch.threads),
+            "resources": asdict(self.resources),
+            "occupancy": _occupancy(self.occupancy),
+            "roofline": {**asdict(self.roofline), "unit": subject.unit},
+            "accesses": [{**asdict(row), "excess": row.excess, "sectors_per_request": row.sectors_per_request}
+                         for row in self.accesses],
+            "main_loop": None if self.loop is None else _loop(self.loop),
+            "issue": None if self.issue is None else {
+                **asdict(self.issue), "busiest": self.issue.busiest, "best": self.issue.best,
+                "words": list(self.issue_words),
+            },
+            "facts": {name: float(value) for name, value in self.facts.items()},
+            "findings": [asdict(finding) for finding in self.findings],
+        }  # fmt: skip
+
+
+def explain(kernel: Kernel, arch: str, model: GpuModel, config: Mapping[str, int], sizes: str = "") -> Explanation:
+    """Compile and run the kernel once on the emulator, and explain what was seen.
+
+    Raises `CompileError`, `UsageError`, `MemoryError`.
+    """
+    return explain_subject(observe(kernel, arch, model, config, sizes))
+
+
+def explain_subject(subject: Subject) -> Explanation:
+    """A pure function of what was seen."""
+    resources = explain_resources(subject.artifact.resources, subject.launch.smem_bytes)
+    occupancy = explain_occupancy(subject.limits, resources.registers, resources.smem_bytes, subject.threads)
+    accesses = tuple(access_rows(subject.counters))
+    loop = explain_loop(subject.function, subject.counters.sites, subject.arch)
+    issue = explain_issue(loop, subject.limits) if loop is not None else None
+    words = in_words(issue, loop, subject.limits) if loop is not None and issue is not None else []
+    roofline = explain_roofline(subject.counters, subject.model, issue, subject.size, subject.scaled)
+    apart = instruction_rows(subject.counters)
+    facts = facts_of(subject, occupancy, resources, apart, loop, issue, roofline)
+    quoted = words_of(subject, occupancy, apart)
+    findings = find(subject.kernel, ladder(subject.kernel.op, "cuda"), facts, quoted)
+    return Explanation(subject, occupancy, resources, roofline, accesses, loop, issue, tuple(words), facts,
+                       tuple(findings))  # fmt: skip
+
+
+def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[AccessRow]) -> dict[str, str]:
+    """What findings quote beside figures. `rows` are of one instruction each."""
+    binding = " and ".join(occupancy.binding)
+    return {"binding": binding, "wrong_words": "; ".join(subject.wrong), **worst_words(rows)}
+
+
+def _occupancy(report: OccupancyReport) -> dict[str, Any]:
+    found = report.found
+    return {
+        "blocks": found.blocks, "warps": found.warps, "warps_per_sm": found.warps_per_sm, "fraction": found.fraction,
+        "allowed": dict(found.allowed), "binding": list(report.binding), "steps": list(report.steps),
+        "next_registers": report.next_registers, "next_smem": report.next_smem,
+    }  # fmt: skip
+
+
+def _loop(loop: LoopReport) -> dict[str, Any]:
+    kept = {field.name: getattr(loop, field.name) for field in fields(loop) if field.name != "instructions"}
+    code = [{"address": i.address, "text": i.text, "stall": i.control.stall, "line": i.line[1] if i.line else 0}
+            for i in loop.instructions]  # fmt: skip
+    return {**kept, "mix": dict(loop.mix), "pipes": dict(loop.pipes), "executed": loop.executed,
+            "ffma_share": loop.ffma_share, "instructions": code}  # fmt: skip

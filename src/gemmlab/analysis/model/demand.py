@@ -1,0 +1,42 @@
+"""What a block asks of each unit of an SM, in cycles that the unit is busy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gemmlab.analysis.model.room import PARTITIONS
+from gemmlab.analysis.model.script import Script
+
+ISSUE, L1 = "issue slots", "shared memory and L1"
+UNITS: Mapping[str, str] = {
+    "fma": "FMA pipe", "fmaheavy": "FMA pipe", "alu": "integer pipe", "xu": "special functions",
+    "tensor": "tensor cores",
+}  # fmt: skip
+"""By pipe; other pipes are never the busiest."""
+
+
+def demand_at(depth: float, known: Mapping[float, Mapping[str, float]]) -> dict[str, float]:
+    """By unit, at any depth: a straight line through the `demand_of` at those that were studied."""
+    (low, one), (high, two) = min(known.items(), key=_depth), max(known.items(), key=_depth)
+    if high == low:
+        return dict(one)
+    return {unit: max(0.0, one[unit] + (two[unit] - one[unit]) * (depth - low) / (high - low)) for unit in one}
+
+
+def demand_of(script: Script) -> dict[str, float]:
+    """By unit."""
+    found = {ISSUE: script.steps / PARTITIONS, L1: 0.0, **dict.fromkeys(UNITS.values(), 0.0)}
+    steps = np.concatenate([np.empty((0, 2), np.int64), *script.warps])
+    times = np.bincount(steps[:, 0], minlength=len(script.code)).tolist()
+    for line, count in zip(script.code, times, strict=True):
+        if line.pipe in UNITS:
+            found[UNITS[line.pipe]] += count * line.busy / PARTITIONS
+    asked = np.bincount(steps[steps[:, 1] >= 0, 1], minlength=len(script.requests)).tolist()
+    found[L1] += sum(count * request.l1 for request, count in zip(script.requests, asked, strict=True))
+    return found
+
+
+def _depth(known: tuple[float, Mapping[str, float]]) -> float:
+    return known[0]

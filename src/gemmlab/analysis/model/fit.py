@@ -1,0 +1,51 @@
+"""The fitted constants: those of a small grid with the least mean error, over all kernels or all but one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from gemmlab.analysis.model.constants import FITTED, FITTED_H200, Constants
+from gemmlab.analysis.model.kernel_study import Load
+from gemmlab.analysis.model.predict import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A recorded time, and what is needed to predict it."""
+
+    kernel: str
+    loads: tuple[Load, ...]
+    nbytes: int
+    measured_us: float
+
+
+class Fit:
+    """Errors of every sample at every point of the grid. `base` are models with any constants of that grid."""
+
+    def __init__(self, base: Mapping[str, Model], samples: Sequence[Sample]) -> None:
+        self._kernels = [sample.kernel for sample in samples]
+        self._errors: dict[Constants, list[float]] = {}
+        for memory in FITTED["memory"]:
+            models = {name: with_constants(model, replace(FITTED_H200, memory=memory)) for name, model in base.items()}
+            times = [models[sample.kernel].predict(sample.loads, sample.nbytes).time_us for sample in samples]
+            for launch_us in FITTED["launch_us"]:
+                more = launch_us - FITTED_H200.launch_us
+                self._errors[replace(FITTED_H200, memory=memory, launch_us=launch_us)] = [
+                    abs((time + more) / sample.measured_us - 1) for time, sample in zip(times, samples, strict=True)
+                ]
+
+    def best(self, without: str = "") -> Constants:
+        """The constants for all kernels but one."""
+
+        def mean(constants: Constants) -> float:
+            errors = zip(self._kernels, self._errors[constants], strict=True)
+            return fmean(error for kernel, error in errors if kernel != without)
+
+        return min(self._errors, key=mean)
+
+
+def with_constants(model: Model, constants: Constants) -> Model:
+    """The same kernel and GPU; schedules are shared, so only fitted constants may differ."""
+    return replace(model, constants=constants)

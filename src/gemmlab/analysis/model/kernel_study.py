@@ -1,0 +1,110 @@
+"""What is known of a kernel before its time is predicted: the script of one block, at two depths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gemmlab.analysis.model.script import Script, script_of
+from gemmlab.core.errors import UsageError
+from gemmlab.core.gpu import limits
+from gemmlab.core.program import Launch
+from gemmlab.core.trace import TraceRequest
+from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
+from gemmlab.kernels.bound import Placed, place
+from gemmlab.kernels.fitting import fitted
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.names import texture_over
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.op import Op
+
+SIZES: Mapping[str, str] = {"gemm": "256x256x64,256x256x128", "reduce": "2^14,2^16"}
+"""Run on the emulator: tiles up to 256 are full, and blocks of k up to 64 pass twice more in the second."""
+_MOST_STEPS, _MOST_ACCESSES = 1 << 21, 1 << 19
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One launch whose time is asked for."""
+
+    blocks: int
+    depth: float
+    """Terms that a block adds up for a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A kernel in one configuration, in one machine code."""
+
+    arch: str
+    registers: int
+    """A thread."""
+    smem_bytes: int
+    """A block asks for, static and dynamic."""
+    threads: int
+    """A block."""
+    digest: str
+    """Of the machine code."""
+    scripts: Mapping[float, Script] = field(repr=False)
+    """By depth: one, or two where the depth depends on the problem."""
+
+
+def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None) -> Study:
+    """Run a kernel on the emulator. Raises `CompileError`, `UsageError`."""
+    op, chosen = find_op(kernel.op), kernel.configure(config)
+    problems = fitted(kernel, op, chosen, op.parse_sizes(SIZES[kernel.op]))
+    if not problems:
+        raise UsageError(f"{kernel.id} takes none of {SIZES[kernel.op]}")
+    device = EmulatedDevice(arch, check_races=False)
+    placed = place(kernel, device, chosen)
+    found = dict(_traced(placed, device, op, problem) for problem in problems)
+    launch, artifact, _ = next(iter(found.values()))
+    resources = artifact.resources
+    return Study(
+        arch, resources["registers"], resources["static_smem_bytes"] + launch.smem_bytes, math.prod(launch.threads),
+        artifact.digest, {depth: script for depth, (_, _, script) in sorted(found.items())},
+    )  # fmt: skip
+
+
+def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> list[Load]:
+    """The launches of one execution, without memory for its operands. `UsageError` for what it does not take."""
+    op, chosen = find_op(kernel.op), kernel.configure(config)
+    scalars = op.scalars(problem)
+    if why := kernel.refusal(chosen, scalars):
+        raise UsageError(f"{kernel.id} does not take {problem.label}: {why}")
+    if kernel.make_launches is None:
+        raise UsageError(f"{kernel.id} is launched in no grid")
+    bound: dict[str, Any] = {**scalars, "threads": np.int64(1), "workspace": None}
+    for operand in op.operands(problem):
+        bound |= {operand.name: None, texture_over(operand.name): np.uint64(0)}
+    launches = kernel.make_launches(kernel.instantiate(chosen, scalars), bound)
+    blocks = [math.prod(launch.grid) for launch in launches]
+    # What a launch leaves, a float a block, is what the next one adds up.
+    first = [Load(count, _depth(op, problem, count)) for count in blocks[:1]]
+    return first + [Load(after, before / after) for before, after in pairwise(blocks)]
+
+
+def _traced(placed: Placed, device: EmulatedDevice, op: Op, problem: Any) -> tuple[float, tuple[Launch, Any, Script]]:
+    contents = op.fill(problem, np.random.default_rng(0))
+    buffers = {name: device.upload(np.ascontiguousarray(values).reshape(-1)) for name, values in contents.items()}
+    bound = placed.bind(op, problem, buffers)
+    if not bound.launches:
+        raise UsageError(f"{placed.kernel.id} launches nothing for {problem.label}")
+    launch, loaded = bound.launches[0], bound.loaded
+    assert isinstance(loaded, EmulatedLoaded)  # noqa: S101 - narrows the type
+    trace = device.trace(loaded, launch, TraceRequest(most_steps=_MOST_STEPS, most_accesses=_MOST_ACCESSES))
+    if trace.lost:
+        raise UsageError(f"{placed.kernel.id}: a block of {problem.label} is too long to be followed")
+    script = script_of(trace, loaded.image.code.instructions, limits(device.arch))
+    return _depth(op, problem, math.prod(launch.grid)), (launch, loaded.artifact, script)
+
+
+def _depth(op: Op, problem: Any, blocks: int) -> float:
+    """Terms that a block adds up for a result: all, or its share where there are more blocks than results."""
+    results = sum(operand.rows * operand.cols for operand in op.operands(problem) if operand.role != "in")
+    return op.dot_length(problem) * min(1.0, results / blocks)

@@ -1,0 +1,119 @@
+"""One of the four parts of an SM, as compiled code: which of its warps issues next, and what only they share."""
+
+from __future__ import annotations
+
+from gemmlab.analysis.model.room import BANKS, NEVER, PARTITIONS, Room
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F64, I64, pointer
+from gemmlab.ir.values import Operand, Value
+
+TABLE = ("table", pointer(I64))
+
+
+def larger(fn: Function, left: Operand, right: Operand) -> Value:
+    """Of two times."""
+    first, second = fn.constant(left, F64), fn.constant(right, F64)
+    return fn.select(second > first, second, first, F64)
+
+
+def emit_partition(module: Module) -> None:
+    """Every function of this file."""
+    with module.function("oldest", [TABLE, ("part", I64)], I64) as fn:
+        _emit_oldest(fn)
+    with module.function("following", [TABLE, ("part", I64)], F64) as fn:
+        _emit_following(fn, module)
+    with module.function("take", [TABLE, ("part", I64), ("time", F64)], I64) as fn:
+        _emit_take(fn, module)
+    with module.function("fetch", [TABLE, ("part", I64), ("line", I64), ("ready", F64)], F64) as fn:
+        _emit_fetch(fn)
+    with module.function("read_banks", [TABLE, ("part", I64), ("at", I64), ("time", F64)], F64) as fn:
+        _emit_read_banks(fn)
+
+
+def _emit_oldest(fn: Function) -> None:
+    """Body of `oldest(table, part)`: the warp in the queue that has been ready longest, of equals the first; or -1."""
+    table, part = fn.args
+    room = Room(fn, table)
+    best, since = fn.var(I64, -1), fn.var(F64, NEVER)
+    with fn.range(part, room.get("warps"), PARTITIONS) as number:
+        ready = room["ready"][number]
+        with fn.when(room["queued"][number].differs(0) & (ready < since)):
+            best.set(number)
+            since.set(ready)
+    fn.finish(best)
+
+
+def _emit_following(fn: Function, module: Module) -> None:
+    """Body of `following(table, part)`: when something could issue next, `NEVER` where no warp is left."""
+    table, part = fn.args
+    room = Room(fn, table)
+    first = fn.var(F64, NEVER)
+    for number in (room["current"][part], fn.call(module["oldest"], table, part)):
+        with fn.when(number >= 0):
+            ready = room["ready"][number]
+            with fn.when(ready < first):
+                first.set(ready)
+    fn.finish(larger(fn, room["free"][part], first))
+
+
+def _emit_take(fn: Function, module: Module) -> None:
+    """Body of `take(table, part, time)`: the warp that issues: the same as before while it is ready."""
+    table, part, time = fn.args
+    room = Room(fn, table)
+    same = room["current"][part]
+    room["current"][part] = -1
+    with fn.when(same >= 0), fn.when(room["ready"][same] <= time):
+        fn.ret(same)
+    found = fn.call(module["oldest"], table, part)
+    room["queued"][found] = 0
+    with fn.when(same >= 0):
+        room["queued"][same] = 1
+    fn.finish(found)
+
+
+def _emit_fetch(fn: Function) -> None:
+    """Body of `fetch(table, part, line, ready)`: when a warp that is ready has its line of code.
+
+    A partition keeps so many lines; a new one takes the place of the one used longest ago.
+    """
+    table, part, line, ready = fn.args
+    room = Room(fn, table)
+    used = room["used"] + part * room.get("line_count")
+    came = room["came"] + part * room.get("line_count")
+    now = room.get("uses") + 1
+    room.put("uses", now)
+    with fn.when(used[line].equals(0)):
+        comes = larger(fn, room["fetched"][part] + room.get("fetch"), ready)
+        room["fetched"][part] = comes
+        came[line] = comes
+        with fn.choose(room["lines"][part] >= room.get("code_lines")) as choice:
+            with choice.yes():
+                oldest, since = fn.var(I64, 0), fn.var(I64, now)
+                with fn.range(room.get("line_count")) as other:
+                    there = used[other].differs(0)
+                    with fn.when(there & (used[other] < since)):
+                        oldest.set(other)
+                        since.set(used[other])
+                used[oldest] = 0
+            with choice.no():
+                room["lines"][part] = room["lines"][part] + 1
+    used[line] = now
+    fn.finish(larger(fn, came[line], ready))
+
+
+def _emit_read_banks(fn: Function) -> None:
+    """Body of `read_banks(table, part, at, time)`: when an instruction that would issue at `time` does: all that it
+    reads has to come within the window.
+    """
+    table, part, at, time = fn.args
+    room = Room(fn, table)
+    late = fn.var(F64, time)
+    for bank in range(BANKS):
+        count = room[f"bank{bank}"][at]
+        with fn.when(count > 0.0):
+            banks = room["banks"] + part * BANKS
+            busy = larger(fn, time, banks[bank]) + count
+            banks[bank] = busy
+            late.set(larger(fn, late, busy - room.get("window")))
+    fn.finish(late)

@@ -1,0 +1,122 @@
+"""The predicted time of a kernel on a GPU: a pure function of its study, its launches and the GPU's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from gemmlab.analysis.model.constants import FITTED_H200, Constants
+from gemmlab.analysis.model.demand import demand_at, demand_of
+from gemmlab.analysis.model.kernel_study import Load, Study
+from gemmlab.analysis.model.schedule import block_cycles
+from gemmlab.core.errors import UsageError
+from gemmlab.core.gpu import GpuModel, occupancy
+
+LAUNCH, ENDS, WAITING, UNEVEN, MEMORY = (
+    "launches", "starts and ends of blocks", "waiting", "SMs without a block", "device memory",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One execution of a kernel."""
+
+    gpu: str
+    time_us: float
+    terms: Mapping[str, float]
+    """Microseconds that add up to the time: launches, the busiest unit of an SM, and what comes on top of it."""
+    busy: Mapping[str, float]
+    """Microseconds that each unit of an SM is busy."""
+    resident: int
+    """Blocks on an SM."""
+    waves: float
+    """Of resident blocks that the first launch takes."""
+
+    @property
+    def binds(self) -> str:
+        """The largest part."""
+        return max(self.terms, key=lambda name: self.terms[name])
+
+
+@dataclass(frozen=True)
+class Model:
+    """One kernel on one GPU."""
+
+    study: Study
+    gpu: GpuModel
+    constants: Constants = FITTED_H200
+    scheduled: dict[tuple[int, float, float], float] = field(default_factory=dict, repr=False)
+    """Cycles by blocks, depth and latency: a schedule takes long, everything else does not. Models that differ only in
+    `memory` and `launch_us` may share it.
+    """
+
+    @property
+    def resident(self) -> int:
+        """Blocks that an SM holds."""
+        of = self.study
+        return occupancy(self.gpu.limits, of.registers, of.smem_bytes, of.threads).blocks
+
+    @cached_property
+    def demands(self) -> Mapping[float, Mapping[str, float]]:
+        """By depth and unit, of those that were studied."""
+        return {depth: demand_of(script) for depth, script in self.study.scripts.items()}
+
+    def predict(self, loads: Sequence[Load], nbytes: int) -> Prediction:
+        """Of launches one after the other that move at least `nbytes` from and to device memory.
+
+        `UsageError` where an SM does not hold one block.
+        """
+        if not self.resident:
+            raise UsageError(f"an SM of {self.gpu.name} has no room for a block")
+        clock = self.gpu.boost_mhz
+        busy: dict[str, float] = {}
+        total = even = ends = 0.0
+        for load in loads:
+            each = -(-load.blocks // self.gpu.sms)
+            spent = self._cycles(each, load.depth) / clock
+            part = load.blocks / (self.gpu.sms * each)
+            total += spent
+            even += spent * part
+            ends += part * self._cycles(each, 0.0) / clock
+            for unit, cycles in demand_at(load.depth, self.demands).items():
+                busy[unit] = busy.get(unit, 0.0) + cycles * load.blocks / self.gpu.sms / clock
+        bound = max(busy, key=lambda unit: busy[unit])
+        ends = min(ends, even - busy[bound])
+        memory = nbytes / (self.gpu.memory_gbs * self.constants.memory_share) / 1e3
+        launches = self.constants.launch_us + self.constants.next_us * (len(loads) - 1)
+        terms = {
+            LAUNCH: launches, bound: busy[bound], WAITING: even - busy[bound] - ends, ENDS: ends, UNEVEN: total - even,
+            MEMORY: max(0.0, memory - total),
+        }  # fmt: skip
+        waves = loads[0].blocks / (self.gpu.sms * self.resident)
+        return Prediction(self.gpu.name, launches + max(total, memory), terms, busy, self.resident, waves)
+
+    def _cycles(self, blocks: int, depth: float) -> float:
+        """Of an SM that is given so many blocks, as many at a time as it holds.
+
+        A block alone waits for device memory: few have asked for its tiles before. Of several beside each other most
+        find their tiles in L2. The last ones take no less than one alone, so that more to do is never faster.
+        """
+        full, last = divmod(blocks - 1, self.resident)
+        end = self._line(1, depth, self.constants.memory)
+        if last:
+            end = max(end, self._line(last + 1, depth, self.constants.l2))
+        before = full * self._line(self.resident, depth, self.constants.l2) if full else 0.0
+        return before + end
+
+    def _line(self, blocks: int, depth: float, latency: float) -> float:
+        """Between the depths that were studied, and beyond: a straight line."""
+        depths = sorted(self.study.scripts)
+        first = self._scheduled(blocks, depths[0], latency)
+        if len(depths) == 1:
+            return first
+        slope = (self._scheduled(blocks, depths[-1], latency) - first) / (depths[-1] - depths[0])
+        return max(0.0, first + max(0.0, slope) * (depth - depths[0]))
+
+    def _scheduled(self, blocks: int, depth: float, latency: float) -> float:
+        key = blocks, depth, latency
+        if key not in self.scheduled:
+            share = self.gpu.l2_gbs * 1e3 / self.gpu.boost_mhz / self.gpu.sms * self.constants.l2_share
+            self.scheduled[key] = block_cycles(self.study.scripts[depth], blocks, self.constants, share, latency)
+        return self.scheduled[key]

@@ -1,0 +1,73 @@
+"""A kernel's predicted time at a size that people quote, and how well such predictions are known to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gemmlab.analysis.model.kernel_study import loads_of, study
+from gemmlab.analysis.model.model_record import CONFIGURATION, LADDER, ModelRecord, median_error, recorded_model
+from gemmlab.analysis.model.predict import Model, Prediction
+from gemmlab.core.gpu import GpuModel
+from gemmlab.core.precision import FLOAT32
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.catalog import find_op
+from gemmlab.timing.families import family_of
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """A prediction, said to be one."""
+
+    size: str
+    unit: str
+    speed: float
+    """In that unit."""
+    prediction: Prediction
+    reliability: str
+    """One sentence."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "size": self.size, "unit": self.unit, "speed": self.speed, "reliability": self.reliability,
+            **asdict(self.prediction), "binds": self.prediction.binds,
+        }  # fmt: skip
+
+
+def large_size(op: str) -> str:
+    """The size that predictions are for where none is named."""
+    return family_of("cuda", op).bench_sizes.rpartition(",")[2]
+
+
+def modelled(kernel: Kernel, arch: str, gpu: GpuModel, config: Mapping[str, int]) -> Model:
+    """Studied on the emulator now, for any number of sizes. Raises `CompileError`, `UsageError`."""
+    return Model(study(kernel, arch, config), gpu)
+
+
+def foretell(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = "") -> Foretold:
+    """Of the kernel that `known` is a model of. `UsageError` for a size that it does not take."""
+    op = find_op(kernel.op)
+    problem = op.parse_sizes(sizes or large_size(op.name))[0]
+    found = known.predict(loads_of(kernel, config, problem), op.bytes_moved(problem))
+    speed = op.work(problem) / found.time_us / 1e3
+    said = reliability(recorded_model(), known.gpu.name, op.name, kernel.precision)
+    return Foretold(problem.label, op.unit, speed, found, said)
+
+
+def reliability(record: ModelRecord | None, gpu: str, op: str, precision: str) -> str:
+    """What is known of the error of such a prediction."""
+    if record is None:
+        return "how far predictions are off was not recorded"
+    of_ladder = record.of(LADDER, op, precision)
+    if not of_ladder:
+        of = f"of float32 products on an {record.gpu} {_said(record, 'gemm')}"
+        return f"never compared with times of {precision} kernels; {of}"
+    said = _said(record, op, precision)
+    return said if gpu == record.gpu else f"extrapolated: compared with times of an {record.gpu} only, where {said}"
+
+
+def _said(record: ModelRecord, op: str, precision: str = FLOAT32) -> str:
+    ladder, others = record.of(LADDER, op, precision), record.of(CONFIGURATION, op, precision)
+    text = f"predictions were off by {median_error(ladder):.0%} in the median over {len(ladder)} times of the ladder"
+    return text + (f", by {median_error(others):.0%} over {len(others)} of other configurations" if others else "")

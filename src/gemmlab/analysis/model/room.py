@@ -1,0 +1,133 @@
+"""The memory of one schedule: columns by name, which Python fills and compiled code reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.analysis.model.constants import Constants
+from gemmlab.analysis.model.script import BARRIER, COMMIT, COPIES, NONE, Line, Script
+from gemmlab.core.counters import ASYNC_COPY, SHARED_KINDS, TEXTURE_LOAD
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import F64, I64, Type
+from gemmlab.ir.values import Value
+
+PARTITIONS = 4
+"""Of an SM; a warp belongs to the one that the remainder of its number names."""
+IN_A_LINE = 8
+"""Instructions in 128 bytes of code, which are fetched together."""
+BANKS = 2
+GROUPS = 9
+"""Of copies that a warp knows of, the last one still open: more than a kernel waits for at once."""
+RELEASES = NONE + 1
+SECTOR = 32
+NEVER = float("inf")
+UNKNOWN = -1.0
+"""The time at which a sector comes that nobody has asked for."""
+PLAIN, MEET, CLOSE, AWAIT, COPY = range(5)
+"""What an instruction is beside its timing: nothing, a block's barrier, the end of a group of copies, waiting for
+groups, an asynchronous copy."""
+_ROLES = {BARRIER: MEET, COMMIT: CLOSE, COPIES: AWAIT, ASYNC_COPY: COPY}
+
+COLUMNS: Mapping[str, Type] = {
+    # Of the code, an entry an instruction. `waits`: a bit a dependency barrier. `bank0`, `bank1`: registers read.
+    "stall": F64, "latency": F64, "busy": F64, "bank0": F64, "bank1": F64,
+    "waits": I64, "write": I64, "read": I64, "pipe": I64, "role": I64, "left": I64,
+    # Of each request; its sectors, by their number in the script, are `sector[first:last]`.
+    "l1": F64, "store": I64, "first": I64, "last": I64, "sector": I64,
+    # Of a block's warps one after the other: `way[begin:end]` are instructions, and requests or -1.
+    "way": I64, "asked": I64, "begin": I64, "end": I64,
+    # Of each warp of each block: its place on its way, since when it could issue, and whether it is in the queue.
+    "place": I64, "ready": F64, "queued": I64, "released": F64, "copies": F64, "groups": I64,
+    # Of each partition. `current`: the warp that it prefers, or -1. `came`, `used`: of each line of code it has, when
+    # it came and when it was used last; `used` is 0 for lines that are not there.
+    "free": F64, "current": I64, "pipes": F64, "banks": F64, "fetched": F64, "came": F64, "used": I64, "lines": I64,
+    # Of each block: warps that have not ended, those at its barrier in their order, when each sector is there.
+    "living": I64, "waiting": I64, "waiters": I64, "arrival": F64,
+    # Of the SM, and what does not change.
+    "l1_free": F64, "l2_free": F64, "finished": F64, "uses": I64, "next": F64,
+    "warps": I64, "size": I64, "code_lines": I64, "pipe_count": I64, "line_count": I64, "sectors": I64,
+    "sector_cycles": F64, "far": F64, "l1_latency": F64, "operands": F64, "barrier": F64, "queue": F64,
+    "window": F64, "fetch": F64,
+}  # fmt: skip
+_PLACES = {name: place for place, name in enumerate(COLUMNS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The columns inside a function under construction; `table` holds their addresses."""
+
+    fn: Function
+    table: Value
+
+    def __getitem__(self, name: str) -> Value:
+        """The first element, to index."""
+        return self.fn.cast(self.table[_PLACES[name]], COLUMNS[name])
+
+    def get(self, name: str) -> Value:
+        """Of a column of one element."""
+        return self[name][0]
+
+    def put(self, name: str, value: Value) -> None:
+        self[name][0] = value
+
+
+def columns_of(
+    script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float
+) -> dict[str, npt.NDArray[Any]]:
+    """Every column, as things are before the first instruction."""
+    code, requests, ways = script.code, script.requests, script.warps
+    pipes = {name: number for number, name in enumerate(dict.fromkeys(line.pipe for line in code))}
+    sectors = {name: number for number, name in enumerate(dict.fromkeys(s for r in requests for s in r.sectors))}
+    size, lines = len(ways), -(-len(code) // IN_A_LINE)
+    warps = blocks * size
+    ends = np.cumsum([len(way) for way in ways])
+    lasts = np.cumsum([len(request.sectors) for request in requests])
+    steps = np.concatenate([np.empty((0, 2), np.int64), *ways])
+    found: dict[str, Any] = {
+        "stall": [line.stall for line in code], "latency": [_latency(line, constants) for line in code],
+        "busy": [line.busy for line in code],
+        **{f"bank{bank}": [line.reads[bank] if line.reads else 0 for line in code] for bank in range(BANKS)},
+        "waits": [sum(1 << barrier for barrier in line.waits) for line in code],
+        "write": [line.write for line in code], "read": [line.read for line in code],
+        "pipe": [pipes[line.pipe] for line in code], "role": [_ROLES.get(line.role, PLAIN) for line in code],
+        "left": [line.left for line in code],
+        "l1": [r.l1 for r in requests], "store": [r.store for r in requests],
+        "first": lasts - [len(r.sectors) for r in requests], "last": lasts,
+        "sector": [sectors[s] for r in requests for s in r.sectors],
+        "way": steps[:, 0], "asked": steps[:, 1], "begin": ends - [len(way) for way in ways], "end": ends,
+        "place": np.full(warps, -1), "ready": np.zeros(warps), "queued": np.zeros(warps),
+        "released": np.zeros(warps * RELEASES), "copies": np.zeros(warps * GROUPS), "groups": np.ones(warps),
+        "free": np.zeros(PARTITIONS), "current": np.full(PARTITIONS, -1),
+        "pipes": np.zeros(PARTITIONS * len(pipes)), "banks": np.zeros(PARTITIONS * BANKS),
+        "fetched": np.zeros(PARTITIONS), "came": np.zeros(PARTITIONS * lines), "used": np.zeros(PARTITIONS * lines),
+        "lines": np.zeros(PARTITIONS), "living": np.full(blocks, size), "waiting": np.zeros(blocks),
+        "waiters": np.zeros(warps), "arrival": np.full(blocks * len(sectors), UNKNOWN),
+        "next": np.zeros(PARTITIONS),
+        "warps": warps, "size": size, "code_lines": constants.code_lines, "pipe_count": len(pipes),
+        "line_count": lines, "sectors": len(sectors), "sector_cycles": SECTOR / l2_bytes, "far": latency,
+        "l1_latency": constants.l1, "operands": constants.operands, "barrier": constants.barrier,
+        "queue": constants.queue, "window": constants.window, "fetch": constants.fetch,
+    }  # fmt: skip
+    return {
+        name: np.ascontiguousarray(found.get(name, 0), np.float64 if type_ == F64 else np.int64).reshape(-1)
+        for name, type_ in COLUMNS.items()
+    }
+
+
+def table_of(columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+    """Where each column lies. They must live as long as the table is used."""
+    return np.array([columns[name].ctypes.data for name in COLUMNS], np.int64)
+
+
+def _latency(line: Line, constants: Constants) -> float:
+    """From service to result; what comes from beyond L1 takes that much longer."""
+    if line.role in SHARED_KINDS and line.role != ASYNC_COPY:
+        return constants.shared
+    if line.role == TEXTURE_LOAD:
+        return constants.texture
+    return 0.0 if line.role else constants.special

@@ -1,0 +1,89 @@
+"""The warps of one SM taking turns: how many cycles some resident blocks take for their script.
+
+Each of the four partitions issues one instruction a cycle: of the same warp as before while it is ready, else of the
+one that has been ready longest. A warp is ready when its last instruction's stall count is over, the dependency
+barriers it waits for are released, and the line of code is there. What is shared serves in the order of issue: pipes
+of a partition and its two register banks, L1 with shared memory, the SM's way to L2. A sector that a warp of the same
+block has asked for before comes when it comes, without another request.
+
+Compiled, because a block issues tens of thousands of instructions and a prediction needs several schedules.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from gemmlab.analysis.model.constants import Constants
+from gemmlab.analysis.model.partition import TABLE, emit_partition
+from gemmlab.analysis.model.room import NEVER, PARTITIONS, Room, columns_of, table_of
+from gemmlab.analysis.model.script import Script
+from gemmlab.analysis.model.warp_turn import emit_warp
+from gemmlab.core.sources import Sources
+from gemmlab.emulator.compiled import compiled
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import Target
+from gemmlab.ir.types import F64, I64
+from gemmlab.ir.values import Value
+
+_SOURCES = Sources(Path(__file__).parent / f"{name}.py" for name in ("schedule", "warp_turn", "partition", "room"))
+
+
+def block_cycles(script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float) -> float:
+    """Until the last of `blocks` blocks that start together is done.
+
+    `l2_bytes`: that an SM gets from L2 in a cycle. `latency`: cycles until what L1 does not have begins to come.
+    """
+    columns = columns_of(script, blocks, constants, l2_bytes, latency)
+    table = table_of(columns)
+    return _runner()(table.ctypes.data)
+
+
+@cache
+def _runner() -> Callable[[int], float]:
+    address = compiled("model", ("schedule",), _emit, {}, _SOURCES)["schedule"]
+    return ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p)(address)
+
+
+def _emit(target: Target) -> str:
+    module = Module(target)
+    emit_partition(module)
+    emit_warp(module)
+    with module.function("schedule", [TABLE], F64, exported=True) as fn:
+        _emit_schedule(fn, module)
+    return module.text()
+
+
+def _emit_schedule(fn: Function, module: Module) -> None:
+    """Body of `schedule(table)`: all warps from their first instruction to their last; when the last one is done."""
+    (table,) = fn.args
+    room = Room(fn, table)
+    with fn.range(room.get("warps")) as number:
+        fn.call(module["go_on"], table, number, 0.0, 0)
+    _look(fn, module, table)
+    with fn.loop() as done:
+        time, part = fn.var(F64, NEVER), fn.var(I64, 0)
+        time.set(NEVER)
+        with fn.range(PARTITIONS) as each:
+            first = room["next"][each]
+            with fn.when(first < time):
+                time.set(first)
+                part.set(each)
+        fn.leave_if(done, time.read().equals(NEVER))
+        number = fn.call(module["take"], table, part, time)
+        freed = fn.call(module["turn"], table, number, time)
+        with fn.choose(freed.differs(0)) as choice:
+            with choice.yes():
+                _look(fn, module, table)
+            with choice.no():
+                room["next"][part] = fn.call(module["following"], table, part)
+    fn.finish(room.get("finished"))
+
+
+def _look(fn: Function, module: Module, table: Value) -> None:
+    """Find out when each partition could issue."""
+    with fn.range(PARTITIONS) as part:
+        Room(fn, table)["next"][part] = fn.call(module["following"], table, part)

@@ -1,0 +1,146 @@
+"""What one block does, as a script for the schedule: each warp's instructions in order, and what they ask of an SM.
+
+Everything here follows from the machine code, its control codes and traced addresses; how long things take is in
+`constants`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.analysis.issue_slots import mma_sync_flops
+from gemmlab.core.gpu import WARP, GpuLimits
+from gemmlab.core.trace import Access, Trace
+from gemmlab.sass import metrics
+from gemmlab.sass.banks import bank_reads
+from gemmlab.sass.instruction import Instruction
+from gemmlab.sass.pipes import pipe
+
+NONE = 7
+"""A dependency barrier that is none."""
+BARRIER, COMMIT, COPIES = "barrier", "commit", "copies"
+"""Roles beside the counters' kinds: a block's barrier, the end of a group of copies, waiting for groups."""
+_ROLES = {"BAR": BARRIER, "LDGDEPBAR": COMMIT}
+_ALU_LANES, _XU_LANES = 64, 16
+"""Of an SM: the table of arithmetic throughput by compute capability in the CUDA programming guide."""
+_SECTOR_BITS, _LINE_BITS = 5, 7
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One instruction of the code."""
+
+    stall: int
+    """Cycles before the warp's next instruction."""
+    waits: tuple[int, ...]
+    """Dependency barriers."""
+    write: int
+    """Barrier released with the result, or `NONE`."""
+    read: int
+    """Barrier released when the operands have been read, or `NONE`."""
+    pipe: str
+    busy: float
+    """Cycles of its partition's pipe."""
+    role: str
+    """A kind of the counters, where it touches memory, or one of those above."""
+    left: int
+    """Of `COPIES`: groups that may still be under way."""
+    reads: tuple[int, ...]
+    """Registers that each bank delivers, those left out that `.reuse` has kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one execution asks of memory."""
+
+    l1: float
+    """Cycles of the SM's L1 and shared memory: a wavefront each, and one for each line of 128 bytes."""
+    sectors: tuple[int, ...]
+    """Of global memory, by number."""
+    store: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One block. Of each warp a row an instruction: its index in `code`, and in `requests`, or -1 for none."""
+
+    code: tuple[Line, ...] = field(repr=False)
+    requests: tuple[Request, ...] = field(repr=False)
+    warps: tuple[npt.NDArray[np.int64], ...] = field(repr=False)
+
+    @property
+    def steps(self) -> int:
+        """Of all warps."""
+        return sum(map(len, self.warps))
+
+
+def script_of(trace: Trace, instructions: Sequence[Instruction], limits: GpuLimits) -> Script:
+    """Of the one block that was traced. `instructions` are the kernel's, all of them."""
+    roles = {site.address: site.kind for site in trace.observation.counters.sites}
+    code = tuple(
+        _line(i, reads, roles.get(i.address, ""), limits)
+        for i, reads in zip(instructions, bank_reads(instructions, limits.arch), strict=True)
+    )
+    requests: dict[Request, int] = {}
+    steps = trace.steps.columns
+    rows = np.stack([steps["instruction"].astype(np.int64), np.full(len(steps), -1)], axis=1)
+    for order, request in _requests(trace):
+        rows[order, 1] = requests.setdefault(request, len(requests))
+    issued = np.array([line.pipe != "none" for line in code])[rows[:, 0]]
+    count = -(-int(np.prod(trace.threads)) // WARP)
+    return Script(code, tuple(requests), tuple(rows[issued & (steps["warp"] == warp)] for warp in range(count)))
+
+
+def _requests(trace: Trace) -> Iterable[tuple[int, Request]]:
+    """By step. An asynchronous copy's two accesses are one request."""
+    merged: dict[int, Request] = {}
+    near = {site.address: site.wavefronts / site.requests for site in trace.observation.counters.sites if site.requests}
+    for access in trace.accesses:
+        if access.space == "shared":
+            request = Request(near.get(access.site.address, 1.0), (), access.store)
+        else:
+            request = _far(access)
+        before = merged.get(access.order)
+        if before is not None:
+            request = Request(max(before.l1, request.l1), before.sectors or request.sectors, False)
+        merged[access.order] = request
+    return merged.items()
+
+
+def _far(access: Access) -> Request:
+    starts = [access.addresses[lane] for lane in access.lanes]
+    beyond = access.width - 1
+    sectors = {start >> _SECTOR_BITS for start in starts} | {start + beyond >> _SECTOR_BITS for start in starts}
+    lines = {sector >> _LINE_BITS - _SECTOR_BITS for sector in sectors}
+    return Request(float(max(1, len(lines))), tuple(sorted(sectors)), access.store)
+
+
+def _line(i: Instruction, reads: tuple[int, ...], kind: str, limits: GpuLimits) -> Line:
+    control = i.control
+    role, left = _ROLES.get(i.opcode, kind), 0
+    if i.opcode == "DEPBAR" and i.operands and i.operands[0].kind == "scoreboard":
+        role, left = COPIES, next((operand.value for operand in i.operands[1:] if operand.kind == "imm"), 0)
+    return Line(
+        stall=max(1, control.stall), waits=tuple(bit for bit in range(NONE) if control.wait_mask >> bit & 1),
+        write=control.write_barrier, read=control.read_barrier, pipe=pipe(i), busy=_busy(i, limits), role=role,
+        left=left, reads=reads if any(reads) else (),
+    )  # fmt: skip
+
+
+def _busy(i: Instruction, limits: GpuLimits) -> float:
+    """Cycles that a warp's instruction keeps its partition's pipe."""
+    match pipe(i):
+        case "fma" | "fmaheavy":
+            return WARP * limits.partitions / limits.fma_lanes
+        case "alu":
+            return WARP * limits.partitions / _ALU_LANES
+        case "xu":
+            return WARP * limits.partitions / _XU_LANES
+        case "tensor":
+            return metrics.flops(i) * limits.partitions / mma_sync_flops(limits.arch, 1024)
+        case _:
+            return 1.0

@@ -1,0 +1,190 @@
+"""A warp's turn, as compiled code: an instruction is issued and served, and the warp goes on to its next one."""
+
+from __future__ import annotations
+
+from gemmlab.analysis.model.partition import TABLE, larger
+from gemmlab.analysis.model.room import (
+    AWAIT,
+    CLOSE,
+    COPY,
+    GROUPS,
+    IN_A_LINE,
+    MEET,
+    PARTITIONS,
+    RELEASES,
+    UNKNOWN,
+    Room,
+)
+from gemmlab.analysis.model.script import NONE
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F64, I64
+from gemmlab.ir.values import Value
+
+NUMBER, TIME = ("number", I64), ("time", F64)
+
+
+def emit_warp(module: Module) -> None:
+    """Every function of this file."""
+    with module.function("go_on", [TABLE, NUMBER, ("since", F64), ("stay", I64)]) as fn:
+        _emit_go_on(fn, module)
+    with module.function("serve", [TABLE, ("block", I64), ("request", I64), TIME, ("latency", F64)], F64) as fn:
+        _emit_serve(fn)
+    with module.function("meet", [TABLE, ("block", I64), TIME], I64) as fn:
+        _emit_meet(fn, module)
+    with module.function("issue", [TABLE, NUMBER, ("at", I64), ("request", I64), TIME], I64) as fn:
+        _emit_issue(fn, module)
+    with module.function("turn", [TABLE, NUMBER, TIME], I64) as fn:
+        _emit_turn(fn, module)
+
+
+def _emit_turn(fn: Function, module: Module) -> None:
+    """Body of `turn(table, number, time)`: issue the warp's instruction, or queue it anew until pipe and L1 take it.
+
+    1 where warps of other partitions may go on by it.
+    """
+    table, number, time = fn.args
+    room = Room(fn, table)
+    where = room["begin"][number % room.get("size")] + room["place"][number]
+    at, request = room["way"][where], room["asked"][where]
+    part = number % PARTITIONS
+    until = fn.var(F64, room["pipes"][part * room.get("pipe_count") + room["pipe"][at]])
+    with fn.when(request >= 0):
+        until.set(larger(fn, until, room.get("l1_free") - room.get("queue")))
+    with fn.when(until > time):
+        room["ready"][number] = until.read()
+        room["queued"][number] = 1
+        fn.ret(0)
+    fn.finish(fn.call(module["issue"], table, number, at, request, time))
+
+
+def _emit_issue(fn: Function, module: Module) -> None:
+    """Body of `issue(table, number, at, request, time)`, `request` being -1 for none; returns as `turn` does."""
+    table, number, at, request, asked = fn.args
+    room = Room(fn, table)
+    size = room.get("size")
+    block, part = number // size, number % PARTITIONS
+    time = fn.call(module["read_banks"], table, part, at, asked)
+    room["free"][part] = time + 1.0
+    room["pipes"][part * room.get("pipe_count") + room["pipe"][at]] = time + room["busy"][at]
+    latency = room["latency"][at]
+    taken, done = fn.var(F64, time), fn.var(F64, time + latency)
+    with fn.when(request >= 0):
+        done.set(fn.call(module["serve"], table, block, request, time, latency))
+        taken.set(room.get("l1_free"))
+    released = room["released"] + number * RELEASES
+    for barrier, when in ((room["read"][at], taken + room.get("operands")), (room["write"][at], done.read())):
+        with fn.when(barrier.differs(NONE)):
+            released[barrier] = larger(fn, released[barrier], when)
+    role = room["role"][at]
+    with fn.choose(role.equals(MEET)) as choice:
+        with choice.yes():
+            waiting = room["waiting"][block]
+            room["waiters"][block * size + waiting] = number
+            room["waiting"][block] = waiting + 1
+        with choice.no():
+            _emit_copies(fn, room, number, role, done.read())
+            fn.call(module["go_on"], table, number, time + room["stall"][at], 1)
+            way = room["end"][number % size] - room["begin"][number % size]
+            with fn.when(room["place"][number].equals(way)):
+                room["living"][block] = room["living"][block] - 1
+    with fn.when(room["waiting"][block].equals(0)):
+        fn.ret(0)
+    fn.finish(fn.call(module["meet"], table, block, time))
+
+
+def _emit_copies(fn: Function, room: Room, number: Value, role: Value, done: Value) -> None:
+    """A copy belongs to the warp's open group; where the group ends, the next one begins with its time."""
+    copies, groups = room["copies"] + number * GROUPS, room["groups"][number]
+    with fn.when(role.equals(COPY)):
+        copies[groups - 1] = larger(fn, copies[groups - 1], done)
+    with fn.when(role.equals(CLOSE)), fn.choose(groups < GROUPS) as choice:
+        with choice.yes():
+            copies[groups] = copies[groups - 1]
+            room["groups"][number] = groups + 1
+        with choice.no(), fn.range(GROUPS - 1) as place:
+            copies[place] = copies[place + 1]
+
+
+def _emit_serve(fn: Function) -> None:
+    """Body of `serve(table, block, request, time, latency)`: when the result is there; L1 has taken the request at the
+    time that it is free again.
+    """
+    table, block, request, time, latency = fn.args
+    room = Room(fn, table)
+    taken = larger(fn, room.get("l1_free"), time) + room["l1"][request]
+    room.put("l1_free", taken)
+    done = fn.var(F64, taken + latency)
+    first, last = room["first"][request], room["last"][request]
+    with fn.when(first.equals(last)):
+        fn.ret(done)
+    each = room.get("sector_cycles")
+    with fn.when(room["store"][request].differs(0)):
+        l2 = fn.var(F64, larger(fn, room.get("l2_free"), time))
+        count = fn.emit(F64, f"sitofp i64 {(last - first).name} to double")
+        room.put("l2_free", l2 + count * each)
+        fn.ret(done)
+    known = room["arrival"] + block * room.get("sectors")
+    with fn.range(first, last) as place:
+        sector = room["sector"][place]
+        with fn.when(known[sector].equals(UNKNOWN)):
+            asked = larger(fn, room.get("l2_free"), time) + each
+            room.put("l2_free", asked)
+            known[sector] = larger(fn, asked, taken) + room.get("far") + latency
+        done.set(larger(fn, done, known[sector]))
+    fn.finish(larger(fn, done, taken + latency + room.get("l1_latency")))
+
+
+def _emit_meet(fn: Function, module: Module) -> None:
+    """Body of `meet(table, block, time)`: let the warps at a barrier go on, when all that live are there: whether they
+    did.
+    """
+    table, block, time = fn.args
+    room = Room(fn, table)
+    count = room["waiting"][block]
+    with fn.when(count.differs(room["living"][block])):
+        fn.ret(0)
+    room["waiting"][block] = 0
+    with fn.range(count) as place:
+        number = room["waiters"][block * room.get("size") + place]
+        fn.call(module["go_on"], table, number, time + room.get("barrier"), 0)
+    fn.finish(1)
+
+
+def _emit_go_on(fn: Function, module: Module) -> None:
+    """Body of `go_on(table, number, since, stay)`: to the warp's next instruction; `stay`: its partition prefers it."""
+    table, number, since, stay = fn.args
+    room = Room(fn, table)
+    warp, part = number % room.get("size"), number % PARTITIONS
+    place = room["place"][number] + 1
+    room["place"][number] = place
+    where = room["begin"][warp] + place
+    with fn.when(where.equals(room["end"][warp])):
+        room.put("finished", larger(fn, room.get("finished"), since))
+        fn.ret()
+    at = room["way"][where]
+    ready = fn.var(F64, since)
+    for barrier in range(NONE):
+        with fn.when((room["waits"][at] & (1 << barrier)).differs(0)):
+            ready.set(larger(fn, ready, room["released"][number * RELEASES + barrier]))
+    groups = room["groups"][number]
+    with fn.when(room["role"][at].equals(AWAIT) & (groups > room["left"][at] + 1)):
+        ready.set(larger(fn, ready, room["copies"][number * GROUPS + groups - room["left"][at] - 2]))
+    with fn.when(_elsewhere(fn, room, where, at, place).differs(0)):
+        ready.set(fn.call(module["fetch"], table, part, at // IN_A_LINE, ready))
+    room["ready"][number] = ready.read()
+    with fn.choose(stay.differs(0)) as choice:
+        with choice.yes():
+            room["current"][part] = number
+        with choice.no():
+            room["queued"][number] = 1
+    fn.finish()
+
+
+def _elsewhere(fn: Function, room: Room, where: Value, at: Value, place: Value) -> Value:
+    """Whether an instruction is not in the line of code of the one before it."""
+    found = fn.var(I64, 1)
+    with fn.when(place > 0):
+        follows = at.equals(room["way"][where - 1] + 1) & (at % IN_A_LINE).differs(0)
+        found.set(fn.select(follows, 0, 1))
+    return found.read()

@@ -1,0 +1,119 @@
+"""Where the kernel lies under the roof: operations a byte at L1, L2 and DRAM, and the speed that each allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gemmlab.analysis.access_sites import SECTOR, l1_cycles
+from gemmlab.analysis.issue_slots import IssueReport, peak_gflops
+from gemmlab.analysis.subject import Size
+from gemmlab.core.counters import GLOBAL_KINDS, GLOBAL_STORE, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD, Counters
+from gemmlab.core.gpu import GpuModel
+
+L1_BYTES = 128
+"""That an SM's L1 moves in a cycle; a wavefront takes it whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of memory. Two figures where caching decides: what is moved at least and at most."""
+
+    name: str
+    bytes_least: int
+    bytes_most: int
+    gbs: float
+    """Peak bandwidth."""
+    gflops_most: float
+    """That the least traffic allows."""
+    gflops_least: float
+    intensity_most: float
+    """Operations a byte of the least traffic."""
+    intensity_least: float
+    how: str
+    """What was counted, and what not."""
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineReport:
+    """All levels at the size that was run, L2 and DRAM at the scaled one too."""
+
+    label: str
+    model: str
+    peak_gflops: float
+    """Of the arithmetic that the kernel uses."""
+    inside_gflops: float
+    """What the main loop's issue slots and pipes leave of the peak where memory keeps nobody waiting."""
+    inside_by: str
+    """Which of them is the busiest."""
+    levels: tuple[Level, ...]
+    bound_by: str
+    """What allows the least, taking of each level the least traffic."""
+    bound_gflops: float
+    bound: float
+    """The same in the operation's own unit."""
+    doubtful: tuple[str, ...]
+    """Levels that would allow less than that if caches caught nothing."""
+
+    @property
+    def l2(self) -> Level:
+        """Of the larger size, where there is one."""
+        return [level for level in self.levels if level.name.startswith("L2")][-1]
+
+
+def explain_roofline(
+    counters: Counters, model: GpuModel, issue: IssueReport | None, size: Size, scaled: Size
+) -> RooflineReport:
+    """`counters` are of `size`, with sectors distinct within a block."""
+    levels = tuple(_levels(counters, model, size, scaled))
+    peak, inside, by = model.peak_gflops, model.peak_gflops, "FMA peak"
+    if issue is not None and (known := peak_gflops(issue.arithmetic, model)) is not None:
+        peak, inside, by = known, known * issue.best_inside, issue.busiest_inside
+    # At a size that was only run to be counted, cold memory says little and results that are written count too much:
+    # the larger one decides.
+    deciding = [level for level in levels if level.name not in _passed_over(size, scaled)]
+    allowed = {by: inside, **{level.name: level.gflops_most for level in deciding}}
+    bound_by = min(allowed, key=lambda name: allowed[name])
+    bound = allowed[bound_by]
+    doubtful = tuple(level.name for level in deciding if level.gflops_least < bound and level.name != bound_by)
+    return RooflineReport(size.label, model.name, peak, inside, by, levels, bound_by, bound,
+                          bound * size.work / size.flops, doubtful)  # fmt: skip
+
+
+def _passed_over(size: Size, scaled: Size) -> tuple[str, ...]:
+    return ("L2", _dram(size)) if scaled.label != size.label else ()
+
+
+def _dram(size: Size) -> str:
+    return f"DRAM at {size.label}"
+
+
+def _levels(counters: Counters, model: GpuModel, size: Size, scaled: Size) -> Iterator[Level]:
+    label, flops, needed = size.label, size.flops, size.bytes_moved
+    touching = counters.of_kind(*GLOBAL_KINDS, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD)
+    most = SECTOR * sum(site.sectors for site in touching)
+    least = SECTOR * sum(site.sectors_distinct for site in touching)
+    moved = L1_BYTES * l1_cycles(counters.sites)
+    yield _level("L1", flops, moved, moved, model.l1_gbs, "shared wavefronts, global requests and sectors as counted")
+    yield _level("L2", flops, least, most, model.l2_gbs, "each block's sectors once, to every sector asked for")
+    asked = max(most, needed)
+    yield _level(_dram(size), flops, needed, asked, model.memory_gbs,
+                 "operands once, to everything that L2 is asked for")  # fmt: skip
+    if scaled.label != label:
+        # Sectors an operation stay as they are where tiles do, but results are written once, however much goes into
+        # each: they grow as the operands do.
+        written = SECTOR * sum(site.sectors_distinct for site in counters.of_kind(GLOBAL_STORE))
+        once, every = (_grown(moved - written, written, size, scaled) for moved in (least, most))
+        how = f"the same, scaled from {label}"
+        yield _level(f"L2 at {scaled.label}", scaled.flops, once, every, model.l2_gbs, how)
+        yield _level(_dram(scaled), scaled.flops, scaled.bytes_moved, max(every, scaled.bytes_moved), model.memory_gbs,
+                     how)  # fmt: skip
+
+
+def _grown(read: int, written: int, size: Size, scaled: Size) -> int:
+    return round(read * scaled.flops / size.flops + written * scaled.bytes_moved / size.bytes_moved)
+
+
+def _level(name: str, flops: int, least: int, most: int, gbs: float, how: str) -> Level:
+    high, low = flops / max(least, 1), flops / max(most, 1)
+    return Level(name, least, most, gbs, high * gbs, low * gbs, high, low, how)

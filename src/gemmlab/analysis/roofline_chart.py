@@ -1,0 +1,49 @@
+"""Explained kernels under the roofs of their GPU, as a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gemmlab.analysis.explanation import Explanation
+from gemmlab.analysis.roofline import RooflineReport
+from gemmlab.core.errors import UsageError
+from gemmlab.plots.roofline import Placed, roofline_chart
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+_PEAKS = {"FFMA": "FMA peak", "HMMA": "tensor peak", "FADD": "peak of additions", "FMUL": "peak of products",
+          "DFMA": "double-precision peak"}  # fmt: skip
+
+
+def under_roof(explained: Sequence[Explanation], measured: Mapping[str, float] | None = None) -> alt.LayerChart:
+    """Each kernel at the speed that was `measured`, GFLOP/s by kernel id, or else at most possible, and at what L1, L2
+    and DRAM are asked for.
+
+    `UsageError` for kernels that were explained for different GPUs.
+    """
+    models = {one.subject.model.name: one.subject.model for one in explained}
+    if len(models) != 1:
+        raise UsageError(f"a roofline is of one GPU, not of {', '.join(models) or 'none'}")
+    (model,) = models.values()
+    times = measured or {}
+    kernels = [_placed(one.subject.kernel.id, one.roofline, times.get(one.subject.kernel.id)) for one in explained]
+    gbs = {"L1": model.l1_gbs, "L2": model.l2_gbs, "DRAM": model.memory_gbs}
+    subtitle = ["Bytes moved: from where caches catch all they can (the mark) to where they catch nothing"]
+    if any(kernel.name not in times for kernel in kernels):
+        subtitle.insert(0, "Counted on the emulator; speeds that were not measured are the most that is possible")
+    peaks = {_peak(one): one.roofline.peak_gflops for one in explained}
+    return roofline_chart(kernels, gbs, peaks, title=f"Roofline on {model.name}", subtitle=subtitle)
+
+
+def _peak(explained: Explanation) -> str:
+    return "FMA peak" if explained.issue is None else _PEAKS.get(explained.issue.arithmetic, "peak")
+
+
+def _placed(name: str, report: RooflineReport, measured: float | None) -> Placed:
+    # Of DRAM the last level counts: at a size that fits into caches it says little.
+    levels = {level.name.partition(" ")[0]: level for level in report.levels}
+    intensity = {name: (level.intensity_least, level.intensity_most) for name, level in levels.items()}
+    return Placed(name, report.bound_gflops if measured is None else measured, intensity)

@@ -1,0 +1,165 @@
+"""Arrays of other packages that lie on a GPU (torch, CuPy, Numba, JAX): where they are and how they are laid out.
+
+`__cuda_array_interface__` is read where an array has it and says when it is ready, DLPack otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gemmlab.arrays.refusals import refusal
+from gemmlab.core.errors import ArgumentTypeError, DeviceError
+
+DLPACK_CUDA = (2, 13)
+"""`kDLCUDA` and `kDLCUDAManaged`."""
+UNKNOWN = -1
+"""In place of a stream: the array does not say where work on it may still be queued."""
+_LEGACY_STREAM = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArray:
+    """An array on a GPU. `owner` keeps it alive."""
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In bytes."""
+    dtype: np.dtype[Any]
+    device: int | None
+    """Ordinal of its GPU; `None` where the array does not say."""
+    stream: int | None
+    """Handle of the stream that makes it, `UNKNOWN` where the array does not say; `None` when it is ready."""
+    read_only: bool = False
+    owner: Any = field(default=None, repr=False, compare=False)
+    lent: bool = False
+    """Whether its memory may be used for something else as soon as `owner` goes, whatever is queued on it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Of its elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether its elements follow each other in C order."""
+        return self.nbytes == 0 or self.strides == c_strides(self.shape, self.dtype.itemsize) or _dense(self)
+
+
+def is_device_array(value: Any) -> bool:
+    """Whether `value` is an array that lies on an NVIDIA GPU."""
+    if value is None or isinstance(value, np.ndarray | np.generic):
+        return False
+    if is_tensor(value):
+        # torch takes its time to say that there is no interface.
+        return bool(value.is_cuda)
+    try:
+        if hasattr(value, "__cuda_array_interface__"):
+            return True
+    except Exception:  # noqa: BLE001 - whatever an array says that does not show its memory
+        # It lies there, such as a tensor that requires a gradient; `device_array` tells why it cannot be used.
+        return True
+    return hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) in DLPACK_CUDA
+
+
+def device_array(value: Any) -> DeviceArray:
+    """Where `value` lies. Raises `ArgumentTypeError` for what is no array on a GPU or does not show its memory."""
+    negated = getattr(value, "is_neg", None)
+    if negated is not None and negated():
+        # torch shows the memory all the same.
+        raise ArgumentTypeError(f"the array {refusal('x', value)}")
+    try:
+        interface = value.__cuda_array_interface__
+    except Exception as error:
+        known = refusal("x", value) if is_tensor(value) and value.is_cuda else None
+        if known is None and isinstance(error, AttributeError):
+            return _from_dlpack(value)
+        raise ArgumentTypeError(f"the array {known or f'does not show its memory: {error}'}") from error
+    found = _from_interface(interface, value)
+    if found.stream != UNKNOWN or is_tensor(value) or not hasattr(value, "__dlpack__"):
+        return found
+    # JAX's interface neither names a stream nor waits; in exchange for a stream of ours DLPack does.
+    return replace(_from_dlpack(value), read_only=found.read_only)
+
+
+def is_tensor(value: object) -> bool:
+    """Whether it is one of torch's, wherever it lies."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _from_interface(interface: dict[str, Any], owner: Any) -> DeviceArray:
+    pointer, read_only = interface["data"]
+    dtype = _native(np.dtype(interface["typestr"]))
+    shape = tuple(int(extent) for extent in interface["shape"])
+    if interface.get("mask") is not None:
+        raise ArgumentTypeError("a masked array on a GPU cannot be used")
+    strides = interface.get("strides")
+    return DeviceArray(
+        pointer=int(pointer or 0),
+        shape=shape,
+        strides=c_strides(shape, dtype.itemsize) if strides is None else tuple(int(step) for step in strides),
+        dtype=dtype,
+        device=_device(owner),
+        # From version 3 on None means that nothing is queued; torch still speaks version 2.
+        stream=interface.get("stream") if interface.get("version", 0) >= 3 else UNKNOWN,
+        read_only=bool(read_only),
+        owner=owner,
+    )
+
+
+def _device(owner: Any) -> int | None:
+    """The ordinal that it tells by DLPack; `None` for an array that speaks none, or not of itself."""
+    try:
+        kind, ordinal = owner.__dlpack_device__()
+        return int(ordinal) if int(kind) in DLPACK_CUDA else None
+    except Exception:  # noqa: BLE001 - whatever an array says that is not to be exported
+        return None
+
+
+def _from_dlpack(value: Any) -> DeviceArray:
+    if not is_device_array(value):
+        raise ArgumentTypeError(f"{type(value).__module__}.{type(value).__qualname__} is not an array on a GPU")
+    try:
+        from cuda.core.utils import StridedMemoryView
+    except ImportError as error:
+        raise DeviceError(f"arrays by DLPack need cuda-core ({error}): pip install 'gemmlab[cuda13]'") from error
+    # The producer makes the legacy default stream wait; our own streams wait for that one.
+    view: Any = StridedMemoryView(value, _LEGACY_STREAM)
+    if view.dtype is None:
+        raise ArgumentTypeError("the array's dtype has no NumPy counterpart")
+    dtype = _native(np.dtype(view.dtype))
+    shape = tuple(view.shape)
+    counted = view.strides
+    strides = c_strides(shape, dtype.itemsize) if counted is None else tuple(n * dtype.itemsize for n in counted)
+    return DeviceArray(
+        view.ptr, shape, strides, dtype, view.device_id, _LEGACY_STREAM, bool(view.readonly), view, lent=True
+    )
+
+
+def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if not dtype.isnative or dtype.hasobject:
+        raise ArgumentTypeError(f"arrays of {dtype} on a GPU cannot be used")
+    return dtype
+
+
+def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Strides of C order, in the unit of `itemsize`."""
+    strides = []
+    for extent in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= max(1, extent)
+    return tuple(reversed(strides))
+
+
+def _dense(array: DeviceArray) -> bool:
+    """C-contiguous apart from axes of extent 1, whose stride means nothing."""
+    axes = [(n, step) for n, step in zip(array.shape, array.strides, strict=True) if n != 1]
+    kept = tuple(n for n, _ in axes)
+    return tuple(step for _, step in axes) == c_strides(kept, array.dtype.itemsize)

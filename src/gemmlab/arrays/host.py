@@ -1,0 +1,115 @@
+"""Arrays of other packages in this machine's memory (torch, JAX, anything with DLPack): as NumPy's, and back.
+
+Both ways share the memory. No package is imported: an array that is there has brought its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.arrays.gpu import is_device_array, is_tensor
+from gemmlab.arrays.packages import package_of
+from gemmlab.arrays.refusals import refusal
+from gemmlab.core.errors import ArgumentTypeError
+
+_DLPACK_HOST = (1, 3)
+"""`kDLCPU`, and `kDLCUDAHost`: pinned, but the host's."""
+
+
+def is_host_array(value: Any) -> bool:
+    """Whether `value` is an array of another package than NumPy that lies in this machine's memory.
+
+    Also for torch's that lie nowhere, or on what is no NVIDIA GPU: `host_view` tells what is wrong with them.
+    """
+    if value is None or isinstance(value, np.ndarray | np.generic):
+        return False
+    if is_tensor(value):
+        return not value.is_cuda
+    if not hasattr(value, "__dlpack__"):
+        return False
+    where: Any = getattr(value, "__dlpack_device__", None)
+    return where is not None and int(where()[0]) in _DLPACK_HOST
+
+
+def host_view(call: str, name: str, value: Any) -> npt.NDArray[Any]:
+    """The operand `name` of a `call` as a NumPy array over the same memory; `ArgumentTypeError` where there is none."""
+    torch = _torch_of(value)
+    if torch is not None and value.dtype != torch.float32:
+        package = package_of(value)
+        how = f"; {package.to_float32.replace('x', name, 1)} converts it" if package else ""
+        raise ArgumentTypeError(f"{call}: {name} has dtype {value.dtype}, not float32{how}")
+    try:
+        array: npt.NDArray[Any] = np.from_dlpack(value) if torch is None else value.numpy()
+    except Exception as error:
+        known = refusal(name, value, call) if torch is not None else None
+        raise ArgumentTypeError(f"{call}: {name} {known or f'does not show its memory: {error}'}") from error
+    if name == "out" and not array.flags.writeable:
+        # JAX's never are. DLPack before its version 1.0 (NumPy's before 2.1) cannot tell, and NumPy takes that for no.
+        raise ArgumentTypeError(f"{call}: out is {_kind(value)}, which cannot be written to by DLPack")
+    return array
+
+
+def host_views(call: str, operands: Mapping[str, Any]) -> dict[str, Any]:
+    """`host_view` of all operands but those that are `None`; one that is there twice stays one.
+
+    Raises `ArgumentTypeError`, also for operands that are not all of one package.
+    """
+    one_package(call, operands)
+    seen: dict[int, Any] = {id(None): None}
+    for name in ("out", *operands):
+        if (value := operands.get(name)) is not None and id(value) not in seen:
+            seen[id(value)] = host_view(call, name, value)
+    return {name: seen[id(value)] for name, value in operands.items()}
+
+
+def one_package(call: str, operands: Mapping[str, Any]) -> None:
+    """Raise `ArgumentTypeError` where arrays of other packages than NumPy are not alone among the operands."""
+    given = {name: value for name, value in operands.items() if value is not None}
+    if len({type(value) for value in given.values()}) < 2:
+        return
+    alien = next((name for name, value in given.items() if is_host_array(value) or is_device_array(value)), None)
+    if alien is None:
+        return
+    for name, value in given.items():
+        if _top(value) != _top(given[alien]):
+            raise ArgumentTypeError(
+                f"{call}: {name} is {_kind(value)} and {alien} is {_kind(given[alien])}; "
+                "all arrays of a call must be of one package"
+            )
+
+
+def like(value: Any, array: npt.ArrayLike) -> Any:
+    """A NumPy array or scalar as an array of the package of `value`, over the same memory.
+
+    A package that offers no `from_dlpack`, neither by the array API standard nor at its top, gets the NumPy array.
+    """
+    shared = np.asarray(array)
+    torch = _torch_of(value)
+    if torch is not None:
+        return torch.from_numpy(shared)
+    namespace = getattr(value, "__array_namespace__", None)
+    make = getattr(sys.modules.get(_top(value)) if namespace is None else namespace(), "from_dlpack", None)
+    return shared if make is None else make(shared)
+
+
+def _torch_of(value: object) -> Any:
+    """torch, if `value` is one of its tensors."""
+    package = package_of(value)
+    return sys.modules["torch"] if package is not None and package.name == "torch" else None
+
+
+def _top(value: object) -> str:
+    """The package an array belongs to, by name; that of a subclass of a tensor is torch, too."""
+    package = package_of(value)
+    if package is not None:
+        return package.name
+    return "numpy" if isinstance(value, np.ndarray) else type(value).__module__.partition(".")[0]
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}" + (" on a GPU" if is_device_array(value) else "")

@@ -1,0 +1,138 @@
+"""Packages whose arrays lie on a GPU: the stream each one works on at the moment, and a fresh array of its kind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from gemmlab.arrays.gpu import UNKNOWN, DeviceArray, c_strides
+
+LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
+"""Handles that are no streams of their own: what work without a stream goes to, for all threads or for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One package: what is done with its arrays, as its users would write it. Functions take the package first."""
+
+    name: str
+    kind: str
+    """Its class of arrays."""
+    maker: Callable[[Any, Any, tuple[int, ...]], Callable[[], Any]]
+    """(beside which array, shape) -> what makes a float32 array there each time, uninitialised and in C order."""
+    stream: Callable[[Any, Any], Callable[[], int]]
+    """What tells the handle of the stream that is current for an array's device."""
+    copy: Callable[[Any, Any], Any]
+    """An array with the same elements in C order, made on that stream."""
+    assign: Callable[[Any, Any, Any], None]
+    """(to, from): copy elements on that stream, broadcasting."""
+    layout: Callable[[Any], Hashable]
+    """All of an array that decides whether and how it can be used, but for its address."""
+    address: Callable[[Any], int]
+    contiguous: str
+    to_float32: str
+    along_axis: str
+
+    def contiguous_copy(self, value: Any) -> Any:
+        """`copy`, or the array itself where its elements are in C order already."""
+        return self.copy(sys.modules[self.name], value)
+
+    def fresh(self, beside: Any, shape: tuple[int, ...]) -> Callable[[], Any]:
+        """`maker`."""
+        return self.maker(sys.modules[self.name], beside, shape)
+
+    def current_stream(self, value: Any) -> Callable[[], int]:
+        """`stream`."""
+        return self.stream(sys.modules[self.name], value)
+
+    def put(self, to: Any, source: Any) -> None:
+        """`assign`."""
+        self.assign(sys.modules[self.name], to, source)
+
+
+def package_of(value: object) -> Package | None:
+    """Whose array this is; `None` for a package that is not known here."""
+    for package in _PACKAGES:
+        module = sys.modules.get(package.name)
+        if module is not None and isinstance(value, getattr(module, package.kind)):
+            return package
+    return None
+
+
+def stream_for(value: Any, found: DeviceArray) -> int:
+    """The stream on which the caller expects work on an array; for a package not known here that which it names."""
+    package = package_of(value)
+    if package is not None:
+        return package.current_stream(value)() or LEGACY_STREAM
+    return LEGACY_STREAM if found.stream in (None, UNKNOWN) else found.stream or LEGACY_STREAM
+
+
+def _torch_maker(torch: Any, x: Any, shape: tuple[int, ...]) -> Callable[[], Any]:
+    # Of torch's functions for this the one that takes least time.
+    return partial(torch.empty_strided, shape, c_strides(shape, 1), dtype=torch.float32, device=x.device)
+
+
+def _torch_stream(torch: Any, x: Any) -> Callable[[], int]:
+    # What torch's own compiler calls; the public way makes an object of the stream first.
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 - and the public way is there without it
+    if raw is not None:
+        return partial(raw, x.get_device())
+    current, device = torch.cuda.current_stream, x.device
+    return lambda: int(current(device).cuda_stream)
+
+
+def _torch_assign(torch: Any, to: Any, source: Any) -> None:
+    with torch.no_grad():
+        to.copy_(source)
+
+
+def _torch_layout(x: Any) -> Hashable:
+    return x.shape, x.stride(), x.dtype, x.get_device(), x.requires_grad, x.is_neg()
+
+
+def _cupy_maker(cupy: Any, x: Any, shape: tuple[int, ...]) -> Callable[[], Any]:
+    ndarray, float32, current, device = cupy.ndarray, cupy.float32, cupy.cuda.runtime.getDevice, x.device
+
+    def make() -> Any:
+        if current() == device.id:
+            return ndarray(shape, float32)
+        with device:
+            return ndarray(shape, float32)
+
+    return make
+
+
+def _cupy_stream(cupy: Any, x: Any) -> Callable[[], int]:
+    current, device = cupy.cuda.get_current_stream, x.device.id
+    return lambda: int(current(device).ptr)
+
+
+def _cupy_copy(cupy: Any, x: Any) -> Any:
+    with x.device:
+        return cupy.ascontiguousarray(x)
+
+
+def _cupy_assign(cupy: Any, to: Any, source: Any) -> None:  # noqa: ARG001 - as the others
+    with to.device:
+        to[...] = source
+
+
+def _cupy_layout(x: Any) -> Hashable:
+    return x.shape, x.strides, x.dtype, x.data.device_id
+
+
+_PACKAGES = (
+    Package(
+        "torch", "Tensor", _torch_maker, _torch_stream, lambda _torch, x: x.contiguous(), _torch_assign,
+        _torch_layout, lambda x: x.data_ptr(),
+        "x.contiguous()", "x.float()", "torch.sum(x, dim=...)",
+    ),
+    Package(
+        "cupy", "ndarray", _cupy_maker, _cupy_stream, _cupy_copy, _cupy_assign,
+        _cupy_layout, lambda x: x.data.ptr,
+        "cupy.ascontiguousarray(x)", "x.astype(cupy.float32)", "cupy.sum(x, axis=...)",
+    ),
+)  # fmt: skip

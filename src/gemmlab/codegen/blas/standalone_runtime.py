@@ -1,0 +1,107 @@
+"""Memory of code that no Python looks after: the BLAS entries, in any program.
+
+All state is one block of zeroed memory in the object itself; nothing has to be called first, and calls may come from
+any thread of any language. Workspaces are mapped when they are first needed and kept. One that another thread held at a
+fork stays taken in the child.
+"""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass
+
+from gemmlab.codegen.pool import POOL_BYTES, WORD
+from gemmlab.codegen.runtime import HUGE_PAGE
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F32, I8, I32, I64, pointer
+from gemmlab.ir.values import Operand, Value
+
+MEMORY = "gemmlab_blas"
+SLOTS = 1024
+"""Calls that can have a workspace at once."""
+OWNER_AT = POOL_BYTES
+ASKED_AT = OWNER_AT + WORD
+"""Threads that were asked for, beside the caller: no more are tried for than this."""
+THREADS_AT = ASKED_AT + WORD
+HANDLER_AT = THREADS_AT + WORD
+SLOTS_AT = HANDLER_AT + WORD
+MEMORY_BYTES = SLOTS_AT + SLOTS * 2 * WORD
+_ABSENT, _FREE, _TAKEN = 0, 1, 2
+"""A slot is one of these, and an address."""
+
+BYTES = pointer(I8)
+
+
+@dataclass(frozen=True, slots=True)
+class Workspaces:
+    """The emitted functions, and what is emitted around them."""
+
+    pages: Function
+    """`pages()`: address of zeroed memory for one workspace, 0 where the system refuses."""
+    take: Function
+    """`take()`: number of a workspace, -1 where there is none to be had."""
+
+    @staticmethod
+    def at(fn: Function, slot: Operand) -> Value:
+        """The memory of a workspace that was taken."""
+        return fn.cast(fn.load(_slot(fn, slot) + 1), F32)
+
+    @staticmethod
+    def release(fn: Function, slot: Operand) -> None:
+        """Give a workspace back."""
+        fn.atomic_store(_slot(fn, slot), _FREE)
+
+
+def word(fn: Function, offset: int) -> Value:
+    """A word of the block."""
+    return fn.cast(memory(fn) + offset, I64)
+
+
+def memory(fn: Function) -> Value:
+    """The block, which begins with the pool."""
+    return fn.symbol(f"@{MEMORY}", I8)
+
+
+def _slot(fn: Function, index: Operand) -> Value:
+    return fn.cast(memory(fn) + (fn.index(index) * (2 * WORD) + SLOTS_AT), I64)
+
+
+def emit_workspaces(module: Module, nbytes: int) -> Workspaces:
+    """Emit the block, and the functions that map and hand out workspaces of `nbytes`."""
+    module.variable(MEMORY, f"internal global [{MEMORY_BYTES} x i8] zeroinitializer, align 64")
+    pages = _emit_pages(module, nbytes)
+    return Workspaces(pages, _emit_take(module, pages))
+
+
+def _emit_pages(module: Module, nbytes: int) -> Function:
+    with module.function("pages", [], I64) as fn:
+        signature = (BYTES, I64, I32, I32, I32, I64)
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        access = mmap.PROT_READ | mmap.PROT_WRITE
+        got = fn.call_external("mmap", BYTES, signature, 0, nbytes + HUGE_PAGE, access, flags, -1, 0)
+        address = fn.address(got)
+        with fn.when(address.equals(-1)):
+            fn.ret(0)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            fn.call_external("madvise", I32, (BYTES, I64, I32), got, nbytes + HUGE_PAGE, mmap.MADV_HUGEPAGE)
+        fn.finish((address + (HUGE_PAGE - 1)) & -HUGE_PAGE)
+    return fn
+
+
+def _emit_take(module: Module, pages: Function) -> Function:
+    with module.function("take_slot", [], I64) as fn:
+        with fn.range(SLOTS) as index:
+            flag = _slot(fn, index)
+            state = fn.atomic_load(flag)
+            with fn.when(state.equals(_FREE)), fn.when(fn.compare_exchange(flag, _FREE, _TAKEN)):
+                fn.ret(index)
+            with fn.when(state.equals(_ABSENT)), fn.when(fn.compare_exchange(flag, _ABSENT, _TAKEN)):
+                got = fn.call(pages)
+                with fn.when(got.equals(0)):
+                    fn.atomic_store(flag, _ABSENT)
+                    fn.ret(-1)
+                (flag + 1)[0] = got
+                fn.ret(index)
+        fn.finish(-1)
+    return fn

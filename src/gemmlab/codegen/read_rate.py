@@ -1,0 +1,67 @@
+"""The yardstick of what memory limits: reading a long row in order, by the code that sums one."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.codegen.rowsum import SUM, emit_row
+from gemmlab.core.hardware import cpu_info
+from gemmlab.core.program import Program
+from gemmlab.ir.build import build, generator_fingerprint
+from gemmlab.ir.compile import load_object
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import host_target
+from gemmlab.ir.types import F32, I64, pointer
+
+_LEAST_BYTES, _MOST_BYTES = 128 << 20, 512 << 20
+_CACHES = 2
+"""How often the last-level cache fits what a thread reads."""
+
+
+def read_burst(part: int) -> Callable[[], float]:
+    """Reads the memory of thread number `part` once, and returns 10^9 bytes a second."""
+    row, entry = _row(part), _entry()
+
+    def burst() -> float:
+        start = time.perf_counter_ns()
+        entry(row.size, row.ctypes.data)
+        return float(row.nbytes / (time.perf_counter_ns() - start))
+
+    return burst
+
+
+@cache
+def _row(_part: int) -> npt.NDArray[np.float32]:
+    """Far larger than the caches, every page of it there."""
+    last = max((each.size_bytes for each in cpu_info().caches), default=0)
+    return np.ones(min(_MOST_BYTES, max(_LEAST_BYTES, _CACHES * last)) // 4, np.float32)
+
+
+def emit_read(module: Module) -> Function:
+    """Emit the exported `read_row(n, x)`."""
+    row = emit_row(module, SUM)
+    with module.function("read_row", [("n", I64), ("x", pointer(F32))], F32, exported=True) as fn:
+        fn.finish(fn.call(row, *fn.args))
+    return fn
+
+
+@cache
+def _entry() -> Any:
+    target = host_target()
+
+    def emit() -> str:
+        module = Module(target)
+        emit_read(module)
+        return module.text()
+
+    program = Program("reading", "llvm", target.name, "read_row", generator_fingerprint(), emit)
+    code = load_object(build(program, target).code, ["read_row"])
+    return ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64, ctypes.c_void_p)(code.addresses["read_row"])

@@ -1,0 +1,74 @@
+"""What the pool's workers sleep on: a lock and a condition variable of the system, called from compiled code.
+
+POSIX threads everywhere but on Windows, which has slim locks of its own. Each lies in two cache lines, more than any
+system's takes, and zeros are a valid state until `emit_init` has run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmlab.ir.function import Function
+from gemmlab.ir.target import Target
+from gemmlab.ir.types import I8, I32, VOID, pointer
+from gemmlab.ir.values import Value
+
+_MEMORY = pointer(I8)
+_FOREVER = -1
+"""Windows: INFINITE milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sleeping:
+    """Emits the calls of one system on a lock and a condition at these addresses."""
+
+    windows: bool
+    lock_at: int
+    condition_at: int
+
+    @staticmethod
+    def on(target: Target, lock_at: int, condition_at: int) -> Sleeping:
+        """For the system of `target`; byte offsets in the pool's memory."""
+        return Sleeping(target.windows, lock_at, condition_at)
+
+    def init(self, fn: Function, pool: Value) -> None:
+        """Make both ready."""
+        if self.windows:
+            fn.call_external("InitializeSRWLock", VOID, (_MEMORY,), pool + self.lock_at)
+            fn.call_external("InitializeConditionVariable", VOID, (_MEMORY,), pool + self.condition_at)
+        else:
+            fn.call_external("pthread_mutex_init", I32, (_MEMORY, _MEMORY), pool + self.lock_at, 0)
+            fn.call_external("pthread_cond_init", I32, (_MEMORY, _MEMORY), pool + self.condition_at, 0)
+
+    def lock(self, fn: Function, pool: Value) -> None:
+        """Wait for the lock and take it."""
+        if self.windows:
+            fn.call_external("AcquireSRWLockExclusive", VOID, (_MEMORY,), pool + self.lock_at)
+        else:
+            fn.call_external("pthread_mutex_lock", I32, (_MEMORY,), pool + self.lock_at)
+
+    def unlock(self, fn: Function, pool: Value) -> None:
+        """Give the lock back."""
+        if self.windows:
+            fn.call_external("ReleaseSRWLockExclusive", VOID, (_MEMORY,), pool + self.lock_at)
+        else:
+            fn.call_external("pthread_mutex_unlock", I32, (_MEMORY,), pool + self.lock_at)
+
+    def wait(self, fn: Function, pool: Value) -> None:
+        """Sleep until woken, or without a reason; the lock is held before and after, not while asleep."""
+        where = pool + self.condition_at, pool + self.lock_at
+        if self.windows:
+            fn.call_external("SleepConditionVariableSRW", I32, (_MEMORY, _MEMORY, I32, I32), *where, _FOREVER, 0)
+        else:
+            fn.call_external("pthread_cond_wait", I32, (_MEMORY, _MEMORY), *where)
+
+    def wake_all(self, fn: Function, pool: Value) -> None:
+        """Wake whoever sleeps."""
+        if self.windows:
+            fn.call_external("WakeAllConditionVariable", VOID, (_MEMORY,), pool + self.condition_at)
+        else:
+            fn.call_external("pthread_cond_broadcast", I32, (_MEMORY,), pool + self.condition_at)
+
+    def let_others_run(self, fn: Function) -> None:
+        """Give up the rest of this thread's time slice."""
+        fn.call_external("SwitchToThread" if self.windows else "sched_yield", I32, ())

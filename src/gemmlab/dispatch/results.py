@@ -1,0 +1,99 @@
+"""Where a result on a GPU goes: an array of the caller's package, or memory of ours.
+
+An array of a package that is not known is answered with one of ours, which other packages see through
+`__cuda_array_interface__` and DLPack.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gemmlab.arrays.gpu import DLPACK_CUDA, DeviceArray
+from gemmlab.arrays.packages import LEGACY_STREAM, package_of, stream_for
+from gemmlab.devices import cuda_driver
+from gemmlab.devices.device import Buffer
+
+if TYPE_CHECKING:
+    from gemmlab.devices.cuda import CudaDevice
+
+_NO_STREAM = -1
+"""In DLPack: nothing has to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a result goes."""
+
+    array: Any
+    """Float32, uninitialised."""
+    pointer: int
+    stream: int
+    """Work on it is queued there."""
+
+
+class DeviceResult:
+    """A float32 array in memory of ours, made on `stream`. Who takes it by DLPack names a stream, which then waits."""
+
+    def __init__(self, buffer: Buffer, shape: tuple[int, ...], stream: int, device: CudaDevice) -> None:
+        self.shape = shape
+        self._buffer, self._stream, self._device = buffer, stream, device
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": self.shape, "typestr": "<f4", "data": (self._buffer.address, False), "strides": None,
+                "stream": self._stream, "version": 3}  # fmt: skip
+
+    def __dlpack__(
+        self, *, stream: int | None = None, dl_device: tuple[int, int] | None = None, **how: Any
+    ) -> Any:  # fmt: skip
+        if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
+            raise BufferError(f"the array stays on {self._device.id}")
+        try:
+            from cuda.core.utils import StridedMemoryView
+
+            view: Any = StridedMemoryView.from_cuda_array_interface(self, stream_ptr=_NO_STREAM)
+            capsule = view.__dlpack__(stream=_NO_STREAM, **how)
+        except (ImportError, AttributeError) as error:
+            raise BufferError(f"DLPack needs cuda-core 1.2 or newer ({error}): {cuda_driver.INSTALL}") from error
+        if stream != _NO_STREAM and (waiting := stream or LEGACY_STREAM) != self._stream:
+            with cuda_driver.context_kept():
+                self._device.activate()
+                cuda_driver.order(cuda_driver.open_driver(), waiting, self._stream)
+        return capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return DLPACK_CUDA[0], self._device.ordinal
+
+
+def place_for(value: Any, found: DeviceArray, shape: tuple[int, ...], device: CudaDevice) -> Place:
+    """Room for a result of `shape` beside the array `value`, and the stream on which the caller expects work.
+
+    For a package that is not known that is the stream its array names, or the default stream.
+    """
+    package, stream = package_of(value), stream_for(value, found)
+    if package is not None:
+        array = package.fresh(value, shape)()
+        return Place(array, package.address(array), stream)
+    nbytes = found.dtype.itemsize
+    for extent in shape:
+        nbytes *= extent
+    buffer = device.allocate(nbytes)
+    return Place(DeviceResult(buffer, shape, stream, device), buffer.address, stream)
+
+
+def as_its_package_s(value: Any, result: Any) -> Any:
+    """A result of ours as an array of the package of `value`: of Numba, or one that follows the array API standard.
+
+    To be called when everything that makes the result is queued. Of other packages it stays ours.
+    """
+    if type(result) is not DeviceResult:
+        return result
+    if type(value).__module__.partition(".")[0] == "numba":
+        return sys.modules["numba.cuda"].as_cuda_array(result, sync=False)
+    namespace = getattr(value, "__array_namespace__", None)
+    if namespace is None:
+        return result
+    make = getattr(namespace(), "from_dlpack", None)
+    return result if make is None else make(result)

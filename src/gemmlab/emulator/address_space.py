@@ -1,0 +1,99 @@
+"""Where a warp's addresses lie: spaces, translation, bounds, alignment; and the arguments of memory's services.
+
+`memory_access` has loads and stores, `memory_counts` what is counted of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import Block, Kind, Launch, Space, Warp
+from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64, pointer
+from gemmlab.ir.values import Value
+
+SPACES = {"global": Space.GLOBAL, "shared": Space.SHARED, "local": Space.LOCAL}
+STORE = 256
+PENDING = 0x7F
+"""Validity of a byte that an asynchronous copy has yet to bring."""
+
+ACCESS = (
+    ("warp", pointer(I8)),
+    ("insn", pointer(I8)),
+    ("execute", I32),
+    ("addresses", pointer(I64)),
+    ("words", pointer(I32)),
+    ("key", I32),
+)
+"""`addresses`: 32 i64; `words`: rows of 32 i32, read or written; `key`: width in bytes, plus `STORE`."""
+COUNT = (*ACCESS[:4], ACCESS[5])
+LOCATE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("lane", I64), ("address", I64), ("key", I32))
+TOUCH = ACCESS[:4]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an address lies on the host, where its validity does (0: all valid), and whether it is there at all."""
+
+    host: Value
+    valid: Value
+    inside: Value
+
+
+def translate(fn: Function, warp: Raw, space: str, address: Value, low: Value, high: Value, lane: Value) -> Place:
+    """The place of `address`; `inside` when `low .. high` (bytes relative to it) lies in one allocation."""
+    if space == "global":
+        launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
+        number = Lanes(address) >> Launch.SLOT_BITS
+        known = number.ult(Launch.SLOT_COUNT)
+        slot = Raw(fn, fn.cast(launch.load(Launch.SLOTS, I64), I8) + known.select(number, 0).value * Launch.SLOT_SIZE)
+        offset = address - number.value * (1 << Launch.SLOT_BITS)
+        size, host, valid = (slot.load(8 * field, I64) for field in range(3))
+        inside = Lanes(offset + low).ge(0) & Lanes(offset + high).le(Lanes(size)) & known
+        return Place(
+            host + offset, Lanes(valid).eq(0).select(Lanes(valid), valid_at(valid, offset)).value, inside.value
+        )
+    if space == "shared":
+        block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+        first, last = block.load(Block.SHARED_LOW, I64), block.load(Block.SHARED_HIGH, I64)
+        host, valid = block.load(Block.SHARED, I64), block.load(Block.VALID, I64)
+        inside = Lanes(address + low).ge(Lanes(first)) & Lanes(address + high).le(Lanes(last))
+        return Place(host + address, valid + address, inside.value)
+    size = warp.load(Warp.LOCAL_BYTES, I64)
+    inside = Lanes(address + low).ge(0) & Lanes(address + high).le(Lanes(size))
+    offset = address + lane * size
+    return Place(warp.load(Warp.LOCAL, I64) + offset, warp.load(Warp.LOCAL_VALID, I64) + offset, inside.value)
+
+
+def valid_at(base: Value, offset: Value) -> Lanes:
+    """The validity bytes of an allocation's offset."""
+    return Lanes(base + offset)
+
+
+def emit_locate(fn: Function, module: Module, space: str) -> None:
+    """Body of `locate_SPACE(warp, insn, lane, address, key)`: host address, or 0 after noting what is wrong."""
+    warp_ptr, insn, lane, address, key = fn.args
+    warp = Raw(fn, warp_ptr)
+    width = fn.zero_extend((Lanes(key) & 255).value)
+    place = translate(fn, warp, space, address, fn.constant(0, I64), width, lane)
+    host = fn.var(I64, place.host)
+    extra = fn.zero_extend(key) + SPACES[space] * 65536
+
+    def complain(kind: int) -> None:
+        host.set(0)
+        fn.call(module["note"], warp_ptr, insn, kind, lane, address, extra, -1)
+
+    with fn.choose(place.inside) as choice:
+        with choice.yes(), fn.when((Lanes(address) & Lanes(width - 1)).ne(0).value):
+            complain(Kind.MISALIGNED)
+        with choice.no():
+            complain(Kind.OUT_OF_BOUNDS)
+    fn.finish(host.read())
+
+
+def bit_of(fn: Function, bits: Value, lane: Value) -> Value:
+    """Whether a lane is among those of a mask."""
+    return ((Lanes(bits) >> Lanes(fn.convert(lane, I32))) & 1).ne(0).value

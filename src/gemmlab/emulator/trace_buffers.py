@@ -1,0 +1,111 @@
+"""Room for what one launch leaves behind where it is recorded, and what it says afterwards (see `emulator.tracing`).
+
+The room is reserved before the launch; what comes after it is full is counted and dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.counters import Observation
+from gemmlab.core.trace import Access, BlockWrites, Steps, TraceRequest
+from gemmlab.core.trace import Trace as Recording
+from gemmlab.emulator.layout import LANES, Space, Trace
+from gemmlab.emulator.step_trace import WRITES
+
+NOWHERE = 1 << 62
+SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local"}
+Bytes = npt.NDArray[np.uint8]
+
+STEP = np.dtype(
+    {
+        "names": ["block", "warp", "instruction", "active", "on"],
+        "formats": ["i8", "i4", "i4", "u4", "u4"],
+        "offsets": [Trace.STEP_BLOCK, Trace.STEP_WARP, Trace.STEP_INSTRUCTION, Trace.STEP_ACTIVE, Trace.STEP_EXECUTE],
+        "itemsize": Trace.STEP_SIZE,
+    }
+)
+ACCESS = np.dtype(
+    {
+        "names": ["step", "key", "space", "execute", "addresses"],
+        "formats": ["i8", "i4", "i4", "u4", ("i8", LANES)],
+        "offsets": [Trace.ACCESS_STEP, Trace.ACCESS_KEY, Trace.ACCESS_SPACE, Trace.ACCESS_EXECUTE,
+                    Trace.ACCESS_ADDRESSES],
+        "itemsize": Trace.ACCESS_SIZE,
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Room for what one launch leaves behind. It must live as long as the launch runs."""
+
+    header: Bytes
+    handlers: npt.NDArray[np.int64]
+    blocks: npt.NDArray[np.int64]
+    """A row (chosen, low, high) a block."""
+    steps: npt.NDArray[np.void] = field(repr=False)
+    accesses: npt.NDArray[np.void] = field(repr=False)
+
+    @property
+    def address(self) -> int:
+        """What the launch is told."""
+        return int(self.header.ctypes.data)
+
+
+def recorder(request: TraceRequest, blocks: int, handlers: npt.NDArray[np.int64]) -> Recorder:
+    """Room for what is asked for, of a launch of so many blocks, whose instructions have these handlers."""
+    known = min(blocks, request.most_blocks)
+    entries = np.empty((known, Trace.BLOCK_SIZE // 8), np.int64)
+    entries[:] = (0, NOWHERE, -1)
+    for block in request.blocks:
+        if block < known:
+            entries[block, 0] = 1
+    # Pages that nothing is written to cost nothing.
+    made = Recorder(
+        np.zeros(Trace.SIZE, np.uint8), handlers, entries,
+        np.zeros(request.most_steps, STEP), np.zeros(request.most_accesses, ACCESS),
+    )  # fmt: skip
+    wide = made.header.view(np.int64)
+    low, high = request.written or (0, NOWHERE)
+    warps = -1 if request.warps is None else sum(1 << warp for warp in request.warps)
+    for at, value in (
+        (Trace.HANDLERS, handlers.ctypes.data), (Trace.BLOCKS, entries.ctypes.data), (Trace.BLOCK_COUNT, known),
+        (Trace.WARPS, warps), (Trace.FROM, low), (Trace.UNTIL, high),
+        (Trace.STEPS, made.steps.ctypes.data), (Trace.STEP_CAPACITY, request.most_steps),
+        (Trace.ACCESSES, made.accesses.ctypes.data), (Trace.ACCESS_CAPACITY, request.most_accesses),
+    ):  # fmt: skip
+        wide[at // 8] = value
+    return made
+
+
+def recording(
+    made: Recorder, seen: Observation, grid: tuple[int, int, int], threads: tuple[int, int, int], shared_low: int
+) -> Recording:
+    """Everything that was recorded of a launch of that geometry."""
+    count, kept = _counts(made, Trace.STEP_COUNT, made.steps)
+    steps = Steps(made.steps[:kept].copy(), seen.counters.sites)
+    accesses, lost = _accesses(made, steps)
+    bounds = enumerate(made.blocks[:, 1:].tolist())
+    writes = tuple(BlockWrites(block, low, high) for block, (low, high) in bounds if high >= low)
+    return Recording(grid, threads, shared_low, steps, accesses, writes, lost + count - kept, seen)
+
+
+def _counts(made: Recorder, at: int, room: npt.NDArray[np.void]) -> tuple[int, int]:
+    """How many there were, and how many there was room for."""
+    count = int(made.header.view(np.int64)[at // 8])
+    return count, min(count, len(room))
+
+
+def _accesses(made: Recorder, steps: Steps) -> tuple[tuple[Access, ...], int]:
+    count, kept = _counts(made, Trace.ACCESS_COUNT, made.accesses)
+    columns = (made.accesses[name][:kept].tolist() for name in ("step", "space", "key", "execute", "addresses"))
+    makers = steps.where(made.accesses["step"][:kept])
+    found = tuple(
+        Access(index, step, SPACES[space], key & 0xFF, key >= WRITES, on, tuple(addresses))
+        for step, index, space, key, on, addresses in zip(makers, *columns, strict=True)
+    )
+    return found, count - kept

@@ -1,0 +1,109 @@
+"""LLVM IR -> relocatable object code for a target, and object code -> callable addresses."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from gemmlab.core.errors import CompileError
+from gemmlab.ir.target import Target, host_target
+
+
+@cache
+def _initialize() -> None:
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    # For the assembly in the code: Arm has no other way to name some instructions.
+    binding.initialize_native_asmparser()
+
+
+def _machine(target: Target) -> Any:
+    from llvmlite import binding
+
+    _initialize()
+    # Code for the older linker (see `_jit`) names every address in full.
+    reloc, model = ("static", "large") if target.windows else ("pic", "default")
+    return binding.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=3, reloc=reloc, codemodel=model
+    )
+
+
+def _optimised(text: str, target: Target, *, vectorize: bool, level: int) -> tuple[Any, Any]:
+    from llvmlite import binding
+
+    machine = _machine(target)
+    try:
+        module = binding.parse_assembly(text)
+        module.triple = target.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"generated LLVM IR was refused: {error}") from error
+    options = binding.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = vectorize
+    options.slp_vectorization = vectorize
+    options.loop_unrolling = vectorize
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return machine, module
+
+
+def compile_object(text: str, target: Target, *, vectorize: bool = False, level: int = 2) -> bytes:
+    """Object code of a module. `vectorize` lets LLVM's own loop passes widen and unroll scalar loops.
+
+    Raises `CompileError` when the IR is malformed.
+    """
+    machine, module = _optimised(text, target, vectorize=vectorize, level=level)
+    return bytes(machine.emit_object(module))
+
+
+@cache
+def _jit() -> Any:
+    from llvmlite import binding
+
+    _initialize()
+    # LLVM's older linker asks the system for memory for code and for constants apart, and aborts the process where
+    # they come to lie too far from each other for a reference of 32 bits: so they do once much of the address space is
+    # taken, as CUDA takes it. The newer one puts an object into one piece; llvmlite does not offer it on Windows.
+    return binding.create_lljit_compiler(use_jit_link=not host_target().windows)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedObject:
+    """Object code linked into this process. It stays: threads may be in it whenever its last user is dropped."""
+
+    name: str
+    addresses: Mapping[str, int]
+
+
+_numbers = itertools.count(1)
+_linking = threading.Lock()
+
+
+def load_object(code: bytes, symbols: Sequence[str], imports: Mapping[str, int] | None = None) -> LoadedObject:
+    """Link object code and look up `symbols`. `imports` gives addresses of symbols that the process lacks.
+
+    Raises `CompileError` when a symbol is missing or the code is not an object file.
+    """
+    from llvmlite import binding
+
+    name = f"gemmlab{next(_numbers)}"
+    builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for label, address in (imports or {}).items():
+        builder.import_symbol(label, address)
+    for symbol in symbols:
+        builder.export_symbol(symbol)
+    with _linking:
+        try:
+            tracker = builder.link(_jit(), name)
+            addresses = {symbol: int(tracker[symbol]) for symbol in symbols}
+        except RuntimeError as error:
+            raise CompileError(f"object code could not be linked: {error}") from error
+        tracker.detach()
+    return LoadedObject(name, addresses)

@@ -1,0 +1,174 @@
+"""The base of a function under construction: its text, its values and their arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from gemmlab.ir.probe import Probe
+from gemmlab.ir.types import F64, I64, Type, pointer, vector
+from gemmlab.ir.values import Operand, Value, Var, literal
+
+if TYPE_CHECKING:
+    from gemmlab.ir.function import Function
+
+
+class Emitter:
+    """Instructions as text, constants, locals and integer helpers."""
+
+    def __init__(
+        self,
+        name: str,
+        params: Sequence[tuple[str, Type]],
+        returns: Type,
+        header: str,
+        *,
+        arm: bool,
+        fused: bool,
+        probe: Probe | None = None,
+    ) -> None:
+        self.name = name
+        self.arm = arm
+        self.fused = fused
+        self.returns = returns
+        self.signature = tuple(type_ for _name, type_ in params)
+        self.args = tuple(self.value(type_, f"%{label}") for label, type_ in params)
+        self.declared: dict[str, str] = {}
+        self._probe = probe
+        self._private: set[str] = set()
+        self._header = header
+        self._slots: list[str] = []
+        self._body: list[str] = []
+        self._count = 0
+
+    @property
+    def whole(self) -> Function:
+        """The function that this is the base of; nothing else derives from it."""
+        return cast("Function", self)
+
+    def value(self, type_: Type, name: str) -> Value:
+        """A value of this function by its text in the IR."""
+        return Value(self.whole, type_, name)
+
+    def line(self, text: str) -> None:
+        """Append one instruction that has no result."""
+        self._body.append("  " + text)
+
+    def emit(self, type_: Type, text: str) -> Value:
+        """Append one instruction and name its result."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self._body.append(f"  {name} = {text}")
+        return self.value(type_, name)
+
+    def _label(self, hint: str) -> str:
+        self._count += 1
+        return f"{hint}{self._count}"
+
+    def open_block(self, label: str) -> None:
+        """What follows is reached by branching to `label`."""
+        self._body.append(f"{label}:")
+
+    def text(self) -> str:
+        """The function as LLVM IR."""
+        return "\n".join([self._header + " {", "entry:", *self._slots, *self._body, "}"])
+
+    def declare(self, name: str, text: str) -> None:
+        """Note an external function that this one calls."""
+        self.declared[name] = text
+
+    def constant(self, item: Operand, type_: Type) -> Value:
+        """`item` as a value of `type_`: Python numbers become constants, scalars fill vectors."""
+        if isinstance(item, Var):
+            item = item.read()
+        if isinstance(item, Value):
+            if type_.lanes > 1 and item.type.name == type_.scalar.name:
+                return self.splat(item, type_.lanes)
+            if item.type.name != type_.name:
+                raise TypeError(f"{self.name}: {item.type} where {type_} is needed")
+            return item
+        if type_.lanes > 1:
+            each = f"{type_.scalar} {literal(item, type_.scalar)}"
+            return self.value(type_, "<" + ", ".join([each] * type_.lanes) + ">")
+        return self.value(type_, literal(item, type_))
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """A vector with `value` in every lane."""
+        type_ = vector(value.type, lanes)
+        if lanes == 1:
+            return value
+        first = self.emit(type_, f"insertelement {type_} poison, {value.type} {value.name}, i64 0")
+        return self.emit(type_, f"shufflevector {type_} {first.name}, {type_} poison, <{lanes} x i32> zeroinitializer")
+
+    def index(self, item: Operand) -> Value:
+        """`item` as a 64-bit integer."""
+        return self.constant(item, I64)
+
+    def binary(self, word: str, left: Value, right: Operand) -> Value:
+        """Apply a two-operand instruction; a scalar meets a vector as its splat."""
+        other = right.read() if isinstance(right, Var) else right
+        type_ = other.type if isinstance(other, Value) and other.type.lanes > left.type.lanes else left.type
+        first, second = self.constant(left, type_), self.constant(other, type_)
+        return self.emit(type_, f"{word} {type_} {first.name}, {second.name}")
+
+    def var(self, type_: Type, initial: Operand | None = None) -> Var:
+        """A mutable local."""
+        self._count += 1
+        slot = f"%s{self._count}"
+        self._slots.append(f"  {slot} = alloca {type_}")
+        variable = Var(self.whole, type_, slot)
+        if initial is not None:
+            variable.set(initial)
+        return variable
+
+    def scratch(self, element: Type, count: int, align: int = 64) -> Value:
+        """Uninitialised stack memory for `count` elements."""
+        self._count += 1
+        name = f"%s{self._count}"
+        self._slots.append(f"  {name} = alloca [{count} x {element}], align {align}")
+        self._private.add(name)
+        return self.value(pointer(element), name)
+
+    def select(self, condition: Value, yes: Operand, no: Operand, type_: Type = I64) -> Value:
+        """`yes` where the condition holds, else `no`; both are evaluated."""
+        first, second = self.constant(yes, type_), self.constant(no, type_)
+        text = f"select {condition.type} {condition.name}, {type_} {first.name}, {type_} {second.name}"
+        return self.emit(type_, text)
+
+    def minimum(self, left: Operand, right: Operand) -> Value:
+        """The smaller of two integers."""
+        first, second = self.index(left), self.index(right)
+        return self.select(first < second, first, second)
+
+    def maximum(self, left: Operand, right: Operand) -> Value:
+        """The larger of two integers."""
+        first, second = self.index(left), self.index(right)
+        return self.select(first > second, first, second)
+
+    def ceil_div(self, value: Operand, divisor: Operand) -> Value:
+        """Quotient rounded up, of non-negative integers."""
+        return (self.index(value) + (self.index(divisor) - 1)) // divisor
+
+    def convert(self, value: Value, type_: Type) -> Value:
+        """Between integer widths (sign-extending) and between float and double."""
+        if value.type.name == type_.name:
+            return value
+        if value.type.is_float:
+            word = "fpext" if type_ == F64 else "fptrunc"
+        else:
+            word = "sext" if type_.bits > value.type.bits else "trunc"
+        return self.emit(type_, f"{word} {value.type} {value.name} to {type_}")
+
+    def zero_extend(self, value: Value, type_: Type = I64) -> Value:
+        """An unsigned integer (or truth value) in a wider type."""
+        return self.emit(type_, f"zext {value.type} {value.name} to {type_}")
+
+    def address(self, value: Value) -> Value:
+        """A pointer's address as an integer."""
+        return self.emit(I64, f"ptrtoint ptr {value.name} to i64")
+
+    def cast(self, value: Value, element: Type) -> Value:
+        """The same address seen as a pointer to `element`, from a pointer or an integer."""
+        if value.type.is_pointer:
+            return self.value(pointer(element), value.name)
+        return self.emit(pointer(element), f"inttoptr i64 {value.name} to ptr")

@@ -1,0 +1,139 @@
+"""A function under construction: control flow as `with` blocks, and calls, on top of values, memory and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+
+from gemmlab.ir.types import I8, I64, VOID, Type, pointer
+from gemmlab.ir.values import Operand, Value
+from gemmlab.ir.vectors import Vectors
+
+
+class Function(Vectors):
+    """Emits the body of one LLVM function. Obtain it from `Module.function`."""
+
+    def _branch(self, condition: Value, yes: str, no: str) -> None:
+        self.line(f"br i1 {condition.name}, label %{yes}, label %{no}")
+
+    @contextmanager
+    def range(self, start: Operand, stop: Operand | None = None, step: Operand = 1) -> Iterator[Value]:
+        """`for i in range(start, stop, step)` for a positive step; `range(stop)` starts at 0."""
+        first, last = (0, start) if stop is None else (start, stop)
+        limit, stride = self.index(last), self.index(step)
+        counter = self.var(I64, first)
+        head, body, tail, done = (self._label(hint) for hint in ("head", "body", "next", "done"))
+        self._branch(counter < limit, body, done)
+        self.open_block(body)
+        here = counter.read()
+        yield here
+        self.line(f"br label %{tail}")
+        self.open_block(tail)
+        following = here + stride
+        counter.set(following)
+        self.line(f"br label %{head}")
+        self.open_block(head)
+        self._branch(following < limit, body, done)
+        self.open_block(done)
+
+    @contextmanager
+    def loop(self) -> Iterator[str]:
+        """An endless loop; leave it with `leave_if(label, condition)` on the label it yields."""
+        body, done = self._label("body"), self._label("done")
+        self.line(f"br label %{body}")
+        self.open_block(body)
+        yield done
+        self.line(f"br label %{body}")
+        self.open_block(done)
+
+    def leave_if(self, label: str, condition: Value) -> None:
+        """Leave the loop whose label this is when the condition holds."""
+        stay = self._label("stay")
+        self._branch(condition, label, stay)
+        self.open_block(stay)
+
+    @contextmanager
+    def when(self, condition: Value) -> Iterator[None]:
+        """Run the block when the condition holds."""
+        body, done = self._label("then"), self._label("done")
+        self._branch(condition, body, done)
+        self.open_block(body)
+        yield
+        self.line(f"br label %{done}")
+        self.open_block(done)
+
+    @contextmanager
+    def choose(self, condition: Value) -> Iterator[Choice]:
+        """Two-way choice: `with fn.choose(c) as choice: with choice.yes(): ...; with choice.no(): ...`."""
+        choice = Choice(self, self._label("yes"), self._label("no"), self._label("done"))
+        self._branch(condition, choice.yes_label, choice.no_label)
+        yield choice
+        self.open_block(choice.done_label)
+
+    def ret(self, item: Operand | None = None) -> None:
+        """Return; code after it in the same block is unreachable."""
+        if item is None:
+            self.line("ret void")
+        else:
+            self.line(f"ret {self.returns} {self.constant(item, self.returns).name}")
+        self.open_block(self._label("dead"))
+
+    def finish(self, item: Operand | None = None) -> None:
+        """The last return of a function."""
+        if item is None:
+            self.line("ret void")
+        else:
+            self.line(f"ret {self.returns} {self.constant(item, self.returns).name}")
+
+    def function_address(self, callee: Function) -> Value:
+        """A pointer to a function of the module."""
+        return self.value(pointer(I8), f"@{callee.name}")
+
+    def call(self, callee: Function, *args: Operand) -> Value:
+        """Call a function of the same module."""
+        with nullcontext() if self._probe is None else self._probe.around(self, callee):
+            return self._call(f"@{callee.name}", callee.returns, callee.signature, args)
+
+    def call_external(self, name: str, returns: Type, signature: Sequence[Type], *args: Operand) -> Value:
+        """Call a C function found in the process when the code is loaded."""
+        self.declare(name, f"declare {returns} @{name}({', '.join(map(str, signature))})")
+        return self._call(f"@{name}", returns, signature, args)
+
+    def call_pointer(self, target: Value, returns: Type, signature: Sequence[Type], *args: Operand) -> Value:
+        """Call through a function pointer."""
+        return self._call(target.name, returns, signature, args)
+
+    def _call(self, target: str, returns: Type, signature: Sequence[Type], args: Sequence[Operand]) -> Value:
+        if len(args) != len(signature):
+            raise TypeError(f"{self.name}: {target} takes {len(signature)} arguments, got {len(args)}")
+        passed = [self.constant(arg, type_) for arg, type_ in zip(args, signature, strict=True)]
+        listing = ", ".join(f"{type_} {value.name}" for type_, value in zip(signature, passed, strict=True))
+        if returns == VOID:
+            self.line(f"call void {target}({listing})")
+            return self.value(VOID, "")
+        return self.emit(returns, f"call {returns} {target}({listing})")
+
+
+class Choice:
+    """The two arms of `Function.choose`."""
+
+    def __init__(self, fn: Function, yes_label: str, no_label: str, done_label: str) -> None:
+        self._fn = fn
+        self.yes_label = yes_label
+        self.no_label = no_label
+        self.done_label = done_label
+
+    @contextmanager
+    def yes(self) -> Iterator[None]:
+        """What happens when the condition holds."""
+        yield from self._arm(self.yes_label)
+
+    @contextmanager
+    def no(self) -> Iterator[None]:
+        """What happens when it does not."""
+        yield from self._arm(self.no_label)
+
+    def _arm(self, label: str) -> Iterator[None]:
+        self._fn.open_block(label)
+        yield
+        self._fn.line(f"br label %{self.done_label}")

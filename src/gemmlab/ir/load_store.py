@@ -1,0 +1,104 @@
+"""Memory for a function under construction: loads, stores, prefetches, atomics, symbols."""
+
+from __future__ import annotations
+
+from gemmlab.ir.emitter import Emitter
+from gemmlab.ir.types import I1, I8, I64, Type, pointer, vector
+from gemmlab.ir.values import Operand, Value, Var
+
+ATOMIC = "seq_cst"
+
+
+class Memory(Emitter):
+    """Addresses and what is done through them."""
+
+    def offset(self, base: Value, index: Operand) -> Value:
+        """`base + index`, counted in elements."""
+        element = base.type.element or I8
+        where = self.index(index)
+        moved = self.emit(base.type, f"getelementptr {element}, ptr {base.name}, i64 {where.name}")
+        if base.name in self._private:
+            self._private.add(moved.name)
+        return moved
+
+    def _probed(self, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
+        if self._probe is not None and type_.is_float and address.name not in self._private:
+            self._probe.access(self.whole, address, type_, mask, write=write)
+
+    def load(self, address: Value, lanes: int = 1, mask: Value | None = None) -> Value:
+        """Read an element or a vector; a float may lie at any address. Masked-off lanes are 0."""
+        element = address.type.element or I8
+        type_ = vector(element, lanes)
+        align = _alignment(element)
+        self._probed(address, type_, mask if lanes > 1 else None, write=False)
+        if mask is None or lanes == 1:
+            return self.emit(type_, f"load {type_}, ptr {address.name}, align {align}")
+        name = f"llvm.masked.load.v{lanes}f32.p0"
+        # With the alignment as an operand, as LLVM had it up to 21; newer ones read that too and move it themselves.
+        self.declare(name, f"declare {type_} @{name}(ptr, i32, {mask.type}, {type_})")
+        operands = f"ptr {address.name}, i32 {align}, {mask.type} {mask.name}, {type_} zeroinitializer"
+        return self.emit(type_, f"call {type_} @{name}({operands})")
+
+    def store(self, address: Value, item: Operand, mask: Value | None = None) -> None:
+        """Write an element or a vector (`item`'s own type); masked-off lanes are left alone."""
+        element = address.type.element or I8
+        value = item.read() if isinstance(item, Var) else item
+        if not isinstance(value, Value):
+            value = self.constant(value, element)
+        align = _alignment(element)
+        type_ = value.type
+        self._probed(address, type_, mask if type_.lanes > 1 else None, write=True)
+        if mask is None or type_.lanes == 1:
+            self.line(f"store {type_} {value.name}, ptr {address.name}, align {align}")
+            return
+        name = f"llvm.masked.store.v{type_.lanes}f32.p0"
+        self.declare(name, f"declare void @{name}({type_}, ptr, i32, {mask.type})")
+        operands = f"{type_} {value.name}, ptr {address.name}, i32 {align}, {mask.type} {mask.name}"
+        self.line(f"call void @{name}({operands})")
+
+    def prefetch(self, address: Value, locality: int = 3, *, write: bool = False) -> None:
+        """Ask for a cache line: locality 3 all levels, 2 from L2 on, 1 from L3 on. Never faults."""
+        self.declare("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.line(f"call void @llvm.prefetch.p0(ptr {address.name}, i32 {int(write)}, i32 {locality}, i32 1)")
+
+    def atomic_load(self, address: Value) -> Value:
+        """Sequentially consistent read of a 64-bit word."""
+        return self.emit(I64, f"load atomic i64, ptr {address.name} {ATOMIC}, align 8")
+
+    def atomic_store(self, address: Value, item: Operand) -> None:
+        """Sequentially consistent write of a 64-bit word."""
+        self.line(f"store atomic i64 {self.index(item).name}, ptr {address.name} {ATOMIC}, align 8")
+
+    def atomic_add(self, address: Value, item: Operand) -> Value:
+        """Fetch and add on a 64-bit word; the old value."""
+        return self._read_modify_write("add", address, item)
+
+    def atomic_and(self, address: Value, item: Operand) -> Value:
+        """Fetch and and on a 64-bit word; the old value."""
+        return self._read_modify_write("and", address, item)
+
+    def _read_modify_write(self, word: str, address: Value, item: Operand) -> Value:
+        return self.emit(I64, f"atomicrmw {word} ptr {address.name}, i64 {self.index(item).name} {ATOMIC}, align 8")
+
+    def compare_exchange(self, address: Value, expected: Operand, desired: Operand) -> Value:
+        """Replace a 64-bit word if it holds `expected`; whether it did."""
+        pair = Type("{i64, i1}")
+        old, new = self.index(expected), self.index(desired)
+        result = self.emit(
+            pair, f"cmpxchg ptr {address.name}, i64 {old.name}, i64 {new.name} {ATOMIC} {ATOMIC}, align 8"
+        )
+        return self.emit(I1, f"extractvalue {{i64, i1}} {result.name}, 1")
+
+    def symbol(self, name: str, element: Type) -> Value:
+        """The address of a global of the module."""
+        return self.value(pointer(element), name)
+
+    def table_entry(self, table: str, index: Operand) -> Value:
+        """A function pointer from a table of the module."""
+        where = self.emit(pointer(I64), f"getelementptr ptr, ptr {table}, i64 {self.index(index).name}")
+        return self.emit(pointer(I8), f"load ptr, ptr {where.name}, align 8")
+
+
+def _alignment(element: Type) -> int:
+    """Bytes an element's address is known to be a multiple of: users' floats may be unaligned."""
+    return 1 if element.is_float else max(1, element.bits // 8)

@@ -1,0 +1,79 @@
+"""A compilation unit of CPU code: its functions, written out as one text of LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from gemmlab.ir.function import Function
+from gemmlab.ir.probe import Probe
+from gemmlab.ir.target import Target
+from gemmlab.ir.types import VOID, Type
+
+
+class Module:
+    """Functions that are compiled together for one target; with a `probe`, it sees their accesses and calls."""
+
+    def __init__(self, target: Target, probe: Probe | None = None) -> None:
+        self.target = target
+        self.lanes = target.lanes
+        self._functions: dict[str, Function] = {}
+        self._globals: list[str] = []
+        self._probe: Probe | None = None
+        if probe is not None:
+            probe.prepare(self)
+            self._probe = probe
+
+    @contextmanager
+    def function(
+        self,
+        name: str,
+        params: Sequence[tuple[str, Type]],
+        returns: Type = VOID,
+        *,
+        exported: bool = False,
+        inline: bool = False,
+        noalias: Sequence[str] = (),
+    ) -> Iterator[Function]:
+        """Define a function; the block must end every path with `ret` or `finish`.
+
+        `noalias` names pointers through which alone their memory is reached while the function runs.
+        """
+        listing = ", ".join(f"{type_}{' noalias' if label in noalias else ''} %{label}" for label, type_ in params)
+        linkage = "" if exported else "internal "
+        attributes = "alwaysinline nounwind" if inline else ("nounwind" if exported else "noinline nounwind")
+        header = f"define {linkage}{returns} @{name}({listing}) {attributes}"
+        fn = Function(name, params, returns, header, arm=self.target.arm, fused=self.target.fused, probe=self._probe)
+        self._functions[name] = fn
+        yield fn
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._functions
+
+    def __getitem__(self, name: str) -> Function:
+        return self._functions[name]
+
+    def table(self, name: str, functions: Sequence[Function]) -> str:
+        """A constant table of function pointers; its symbol, to index with `Function.table_entry`."""
+        entries = ", ".join(f"ptr @{fn.name}" for fn in functions)
+        self._globals.append(f"@{name} = internal constant [{len(functions)} x ptr] [{entries}], align 8")
+        return f"@{name}"
+
+    def imported(self, name: str) -> str:
+        """Memory whose address is supplied when the code is loaded; its symbol."""
+        self._globals.append(f"@{name} = external global i8")
+        return f"@{name}"
+
+    def variable(self, name: str, definition: str) -> str:
+        """A global by its definition in LLVM IR; its symbol."""
+        self._globals.append(f"@{name} = {definition}")
+        return f"@{name}"
+
+    def text(self) -> str:
+        """All of it as LLVM IR."""
+        declared: dict[str, str] = {}
+        for fn in self._functions.values():
+            declared.update(fn.declared)
+        defined = set(self._functions)
+        outside = [text for name, text in sorted(declared.items()) if name not in defined]
+        return "\n".join([*outside, *self._globals, *(fn.text() for fn in self._functions.values()), ""])

@@ -1,0 +1,58 @@
+"""The seam for looking into running kernels: what a module built with a probe does beside its work.
+
+A probe is named in the target that a program is built for, behind the vector width and the processor:
+`x86_64:16:sapphirerapids:packing-clock`. Code for a target that names none is the same as without this file.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from gemmlab.ir.types import I64, Type
+
+if TYPE_CHECKING:
+    from gemmlab.ir.function import Function
+    from gemmlab.ir.module import Module
+    from gemmlab.ir.values import Operand, Value
+
+STATE = "gemmlab_probe"
+"""Symbol of the probe's memory, supplied when the code is loaded."""
+_PACKING = "pack_"
+
+
+class Probe(Protocol):
+    """Emits code around a kernel's own. `words` 64-bit words at `STATE`, zero at first, are its memory."""
+
+    @property
+    def name(self) -> str:
+        """What targets and cache keys call it; no colon."""
+
+    @property
+    def words(self) -> int: ...
+
+    def prepare(self, module: Module) -> None:
+        """Emit what the probe needs, before anything else of the module and unprobed."""
+
+    def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
+        """Called before each load and store of floating-point memory other than the function's own stack."""
+
+    def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:
+        """Entered around each call of a function of the module."""
+
+
+def packs(callee: Function) -> bool:
+    """Whether a function copies operands into reading order."""
+    return callee.name.startswith(_PACKING)
+
+
+def accessed_bytes(fn: Function, type_: Type, mask: Value | None) -> Operand:
+    """How many bytes an access moves. Masks are taken to have their first lanes on."""
+    each = type_.bits // 8
+    if mask is None:
+        return type_.lanes * each
+    lanes = mask.type.lanes
+    bits = Type(f"i{lanes}")
+    fn.declare("llvm.ctpop.i64", "declare i64 @llvm.ctpop.i64(i64)")
+    word = fn.zero_extend(fn.emit(bits, f"bitcast {mask.type} {mask.name} to {bits}"))
+    return fn.emit(I64, f"call i64 @llvm.ctpop.i64(i64 {word.name})") * each

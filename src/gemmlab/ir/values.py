@@ -1,0 +1,164 @@
+"""Values of a kernel under construction: Python expressions over them emit LLVM instructions."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Self, TypeAlias, Union
+
+from gemmlab.ir.types import F64, I1, Type, vector
+
+if TYPE_CHECKING:
+    from gemmlab.ir.function import Function
+
+Operand: TypeAlias = Union["Value", "Var", int, float]
+
+_COMPARE = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
+_FLOAT_COMPARE = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
+
+
+def literal(value: float, type_: Type) -> str:
+    """An LLVM constant; floats by their bits, so that none is rounded twice. `TypeError` for what the type lacks."""
+    if type_.is_float:
+        rounded = value if type_.scalar == F64 else struct.unpack("f", struct.pack("f", value))[0]
+        bits = struct.unpack("<Q", struct.pack("<d", rounded))[0]
+        return f"0x{bits:016X}"
+    if type_.is_pointer:
+        if value != 0:
+            raise TypeError(f"the only constant pointer is 0, not {value!r}")
+        return "null"
+    if value != int(value):
+        raise TypeError(f"{value!r} is not a constant of type {type_}")
+    return str(int(value))
+
+
+class Arithmetic:
+    """Operators shared by values and variables. Integers are signed 64-bit unless they say otherwise."""
+
+    __slots__ = ()
+
+    def read(self) -> Value:
+        """The current value."""
+        raise NotImplementedError
+
+    def __add__(self, other: Operand) -> Value:
+        value = self.read()
+        if value.type.is_pointer:
+            return value.fn.offset(value, other)
+        return value.fn.binary("fadd" if value.type.is_float else "add nsw", value, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Operand) -> Value:
+        value = self.read()
+        return value.fn.binary("fsub" if value.type.is_float else "sub nsw", value, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        value = self.read()
+        return value.fn.constant(other, value.type) - value
+
+    def __mul__(self, other: Operand) -> Value:
+        value = self.read()
+        return value.fn.binary("fmul" if value.type.is_float else "mul nsw", value, other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Operand) -> Value:
+        """Division that truncates; kernels only divide what is not negative."""
+        value = self.read()
+        return value.fn.binary("sdiv", value, other)
+
+    def __mod__(self, other: Operand) -> Value:
+        value = self.read()
+        return value.fn.binary("srem", value, other)
+
+    def __and__(self, other: Operand) -> Value:
+        value = self.read()
+        return value.fn.binary("and", value, other)
+
+    def __or__(self, other: Operand) -> Value:
+        value = self.read()
+        return value.fn.binary("or", value, other)
+
+    def __lshift__(self, other: Operand) -> Value:
+        value = self.read()
+        return value.fn.binary("shl", value, other)
+
+    def __rshift__(self, other: Operand) -> Value:
+        value = self.read()
+        return value.fn.binary("lshr", value, other)
+
+    def __lt__(self, other: Operand) -> Value:
+        return self._compare("<", other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self._compare(">=", other)
+
+    def equals(self, other: Operand) -> Value:
+        """`==`, spelled out because Python's own must stay an identity test."""
+        return self._compare("==", other)
+
+    def differs(self, other: Operand) -> Value:
+        """`!=` (true for NaN against anything)."""
+        return self._compare("!=", other)
+
+    def _compare(self, sign: str, other: Operand) -> Value:
+        value = self.read()
+        fn = value.fn
+        right = fn.constant(other, value.type)
+        word = f"fcmp {_FLOAT_COMPARE[sign]}" if value.type.is_float else f"icmp {_COMPARE[sign]}"
+        type_ = vector(I1, value.type.lanes)
+        return fn.emit(type_, f"{word} {value.type} {value.name}, {right.name}")
+
+    def __getitem__(self, index: Operand) -> Value:
+        value = self.read()
+        return value.fn.load(value + index)
+
+    def __setitem__(self, index: Operand, item: Operand) -> None:
+        value = self.read()
+        value.fn.store(value + index, item)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a kernel value has no truth value while the kernel is being built; use fn.when(...)")
+
+
+class Value(Arithmetic):
+    """An SSA value or constant: `name` is its text in the IR."""
+
+    __slots__ = ("fn", "name", "type")
+
+    def __init__(self, fn: Function, type_: Type, name: str) -> None:
+        self.fn = fn
+        self.type = type_
+        self.name = name
+
+    def read(self) -> Value:
+        return self
+
+
+class Var(Arithmetic):
+    """A mutable local: a stack slot that LLVM promotes to a register."""
+
+    __slots__ = ("fn", "slot", "type")
+
+    def __init__(self, fn: Function, type_: Type, slot: str) -> None:
+        self.fn = fn
+        self.type = type_
+        self.slot = slot
+
+    def read(self) -> Value:
+        return self.fn.emit(self.type, f"load {self.type}, ptr {self.slot}")
+
+    def set(self, item: Operand) -> None:
+        """Assign."""
+        value = self.fn.constant(item, self.type)
+        self.fn.line(f"store {self.type} {value.name}, ptr {self.slot}")
+
+    def __iadd__(self, other: Operand) -> Self:  # type: ignore[override]
+        self.set(self + other)
+        return self

@@ -1,0 +1,85 @@
+"""Vectors for a function under construction: lanes, masks, fused multiply-add, and what keeps registers in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gemmlab.ir.load_store import Memory
+from gemmlab.ir.types import F32, I1, I32, Type, vector
+from gemmlab.ir.values import Operand, Value, Var
+
+
+class Vectors(Memory):
+    """Operations on all lanes at once."""
+
+    def shuffle(self, left: Value, right: Value, pattern: Sequence[int]) -> Value:
+        """Lanes picked from `left` (0 .. lanes-1) and `right` (lanes .. 2*lanes-1)."""
+        if len(pattern) == 1:
+            return self.emit(left.type.scalar, f"extractelement {left.type} {left.name}, i64 {pattern[0]}")
+        picks = ", ".join(f"i32 {lane}" for lane in pattern)
+        type_ = vector(left.type.scalar, len(pattern))
+        return self.emit(
+            type_,
+            f"shufflevector {left.type} {left.name}, {right.type} {right.name}, <{len(pattern)} x i32> <{picks}>",
+        )
+
+    def first_lanes(self, count: Operand, lanes: int) -> Value:
+        """A mask whose first `count` lanes are on; all of them when `count >= lanes`."""
+        limit = self.convert(self.minimum(count, lanes), I32)
+        steps = ", ".join(f"i32 {lane}" for lane in range(lanes))
+        wide = self.splat(limit, lanes)
+        return self.emit(vector(I1, lanes), f"icmp slt <{lanes} x i32> <{steps}>, {wide.name}")
+
+    def lane_sum(self, value: Value) -> Value:
+        """The sum of a vector's lanes, halves first: always the same order."""
+        while value.type.lanes > 1:
+            half = value.type.lanes // 2
+            low = self.shuffle(value, value, range(half))
+            high = self.shuffle(value, value, range(half, 2 * half))
+            value = low + high
+        return value
+
+    def fma(self, left: Operand, right: Operand, addend: Value) -> Value:
+        """`left * right + addend`, rounded once (twice on a processor that has no fused instruction)."""
+        type_ = addend.type
+        if not self.fused:
+            return self.constant(left, type_) * right + addend
+        suffix = "f32" if type_.scalar == F32 else "f64"
+        name = f"llvm.fma.v{type_.lanes}{suffix}" if type_.lanes > 1 else f"llvm.fma.{suffix}"
+        self.declare(name, f"declare {type_} @{name}({type_}, {type_}, {type_})")
+        first, second = self.constant(left, type_), self.constant(right, type_)
+        return self.emit(
+            type_, f"call {type_} @{name}({type_} {first.name}, {type_} {second.name}, {type_} {addend.name})"
+        )
+
+    def pin(self, variables: Sequence[Var]) -> None:
+        """Hold these vector variables in registers here, and memory accesses on their side of this point.
+
+        Costs no instruction. LLVM's scheduler otherwise gathers the loads of several steps and spills
+        accumulators to make room for them.
+        """
+        values = [variable.read() for variable in variables]
+        register = "w" if self.arm else "v"
+        outputs = ",".join([f"={register}"] * len(values))
+        inputs = ",".join(str(index) for index in range(len(values)))
+        passed = ", ".join(f"{value.type} {value.name}" for value in values)
+        shape = Type("{" + ", ".join(str(value.type) for value in values) + "}")
+        single = len(values) == 1
+        text = f'asm sideeffect "", "{outputs},{inputs},~{{memory}}"({passed})'
+        result = self.emit(values[0].type if single else shape, f"call {values[0].type if single else shape} {text}")
+        for index, variable in enumerate(variables):
+            part = result if single else self.emit(variable.type, f"extractvalue {shape} {result.name}, {index}")
+            variable.set(part)
+
+    def opaque(self, value: Value) -> Value:
+        """The same pointer with its origin hidden, so that it keeps a register of its own."""
+        return self.emit(value.type, f'call ptr asm "", "=r,0"(ptr {value.name})')
+
+    def pause(self) -> None:
+        """Tell the processor that this is a spin loop."""
+        if self.arm:
+            self.declare("llvm.aarch64.hint", "declare void @llvm.aarch64.hint(i32)")
+            self.line("call void @llvm.aarch64.hint(i32 1)")
+        else:
+            self.declare("llvm.x86.sse2.pause", "declare void @llvm.x86.sse2.pause()")
+            self.line("call void @llvm.x86.sse2.pause()")

@@ -1,0 +1,70 @@
+"""What one access comes to by the emulator's own rule: sectors, wavefronts, and which lanes are served together."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from gemmlab.core.trace import LANES, Access
+from gemmlab.emulator.address_space import STORE
+from gemmlab.emulator.layout import Insn
+from gemmlab.emulator.memo import Memo
+from gemmlab.emulator.services import service_addresses
+
+SECTOR, LINE = 32, 128
+SHARED_BYTES = 128
+"""That shared memory delivers at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What the lanes that take part come to; wavefronts as if they asked shared memory."""
+
+    wavefronts: int
+    ideal: int
+    sectors: int
+
+
+def pattern_of(access: Access, lanes: Iterable[int] | None = None) -> Pattern:
+    """Of an access, or of some of its lanes alone."""
+    chosen = [lane for lane in (access.lanes if lanes is None else lanes) if access.on >> lane & 1]
+    if not chosen:
+        return Pattern(0, 0, 0)
+    relative = np.zeros(LANES, np.int32)
+    base = access.addresses[chosen[0]]
+    relative[chosen] = [access.addresses[lane] - base for lane in chosen]
+    record = np.zeros(Insn.SIZE, np.uint8)
+    mask = sum(1 << lane for lane in chosen)
+    key = access.width + STORE * access.store
+    _analyse()(record.ctypes.data, relative.ctypes.data, mask, base % SECTOR, key)
+    words = record.view(np.int32)
+    wavefronts, ideal, sectors = (int(words[at // 4]) for at in (Memo.WAVEFRONTS, Memo.IDEAL, Memo.SECTORS))
+    return Pattern(wavefronts, ideal, sectors)
+
+
+def served_together(access: Access) -> tuple[tuple[int, ...], ...]:
+    """The lanes that share wavefronts of shared memory, group after group: the warp, or halves or quarters of it by
+    width, and two neighbouring ones where they are merged.
+    """
+    size = min(LANES, max(8, SHARED_BYTES // access.width))
+    groups = [range(first, first + size) for first in range(0, LANES, size)]
+    found: list[Sequence[int]] = []
+    for pair in (groups[at : at + 2] for at in range(0, len(groups), 2)):
+        together = [lane for group in pair for lane in group]
+        apart = [pattern_of(access, group).wavefronts for group in pair]
+        merged = all(apart) and pattern_of(access, together).wavefronts < sum(apart)
+        found += [together] if merged else pair
+    alone = (tuple(lane for lane in group if access.on >> lane & 1) for group in found)
+    return tuple(group for group in alone if group)
+
+
+@cache
+def _analyse() -> Callable[[int, int, int, int, int], None]:
+    prototype = ctypes.CFUNCTYPE(
+        None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int32
+    )
+    return prototype(service_addresses()["analyse"])

@@ -1,0 +1,87 @@
+"""What a kernel's loads and stores do to caches: simulated from the addresses it really uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.hardware import CpuInfo
+from gemmlab.devices.probed_cpu import ProbedCpu
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.observe.probe_run import bind_probed
+from gemmlab.ops.op import Op, Problem
+from gemmlab.probes.cachesim import BANK, COUNTERS, LINE, WORKSPACE, WORKSPACE_END, CacheProbe, Caches, Level
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Loads and stores of matrices and packed blocks, and the lines (pages) that had to be fetched for them."""
+
+    accesses: int = 0
+    bytes: int = 0
+    l1_misses: int = 0
+    l2_misses: int = 0
+    tlb_misses: int = 0
+    l1_written_back: int = 0
+    """Changed lines that L1 dropped into L2."""
+    l2_written_back: int = 0
+    """Changed lines that L2 dropped into memory."""
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def l2_bytes(self) -> int:
+        """Bytes moved between L1 and L2."""
+        return LINE * (self.l1_misses + self.l1_written_back)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes moved between L2 and what lies behind it."""
+        return LINE * (self.l2_misses + self.l2_written_back)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheCounts:
+    """One call of one kernel that begins with empty caches."""
+
+    multiply_adds: int
+    total: Counts
+    packing: Counts | None
+    """The part of packing functions and of all stores into the workspace; `None` for a kernel that gets none."""
+
+    def per_thousand(self, count: int) -> float:
+        """A count for every 1000 multiply-adds; 0 where there are none."""
+        return 1e3 * count / self.multiply_adds if self.multiply_adds else 0.0
+
+
+def host_caches(info: CpuInfo) -> Caches:
+    """This machine's L1 and L2, with the reference TLB: systems do not tell theirs."""
+    first, second = info.cache(1), info.cache(2)
+    if first is None or second is None:
+        raise UsageError("the system names no L1 or no L2 cache; give --l1 and --l2")
+    return Caches(Level(first.size_bytes, first.ways), Level(second.size_bytes, second.ways))
+
+
+def simulate(
+    kernel: Kernel, op: Op, problem: Problem, caches: Caches, config: Mapping[str, int] | None = None
+) -> CacheCounts:
+    """Run `kernel` once on one thread, every access of it through the model in `probes/cachesim.py`.
+
+    Accesses are those the kernel's source makes: the compiler may join neighbouring ones into one instruction,
+    which changes `accesses` and nothing else. Prefetches, the stack and the worker pool's words are left out.
+    Raises `CompileError`, `UsageError` (configuration, or a kernel for another device), `MemoryError`.
+    """
+    device = ProbedCpu(CacheProbe(caches))
+    bound = bind_probed(kernel, op, problem, device, config)
+    device.state[:] = 0
+    packs = "workspace" in kernel.args
+    if packs:
+        room = bound.launches[0].args[kernel.args.index("workspace")]
+        device.state[WORKSPACE], device.state[WORKSPACE_END] = room.address, room.address + room.nbytes
+    bound.run()
+    computing, packing = (
+        Counts(*(int(word) for word in device.state[bank : bank + len(COUNTERS)])) for bank in (0, BANK)
+    )
+    return CacheCounts(op.flops(problem) // 2, computing + packing, packing if packs else None)

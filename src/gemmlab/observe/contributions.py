@@ -1,0 +1,117 @@
+"""Which of the values that threads read from each other reach what the block writes to global memory in the end.
+
+A trace is gone through backwards, register by register and lane by lane: what is stored matters, then what it was made
+of, through arithmetic, shuffles and words of shared memory. What only decides (predicates, addresses) does not count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from gemmlab.core.trace import LANES, Access, Step, lanes_of
+from gemmlab.observe.matrix_trace import WORD, KernelTrace
+from gemmlab.sass.instruction import RZ, Instruction, Operand
+
+_SOURCES: Mapping[str, Callable[[int, int], int]] = {
+    "DOWN": lambda lane, by: lane + by,
+    "UP": lambda lane, by: lane - by,
+    "BFLY": lambda lane, by: lane ^ by,
+    "IDX": lambda _lane, by: by,
+}
+
+
+def contributions(traced: KernelTrace) -> Mapping[int, int]:
+    """For each shuffle and shared load of the recorded block, by its order, the lanes whose value is of use."""
+    found = _Backwards()
+    accesses = {(access.order, access.space): access for access in traced.trace.accesses}
+    function = traced.function
+    for order in range(len(traced.trace.steps) - 1, -1, -1):
+        step = traced.trace.steps[order]
+        instruction = function.at(step.site.address)
+        shared, outside = accesses.get((order, "shared")), accesses.get((order, "global"))
+        if shared is not None and shared.site.base_opcode != "LDGSTS":
+            found.shared(order, instruction, shared)
+        elif outside is not None:
+            found.outside(instruction, outside)
+        elif instruction.opcode == "SHFL":
+            found.shuffle(order, step, instruction)
+        else:
+            found.arithmetic(step, instruction)
+    return found.used
+
+
+class _Backwards:
+    """What still matters, before the steps that were gone through."""
+
+    def __init__(self) -> None:
+        self.used: dict[int, int] = {}
+        self._live: defaultdict[tuple[int, int], int] = defaultdict(int)
+        """(warp, register) -> lanes in which it matters."""
+        self._words: set[int] = set()
+        """Of shared memory."""
+
+    def shared(self, order: int, instruction: Instruction, access: Access) -> None:
+        """A load is of use where its words matter; a store makes what it stores matter."""
+        for part, register in enumerate(_moved(instruction, access)):
+            words = {lane: access.addresses[lane] // WORD + part for lane in access.lanes}
+            if access.store:
+                mine = sum(1 << lane for lane, word in words.items() if word in self._words)
+                self._words.difference_update(words.values())
+                self._live[access.warp, register] |= mine
+            else:
+                mine = self._taken(access.warp, register, access.on)
+                self._words.update(words[lane] for lane in lanes_of(mine))
+                self.used[order] = self.used.get(order, 0) | mine
+
+    def outside(self, instruction: Instruction, access: Access) -> None:
+        """What is stored to global memory matters; what is loaded from there has no history here."""
+        for register in _moved(instruction, access):
+            if access.store:
+                self._live[access.warp, register] |= access.on
+            else:
+                self._taken(access.warp, register, access.on)
+
+    def shuffle(self, order: int, step: Step, instruction: Instruction) -> None:
+        """A lane's value comes from another lane; from any where the distance is not constant."""
+        target, source = (operand.index for operand in _registers(instruction)[:2])
+        mine = self._taken(step.warp, target, step.on)
+        self.used[order] = mine
+        mode = next((name for name in instruction.modifiers if name in _SOURCES), "")
+        distance = next((operand.value for operand in instruction.operands if operand.kind == "imm"), None)
+        if not mode or distance is None:
+            self._live[step.warp, source] |= step.on if mine else 0
+            return
+        lanes = [_SOURCES[mode](lane, distance) for lane in lanes_of(mine)]
+        # Beyond the warp a lane keeps its own value, which then matters no more than it did.
+        self._live[step.warp, source] |= sum(1 << lane for lane in set(lanes) if 0 <= lane < LANES)
+
+    def arithmetic(self, step: Step, instruction: Instruction) -> None:
+        """Where a result matters, its operands do. The first operand is the result, unless it is a predicate."""
+        operands = instruction.operands
+        if not operands or operands[0].kind != "reg" or operands[0].index == RZ:
+            return
+        mine = self._taken(step.warp, operands[0].index, step.on)
+        for operand in operands[1:] if mine else ():
+            if operand.kind == "reg" and operand.index != RZ:
+                self._live[step.warp, operand.index] |= mine
+
+    def _taken(self, warp: int, register: int, on: int) -> int:
+        """The lanes in which a register that is written now matters; before, it does not."""
+        mine = self._live[warp, register] & on
+        self._live[warp, register] &= ~on
+        return mine
+
+
+def _moved(instruction: Instruction, access: Access) -> Sequence[int]:
+    """The registers that an access writes or stores, one a word."""
+    registers = _registers(instruction)
+    if not registers:
+        return ()
+    first = registers[-1 if access.store else 0].index
+    count = max(1, access.width // WORD)
+    return () if first == RZ else range(first, first + count)
+
+
+def _registers(instruction: Instruction) -> list[Operand]:
+    return [operand for operand in instruction.operands if operand.kind == "reg"]

@@ -1,0 +1,125 @@
+"""Kernels on a device that counts: is the result right, and what did the machine code do on the way there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.counters import Counters
+from gemmlab.core.environment import describe_environment
+from gemmlab.core.errors import CompileError, UsageError
+from gemmlab.core.records import Record, Result
+from gemmlab.devices.device import CountingDevice, Device
+from gemmlab.kernels.bound import Placed, place
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.footprint import check_bytes, require_memory
+from gemmlab.ops.op import Op, Problem
+from gemmlab.verify.elementwise import compare
+from gemmlab.verify.guarded_run import GuardedRun
+from gemmlab.verify.nan_hint import explained
+
+Progress = Callable[[str, int, int], None]
+"""Called with (what is being done, runs done, runs in all)."""
+MOST_HAZARDS = 8
+"""What a record keeps of one run's hazards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What to count, and where. Kernels that `budget_s` leaves no time for are named in a note."""
+
+    op: Op
+    device: Device
+    kernels: Sequence[Kernel]
+    problems: Sequence[Problem]
+    seed: int = 0
+    config: Mapping[str, int] = field(default_factory=dict)
+    budget_s: float = float("inf")
+
+
+def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total: None) -> Record:
+    """Run every kernel once on every problem and keep what the device counted.
+
+    A kernel that does not compile or does not
+    take a problem gets a note in place of counters. Raises `UsageError` where the device does not count or nothing
+    is asked for, `MemoryError` for problems that need more than there is.
+    """
+    device = count.device
+    if not isinstance(device, CountingDevice):
+        raise UsageError(f"the device {device.id} counts nothing")
+    if not count.kernels or not count.problems:
+        raise UsageError(f"nothing to count: no {'problems' if count.kernels else 'kernels'}")
+    for problem in count.problems:
+        require_memory(check_bytes(count.op, problem), f"size {problem.label}")
+    results: list[Result] = []
+    notes: list[str] = []
+    started = time.monotonic()
+    total = len(count.kernels) * len(count.problems)
+    for kernel in count.kernels:
+        if time.monotonic() - started > count.budget_s:
+            notes.append(f"{kernel.id} was left out: no time was left")
+            continue
+        placed = place(kernel, device, count.config)
+        for problem in count.problems:
+            progress(f"{kernel.id} {problem.label}", len(results), total)
+            results.append(_result(count, placed, problem))
+    described = asdict(device.describe())
+    return Record("count", count.op.name, describe_environment(), described, None, tuple(results), tuple(notes))
+
+
+def _result(count: Count, placed: Placed, problem: Problem) -> Result:
+    kernel, op = placed.kernel, count.op
+    facts: dict[str, Any] = {
+        "role": "rung", "name": kernel.id, "step": kernel.step, "idea": kernel.idea, "config": dict(placed.config),
+        "precision": kernel.precision,
+    }  # fmt: skip
+    notes: tuple[str, ...] = ()
+    verified: bool | None = None
+    worst: float | None = None
+    try:
+        contents = op.fill(problem, np.random.default_rng(count.seed))
+        run = GuardedRun(placed, op, problem, contents)
+        seen = run.run()
+        assert seen is not None  # noqa: S101 - the device counts
+    except (CompileError, UsageError) as error:
+        notes = (str(error),)
+    else:
+        hazards = [replace(hazard, file=Path(hazard.file).name) for hazard in seen.hazards[:MOST_HAZARDS]]
+        scalars = op.scalars(problem)
+        roundings = kernel.roundings(kernel.instantiate(placed.config, scalars), scalars)
+        found = [
+            compare(name, run.guarded[name].contents(), expected, op.dot_length(problem))
+            for name, expected in op.reference(problem, contents, roundings, kernel.precision).items()
+        ]
+        wrong = [explained(item.mismatch, contents) for item in found if item.mismatch is not None]
+        notes = (*wrong, *(hazard.explain() for hazard in hazards))
+        verified, worst = not wrong and not seen.hazards, max(item.worst_ratio for item in found)
+        facts |= {**_code(placed), **_counted(seen.counters), "hazards": [asdict(hazard) for hazard in hazards]}
+    return Result(
+        contestant=f"kernel:{kernel.id}", problem=problem.to_json(), label=problem.label, flops=op.flops(problem),
+        threads=1, facts=facts, verified=verified, max_error_ratio=worst, notes=notes,
+    )  # fmt: skip
+
+
+def _code(placed: Placed) -> dict[str, Any]:
+    """Which machine code ran."""
+    artifacts = [loaded.artifact for loaded in placed.loaded.values()]
+    newest = artifacts[-1]
+    return {
+        "target": newest.target, "compiler": newest.compiler, "code_sha256": newest.digest,
+        "resources": dict(newest.resources),
+    }  # fmt: skip
+
+
+def _counted(counters: Counters) -> dict[str, Any]:
+    return {
+        "origin": counters.origin,
+        "counters": {name: asdict(metric) for name, metric in counters.totals().items()},
+        "facts": dict(counters.facts()),
+        "opcodes": counters.opcodes(),
+    }

@@ -1,0 +1,177 @@
+"""What a recorded launch was of: addresses as elements of matrices, words and banks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.program import Artifact, Launch
+from gemmlab.core.trace import LANES, Access, Trace
+from gemmlab.devices.emulated import MODELS, EmulatedDevice
+from gemmlab.kernels.bound import Placed
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.op import Operand
+from gemmlab.sass.instruction import SassFunction
+from gemmlab.sass.parse import parse
+
+WORD = 4
+BANKS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of an operand, as it is stored."""
+
+    operand: str
+    row: int
+    col: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """An operand and where it lies."""
+
+    operand: Operand
+    address: int
+
+    @property
+    def end(self) -> int:
+        """The first address behind it."""
+        of = self.operand
+        return self.address + WORD * ((of.rows - 1) * of.ld + of.cols if of.rows and of.cols else 0)
+
+    def element(self, address: int) -> Element | None:
+        """The element that lies at an address; `None` for what is outside or between rows."""
+        if not self.address <= address < self.end:
+            return None
+        row, col = divmod((address - self.address) // WORD, self.operand.ld)
+        return Element(self.operand.name, row, col) if col < self.operand.cols else None
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Elements of one operand that accesses moved, one entry an element and lane, in order."""
+
+    row: npt.NDArray[np.int64]
+    col: npt.NDArray[np.int64]
+    warp: npt.NDArray[np.int64]
+    lane: npt.NDArray[np.int64]
+
+    @property
+    def thread(self) -> npt.NDArray[np.int64]:
+        """Number in the block, x fastest."""
+        return self.warp * LANES + self.lane
+
+    def where(self, kept: npt.NDArray[Any]) -> Moves:
+        """Those that a mask or an array of indices picks."""
+        return Moves(self.row[kept], self.col[kept], self.warp[kept], self.lane[kept])
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTrace:
+    """One launch of a kernel, recorded, with what its addresses mean."""
+
+    placed: Placed = field(repr=False)
+    """On the emulated device, its code loaded."""
+    problem: Any
+    artifact: Artifact = field(repr=False)
+    launch: Launch = field(repr=False)
+    """The one with the most blocks, of those that make one execution."""
+    matrices: Mapping[str, Matrix]
+    """By name: `a`, `b`, `c`, or `x` and `out`."""
+    resident: int
+    """Blocks that `gpu` runs at once."""
+    trace: Trace = field(repr=False)
+
+    @property
+    def gpu(self) -> str:
+        """The one whose number of multiprocessors counts."""
+        return MODELS[self.arch]
+
+    @property
+    def kernel(self) -> Kernel:
+        """That ran."""
+        return self.placed.kernel
+
+    @property
+    def config(self) -> Mapping[str, int]:
+        """That it ran in."""
+        return self.placed.config
+
+    @property
+    def arch(self) -> str:
+        """Of the code."""
+        return cast("EmulatedDevice", self.placed.device).arch
+
+    @property
+    def function(self) -> SassFunction:
+        """The machine code; a step's `site.address` is an address in it."""
+        return parse(self.artifact.texts["sass"])[self.artifact.entry]
+
+    @property
+    def result(self) -> Matrix | None:
+        """The operand that is written, if it is one."""
+        results = [matrix for matrix in self.matrices.values() if matrix.operand.role != "in"]
+        return results[0] if len(results) == 1 else None
+
+    def element(self, address: int) -> Element | None:
+        """What lies at a global address; `None` where no operand does."""
+        return next((found for m in self.matrices.values() if (found := m.element(address)) is not None), None)
+
+    def elements(self, access: Access, lane: int) -> tuple[Element, ...]:
+        """The elements that one lane of an access to global memory moves."""
+        words = (self.element(address) for address in access.bytes_of(lane)[::WORD])
+        return tuple(word for word in words if word is not None)
+
+    def operand_of(self, access: Access) -> str:
+        """The operand that the first lane of an access to global memory touches; empty where it is none."""
+        found = self.element(access.addresses[access.lanes[0]])
+        return found.operand if found is not None and access.space == "global" else ""
+
+    def moves(self, name: str, accesses: Iterable[Access]) -> Moves:
+        """What the accesses among these that are to global memory move of the operand `name`."""
+        matrix, parts = self.matrices[name], [np.empty((5, 0), np.int64)]
+        for width, same in _by_width(accesses).items():
+            start = np.array([access.addresses for access in same], np.int64)
+            on = np.array([access.on for access in same], np.int64)[:, None] >> np.arange(LANES) & 1
+            address = start[:, :, None] + np.arange(0, width, WORD)
+            inside = (address >= matrix.address) & (address < matrix.end) & (on != 0)[:, :, None]
+            which, lane, _word = np.nonzero(inside)
+            row, col = np.divmod((address[inside] - matrix.address) // WORD, matrix.operand.ld)
+            warp = np.array([access.warp for access in same], np.int64)[which]
+            order = np.array([access.order for access in same], np.int64)[which]
+            parts.append(np.stack([order, row, col, warp, lane])[:, col < matrix.operand.cols])
+        found = np.concatenate(parts, axis=1)
+        _order, row, col, warp, lane = found[:, np.argsort(found[0], kind="stable")]
+        return Moves(row, col, warp, lane)
+
+    def word(self, address: int) -> int:
+        """The number of the word of the block's own shared memory that lies at a shared address."""
+        return (address - self.trace.shared_low) // WORD
+
+
+def bank(address: int) -> int:
+    """The shared-memory bank of an address."""
+    return address // WORD % BANKS
+
+
+def tile_of_block(traced: KernelTrace) -> tuple[int, int] | None:
+    """Rows and columns of the result that the first block writes; `None` where it writes none, or holes are left."""
+    if traced.result is None:
+        return None
+    moves = traced.moves(traced.result.operand.name, (access for access in traced.trace.accesses if access.store))
+    rows, cols = np.unique(moves.row).size, np.unique(moves.col).size
+    places = np.unique(moves.row * traced.result.operand.ld + moves.col).size
+    return (rows, cols) if places and rows * cols == places else None
+
+
+def _by_width(accesses: Iterable[Access]) -> dict[int, list[Access]]:
+    found: dict[int, list[Access]] = {}
+    for access in accesses:
+        if access.space == "global":
+            found.setdefault(access.width, []).append(access)
+    return found

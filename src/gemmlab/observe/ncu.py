@@ -1,0 +1,155 @@
+"""Nsight Compute on one launch of each of several contestants, beside what the emulator counts for the same code.
+
+ncu runs a process of ours (`ncu_target`) that switches profiling on around one execution of each contestant, and
+what it reports is read back: counts that the emulator has exactly, and what only a GPU can tell.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.errors import PeerError, UsageError
+from gemmlab.observe.ncu_program import find_ncu, run
+from gemmlab.observe.ncu_report import METRICS, Instructions, from_csv, from_report, totals_from_csv
+from gemmlab.observe.profile import Profile
+from gemmlab.timing.peers import Spec
+
+SECTIONS = (
+    "SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "SchedulerStats", "WarpStateStats",
+    "Occupancy", "LaunchStats", "SourceCounters",
+)  # fmt: skip
+EXACT = (
+    "smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "smsp__thread_inst_executed_pred_on.sum",
+)  # fmt: skip
+"""Of a whole launch, beside those of `METRICS`: the emulator's must be equal."""
+BESIDE = (
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
+)  # fmt: skip
+"""What the emulator has too; hardware adds arbitration, or leaves out what a cache line had already."""
+ONLY_GPU = (
+    "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_sector_hit_rate.pct",
+    "l1tex__t_sector_hit_rate.pct", "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+)  # fmt: skip
+_KEPT = (
+    *map(re.escape, (*EXACT, *BESIDE, *ONLY_GPU)),
+    r"sm__inst_executed_pipe_\w+\.avg\.pct_of_peak_sustained_active",
+    r"smsp__pcsamp_warps_issue_stalled_\w+(\.sum)?",
+    r"smsp__average_warps_issue_stalled_\w+_per_issue_active\.ratio",
+    r"smsp__(issue_active|inst_issued|warps_active|warps_eligible)\.avg\.(per_cycle_active|pct_of_peak_sustained_active)",
+    r"(gpu__compute_memory|gpu__dram|lts__t|l1tex__\w+)_throughput\.avg\.pct_of_peak_sustained_(elapsed|active)",
+    r"launch__(registers_per_thread|grid_size|block_size|waves_per_multiprocessor|occupancy_\w+)",
+)
+"""Of all that a report holds; metrics of sections are there where this ncu and this GPU have them."""
+
+
+def profile(specs: Sequence[Spec], op: str, sizes: Sequence[str], ncu: str = "ncu") -> list[Profile]:
+    """Every contestant at every size, one that cannot be run with a note instead of figures.
+
+    Raises `ProfilerError` where ncu is missing or may not count, `UsageError` where it tells nothing, `PeerError` when
+    it fails (with its last words).
+    """
+    path = find_ncu(ncu)
+    ours = [spec for spec in specs if spec.kind == "kernel"]
+    found = _session(path, ours, op, sizes) if ours else []
+    # How many launches a library makes is its own affair: alone in a session all are its.
+    for spec in (spec for spec in specs if spec.kind != "kernel"):
+        for size in sizes:
+            found += _session(path, [spec], op, [size])
+    return found
+
+
+def _session(ncu: str, specs: Sequence[Spec], op: str, sizes: Sequence[str]) -> list[Profile]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        plan, done, report = folder / "plan.json", folder / "done.json", folder / "report.ncu-rep"
+        plan.write_text(json.dumps({"op": op, "sizes": ",".join(sizes), "specs": [spec.to_json() for spec in specs]}))
+        target = [sys.executable, "-m", "gemmlab.observe.ncu_target", str(plan), str(done)]
+        base = [ncu, "--force-overwrite", "--export", str(report), "--profile-from-start", "off", "--clock-control",
+                "none", *(part for section in SECTIONS for part in ("--section", section))]  # fmt: skip
+        precision = specs[0].precision
+        try:
+            run([*base, "--metrics", ",".join([*METRICS, *EXACT, *BESIDE, *ONLY_GPU]), *target], precision)
+        except PeerError as error:
+            if "metric" not in str(error).lower():
+                raise
+            # One name that this ncu does not know spoils all of them.
+            run([*base, "--metrics", ",".join([*METRICS, *EXACT]), *target], precision)
+        if not done.exists():
+            raise PeerError(f"{Path(ncu).name} did not run {' '.join(target[1:3])}")
+        launches = read(ncu, report) if report.exists() else []
+        return group(json.loads(done.read_text()), launches, specs)
+
+
+def read(ncu: str, report: Path) -> list[Instructions]:
+    """Every launch of a report, by ncu's Python module if there is one, else from the pages that ncu prints."""
+    try:
+        return from_report(ncu, report, _KEPT)
+    except ImportError:
+        printed = [ncu, "--import", str(report), "--csv", "--print-units", "base", "--page"]
+        launches = from_csv(run([*printed, "source"]))
+        totals = totals_from_csv(run([*printed, "raw"]), _KEPT)
+        if len(launches) != len(totals):
+            raise UsageError(f"ncu tells of {len(launches)} launches and of {len(totals)}") from None
+        return [Instructions(one.name, one.rows, counted) for one, counted in zip(launches, totals, strict=True)]
+
+
+def group(
+    done: Sequence[Mapping[str, Any]], launches: Sequence[Instructions], specs: Sequence[Spec] = ()
+) -> list[Profile]:
+    """What was profiled, by contestant: each says how many launches it made, or `None` for all there are, or why it
+    made none. `UsageError` when they do not add up.
+    """
+    counts = [len(launches) if item["launches"] is None else item["launches"] for item in done]
+    if sum(counts) != len(launches) or not all(
+        count or "why" in item for item, count in zip(done, counts, strict=True)
+    ):
+        names = ", ".join(launch.name for launch in launches[:4])
+        raise UsageError(f"{sum(counts)} launches were made and {len(launches)} profiled ({names or 'none'}, ...)")
+    named = {spec.name: spec for spec in specs}
+    found, rest = [], list(launches)
+    for item, count in zip(done, counts, strict=True):
+        spec = named.get(item["contestant"])
+        told = {} if spec is None else {"role": spec.role, "precision": spec.precision}
+        found.append(_profile(item, rest[:count], told))
+        rest = rest[count:]
+    return found
+
+
+def _profile(item: Mapping[str, Any], launches: Sequence[Instructions], told: Mapping[str, str]) -> Profile:
+    facts = {**item["facts"], **told}
+    if not launches:
+        return Profile(item["contestant"], item["size"], (), facts, {}, {}, notes=(str(item["why"]),))
+    counts = {
+        name: sum(counted.get(name, 0.0) for launch in launches for _, _, counted in launch.rows) for name in METRICS
+    }
+    longest = max(launches, key=lambda launch: launch.totals.get("gpu__time_duration.sum", 0.0))
+    opcodes = sum((launch.opcodes() for launch in launches), Counter[str]())
+    return Profile(
+        item["contestant"], item["size"], tuple(launch.name for launch in launches), facts, counts, longest.totals,
+        opcodes=dict(opcodes.most_common()),
+    )  # fmt: skip
+
+
+def disagreements(
+    counts: Mapping[str, float], metrics: Mapping[str, float], emulated: Mapping[str, float]
+) -> list[str]:
+    """Where the emulator's totals differ from what ncu counted exactly; `emulated` by ncu's names."""
+    theirs = {**{name: counts[name] for name in METRICS if name in counts},
+              **{name: metrics[name] for name in EXACT if name in metrics}}  # fmt: skip
+    return [
+        f"{name}: {emulated[name]:.0f} emulated, {value:.0f} by ncu"
+        for name, value in theirs.items()
+        if name in emulated and emulated[name] != value
+    ]

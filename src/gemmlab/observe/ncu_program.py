@@ -1,0 +1,67 @@
+"""Nsight Compute's command line: where it is, what it prints, and why it may not count."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from gemmlab.core.errors import PeerError, ProfilerError
+from gemmlab.core.precision import FLOAT32
+from gemmlab.timing.peers import Spec, worker_environment
+from gemmlab.timing.process import importable_here
+
+TROUBLE = {
+    "ERR_NVGPUCTRPERM": "the driver lets only administrators count: run as root, start the container with "
+    "--cap-add=SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0",
+    "nsight-compute-lock": "its lock file belongs to another user: remove it, or set TMPDIR to a folder of your own",
+    "Profiling is not supported": "this version is too old for the GPU, or the GPU too old for it: install another one",
+    "driver resource": "another profiler or DCGM is counting: end it, or pause it with `dcgmi profile --pause`",
+}
+"""What ncu says where it may not count -> what to do."""
+_ELSEWHERE = ("cuda/bin/ncu", "cuda-*/bin/ncu"), ("nsight-compute/*/ncu",)
+_FOLDERS = Path("/usr/local"), Path("/opt/nvidia")
+
+
+def find_ncu(ncu: str = "ncu") -> str:
+    """Path of Nsight Compute's command line. `ProfilerError` where it is not installed."""
+    path = shutil.which(ncu)
+    if path is None and ncu == "ncu":
+        found = [file for folder, names in zip(_FOLDERS, _ELSEWHERE, strict=True)
+                 for name in names for file in folder.glob(name) if os.access(file, os.X_OK)]  # fmt: skip
+        path = str(max(found)) if found else None
+    if path is None:
+        raise ProfilerError(f"no Nsight Compute here: {ncu} is not on the PATH (--ncu names it; it comes with CUDA)")
+    return path
+
+
+def version(ncu: str) -> str:
+    """`"Version 2025.3.1.0 (build 36398880)"`; `ProfilerError` for a program that says nothing."""
+    lines = run([ncu, "--version"]).strip().splitlines()
+    if not lines:
+        raise ProfilerError(f"{ncu} tells no version: is it Nsight Compute?")
+    return lines[-1].strip()
+
+
+def run(command: Sequence[str], precision: str = FLOAT32) -> str:
+    """What ncu prints. A library that it looks at may round its inputs to `precision`.
+
+    Raises `ProfilerError` where it cannot be started or may not count, `PeerError` when it fails (with its last words).
+    """
+    inherited = {**os.environ, "LC_ALL": "C", "PYTHONPATH": importable_here()}
+    environment = worker_environment(Spec("ncu", "ncu", precision=precision), 1, inherited)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, env=environment)
+    except OSError as error:
+        raise ProfilerError(f"{command[0]} could not be started: {error.strerror or error}") from error
+    said = done.stdout + done.stderr
+    # Refused, it may still end as the program it ran did.
+    for line in (line for line in said.splitlines() if line.startswith("==ERROR==")):
+        for words, advice in TROUBLE.items():
+            if words in line:
+                raise ProfilerError(f"Nsight Compute may not count here ({line[9:].strip()[:160]}): {advice}")
+    if done.returncode:
+        raise PeerError(f"{Path(command[0]).name} failed: {said[-3000:]}")
+    return done.stdout

@@ -1,0 +1,67 @@
+"""`python -m gemmlab.observe.ncu_target PLAN DONE`: executes contestants once each while a profiler looks on.
+
+The plan names an operation, sizes and contestants. A first execution loads and chooses code; profiling is switched on
+around the second. DONE tells, in order, what was executed and how many launches each took.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.errors import GemmlabError
+from gemmlab.devices.cuda_driver import open_driver
+from gemmlab.kernels.bound import BoundKernel
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.op import Op
+from gemmlab.timing.contestants.contestant import Work, make_contestant
+from gemmlab.timing.contestants.on_device import OnDevice
+
+
+def main() -> None:
+    """Entry of the process."""
+    plan, done = (Path(argument) for argument in sys.argv[1:3])
+    done.write_text(json.dumps(list(execute(json.loads(plan.read_text())))), encoding="utf-8")
+
+
+def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What was executed: contestant, size, facts, and its launches (`None` for those of a library), or why none."""
+    op, driver = find_op(plan["op"]), open_driver()
+    for spec in plan["specs"]:
+        contestant = None
+        for problem in op.parse_sizes(plan["sizes"]):
+            told = {"contestant": spec["name"], "size": problem.label}
+            try:
+                contestant = contestant or make_contestant(spec)
+                prepared = contestant.prepare(work_of(op, problem))
+                prepared.run()
+            except (GemmlabError, MemoryError) as error:
+                yield {**told, "facts": {}, "launches": 0, "why": str(error)}
+                continue
+            driver("cuProfilerStart")
+            prepared.run()
+            driver("cuProfilerStop")
+            attached = prepared.attached if isinstance(prepared, OnDevice) else None
+            launches = len(attached.launches) if isinstance(attached, BoundKernel) else None
+            nothing = {"why": "it launches nothing at this size"} if launches == 0 else {}
+            yield {**told, "facts": contestant.facts(), "launches": launches, **nothing}
+
+
+def work_of(op: Op, problem: Any) -> Work:
+    """A problem with operands of its own."""
+    operands = {operand.name: operand for operand in op.operands(problem)}
+    contents = {name: np.ascontiguousarray(array) for name, array in op.fill(problem, np.random.default_rng(1)).items()}
+    return Work(
+        op=op.name, problem=problem.to_json(), flops=op.flops(problem),
+        scalars={name: value.item() for name, value in op.scalars(problem).items()},
+        flat={name: contents[name].reshape(-1) for name in operands}, matrices=contents, threads=1,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Join a kernel to a device whose code carries a probe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import UsageError
+from gemmlab.devices.probed_cpu import ProbedCpu
+from gemmlab.kernels.bound import BoundKernel, bind
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.footprint import operand_bytes, require_memory
+from gemmlab.ops.op import Op, Problem
+
+
+def bind_probed(
+    kernel: Kernel, op: Op, problem: Problem, device: ProbedCpu, config: Mapping[str, int] | None,
+    contents: Mapping[str, npt.NDArray[np.float32]] | None = None,
+) -> BoundKernel:  # fmt: skip
+    """`bind` on one thread, with operands of `contents`, else random ones, that each start where the device puts them.
+
+    Raises as `bind` does, `MemoryError` before anything is allocated for a size too large, and `UsageError` for a
+    kernel of another device or operation.
+    """
+    if (kernel.op, kernel.device) != (op.name, "cpu"):
+        raise UsageError(f"{kernel.id} is a kernel for {kernel.op} on {kernel.device}, not for {op.name} on cpu")
+    # Contents, and what is handed to the device.
+    require_memory(2 * operand_bytes(op, problem), f"size {problem.label}")
+    contents = contents or op.fill(problem, np.random.default_rng(0))
+    arrays = {}
+    for operand in op.operands(problem):
+        flat = device.allocate(4 * operand.rows * operand.ld).array.view(np.float32)
+        flat.reshape(operand.rows, operand.ld)[:, : operand.cols] = contents[operand.name]
+        arrays[operand.name] = flat
+    return bind(kernel, device, op, problem, arrays, config=config)

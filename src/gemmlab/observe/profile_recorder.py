@@ -1,0 +1,87 @@
+"""Kernels and the library beside them, profiled by Nsight Compute into a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from gemmlab.core.environment import describe_environment
+from gemmlab.core.errors import PeerError, UsageError
+from gemmlab.core.precision import FLOAT32
+from gemmlab.core.records import Record, Result
+from gemmlab.devices.device import Device
+from gemmlab.observe.ncu import profile
+from gemmlab.observe.ncu_program import find_ncu, version
+from gemmlab.observe.profile import Profile
+from gemmlab.ops.op import Op, Problem
+from gemmlab.timing.peers import Spec, kernel_spec, parse_contestant
+from gemmlab.timing.prebuild import of_specs, prebuild
+
+BASELINES: Mapping[str, tuple[str, ...]] = {"gemm": ("cublas", "torch", "cupy"), "reduce": ("cub", "torch", "cupy")}
+"""By operation the libraries whose own kernels are worth looking at; the first that is installed is profiled."""
+HOW = (
+    "what instructions did is counted by instrumented code and exact; hardware counters, stalls and hit rates are "
+    "of this one launch, with caches flushed before it and clocks left alone, so its time is no benchmark's"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to profile on a GPU."""
+
+    op: Op
+    device: Device
+    problems: Sequence[Problem]
+    kernels: Sequence[str]
+    """Ids, or people's own files."""
+    config: Mapping[str, int] = field(default_factory=dict)
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """Facts of those files."""
+    baseline: bool = True
+    ncu: str = "ncu"
+
+
+def profile_on_gpu(plan: Plan) -> Record:
+    """Everything that Nsight Compute says of the kernels, and of the library beside them.
+
+    Raises `ProfilerError` where ncu is missing or may not count, `UsageError`, `PeerError` when it fails.
+    """
+    ncu, device = find_ncu(plan.ncu), plan.device
+    ours = [replace(kernel_spec(name, device.id, "warm", plan.flags), config=plan.config) for name in plan.kernels]
+    beside, notes = _baselines(plan, ours) if plan.baseline else ([], [])
+    prebuild(of_specs(plan.op, ours, plan.problems), device)
+    by_label = {problem.label: problem for problem in plan.problems}
+    found = profile([*ours, *beside], plan.op.name, list(by_label), ncu)
+    described = {**asdict(device.describe()), "profiler": version(ncu)}
+    results = tuple(_result(plan.op, by_label[one.size], one) for one in found)
+    return Record("profile", plan.op.name, describe_environment(), described, None, results, (HOW, *notes))
+
+
+def _baselines(plan: Plan, ours: Sequence[Spec]) -> tuple[list[Spec], list[str]]:
+    """A library for each precision that is to be compared, and why there is none."""
+    found, notes = list[Spec](), list[str]()
+    for precision in dict.fromkeys(spec.precision for spec in ours):
+        why = []
+        for name in BASELINES[plan.op.name]:
+            text = name if precision == FLOAT32 else f"{name}:{precision}"
+            try:
+                found.append(parse_contestant(text, plan.device.id, "warm", plan.op.name))
+            except (PeerError, UsageError) as error:
+                why.append(str(error))
+                continue
+            break
+        else:
+            notes.append(f"no baseline: {'; '.join(why)}")
+    return found, notes
+
+
+def _result(op: Op, problem: Problem, one: Profile) -> Result:
+    ran = {
+        "origin": one.origin, "kernels": list(one.kernels), "counts": dict(one.counts), "metrics": dict(one.metrics),
+        "opcodes": dict(one.opcodes),
+    }  # fmt: skip
+    return Result(
+        contestant=one.contestant, problem=problem.to_json(), label=one.size, flops=op.flops(problem), threads=1,
+        facts={**one.facts, "name": one.name, **ran}, notes=one.notes, bytes=op.bytes_moved(problem),
+    )  # fmt: skip

@@ -1,0 +1,122 @@
+"""Kernels run on the emulator with every address of some blocks recorded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.trace import TraceRequest
+from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
+from gemmlab.emulator.memory_map import Allocation
+from gemmlab.kernels.bound import Placed, place
+from gemmlab.kernels.fitting import fitted
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.observe.matrix_trace import KernelTrace, Matrix, tile_of_block
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.footprint import check_bytes, require_memory
+from gemmlab.ops.op import Float32Array, Op
+
+SIZES: Mapping[str, tuple[str, ...]] = {"gemm": ("256x256x64", "64x64x16"), "reduce": ("2^14", "2^10")}
+"""What is traced by default: some tiles in each direction, few steps along k; and less, for blocks that do too much."""
+WAVES = 2
+"""Of blocks, where their order is drawn."""
+SHALLOW = 8
+"""K where only the order of the blocks matters."""
+
+
+def trace_kernel(
+    kernel: Kernel,
+    arch: str = "sm_90",
+    config: Mapping[str, int] | None = None,
+    problem: Any = None,
+    request: TraceRequest | None = None,
+) -> KernelTrace:
+    """Compile the kernel, run it once on the emulator, and keep what `request` asks for: all of the first block.
+
+    Without a problem, a small one that the kernel takes. Raises `CompileError`, `UsageError`, `MemoryError`.
+    """
+    if kernel.device != "cuda":
+        raise UsageError(f"{kernel.id} is a kernel for {kernel.device}; traced are those for a GPU")
+    placed = place(kernel, EmulatedDevice(arch, check_races=False), config)
+    op = find_op(kernel.op)
+    problem = problem if problem is not None else small_problem(kernel, op, placed.config)
+    return _traced(placed, op, problem, request or TraceRequest(), op.fill(problem, np.random.default_rng(0)))
+
+
+def _traced(
+    placed: Placed, op: Op, problem: Any, request: TraceRequest, contents: Mapping[str, Float32Array]
+) -> KernelTrace:
+    require_memory(check_bytes(op, problem), f"size {problem.label}")
+    device = cast("EmulatedDevice", placed.device)
+    operands = {operand.name: operand for operand in op.operands(problem)}
+    buffers = {name: device.upload(np.ascontiguousarray(contents[name]).reshape(-1)) for name in operands}
+    try:
+        bound = placed.bind(op, problem, buffers)
+        if not bound.launches:
+            raise UsageError(f"{placed.kernel.id} launches nothing for {problem.label}")
+        loaded = cast("EmulatedLoaded", bound.loaded)
+        matrices = {name: Matrix(operand, buffers[name].address) for name, operand in operands.items()}
+        asked = replace(request, written=request.written or _written(matrices))
+        traces = [(launch, device.trace(loaded, launch, asked)) for launch in bound.launches]
+        device.free(cast("Allocation", bound.workspace))
+    finally:
+        for buffer in buffers.values():
+            device.free(buffer)
+    launch, trace = max(traces, key=lambda pair: math.prod(pair[0].grid))
+    resident = device.resident_blocks(loaded, launch)
+    return KernelTrace(placed, problem, loaded.artifact, launch, matrices, resident, trace)
+
+
+def small_problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str = "") -> Any:
+    """The problem of that size, or of a small one, as like it as the kernel takes. `UsageError` where there is none."""
+    problems = op.parse_sizes(sizes or SIZES[op.name][0])
+    like = fitted(kernel, op, config, problems)
+    if not like:
+        raise UsageError(f"{kernel.id}: {kernel.refusal(config, op.scalars(problems[0]))}")
+    return like[0]
+
+
+def trace_whole(
+    kernel: Kernel, arch: str = "sm_90", config: Mapping[str, int] | None = None, problem: Any = None
+) -> KernelTrace:
+    """As `trace_kernel`, all of the first block or nothing: without a problem, of the first small one that allows it.
+
+    `UsageError` where the block does more than there is room for.
+    """
+    op, chosen = find_op(kernel.op), kernel.configure(config)
+    small = (small_problem(kernel, op, chosen, sizes) for sizes in SIZES[op.name])
+    for each in small if problem is None else (problem,):
+        traced = trace_kernel(kernel, arch, chosen, each)
+        if not traced.trace.lost:
+            return traced
+    what = f"at {traced.problem.label} its first block does {traced.trace.lost} steps and accesses too many to be kept"
+    raise UsageError(f"{kernel.id}: {what}; name a smaller size")
+
+
+def trace_order(like: KernelTrace, most: int = 32) -> KernelTrace | None:
+    """The same kernel over a grid that a GPU needs some waves for, of which only what each block writes is kept.
+
+    At most `most` x `most` tiles of C. `None` where blocks write no tiles of a matrix, or no such problem is taken.
+    """
+    tile = tile_of_block(like)
+    if tile is None or like.kernel.op != "gemm":
+        return None
+    side = min(most, math.isqrt(WAVES * like.resident - 1) + 1)
+    op = find_op(like.kernel.op)
+    wide = replace(like.problem, m=side * tile[0], n=side * tile[1], k=SHALLOW, lda=0, ldb=0, ldc=0)
+    for problem in fitted(like.kernel, op, like.config, [wide]):
+        zeros = {operand.name: np.zeros((operand.rows, operand.ld), np.float32) for operand in op.operands(problem)}
+        request = TraceRequest(blocks=(), most_steps=0, most_accesses=0)
+        return _traced(like.placed, op, problem, request, zeros)
+    return None
+
+
+def _written(matrices: Mapping[str, Matrix]) -> tuple[int, int] | None:
+    """Where the results lie, if they are of one operand."""
+    results = [matrix for matrix in matrices.values() if matrix.operand.role != "in"]
+    return (results[0].address, results[0].end) if len(results) == 1 else None

@@ -1,0 +1,146 @@
+"""From records to a file: which kernels get a section, what is explained, and a page that is whole or not there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.files import replace_file
+from gemmlab.core.records import load_record
+from gemmlab.core.suggestions import nearest
+from gemmlab.core.wording import counted
+from gemmlab.kernels.by_name import is_own, kernel_named
+from gemmlab.kernels.catalog import all_kernels
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.observe.profile_reader import from_record, load_profiles
+from gemmlab.pages.kernel_results import Seen, request_for, seen_kernels
+from gemmlab.pages.page import Page, render
+from gemmlab.pages.parts import part_of
+from gemmlab.pages.profile_section import stall_drawings
+from gemmlab.pages.roofs import roof_drawings
+from gemmlab.pages.sections import Section, section
+from gemmlab.pages.studies import Outcome, Request, Study, studies
+from gemmlab.pages.study_cache import keep, recall
+
+Progress = Callable[[str, int, int], None]
+"""Called with (what is being done, kernels done, kernels in all)."""
+MOST_BYTES = 3 << 20
+"""A page that is larger is slow on a phone; its reader is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to report."""
+
+    records: Sequence[Path]
+    kernels: Sequence[str] = ()
+    """Ids and files to have sections; all kernels of the records by default."""
+    explained: bool = True
+    profiles: Sequence[Path] = ()
+    """Records of profiles or counts, shown beside."""
+    gpu: str = ""
+    """To explain for; by default the one that the code was timed on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A page, with what is on it."""
+
+    page: Page
+    html: bytes
+
+
+def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Made:
+    """Raises `RecordError` for a file that is no record, `UsageError` for a kernel or GPU that is not known."""
+    if plan.gpu:
+        from gemmlab.analysis.subject import machine
+
+        machine("", plan.gpu)
+    records = [load_record(path) for path in plan.records]
+    profiles = [load_profiles(path) for path in plan.profiles]
+    profiles += [from_record(record) for record in records if record.kind == "profile"]
+    seen = seen_kernels(records)
+    chosen = _chosen(plan.kernels, seen)
+    requests = _requests(plan, chosen, seen)
+    known = {request: kept for request in requests.values() if (kept := recall(request)) is not None}
+    missing = [request for request in requests.values() if request not in known]
+    with studies(missing) as running:
+        parts = [part_of(path, record) for path, record in zip(plan.records, records, strict=True)]
+        found: dict[Request, Outcome] = {**known, **_collected(running, len(missing), progress)}
+    outcomes = {id_: found[request] for id_, request in requests.items()}
+    sections = [
+        section(name, kernel, seen.get(name, []), outcomes.get(name), profiles) for name, (_, kernel) in chosen.items()
+    ]
+    waits = stall_drawings(profiles, chosen if plan.kernels else ())
+    page = Page(parts, sections, (*roof_drawings(sections), *waits))
+    return Made(page, render(page))
+
+
+def require_place(out: Path) -> None:
+    """`UsageError` where no file can be put: told before the work, not after it."""
+    if out.is_dir():
+        raise UsageError(f"{out} is a folder; name a file, such as {out / 'report.html'}")
+    if not out.parent.is_dir():
+        raise UsageError(f"the folder {out.parent} does not exist")
+    if not os.access(out.parent, os.W_OK):
+        raise UsageError(f"cannot write to the folder {out.parent}")
+
+
+def write(out: Path, html: bytes) -> None:
+    """Readers see the old file or the whole new one. `UsageError` where that fails."""
+    try:
+        replace_file(out, html)
+    except OSError as error:
+        raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
+
+
+def _chosen(named: Sequence[str], seen: dict[str, list[Seen]]) -> dict[str, tuple[str, Kernel | None]]:
+    """Id -> the name that it is found by, and the kernel, where there is one."""
+    catalog = {kernel.id: kernel for kernel in all_kernels()}
+    if named:
+        files = {name: kernel_named(name) for name in named if is_own(name)}
+        if unknown := [name for name in named if name not in {**files, **catalog, **seen}]:
+            names = [*seen, *catalog]
+            raise UsageError(f"no kernel named {unknown[0]!r}, nor in the records; {nearest(unknown[0], names)}")
+        found = [(name, files.get(name) or catalog.get(name)) for name in named]
+        return {name if kernel is None else kernel.id: (name, kernel) for name, kernel in found}
+    return {name: (name, catalog.get(name)) for name in seen}
+
+
+def _requests(
+    plan: Plan, chosen: dict[str, tuple[str, Kernel | None]], seen: dict[str, list[Seen]]
+) -> dict[str, Request]:
+    """Id -> what is asked about it; of kernels that are to be explained."""
+    return {
+        id_: request_for(kernel, name, seen.get(id_, []), plan.gpu)
+        for id_, (name, kernel) in chosen.items()
+        if kernel is not None and plan.explained
+    }
+
+
+def _collected(running: Iterator[tuple[Request, Outcome]], count: int, progress: Progress) -> dict[Request, Outcome]:
+    found: dict[Request, Outcome] = {}
+    progress(f"{counted(count, 'kernel')} to explain", 0, count)
+    for request, outcome in running:
+        # At once, so that a page that is broken off goes on where it was.
+        if isinstance(outcome, Study):
+            keep(request, outcome)
+        found[request] = outcome
+        progress(f"explained {request.kernel}", len(found), count)
+    return found
+
+
+def summary(sections: Sequence[Section]) -> list[dict[str, object]]:
+    """What became of each kernel, for machines. `same_code` is `None` where there was nothing to compare."""
+    return [
+        {
+            "id": one.id,
+            "explained": one.told is not None and one.told.explanation is not None,
+            "why_not": one.why_not,
+            "same_code": None if not (one.same or one.other) else not one.other,
+        }
+        for one in sections
+    ]

@@ -1,0 +1,61 @@
+"""All kernels of a page that are explained for one GPU, under its roofs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gemmlab.core import gpu
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.op import GFLOPS
+from gemmlab.pages.charts import Drawing
+from gemmlab.pages.sections import Section
+from gemmlab.plots.chart import specification
+from gemmlab.plots.roofline import Placed, roofline_chart
+
+_CAPTION = "Bytes moved: from where caches catch all they can (the mark) to where they catch nothing. "
+_COUNTED = "Counted on the emulator; speeds are the most that main loop and memory allow."
+_TIMED = (
+    "Counted on the emulator; speeds are measured, at the largest size, where this very code was timed on that GPU, "
+    "else the most that main loop and memory allow."
+)
+
+
+def roof_drawings(sections: Sequence[Section]) -> Iterator[Drawing]:
+    """One a GPU, of operations that are about arithmetic."""
+    groups: dict[str, list[tuple[Section, Mapping[str, Any]]]] = {}
+    for one in sections:
+        told = None if one.told is None else one.told.explanation
+        if told is not None and find_op(told["op"]).unit == GFLOPS:
+            groups.setdefault(told["gpu"], []).append((one, told))
+    for name, members in groups.items():
+        model = gpu.model(name)
+        gbs = {"L1": model.l1_gbs, "L2": model.l2_gbs, "DRAM": model.memory_gbs}
+        found = {told["roofline"]["peak_gflops"] for _, told in members}
+        peaks = {"FMA peak" if peak == model.peak_gflops else "tensor peak": peak for peak in sorted(found)}
+        spec = specification(roofline_chart([_placed(one, told) for one, told in members], gbs, peaks))
+        timed = any(one.measured is not None for one, _ in members)
+        yield Drawing(f"Roofline on {name}", _CAPTION + (_TIMED if timed else _COUNTED), _pointed(spec), "curves")
+
+
+def _placed(one: Section, told: Mapping[str, Any]) -> Placed:
+    # Of DRAM the last level counts: at a size that fits into caches it says little.
+    levels = {level["name"].partition(" ")[0]: level for level in told["roofline"]["levels"]}
+    intensity = {name: (level["intensity_least"], level["intensity_most"]) for name, level in levels.items()}
+    return Placed(one.id, told["roofline"]["bound_gflops"] if one.measured is None else one.measured, intensity)
+
+
+def _pointed(spec: dict[str, Any]) -> dict[str, Any]:
+    """With each mark's figures under the pointer: there are more kernels than shapes."""
+    layers = []
+    for layer in spec["layer"]:
+        encoding = dict(layer["encoding"])
+        if "shape" in encoding:
+            encoding["tooltip"] = [
+                {"field": "kernel", "type": "nominal", "title": "kernel"},
+                {"field": "level", "type": "nominal", "title": "bytes moved by"},
+                {"field": "x", "type": "quantitative", "title": "operations a byte", "format": ".3~g"},
+                {"field": "y", "type": "quantitative", "title": "TFLOP/s", "format": ".3~g"},
+            ]
+        layers.append({**layer, "encoding": encoding})
+    return {name: value for name, value in {**spec, "layer": layers}.items() if name != "title"}

@@ -1,0 +1,162 @@
+"""What a page says of one kernel: what its file tells, what the records tell, and what its machine code tells.
+
+The last two meet only where they are of the same code, by digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.observe.profile import Profiles
+from gemmlab.ops.catalog import find_op
+from gemmlab.pages.kernel_results import Seen
+from gemmlab.pages.profile_section import Profiled, profiled
+from gemmlab.pages.studies import Outcome, Study
+from gemmlab.pages.study_tables import Told, told_of
+from gemmlab.pages.tables import Cell, Table, verdict
+from gemmlab.results.climb_rows import digits, plain, short_size
+
+_SHORT = 12
+"""Digits of a digest that people compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One kernel."""
+
+    id: str
+    kernel: Kernel | None
+    """`None` where no file of that name is known."""
+    idea: str
+    seen: tuple[Seen, ...]
+    table: Table
+    counters: Table | None
+    told: Told | None
+    """What its code says."""
+    why_not: str
+    """Why nothing is told; empty where nobody asked."""
+    same: tuple[str, ...]
+    """Records of the code that is explained, in words."""
+    other: tuple[str, ...]
+    """Records of other code."""
+    profiled: tuple[Profiled, ...]
+    measured: float | None
+    """GFLOP/s of the explained code on the GPU that it is explained for, at the largest problem."""
+
+
+def section(
+    name: str, kernel: Kernel | None, seen: Sequence[Seen], outcome: Outcome | None, profiles: Sequence[Profiles] = ()
+) -> Section:
+    """`outcome` is what became of the request for it."""
+    study = outcome if isinstance(outcome, Study) else None
+    why_not = outcome if isinstance(outcome, str) else ""
+    now = None if study is None else study.explanation
+    said = next((str(one.result.facts["idea"]) for one in seen if one.result.facts.get("idea")), "")
+    same, other = _compared(seen, now) if now is not None else ((), ())
+    return Section(
+        id=name, kernel=kernel, idea=said if kernel is None else kernel.idea, seen=tuple(seen),
+        table=_table(seen, now, "" if study is None or study.foretold is None else str(study.foretold["size"])),
+        counters=_counters(seen), told=None if study is None else told_of(study),
+        why_not=why_not, same=same, other=other, profiled=profiled(name, kernel, profiles, now),
+        measured=None if now is None else _measured(seen, now),
+    )  # fmt: skip
+
+
+def _compared(seen: Sequence[Seen], now: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    same, other = [], []
+    for one in seen:
+        if one.digest == now["code_sha256"]:
+            same.append(_origin(one))
+        elif one.digest:
+            other.append(f"{_origin(one)}: {one.digest[:_SHORT]}, {_difference(one, now)}")
+    return tuple(dict.fromkeys(same)), tuple(dict.fromkeys(other))
+
+
+def _origin(one: Seen) -> str:
+    how = "timed" if one.result.samples else "counted"
+    return f"{how} on {one.where}, {str(one.record.environment.get('time_utc', '?'))[:10]}"
+
+
+def _difference(one: Seen, now: Mapping[str, Any]) -> str:
+    """Why the code may be another one: what is known to differ, else the source."""
+    facts = one.result.facts
+    then = {"architecture": facts.get("target"), "compiler": facts.get("compiler"), "configuration": one.config}
+    here = {"architecture": now["arch"], "compiler": now["compiler"], "configuration": dict(now["config"])}
+    differ = [f"{name} {_said(then[name])}, here {_said(here[name])}" for name in then if then[name] != here[name]]
+    return "; ".join(differ) or "the same configuration and compiler, so its file or a header has changed since"
+
+
+def _said(value: Any) -> str:
+    return " ".join(f"{name}={part}" for name, part in value.items()) if isinstance(value, Mapping) else str(value)
+
+
+def _table(seen: Sequence[Seen], now: Mapping[str, Any] | None, predicted: str) -> Table:
+    """Of each record, configuration and thread count the largest problem that was timed; of the explained configuration
+    the predicted size too.
+    """
+    largest: dict[tuple[int, str, int], Seen] = {}
+    for one in seen:
+        key = (id(one.record), one.result.contestant, one.result.threads)
+        if one.result.samples and (key not in largest or one.result.flops >= largest[key].result.flops):
+            largest[key] = one
+    shown = {id(one) for one in largest.values()}
+    if now is not None:
+        alike = [one for one in seen if one.result.samples and one.config in ({}, dict(now["config"]))]
+        shown |= {id(one) for one in alike if one.result.label == predicted}
+    rows = tuple(tuple(_timed(one, now)) for one in seen if id(one) in shown)
+    bound = ("of the bound",) if now is not None else ()
+    headings = ("on", "configuration", "size", "threads", "ms", "speed", *bound, "result", "code")
+    words = frozenset({0, 1, len(headings) - 2, len(headings) - 1})
+    return Table("Timed", headings, rows, words)
+
+
+def _timed(one: Seen, now: Mapping[str, Any] | None) -> Iterator[Cell]:
+    result, unit, speed = one.result, find_op(one.record.op).unit, one.speed
+    yield Cell(f"{one.where}, {one.record.kind}")
+    yield Cell(_said(one.config))
+    yield Cell(short_size(result.label))
+    yield Cell(str(result.threads))
+    yield Cell(digits(one.time_us / 1e3))
+    yield Cell(f"{digits(speed)} {unit}", key=speed)
+    if now is not None:
+        yield Cell(f"{speed / now['roofline']['bound']:.1%}" if _joined(one, now) else "")
+    yield verdict(result.verified)
+    yield Cell(one.digest[:_SHORT], wrong=now is not None and bool(one.digest) and one.digest != now["code_sha256"])
+
+
+def _joined(one: Seen, now: Mapping[str, Any]) -> bool:
+    """Whether a time is of the very code that is explained, right, and of the GPU that it is explained for."""
+    if not one.result.samples or one.result.verified is False:
+        return False
+    return (one.digest, one.model) == (now["code_sha256"], now["gpu"])
+
+
+def _measured(seen: Sequence[Seen], now: Mapping[str, Any]) -> float | None:
+    """GFLOP/s of the largest problem among those."""
+    joined = [one for one in seen if _joined(one, now)]
+    best = max(joined, key=lambda one: one.result.flops, default=None)
+    return None if best is None else best.result.flops / (best.time_us * 1e3)
+
+
+def _counters(seen: Sequence[Seen]) -> Table | None:
+    """Of the last record that has some."""
+    counted = [one for one in seen if isinstance(one.result.facts.get("counters"), dict)]
+    if not counted:
+        return None
+    one = counted[-1]
+    rows = tuple(
+        (
+            Cell(str(name)),
+            Cell(plain(value, 6)),
+            Cell(str(metric.get("confidence"))),
+            Cell(str(metric.get("why") or "")),
+        )
+        for name, metric in one.result.facts["counters"].items()
+        if isinstance(metric, Mapping) and isinstance(value := metric.get("value"), (int, float))
+    )
+    origin = one.result.facts.get("origin") or one.where
+    caption = f"Counted on {origin} at {short_size(one.result.label)}"
+    return Table(caption, ("metric", "value", "confidence", ""), rows, frozenset({0, 2, 3}))

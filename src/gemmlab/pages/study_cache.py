@@ -1,0 +1,108 @@
+"""Studies that were made before: kept in the cache folder as JSON, until anything that they come from changes."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import gemmlab
+from gemmlab.core.errors import NoCompilerError
+from gemmlab.core.files import replace_file
+from gemmlab.core.sources import Sources
+from gemmlab.kernels.catalog import SOURCE_SUFFIX
+from gemmlab.pages.charts import Drawing
+from gemmlab.pages.studies import Request, Study
+from gemmlab.toolchain.cache import key_of, private_folder
+from gemmlab.toolchain.nvrtc import compiler
+
+_FOLDER = "studies"
+_MADE_BY = (
+    "core",
+    "toolchain",
+    "sass",
+    "emulator",
+    "ops",
+    "devices",
+    "kernels",
+    "measure",
+    "plots",
+    "explain",
+    "report",
+)
+_SUFFIXES = (".py", ".cu", ".cuh")
+"""Folders and files of the package that a study comes from."""
+_OTHERS = ("altair", "llvmlite", "numpy", "nvidia-cuda-nvdisasm")
+"""Packages by whose versions a study may differ, beside the compiler."""
+
+
+def recall(request: Request) -> Study | None:
+    """The study kept of a request; `None` where there is none that fits."""
+    path = _path(request)
+    if path is None:
+        return None
+    try:
+        return _study(json.loads(zlib.decompress(path.read_bytes())))
+    except (OSError, zlib.error, ValueError, KeyError, TypeError):
+        return None
+
+
+def keep(request: Request, study: Study) -> None:
+    """Keep it where that is possible, and drop what was made by other code."""
+    path = _path(request)
+    if path is None:
+        return
+    with suppress(OSError):
+        # Not `asdict`, which copies every mark of every picture.
+        plain = {one.name: getattr(study, one.name) for one in fields(study)}
+        plain["drawings"] = [{one.name: getattr(drawing, one.name) for one in fields(drawing)}
+                             for drawing in study.drawings]  # fmt: skip
+        replace_file(path, zlib.compress(json.dumps(plain).encode()))
+        for other in path.parent.glob("*.json.z"):
+            if other.name.partition("-")[0] != path.name.partition("-")[0]:
+                other.unlink(missing_ok=True)
+
+
+def _path(request: Request) -> Path | None:
+    # A person's own file may include what nobody here knows of.
+    own = request.kernel.endswith(SOURCE_SUFFIX)
+    code = "" if own else _sources().fingerprint()
+    folder = private_folder(_FOLDER) if code else None
+    if folder is None:
+        return None
+    made_by = key_of(code, *_versions())
+    return folder / f"{made_by[:16]}-{key_of(repr(request))[:32]}.json.z"
+
+
+@cache
+def _sources() -> Sources:
+    package = Path(gemmlab.__file__).parent
+    return Sources(path for name in _MADE_BY for path in (package / name).rglob("*") if path.suffix in _SUFFIXES)
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    found = []
+    for name in _OTHERS:
+        with suppress(metadata.PackageNotFoundError):
+            found.append(f"{name} {metadata.version(name)}")
+    with suppress(NoCompilerError):
+        found.append(compiler())
+    return tuple(found)
+
+
+def _study(data: Mapping[str, Any]) -> Study:
+    return Study(
+        explanation=data["explanation"],
+        figures=tuple((group, name, text) for group, name, text in data["figures"]),
+        hazards=tuple(data["hazards"]),
+        foretold=data["foretold"],
+        undrawn=data["undrawn"],
+        drawings=tuple(Drawing(**drawing) for drawing in data["drawings"]),
+    )

@@ -1,0 +1,120 @@
+"""The compile sweep as a record: what the compiler made of each configuration, and how much of an SM that fills.
+
+A table a kernel and architecture, a configuration a line: thousands of configurations stay a file that can be read.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gemmlab
+from gemmlab.core import gpu
+from gemmlab.core.errors import GemmlabError, RecordError
+from gemmlab.core.files import replace_file
+from gemmlab.core.program import Config
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.names import texture_over
+from gemmlab.ops.catalog import find_op
+from gemmlab.precompile.cubins import Compiled
+from gemmlab.toolchain.nvrtc import compiler
+
+SCHEMA = "gemmlab.compile-sweep/1"
+FIGURES = (
+    "registers", "spill_stores", "spill_loads", "smem_bytes", "threads", "code_bytes", "blocks_per_sm",
+    "warps_per_sm", "code",
+)  # fmt: skip
+"""After the parameters, in each row. Spills in bytes a thread, shared memory a block, static and dynamic together;
+`code` is the beginning of the cubin's digest."""
+_DIGITS = 12
+_SIZE = "256"
+"""Threads and shared memory of a block hardly ever depend on the problem; where they do, it is this one's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """One row read back."""
+
+    kernel: str
+    arch: str
+    config: Mapping[str, int]
+    figures: Mapping[str, Any]
+    """By the names in `FIGURES`."""
+
+
+def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], path: Path) -> None:
+    """Write the record. Raises `RecordError` when that cannot be done."""
+    kernels: dict[str, Any] = {}
+    for row in rows:
+        kernel = find_kernel(row.kernel)
+        known = kernels.setdefault(row.kernel, {"params": list(row.config), "archs": {}})
+        figures = _figures(kernel, row)
+        known["archs"].setdefault(row.arch, []).append([*row.config.values(), *(figures[name] for name in FIGURES)])
+    head = {
+        "schema": SCHEMA, "gemmlab": gemmlab.__version__, "compiler": compiler(),
+        "time_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "figures": list(FIGURES),
+        "errors": {name: str(error) for name, error in errors.items()},
+    }  # fmt: skip
+    try:
+        replace_file(path, _text(head, kernels).encode())
+    except OSError as error:
+        raise RecordError(f"cannot write the record {path}: {error.strerror or error}") from error
+
+
+def load_sweep(path: Path) -> list[Swept]:
+    """Every row of a record. Raises `RecordError`."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RecordError(f"cannot read the record {path}: {error}") from error
+    if data.get("schema") != SCHEMA:
+        raise RecordError(f"{path} is no {SCHEMA}")
+    found = []
+    for kernel, known in data["kernels"].items():
+        names = known["params"]
+        for arch, rows in known["archs"].items():
+            for row in rows:
+                config, figures = row[: len(names)], row[len(names) :]
+                values = dict(zip(data["figures"], figures, strict=True))
+                found.append(Swept(kernel, arch, dict(zip(names, config, strict=True)), values))
+    return found
+
+
+def _figures(kernel: Kernel, row: Compiled) -> dict[str, Any]:
+    threads, dynamic_bytes = block_of(kernel, row.config)
+    limits, smem_bytes = gpu.limits(row.arch), row.static_smem_bytes + dynamic_bytes
+    fit = gpu.occupancy(limits, row.registers, smem_bytes, threads)
+    return {
+        "registers": row.registers, "spill_stores": row.spill_stores, "spill_loads": row.spill_loads,
+        "smem_bytes": smem_bytes, "threads": threads, "code_bytes": row.code_bytes, "blocks_per_sm": fit.blocks,
+        "warps_per_sm": fit.warps, "code": row.digest[:_DIGITS],
+    }  # fmt: skip
+
+
+def block_of(kernel: Kernel, instance: Config) -> tuple[int, int]:
+    """Threads and dynamic shared memory of a block."""
+    op = find_op(kernel.op)
+    (problem,) = op.parse_sizes(_SIZE)
+    operands = [operand.name for operand in op.operands(problem)]
+    buffers: dict[str, Any] = dict.fromkeys(operands) | dict.fromkeys(map(texture_over, operands), np.uint64(0))
+    launch = kernel.launches(instance, {**op.scalars(problem), **buffers, "workspace": None})[0]
+    return int(np.prod(launch.threads)), launch.smem_bytes
+
+
+def _text(head: Mapping[str, Any], kernels: Mapping[str, Any]) -> str:
+    """JSON with a configuration a line."""
+    lines = [json.dumps(head, indent=1)[:-2] + ',\n "kernels": {']
+    for place, (name, known) in enumerate(kernels.items()):
+        lines.append(f'{json.dumps(name)}: {{"params": {json.dumps(known["params"])}, "archs": {{')
+        for last, (arch, rows) in enumerate(known["archs"].items()):
+            body = ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows)
+            lines.append(f"{json.dumps(arch)}: [\n{body}\n]" + ("," if last + 1 < len(known["archs"]) else ""))
+        lines.append("}}" + ("," if place + 1 < len(kernels) else ""))
+    return "\n".join([*lines, "}\n}"]) + "\n"

@@ -1,0 +1,75 @@
+"""The probe that notes when each word of some stretches of memory is used, and what is read in one of them.
+
+Time is counted in accesses. A stretch has a table with two words a float: its first access and its last, 0 for none.
+Of the last stretch, meant for packed operands, what is read is noted too, once as long as it stays the same.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.probe import STATE, accessed_bytes
+from gemmlab.ir.types import I32, I64, Type
+from gemmlab.ir.values import Value
+
+TIME, NOTED, ROOM, NOTES = 0, 1, 2, 3
+"""Words: accesses so far; notes wanted, for how many there is room, and the word where they begin."""
+STRETCHES, SEEN = 4, 3
+"""How many stretches, and which of them is read closely."""
+FIRST = 4
+"""Word of the first stretch: where it begins and ends (addresses), and the word where its table begins."""
+STRETCH_WORDS, TABLE_WORDS, NOTE_WORDS = 3, 3, 3
+"""A stretch's; a float's in a table, the third what was read there last, plus 1; a note's: float, its bits, time."""
+_FLOAT = 4
+
+
+class Touches:
+    """Notes times and values. The state is laid out by whoever clears it (`observe/element_use.py`)."""
+
+    name = "touches"
+
+    def __init__(self, words: int = FIRST + STRETCHES * STRETCH_WORDS) -> None:
+        self.words = words
+
+    def prepare(self, module: Module) -> None:
+        """Emit `touch(address, bytes, write)`."""
+        module.imported(STATE)
+        with module.function("touch", [("address", I64), ("size", I64), ("write", I64)]) as fn:
+            address, size, write = fn.args
+            state = fn.symbol(f"@{STATE}", I64)
+            now = state[TIME] + 1
+            state[TIME] = now
+            with fn.range(STRETCHES) as number:
+                stretch = state + number * STRETCH_WORDS + FIRST
+                begin, end, table = (stretch[word] for word in range(STRETCH_WORDS))
+                with fn.when((address >= begin) & (address < end)), fn.range(size // _FLOAT) as lane:
+                    at = (address - begin) // _FLOAT + lane
+                    place = state + table + at * TABLE_WORDS
+                    with fn.when(place[0].equals(0)):
+                        place[0] = now
+                    place[1] = now
+                    with fn.when(number.equals(SEEN) & write.equals(0)):
+                        _note(fn, state, place, at, address + lane * _FLOAT, now)
+            fn.finish()
+        self._touch = fn
+
+    def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
+        """Note it. Masks are taken to have their first lanes on."""
+        fn.call(self._touch, fn.address(address), accessed_bytes(fn, type_, mask), int(write))
+
+    def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:  # noqa: ARG002 - as `Probe` has it
+        """Calls do not matter here."""
+        return nullcontext()
+
+
+def _note(fn: Function, state: Value, place: Value, at: Value, address: Value, now: Value) -> None:
+    bits = fn.zero_extend(fn.cast(address, I32)[0])
+    with fn.when(place[2].differs(bits + 1)):
+        place[2] = bits + 1
+        noted = state[NOTED]
+        with fn.when(noted < state[ROOM]):
+            note = state + state[NOTES] + noted * NOTE_WORDS
+            note[0], note[1], note[2] = at, bits, now
+        state[NOTED] = noted + 1

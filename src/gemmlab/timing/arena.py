@@ -1,0 +1,149 @@
+"""Operands of every problem in one nameless shared file: the workers of all contestants map the same memory.
+
+The file has no name (`memfd`, or unlinked at once; on Windows memory that is no file), so nothing is left behind
+however the processes end.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.ops.footprint import operand_bytes, require_memory
+from gemmlab.ops.op import Op, Operand
+
+Float32Array = npt.NDArray[np.float32]
+
+ALIGNMENT = 64
+STAGGER_BYTES = 1088
+"""Operands start at different places within a page, so that no contestant suffers from 4 KiB aliasing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One operand's place in the shared file."""
+
+    operand: Operand
+    offset: int
+
+    def to_json(self) -> dict[str, Any]:
+        """What a worker needs to find it."""
+        o = self.operand
+        return {"name": o.name, "rows": o.rows, "cols": o.cols, "ld": o.ld, "role": o.role, "offset": self.offset}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Placed:
+        """Inverse of `to_json`."""
+        fields = {name: data[name] for name in ("name", "rows", "cols", "ld", "role")}
+        return cls(Operand(**fields), data["offset"])
+
+    @property
+    def words(self) -> int:
+        """Float32 words from the first element to the last, padding between rows included."""
+        o = self.operand
+        return (o.rows - 1) * o.ld + o.cols if o.rows and o.cols else 0
+
+    def flat(self, memory: mmap.mmap) -> Float32Array:
+        """The operand as one dimension of `words` float32."""
+        return np.frombuffer(memory, np.float32, self.words, self.offset)
+
+    def matrix(self, memory: mmap.mmap) -> Float32Array:
+        """The operand as (rows, cols), a view."""
+        o = self.operand
+        strides = (o.ld * 4, 4)
+        return np.lib.stride_tricks.as_strided(self.flat(memory), (o.rows, o.cols), strides)
+
+
+class Arena:
+    """The shared file of a bench, filled with random operands. A context manager.
+
+    Raises `MemoryError` when the machine has too little memory left.
+    """
+
+    def __init__(self, op: Op, problems: Sequence[Any], *, seed: int) -> None:
+        self.placed: list[dict[str, Placed]] = []
+        self._op = op
+        self._problems = list(problems)
+        self._seed = seed
+        self.nbytes = self._lay_out()
+        largest = max(self._problems, key=lambda problem: operand_bytes(op, problem))
+        others = len(self._problems) - 1
+        require_memory(self.nbytes, f"size {largest.label}" + (f" with {others} smaller ones" if others else ""))
+        self.place, self.descriptors, self.memory = _shared_memory(self.nbytes)
+        for index in range(len(self._problems)):
+            self.restore(index, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        # Arrays that still view the memory keep it alive; the last one to go unmaps it.
+        del self.memory
+
+    def _lay_out(self) -> int:
+        end = 0
+        for problem in self._problems:
+            placed = {}
+            for index, operand in enumerate(self._op.operands(problem)):
+                page = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
+                offset = page + -(-index * STAGGER_BYTES // ALIGNMENT) * ALIGNMENT
+                placed[operand.name] = Placed(operand, offset)
+                end = offset + placed[operand.name].words * 4 + ALIGNMENT
+            self.placed.append(placed)
+        return max(end, mmap.PAGESIZE)
+
+    def fill(self, index: int) -> dict[str, Float32Array]:
+        """The random contents of problem `index`, the same every time."""
+        return self._op.fill(self._problems[index], np.random.default_rng((self._seed, index)))
+
+    def restore(self, index: int, contents: Mapping[str, Float32Array] | None) -> None:
+        """Write the outputs of problem `index` as they were at first, or everything when `contents` is None."""
+        for name, values in (self.fill(index) if contents is None else contents).items():
+            placed = self.placed[index][name]
+            if contents is None or placed.operand.role != "in":
+                placed.matrix(self.memory)[...] = values
+
+
+def map_place(place: str, nbytes: int) -> mmap.mmap:
+    """A worker's own mapping of the arena that it was told the `place` of: a descriptor, or on Windows a name."""
+    if not place.isdecimal():
+        return _named(place, nbytes)
+    memory = mmap.mmap(int(place), nbytes)
+    os.close(int(place))
+    return memory
+
+
+def _shared_memory(nbytes: int) -> tuple[str, tuple[int, ...], mmap.mmap]:
+    """Memory that other processes can map: its place, the descriptors that they inherit, and it."""
+    if sys.platform == "win32":
+        name = f"gemmlab-{os.getpid()}-{secrets.token_hex(8)}"
+        return name, (), _named(name, nbytes)
+    descriptor = _nameless_file()
+    os.ftruncate(descriptor, nbytes)
+    return str(descriptor), (descriptor,), mmap.mmap(descriptor, nbytes)
+
+
+def _named(name: str, nbytes: int) -> mmap.mmap:
+    """Windows: memory that goes with the last process that has it."""
+    return mmap.mmap(-1, nbytes, tagname=name)  # type: ignore[call-arg,unused-ignore]
+
+
+def _nameless_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("gemmlab")
+    with tempfile.TemporaryFile() as stream:
+        return os.dup(stream.fileno())

@@ -1,0 +1,278 @@
+"""Time contestants against each other: fresh pinned processes, interleaved turns, every sample kept."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gemmlab.core.clocks import read_clocks, throttled_between
+from gemmlab.core.environment import describe_environment
+from gemmlab.core.errors import PeerError, UsageError
+from gemmlab.core.hardware import require_cpus
+from gemmlab.core.precision import FLOAT32
+from gemmlab.core.records import Method, Record, Result, Sample
+from gemmlab.ops.footprint import reference_bytes, require_memory
+from gemmlab.ops.op import Op
+from gemmlab.timing.arena import Arena
+from gemmlab.timing.baseline import sizes_for_baseline, time_baseline
+from gemmlab.timing.coretype import require_core_types, with_best_core_type
+from gemmlab.timing.families import Timing, family_of
+from gemmlab.timing.peers import PROBE, Spec
+from gemmlab.timing.turns import Crew, Launcher, start_worker
+from gemmlab.timing.verification import judge_outputs
+
+FEWEST_TURNS = 3
+"""What a contestant takes in a process, however long its calls are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a bench stands, for a live display."""
+
+    done: int
+    total: int
+    """Turns in all, of the contestants that were asked for."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure. `only(contestant, problem)` leaves out what would take too long."""
+
+    op: Op
+    problems: Sequence[Any]
+    contestants: Sequence[Spec]
+    threads: Sequence[int] = (1,)
+    rounds: int = 15
+    processes: int = 3
+    timing: Timing = field(default_factory=Timing)
+    seed: int = 0
+    verify: bool = True
+    probe: bool = True
+    only: Callable[[str, Any], bool] = field(default=lambda _name, _problem: True)
+    kind: str = "bench"
+    device: str = "cpu"
+    """Where the probe runs and what the method is; a contestant says itself where it runs."""
+    mode: str = "warm"
+    baseline: Spec | None = None
+    """The naive kernel, timed first at the sizes that it can finish."""
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "processes"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} = {getattr(self, name)}: at least 1")
+        for name in ("problems", "contestants", "threads"):
+            if not getattr(self, name):
+                raise UsageError(f"nothing to measure: no {name}")
+        for problem in self.problems:
+            if not self.op.flops(problem):
+                raise UsageError(f"size {problem.label}: there is nothing to compute, so nothing to time")
+        names = [spec.name for spec in self.contestants]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(f"{name} is named twice")
+        for count in self.threads:
+            require_cpus(count)
+
+
+@dataclass
+class _Cell:
+    """What is known so far of one contestant on one problem with one thread count."""
+
+    samples: list[Sample] = field(default_factory=list)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    verified: bool | None = None
+    error: float | None = None
+
+
+class _Bench:
+    def __init__(
+        self, plan: Plan, device: Mapping[str, Any], progress: Callable[[Progress], None], launcher: Launcher
+    ) -> None:
+        self.plan, self.device, self.progress, self.launcher = plan, device, progress, launcher
+        probe = replace(PROBE, device=plan.device, mode=plan.mode)
+        self.specs = [*plan.contestants, *([probe] if plan.probe else [])]
+        self.cells: dict[tuple[int, int, str], _Cell] = {}
+        self.notes: list[str] = []
+        self.gone: set[tuple[str, int]] = set()
+        self.reference_us: dict[int, float] = {}
+        self.done = 0
+        pairs = sum(plan.only(spec.name, problem) for spec in plan.contestants for problem in plan.problems)
+        self.total = pairs * plan.rounds * plan.processes * len(plan.threads)
+
+    def run(self) -> Record:
+        plan = self.plan
+        require_core_types(plan.contestants)
+        environment, before = describe_environment(), read_clocks()
+        smaller = sizes_for_baseline(plan.op, plan.problems, plan.device) if plan.baseline else []
+        with Arena(plan.op, [*plan.problems, *smaller], seed=plan.seed) as arena:
+            for problem in plan.problems if plan.verify else ():
+                require_memory(reference_bytes(plan.op, problem), f"verifying size {problem.label}")
+            naive = self._baseline(arena, [*plan.problems, *smaller], plan.baseline) if plan.baseline else []
+            for process in range(plan.processes):
+                for threads in plan.threads:
+                    self._process(arena, process, threads)
+        after = read_clocks()
+        if not any(cell.samples for cell in self.cells.values()):
+            raise PeerError("nothing could be timed: " + "; ".join(self.notes))
+        timing = plan.timing
+        return Record(
+            kind="climb" if plan.kind == "climb" else "bench",
+            op=plan.op.name,
+            environment={**environment, "clocks": {"before": before, "after": after}},
+            device=self.device,
+            method=Method(
+                rounds=plan.rounds, processes=plan.processes, min_time_us=timing.min_us, warm_up_us=timing.warm_us,
+                inner_us=timing.inner_us, raw_limit=timing.raw_limit, interleaved=True, seed=plan.seed,
+                mode=plan.mode, notes=family_of(plan.device).method[plan.mode],
+            ),
+            results=(*self._results(), *naive),
+            notes=(*self.notes, *filter(None, [throttled_between(before, after)])),
+        )  # fmt: skip
+
+    def _baseline(self, arena: Arena, problems: Sequence[Any], spec: Spec) -> list[Result]:
+        self._say(f"{spec.name}: timing")
+        with Crew(self.plan.op, problems, arena, 1, self.plan.timing, self.launcher) as crew:
+            results, failures = time_baseline(crew, spec, verify=self.plan.verify)
+        for failure in failures:
+            self._note(f"{failure} (no ratio to it)")
+        return results
+
+    def _process(self, arena: Arena, process: int, threads: int) -> None:
+        plan = self.plan
+        with Crew(plan.op, plan.problems, arena, threads, plan.timing, self.launcher) as crew:
+            self._say(f"starting (process {process + 1} of {plan.processes}, {threads} threads)")
+            self._start(crew, [spec for spec in self.specs if (spec.name, threads) not in self.gone])
+            if plan.verify and process == 0:
+                for index in range(len(plan.problems)):
+                    self._verify(crew, arena, index)
+            shuffle = random.Random(f"{plan.seed} {process} {threads}")  # noqa: S311 - an order, not a secret
+            for round_ in range(plan.rounds):
+                for index in shuffle.sample(range(len(plan.problems)), len(plan.problems)):
+                    for spec in shuffle.sample(self.specs, len(self.specs)):
+                        self._turn(crew, spec, index, process, round_)
+            for (name, index), reason in crew.skipped.items():
+                self._cell(threads, index, name, note=reason)
+            for name, reason in crew.lost.items():
+                # A second try would cost a second time-out.
+                self.gone.add((name, threads))
+                self._note(f"{reason} ({threads} threads, process {process + 1})")
+
+    def _start(self, crew: Crew, specs: Sequence[Spec]) -> None:
+        chosen = []
+        for spec in specs:
+            try:
+                chosen.append(with_best_core_type(spec, crew.threads))
+            except PeerError as error:
+                crew.lost[spec.name] = str(error)
+        crew.join_all(chosen)
+        for spec in chosen:
+            self._say(f"{spec.name}: preparing, {crew.threads} threads")
+            for index, problem in enumerate(self.plan.problems):
+                if not crew.alive(spec.name):
+                    break
+                if not self._wanted(spec, problem):
+                    crew.skipped[spec.name, index] = "left out by the plan"
+                elif crew.prepare(spec.name, index):
+                    self._cell(crew.threads, index, spec.name).facts = crew.facts[spec.name]
+
+    def _wanted(self, spec: Spec, problem: Any) -> bool:
+        return spec.kind == PROBE.kind or self.plan.only(spec.name, problem)
+
+    def _verify(self, crew: Crew, arena: Arena, index: int) -> None:
+        plan, problem = self.plan, self.plan.problems[index]
+        self._say(f"{problem.label}: verifying")
+        contents = arena.fill(index)
+        started = time.perf_counter()
+        expected = {FLOAT32: plan.op.reference(problem, contents)}
+        self.reference_us.setdefault(index, (time.perf_counter() - started) * 1e6)
+        for precision in {spec.precision for spec in plan.contestants} - {FLOAT32}:
+            expected[precision] = plan.op.reference(problem, contents, precision=precision)
+        for spec in plan.contestants:
+            if crew.can(spec.name, index):
+                arena.restore(index, contents)
+                if crew.run(spec.name, index):
+                    found = judge_outputs(arena, index, expected[spec.precision], contents)
+                    cell = self._cell(crew.threads, index, spec.name)
+                    cell.verified, cell.error = found.right, found.error_ratio
+                    cell.notes += found.explanations
+        arena.restore(index, contents)
+
+    def _turn(self, crew: Crew, spec: Spec, index: int, process: int, round_: int) -> None:
+        problem = self.plan.problems[index]
+        before = self._cell(crew.threads, index, spec.name).samples if crew.can(spec.name, index) else []
+        last_us = before[-1].time_us if before else 0.0
+        if crew.can(spec.name, index) and self._takes_turn(round_, last_us):
+            turn = crew.turn(spec.name, index, last_us)
+            if turn is not None:
+                sample = Sample(
+                    process, round_, float(turn["time_us"]), turn["calls"], turn["inner"], tuple(turn["raw_us"]),
+                    turn.get("clock_mhz"), turn.get("memory_mhz"), tuple(turn.get("throttle", ())),
+                )  # fmt: skip
+                self._cell(crew.threads, index, spec.name).samples.append(sample)
+        if spec.kind != PROBE.kind and self._wanted(spec, problem):
+            self.done += 1
+            self._say(f"{spec.name} {problem.label}, {crew.threads} threads, process {process + 1}, round {round_ + 1}")
+
+    def _takes_turn(self, round_: int, last_us: float) -> bool:
+        """Whether a contestant whose calls take `last_us` (0: not known yet) takes a turn in this round.
+
+        Long calls are timed in some of the rounds, evenly spread.
+        """
+        rounds, turns = self.plan.rounds, self.plan.rounds
+        if last_us * rounds > self.plan.timing.cell_us:
+            turns = min(rounds, max(FEWEST_TURNS, int(self.plan.timing.cell_us / last_us)))
+        return not last_us or (round_ + 1) * turns // rounds > round_ * turns // rounds
+
+    def _cell(self, threads: int, index: int, name: str, note: str | None = None) -> _Cell:
+        cell = self.cells.setdefault((threads, index, name), _Cell())
+        if note is not None and note not in cell.notes:
+            cell.notes.append(note)
+        return cell
+
+    def _results(self) -> list[Result]:
+        results = []
+        for threads in self.plan.threads:
+            for index, problem in enumerate(self.plan.problems):
+                for spec in self.specs:
+                    cell = self.cells.get((threads, index, spec.name))
+                    if cell is None:
+                        continue
+                    results.append(
+                        Result(
+                            contestant=spec.name, problem=problem.to_json(), label=problem.label,
+                            flops=self.plan.op.flops(problem), bytes=self.plan.op.bytes_moved(problem), threads=threads,
+                            facts={"role": spec.role, "precision": spec.precision, **cell.facts},
+                            samples=tuple(cell.samples),
+                            verified=cell.verified, max_error_ratio=cell.error, notes=tuple(cell.notes),
+                            reference_us=self.reference_us.get(index),
+                        )
+                    )  # fmt: skip
+        return results
+
+    def _note(self, text: str) -> None:
+        self.notes.append(text)
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        self.progress(Progress(self.done, self.total, text))
+
+
+def run_bench(
+    plan: Plan,
+    *,
+    device: Mapping[str, Any] | None = None,
+    progress: Callable[[Progress], None] = lambda _progress: None,
+    launcher: Launcher = start_worker,
+) -> Record:
+    """Measure everything in `plan`; `device` is what the record says of where it ran.
+
+    A contestant that dies, hangs or does not load is left behind with a note in the record. Raises `PeerError`
+    when nothing could be timed, `UsageError` for a core type that a library does not take. However it ends, no
+    process and no shared memory is left.
+    """
+    return _Bench(plan, device or {}, progress, launcher).run()

@@ -1,0 +1,118 @@
+"""Configurations of kernels as contestants: those that are named, all legal ones, or a few that are far apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.records import Record
+from gemmlab.kernels.by_name import kernel_named
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.results.summary import summarise
+from gemmlab.timing.families import family_of
+from gemmlab.timing.peers import Spec
+
+ALL = "all"
+_NAMED = re.compile(r"kernel:(?P<kernel>[^\[]+)\[(?P<config>.*)\]\Z")
+
+
+def spread(kernel: Kernel, count: int) -> list[dict[str, int]]:
+    """`count` legal configurations of the tuning space, the default first; all where there are no more.
+
+    Each next one has the most values of parameters that none before it had, and of those is the farthest from all
+    before it. The same kernel always gives the same ones.
+    """
+    rest = list(kernel.configurations())
+    chosen = [rest.pop(0)]
+    while rest and len(chosen) < count:
+        seen = {item for config in chosen for item in config.items()}
+        best = max(rest, key=lambda config: (len(config.items() - seen), _nearest(kernel, config, chosen)))
+        rest.remove(best)
+        chosen.append(best)
+    return chosen
+
+
+def _nearest(kernel: Kernel, config: Mapping[str, int], chosen: Sequence[Mapping[str, int]]) -> float:
+    """Steps along the tuned parameters, each parameter's whole range being 1, to the nearest that is chosen."""
+    places = {name: {value: place for place, value in enumerate(values)} for name, values in kernel.tune.items()}
+
+    def distance(other: Mapping[str, int]) -> float:
+        # A default need not be among the values to tune.
+        steps = (
+            abs(at.get(config[name], -1) - at.get(other[name], -1)) / max(1, len(at) - 1) for name, at in places.items()
+        )
+        return sum(steps)
+
+    return min(map(distance, chosen))
+
+
+def config_specs(specs: Sequence[Spec], named: Sequence[Mapping[str, int]], some: str | None) -> list[Spec]:
+    """The contestants that `specs`, kernels in their defaults, become.
+
+    `named` are configurations of the only kernel; `some` is `"all"` or how many of each kernel's tuning space.
+    Configurations of one kernel share a process where the device has memory and code of its own. Raises `UsageError`.
+    """
+    if named and some is not None:
+        raise UsageError("--config names configurations, --configs takes those of the tuning space: give one of them")
+    if (named or some is not None) and not specs:
+        raise UsageError("--config, --configs: name the kernel that they are of")
+    if named and len(specs) != 1:
+        raise UsageError("--config: name the one kernel that it is of")
+    if not named and some is None:
+        return list(specs)
+    return [_configured(spec, config) for spec in specs for config in _configs(spec, named, some)]
+
+
+def _configs(spec: Spec, named: Sequence[Mapping[str, int]], some: str | None) -> list[dict[str, int]]:
+    kernel = kernel_named(spec.kernel or "", spec.flags)
+    if named:
+        for config in named:
+            kernel.configure(config)
+        return [dict(config) for config in named]
+    if not kernel.tune:
+        raise UsageError(f"--configs: {kernel.id} has nothing to tune")
+    if some == ALL:
+        return list(kernel.configurations())
+    if some is None or not re.fullmatch(r"[1-9][0-9]{0,3}", some):
+        raise UsageError(f"--configs {some!r}: all, or how many")
+    return spread(kernel, int(some))
+
+
+def _configured(spec: Spec, config: Mapping[str, int]) -> Spec:
+    said = ",".join(f"{name}={value}" for name, value in config.items())
+    host = "" if family_of(spec.device).host_threads else spec.name
+    return replace(spec, name=f"{spec.name}[{said}]", config=dict(config), host=host)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigTable:
+    """Median times of one kernel, a row a configuration and a column a size."""
+
+    kernel: str
+    threads: int
+    sizes: tuple[str, ...]
+    rows: Mapping[str, tuple[float | None, ...]]
+    """By `"BM=64,BN=64"`; milliseconds, `None` where that was not timed."""
+
+    @property
+    def best(self) -> tuple[float | None, ...]:
+        """Of each column."""
+        columns = zip(*self.rows.values(), strict=True)
+        return tuple(min((time for time in column if time is not None), default=None) for column in columns)
+
+
+def config_tables(record: Record) -> list[ConfigTable]:
+    """One for each kernel and thread count that has named configurations."""
+    found: dict[tuple[str, int], dict[str, dict[str, float]]] = {}
+    for row in summarise(record).rows:
+        if (match := _NAMED.match(row.contestant)) is not None:
+            times = found.setdefault((match["kernel"], row.threads), {})
+            times.setdefault(match["config"], {})[row.label] = row.median_us / 1e3
+    tables = []
+    for (kernel, threads), rows in found.items():
+        sizes = tuple(dict.fromkeys(label for times in rows.values() for label in times))
+        cells = {config: tuple(times.get(size) for size in sizes) for config, times in rows.items()}
+        tables.append(ConfigTable(kernel, threads, sizes, cells))
+    return tables

@@ -1,0 +1,168 @@
+"""Libraries to compare with on a GPU: each works on operands that our device placed, on its stream, by its events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any, Protocol
+
+from gemmlab.core.precision import FLOAT32, TF32
+from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.device import Buffer
+from gemmlab.devices.select import open_device
+from gemmlab.ops.catalog import find_op
+from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work, call_for
+from gemmlab.timing.contestants.cublas import Cublas
+from gemmlab.timing.contestants.gpu_reductions import CubCall, cupy_reduction, torch_reduction
+from gemmlab.timing.contestants.on_device import Attached, OnDevice
+
+_LIMIT = 2**31 - 1
+
+
+class Library(Protocol):
+    """What a library has for an operation on a GPU."""
+
+    def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        """A call that puts the operation on the device's stream. `UnsupportedError` where it has none."""
+
+    def facts(self) -> dict[str, Any]:
+        """Library and version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """A call that puts work on a device's stream."""
+
+    device: CudaDevice
+    call: Callable[[], object]
+    name: str
+
+    def run(self) -> None:
+        self.time(1)
+
+    def time(self, repeats: int, inner: int = 1) -> list[float]:
+        return self.device.time_enqueued(self.call, repeats, inner, self.name)
+
+
+class GpuCall:
+    """A library as a contestant."""
+
+    def __init__(self, name: str, device: CudaDevice, library: Library) -> None:
+        self._name, self._device, self._library = name, device, library
+
+    def prepare(self, work: Work) -> Prepared:
+        def attach(buffers: Mapping[str, Buffer]) -> Attached:
+            return Enqueued(self._device, self._library.prepare(work, buffers), self._name)
+
+        op = find_op(work.op)
+        outputs = [operand.name for operand in op.operands(op.problem_from_json(work.problem)) if operand.role != "in"]
+        return OnDevice(self._device, work, outputs, attach)
+
+    def facts(self) -> dict[str, Any]:
+        return {**self._library.facts(), "device": self._device.id, "mode": self._device.mode}
+
+
+class CublasCall:
+    """cuBLAS itself, with the least overhead that a Python program could have."""
+
+    def __init__(self, path: str, device: CudaDevice, *, tf32: bool = False) -> None:
+        device.activate()
+        self._library = Cublas(path, int(device.stream), tf32=tf32)
+
+    def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        product = call_for("cuBLAS", work.op, {"gemm": self._library.prepare})
+        if any(work.scalars[name] > _LIMIT for name in ("m", "n", "k", "lda", "ldb", "ldc")):
+            raise UnsupportedError(f"an extent is above {_LIMIT}")
+        call: Callable[[], object] = product(work.scalars, {name: buffer.address for name, buffer in buffers.items()})
+        return call
+
+    def facts(self) -> dict[str, Any]:
+        return self._library.facts()
+
+
+class TorchCall:
+    """`torch.mm(out=)`, or `torch.addmm(out=)` where alpha and beta are not 1 and 0; `torch.sum(out=)`."""
+
+    def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:
+        self._torch: Any = import_module("torch")
+        self._torch.backends.cuda.matmul.allow_tf32 = self._tf32 = tf32
+        self._torch.cuda.set_device(device.ordinal)
+        self._torch.cuda.set_stream(self._torch.cuda.ExternalStream(int(device.stream), device=device.ordinal))
+        self._where = f"cuda:{device.ordinal}"
+
+    def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        calls: Mapping[str, Callable[..., Any]] = {
+            "gemm": self._product,
+            "reduce": partial(torch_reduction, self._torch, self._where),
+        }
+        call: Callable[[], object] = call_for("torch", work.op, calls)(work, buffers)
+        return call
+
+    def _product(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        torch = self._torch
+
+        def matrix(name: str) -> Any:
+            words = torch.as_tensor(buffers[name], device=self._where).view(torch.float32)
+            (rows, cols), ld = work.matrices[name].shape, int(work.scalars[f"ld{name}"])
+            return torch.as_strided(words, (rows, cols), (ld, 1))
+
+        a, b, c = (matrix(name) for name in ("a", "b", "c"))
+        a, b = (array.T if work.scalars.get(f"trans_{name}", 0) else array for name, array in (("a", a), ("b", b)))
+        if work.plain:
+            return partial(torch.mm, a, b, out=c)
+        alpha, beta = float(work.scalars["alpha"]), float(work.scalars["beta"])
+        return partial(torch.addmm, c, a, b, beta=beta, alpha=alpha, out=c)
+
+    def facts(self) -> dict[str, Any]:
+        torch = self._torch
+        return {"library": "torch", "version": f"{torch.__version__} (CUDA {torch.version.cuda})",
+                "core_type": "float32, TF32" if self._tf32 else "float32, no TF32"}  # fmt: skip
+
+
+class CupyCall:
+    """`cupy.matmul(out=)`; `cupy.sum(out=)`, which is CUB's."""
+
+    def __init__(self, device: CudaDevice) -> None:
+        self._cupy: Any = import_module("cupy")
+        self._cupy.cuda.Device(device.ordinal).use()
+        self._cupy.cuda.ExternalStream(int(device.stream), device.ordinal).use()
+
+    def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        calls: Mapping[str, Callable[..., Any]] = {"gemm": self._product, "reduce": partial(cupy_reduction, self._cupy)}
+        call: Callable[[], object] = call_for("cupy", work.op, calls)(work, buffers)
+        return call
+
+    def _product(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        if not work.plain:
+            raise UnsupportedError("cupy.matmul has no alpha and beta")
+        cupy = self._cupy
+
+        def matrix(name: str) -> Any:
+            words = cupy.asarray(buffers[name]).view(cupy.float32)
+            return cupy.lib.stride_tricks.as_strided(
+                words, work.matrices[name].shape, (4 * int(work.scalars[f"ld{name}"]), 4)
+            )
+
+        a, b, c = (matrix(name) for name in ("a", "b", "c"))
+        a, b = (array.T if work.scalars.get(f"trans_{name}", 0) else array for name, array in (("a", a), ("b", b)))
+        return partial(cupy.matmul, a, b, out=c)
+
+    def facts(self) -> dict[str, Any]:
+        number = self._cupy.cuda.runtime.runtimeGetVersion()
+        version = f"{self._cupy.__version__} (CUDA {number // 1000}.{number % 1000 // 10})"
+        return {"library": "CuPy", "version": version, "core_type": "float32, no TF32"}
+
+
+def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, precision: str = FLOAT32) -> Contestant:
+    """The contestant of that kind: `"cublas"` (at `path`), `"torch"`, `"cupy"` or `"cub"`; only the first two round."""
+    where = open_device(device, mode)
+    if not isinstance(where, CudaDevice):
+        raise UnsupportedError(f"{kind} runs on cuda devices, not on {where.id}")
+    if kind == "cublas":
+        return GpuCall(kind, where, CublasCall(path or "", where, tf32=precision == TF32))
+    packages: Mapping[str, Callable[[CudaDevice], Library]] = {
+        "torch": partial(TorchCall, tf32=precision == TF32), "cupy": CupyCall, "cub": CubCall,
+    }  # fmt: skip
+    return GpuCall(kind, where, packages[kind](where))

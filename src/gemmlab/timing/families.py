@@ -1,0 +1,155 @@
+"""What measuring is like on each family of devices: the one table of what differs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from gemmlab.devices.select import DeviceName, modes, parse_device
+from gemmlab.kernels.by_name import kernel_named
+from gemmlab.ops.catalog import all_ops
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a turn lasts and when a worker is given up."""
+
+    min_us: float = 3000.0
+    warm_us: float = 1000.0
+    inner_us: float = 20.0
+    """Calls shorter than this are timed together."""
+    raw_limit: int = 16
+    timeout_s: float = 300.0
+    long_us: float = float("inf")
+    """Calls known to be as long as this are not warmed up for."""
+    cell_us: float = float("inf")
+    """Where the turns of one contestant at one size would last longer, it takes fewer of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One family of devices."""
+
+    library_call: str
+    """The library's function that runs there, `"gemmlab.gemm"`; empty where none does."""
+    timed: bool
+    """Whether time says anything; where it does not, kernels are counted."""
+    host_threads: bool
+    """Whether threads of this machine compute, so that workers are pinned to its CPUs."""
+    peers: tuple[str, ...]
+    """Names of the libraries to compare with, in the order in which they are looked for."""
+    peer_grammar: str
+    bench_sizes: str
+    climb_sizes: str
+    profile_sizes: str
+    """Empty where nothing can be profiled."""
+    tuned_peers: tuple[str, ...] = ()
+    """Those of the peers that are as fast as the core type they are told."""
+    tf32_peers: tuple[str, ...] = ()
+    """Those that can be told to round their inputs to TF32, as in `cublas:tf32`."""
+    timing: Mapping[str, Timing] = field(default_factory=dict)
+    """By mode."""
+    method: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What a record says of how it was measured, by mode."""
+
+
+_STOPPED = "workers stopped between their turns"
+_COPIED = "each contestant has its own copy of the operands on the GPU, times are by events"
+_LONG = (
+    "calls of 10 ms or more are timed without a warm-up once that is known",
+    "a contestant takes fewer turns at a size where they would last more than a second, and at least three",
+)
+# A GPU needs longer than a processor to reach its clock.
+_GPU_TIMING = Timing(min_us=7000.0, warm_us=3000.0, long_us=10_000.0, cell_us=1e6)
+FAMILIES: Mapping[str, Family] = MappingProxyType({
+    "cpu": Family(
+        library_call="gemmlab.gemm",
+        timed=True,
+        host_threads=True,
+        peers=("openblas", "mkl", "onednn", "numpy"),
+        peer_grammar="openblas[:CORETYPE|:best], numpy[:CORETYPE|:best], mkl, onednn or NAME=/path/to/library",
+        tuned_peers=("openblas", "numpy"),
+        bench_sizes="256,512,1024",
+        climb_sizes="256,512,1024,2048",
+        profile_sizes="",
+        # What is flushed before every call gains nothing from calls in a row.
+        timing={"warm": Timing(), "cold": Timing(inner_us=0.0)},
+        method={
+            "warm": ("operands shared by all contestants, in caches as the last call left them", _STOPPED),
+            "cold": (
+                "operands shared by all contestants, flushed from every cache before each call",
+                "code, workspaces and translated addresses as the last call left them",
+                _STOPPED,
+            ),
+        },
+    ),
+    "cuda": Family(
+        library_call="",
+        timed=True,
+        host_threads=False,
+        peers=("cublas", "torch", "cupy"),
+        peer_grammar="cublas[:tf32], torch[:tf32], cupy",
+        tf32_peers=("cublas", "torch"),
+        bench_sizes="512,1024,2048,4096",
+        climb_sizes="512,1024,2048,4096",
+        profile_sizes="2048",
+        # What is flushed before every call gains nothing from calls in a row.
+        timing={
+            "cold": replace(_GPU_TIMING, inner_us=0.0),
+            "warm": replace(_GPU_TIMING, inner_us=200.0),
+        },
+        method={
+            "cold": (_COPIED, "the level-2 cache is written over before each call", *_LONG, _STOPPED),
+            "warm": (_COPIED, "caches as the last call left them; short calls are replayed as one graph", *_LONG,
+                     _STOPPED),
+        },
+    ),
+    "emulated": Family(
+        library_call="",
+        timed=False,
+        host_threads=False,
+        peers=(),
+        peer_grammar="none",
+        bench_sizes="256",
+        climb_sizes="256",
+        profile_sizes="256",
+    ),
+})  # fmt: skip
+
+
+_SUMS = "2^10,2^14,2^18,2^22,2^26"
+OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
+    ("cpu", "reduce"): {
+        "library_call": "gemmlab.sum", "peers": ("numpy",), "peer_grammar": "numpy", "tuned_peers": (),
+        "bench_sizes": _SUMS, "climb_sizes": _SUMS,
+    },
+    ("cuda", "reduce"): {
+        "peers": ("torch", "cupy", "cub"), "peer_grammar": "torch, cupy, cub", "tf32_peers": (),
+        "bench_sizes": f"{_SUMS},2^28", "climb_sizes": "2^20,2^24,2^28", "profile_sizes": "2^26",
+    },
+    ("emulated", "reduce"): {"bench_sizes": "2^16", "climb_sizes": "2^16", "profile_sizes": "2^16"},
+})  # fmt: skip
+"""What is different for an operation other than the matrix product."""
+
+
+def family_of(device: DeviceName | str, op: str = "gemm") -> Family:
+    """The family of a device named as on the command line, and what comparing an operation there is like."""
+    name = parse_device(device) if isinstance(device, str) else device
+    return replace(FAMILIES[name.family], **OF_OPERATION.get((name.family, op), {}))
+
+
+def default_mode(device: DeviceName | str) -> str:
+    """How a device times when nothing is asked for."""
+    return modes(parse_device(device) if isinstance(device, str) else device)[0]
+
+
+def operation_of(names: Sequence[str], flags: Mapping[str, Any] | None = None) -> str:
+    """What the first kernel or library function named computes; without one the matrix product."""
+    for name in names:
+        for op in all_ops():
+            if name == family_of("cpu", op.name).library_call:
+                return op.name
+        return kernel_named(name, flags).op
+    return "gemm"

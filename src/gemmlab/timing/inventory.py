@@ -1,0 +1,183 @@
+"""What this machine has, as `gemmlab doctor` tells it: processor, peaks, BLAS libraries, GPU, compilers, cache."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sys
+from importlib import metadata
+from typing import Any
+
+from gemmlab.core.errors import GemmlabError
+from gemmlab.core.hardware import cpu_info, physical_cores
+from gemmlab.toolchain.cache import cache_dir
+
+COMPILERS = (
+    "llvmlite", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvdisasm", "cuda-bindings", "cuda-core",
+)  # fmt: skip
+PACKAGES = (
+    "numpy", "llvmlite", "typer", "rich", "altair", "vl-convert-python", "platformdirs", "threadpoolctl",
+    "scipy-openblas32", "onednn-cpu-gomp", "mkl",
+)  # fmt: skip
+SLOWING_VARIABLES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+_COMPUTE_CAPABILITY = (75, 76)
+
+
+def processor(*, measure: bool = True, seconds: float = 0.3) -> dict[str, Any]:
+    """Facts of `cpu_info()` with computed and measured peaks in GFLOP/s; where measuring fails, why."""
+    info = cpu_info()
+    cores = physical_cores()
+    facts = info.to_json() | {"physical_cores": cores, "clock_ghz": info.clock_ghz}
+    facts["computed_peak_gflops"] = info.peak_gflops
+    facts["measured_peak_gflops"] = {}
+    facts["register_tile"] = None
+    if measure:
+        try:
+            from gemmlab.devices.cpu import CpuDevice
+
+            device = CpuDevice()
+            for threads in sorted({1, cores}):
+                facts["measured_peak_gflops"][str(threads)] = device.measure_peak(threads, seconds)
+            gflops, share = device.measure_tile(seconds)
+            facts["register_tile"] = {"gflops": gflops, "share_of_peak": share}
+        except (ImportError, GemmlabError) as error:
+            facts["measured_peak_error"] = str(error)
+    return facts
+
+
+def blas_libraries() -> tuple[list[dict[str, Any]], list[str]]:
+    """Library, version, core type and thread runtime behind each BLAS found, and what went wrong or is suspicious.
+
+    NumPy's own is looked at in this process, as a program started from here would have it; the others in processes
+    of their own, as a bench runs them.
+    """
+    warnings = [
+        f"{name}={os.environ[name]} is set: it can halve the speed of NumPy and OpenBLAS"
+        for name in SLOWING_VARIABLES
+        if name in os.environ
+    ]
+    found = [{"name": "numpy (this process)", **_numpy_here()}]
+    try:
+        from gemmlab.ops.gemm import GemmOp
+        from gemmlab.timing.arena import Arena
+        from gemmlab.timing.families import Timing
+        from gemmlab.timing.peers import installed_peers, parse_contestant
+        from gemmlab.timing.turns import Crew
+
+        op = GemmOp()
+        problems = op.parse_sizes("64")
+        names = [name.removesuffix(":best") for name in installed_peers()]
+        with Arena(op, problems, seed=0) as arena, Crew(op, problems, arena, 1, Timing(timeout_s=60.0)) as crew:
+            for spec in map(parse_contestant, names):
+                if crew.join(spec) and crew.prepare(spec.name, 0):
+                    found.append({"name": spec.name, **crew.facts[spec.name]})
+            warnings += crew.lost.values()
+    except GemmlabError as error:
+        warnings.append(str(error))
+    return found, warnings
+
+
+def _numpy_here() -> dict[str, Any]:
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    pool: dict[str, Any] = next((pool for pool in threadpool_info() if pool["user_api"] == "blas"), {})
+    return {
+        "library": f"NumPy on {pool.get('internal_api', 'an unknown BLAS')}",
+        "version": f"{np.__version__} on {pool.get('version') or 'unknown'}",
+        "core_type": pool.get("architecture", "unknown"),
+        "thread_runtime": pool.get("threading_layer", "unknown"),
+        "threads": pool.get("num_threads"),
+    }
+
+
+def gpus() -> dict[str, Any]:
+    """`driver_cuda` (the newest CUDA version the driver serves) and `devices`, through the driver's own library."""
+    library = next((lib for lib in map(_load, ("libcuda.so.1", "nvcuda.dll")) if lib), None)
+    if library is None:
+        return {"driver_cuda": None, "devices": [], "reason": "no CUDA driver library"}
+    status = library.cuInit(0)
+    version, count = ctypes.c_int(), ctypes.c_int()
+    library.cuDriverGetVersion(ctypes.byref(version))
+    driver = f"{version.value // 1000}.{version.value % 1000 // 10}"
+    if status or library.cuDeviceGetCount(ctypes.byref(count)):
+        return {"driver_cuda": driver, "devices": [], "reason": f"the driver does not start (error {status})"}
+    return {"driver_cuda": driver, "devices": [_gpu(library, ordinal) for ordinal in range(count.value)]}
+
+
+def _gpu(library: ctypes.CDLL, ordinal: int) -> dict[str, Any]:
+    handle, value, nbytes = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
+    library.cuDeviceGet(ctypes.byref(handle), ordinal)
+    name = ctypes.create_string_buffer(256)
+    library.cuDeviceGetName(name, len(name), handle)
+    capability = []
+    for attribute in _COMPUTE_CAPABILITY:
+        library.cuDeviceGetAttribute(ctypes.byref(value), attribute, handle)
+        capability.append(str(value.value))
+    library.cuDeviceTotalMem_v2(ctypes.byref(nbytes), handle)
+    return {"name": name.value.decode(), "compute_capability": ".".join(capability), "memory_bytes": nbytes.value}
+
+
+def _load(name: str) -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+def compilers() -> dict[str, str | None]:
+    """Version of each compiler wheel, `None` where it is not installed; LLVM's own beside llvmlite's."""
+    found = {name: package_version(name) for name in COMPILERS}
+    if found["llvmlite"]:
+        from llvmlite import binding
+
+        found["llvm"] = ".".join(map(str, binding.llvm_version_info))
+    return found
+
+
+def cuda_compiler() -> dict[str, Any]:
+    """What compiles CUDA kernels here: its name, architectures and disassembler; `reason` where one is lacking."""
+    from gemmlab.toolchain import nvdisasm, nvrtc
+
+    facts: dict[str, Any] = {"compiler": None, "architectures": [], "disassembler": None, "reason": ""}
+    try:
+        facts["compiler"] = nvrtc.compiler()
+        facts["architectures"] = [f"sm_{number}" for number in nvrtc.architectures()]
+        facts["disassembler"] = str(nvdisasm.tool())
+    except GemmlabError as error:
+        facts["reason"] = str(error)
+    return facts
+
+
+def shipped_code() -> dict[str, int]:
+    """How many kernels' machine code came with the package, by architecture."""
+    from gemmlab.toolchain.shipped_code import targets
+
+    return targets()
+
+
+def package_version(name: str) -> str | None:
+    """Version of an installed distribution."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def versions() -> dict[str, str | None]:
+    """Interpreter, system and packages."""
+    import gemmlab
+
+    system = f"{platform.system()} {platform.release()}"
+    own = {"gemmlab": gemmlab.__version__, "python": sys.version.split()[0], "system": system}
+    return own | {name: package_version(name) for name in PACKAGES}
+
+
+def cache_folder() -> dict[str, Any]:
+    """Where compiled code is kept, and whether it can be written there."""
+    path = cache_dir()
+    nearest = next(folder for folder in (path, *path.parents) if folder.exists())
+    writable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else 0
+    return {"path": str(path), "exists": path.is_dir(), "writable": writable, "bytes": size}

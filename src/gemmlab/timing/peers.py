@@ -1,0 +1,267 @@
+"""What can be compared: contestants as text, the peers installed here, and the environment each worker gets."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.cpu_facts import parse_cpu_list
+from gemmlab.core.environment import THREAD_VARIABLES
+from gemmlab.core.errors import PeerError, UsageError
+from gemmlab.core.hardware import cpu_info, require_cpus
+from gemmlab.core.precision import FLOAT32, TF32
+from gemmlab.kernels.by_name import is_own, kernel_named, require_device
+from gemmlab.timing.families import family_of
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,31}\Z")
+_CORE_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9]{0,31}\Z")
+_WHEELS = {
+    "mkl": (("mkl",), "libmkl_rt"),
+    "onednn": (("onednn-cpu-gomp",), "libdnnl"),
+    "cublas": (("nvidia-cublas", "nvidia-cublas-cu12"), "libcublas"),
+}
+_PACKAGES = {"torch": "torch", "cupy": "cupy", "cub": "cuda.compute", "numpy": "numpy"}
+"""Peers that are Python packages of their own."""
+_OUR_ROLES = {"gemmlab": "library call", "kernel": "rung", "probe": "peak"}
+
+_CORE_TYPES = (
+    ("Haswell", ("avx2", "fma")),
+    ("Zen", ("avx2", "fma")),
+    ("SkylakeX", ("avx512f", "avx512bw", "avx512dq", "avx512vl")),
+    ("Cooperlake", ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_bf16")),
+    ("SapphireRapids", ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_bf16", "amx_bf16")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One contestant."""
+
+    name: str
+    """As it was asked for; what tables and records call it."""
+    kind: str
+    """`"gemmlab"`, `"kernel"`, `"numpy"`, `"openblas"`, `"mkl"`, `"onednn"`, `"cublas"`, `"torch"`, `"cupy"`,
+    `"cub"`, `"library"` or `"probe"`."""
+    core_type: str | None = None
+    """OpenBLAS core type; `"best"` stands for the fastest one here and `None` for the library's own choice."""
+    path: str | None = None
+    kernel: str | None = None
+    config: Mapping[str, int] = field(default_factory=dict)
+    device: str = "cpu"
+    """Where it runs, as `devices.select` names it."""
+    mode: str = "warm"
+    """How that device times: with `"warm"` or `"cold"` caches."""
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """What was said about a kernel that is a person's own file."""
+    precision: str = FLOAT32
+    """What it rounds its inputs to, which its results are judged by, and speeds of which are compared."""
+    host: str = ""
+    """Contestants of one host live in one process; without a host each has a process of its own."""
+
+    @property
+    def process(self) -> str:
+        """What names its process."""
+        return self.host or self.name
+
+    @property
+    def role(self) -> str:
+        """`"rung"`, `"library call"`, `"peak"`, or `"peer"`: what records keep under `facts["role"]`."""
+        return _OUR_ROLES.get(self.kind, "peer")
+
+    def to_json(self) -> dict[str, Any]:
+        """What a worker is told."""
+        return {**asdict(self), "config": dict(self.config), "flags": dict(self.flags)}
+
+
+PROBE = Spec("probe", "probe")
+
+
+def parse_contestant(text: str, device: str = "cpu", mode: str = "warm", op: str = "gemm") -> Spec:
+    """A contestant from `gemmlab`, `kernel:ID` or a peer, on a device, for an operation.
+
+    Raises `UsageError` for what that device has not, `PeerError` for what is not installed.
+    """
+    head, colon, tail = text.partition(":")
+    family = family_of(device, op)
+    if head == "kernel" and colon:
+        return kernel_spec(tail, device, mode)
+    if text == "gemmlab" and family.library_call:
+        return Spec(text, "gemmlab", mode=mode)
+    if "=" in text and family.host_threads:
+        return _custom(text, mode)
+    if head in family.tuned_peers and (not colon or _CORE_TYPE.match(tail)):
+        path = find_library("openblas") if head == "openblas" else None
+        return Spec(text, head, core_type=tail or None, path=path, mode=mode)
+    if head in family.tf32_peers and tail == TF32:
+        return Spec(text, head, path=_peer_path(head), device=device, mode=mode, precision=TF32)
+    if text in family.peers:
+        return Spec(text, text, path=_peer_path(text), device=device, mode=mode)
+    raise UsageError(f"no contestant {text!r} for {op} on {device}; peers are {family.peer_grammar}")
+
+
+def kernel_spec(name: str, device: str = "cpu", mode: str = "warm", flags: Mapping[str, Any] | None = None) -> Spec:
+    """A kernel of the catalog or a person's own file as a contestant. Raises `UsageError`."""
+    kernel = require_device(kernel_named(name, flags), device)
+    where = str(Path(name).resolve()) if is_own(name) else kernel.id
+    return Spec(
+        f"kernel:{kernel.id}", "kernel", kernel=where, device=device, mode=mode, flags=dict(flags or {}),
+        precision=kernel.precision,
+    )  # fmt: skip
+
+
+def parse_peers(
+    text: str, device: str = "cpu", mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
+) -> list[Spec]:
+    """Comma-separated peers; `none` or nothing at all for none, `installed` for those that are, in these precisions."""
+    if text == "installed":
+        return [parse_contestant(name, device, mode, op) for name in installed_peers(device, op, precisions)]
+    if text == "none":
+        return []
+    specs = [parse_contestant(part.strip(), device, mode, op) for part in text.split(",") if part.strip()]
+    for spec in specs:
+        if spec.role != "peer":
+            raise UsageError(f"{spec.name} is not a peer; peers are {family_of(device, op).peer_grammar}")
+    return specs
+
+
+def installed_peers(
+    device: str = "cpu", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
+) -> list[str]:  # fmt: skip
+    """The peers a bench compares with when none are named, in each of the precisions that is to be compared.
+
+    Those that have core types compute with the fastest.
+    """
+    family = family_of(device, op)
+    found = [name for name in family.peers if _is_installed(name)]
+    plain = [f"{name}:best" if name in family.tuned_peers else name for name in found]
+    rounding = [f"{name}:{TF32}" for name in found if name in family.tf32_peers]
+    return [*(plain if FLOAT32 in precisions else ()), *(rounding if TF32 in precisions else ())]
+
+
+def core_types() -> list[str]:
+    """OpenBLAS core types that this processor can execute; none where OpenBLAS knows better by itself."""
+    features = cpu_info().features
+    return [name for name, needed in _CORE_TYPES if features.issuperset(needed)]
+
+
+def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dict[str, str]:
+    """`base` without what changes a BLAS, then thread counts and the core type asked for."""
+    environment = {name: value for name, value in base.items() if not name.startswith(THREAD_VARIABLES)}
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+                 "BLIS_NUM_THREADS"):  # fmt: skip
+        environment[name] = str(threads)
+    environment |= {"OMP_DYNAMIC": "FALSE", "MKL_DYNAMIC": "FALSE"}
+    if spec.kind == "mkl":
+        environment |= {"MKL_INTERFACE_LAYER": "LP64", "MKL_THREADING_LAYER": "INTEL"}
+    if spec.core_type:
+        environment["OPENBLAS_CORETYPE"] = spec.core_type
+    # Float32 means float32: no library may round its inputs to TF32 for speed, unless that is what was asked for.
+    environment.pop("NVIDIA_TF32_OVERRIDE", None)
+    if spec.precision == FLOAT32:
+        environment["NVIDIA_TF32_OVERRIDE"] = "0"
+    return environment
+
+
+def worker_cpus(threads: int) -> list[int]:
+    """The CPUs that every contestant is pinned to: one a core first, then second hardware threads.
+
+    Empty where the system has no affinity. `UsageError` for more threads than CPUs.
+    """
+    require_cpus(threads)
+    affinity = getattr(os, "sched_getaffinity", None)
+    if affinity is None:
+        return []
+    first: list[int] = []
+    second: list[int] = []
+    seen: set[int] = set()
+    for cpu in sorted(affinity(0)):
+        (second if cpu in seen else first).append(cpu)
+        seen |= _siblings(cpu)
+    return (first + second)[:threads]
+
+
+def find_library(name: str) -> str:
+    """Path of the library of an installed wheel (`openblas`, `mkl`, `onednn`, `cublas`).
+
+    `PeerError` says what to install.
+    """
+    path = _openblas_path() if name == "openblas" else _wheels_path(*_WHEELS[name])
+    if path is None:
+        wheel = "scipy-openblas32" if name == "openblas" else _WHEELS[name][0][0]
+        raise PeerError(f"{name} is not installed here: pip install {wheel} (or the extra gemmlab[peers])")
+    return path
+
+
+def _peer_path(name: str) -> str | None:
+    """A library's file; `None` for a Python package. `PeerError` when it is not installed."""
+    if name not in _PACKAGES:
+        return find_library(name)
+    try:
+        found = find_spec(_PACKAGES[name])
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        raise PeerError(f"{name} is not installed here")
+    return None
+
+
+def _custom(text: str, mode: str) -> Spec:
+    name, _, given = text.partition("=")
+    if not _NAME.match(name) or name.lower() in ("installed", "none", *_OUR_ROLES):
+        raise UsageError(f"{text!r}: a name of letters and digits before the =, other than {', '.join(_OUR_ROLES)}")
+    path = Path(given).expanduser()
+    if not path.is_file():
+        raise PeerError(f"{name}: no library at {given}")
+    return Spec(name, "library", path=str(path.resolve()), mode=mode)
+
+
+def _is_installed(name: str) -> bool:
+    if name == "numpy":
+        return True
+    try:
+        _peer_path(name)
+    except PeerError:
+        return False
+    return True
+
+
+@cache
+def _openblas_path() -> str | None:
+    try:
+        folder = Path(str(import_module("scipy_openblas32").get_lib_dir()))
+    except ImportError:
+        return None
+    found = sorted(path for path in folder.glob("libscipy_openblas*") if path.suffix in (".so", ".dylib"))
+    return str(found[0]) if found else None
+
+
+def _wheels_path(wheels: tuple[str, ...], stem: str) -> str | None:
+    return next((path for wheel in wheels if (path := _wheel_path(wheel, stem))), None)
+
+
+@cache
+def _wheel_path(wheel: str, stem: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        files = distribution(wheel).files or []
+    except PackageNotFoundError:
+        return None
+    names = re.compile(re.escape(stem) + r"(\.so(\.\d+)*|(\.\d+)*\.dylib)\Z")
+    found = sorted(str(Path(str(file.locate())).resolve()) for file in files if names.match(file.name))
+    return next((path for path in found if Path(path).is_file()), None)
+
+
+def _siblings(cpu: int) -> frozenset[int]:
+    try:
+        text = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii")
+    except OSError:
+        return frozenset((cpu,))
+    return parse_cpu_list(text) | {cpu}

@@ -1,0 +1,68 @@
+"""Compile what will be run, on all cores, before anyone compiles it one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from gemmlab.core.errors import DeviceError
+from gemmlab.core.hardware import usable_cpus
+from gemmlab.devices.device import Device
+from gemmlab.kernels.by_name import is_own, kernel_named
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.op import Op
+from gemmlab.precompile.cubins import Job, run_all
+from gemmlab.timing.bench import Plan
+from gemmlab.timing.families import family_of
+from gemmlab.timing.peers import Spec
+from gemmlab.toolchain.build_cuda import build
+
+Wanted = Iterable[tuple[Kernel, Mapping[str, int]]]
+"""Kernels of the catalog with what is decided at compile time."""
+
+
+def prebuild(wanted: Wanted, device: Device, said: Callable[[str], object] = lambda _text: None) -> None:
+    """See to it that the cache has these for `device`, by whatever compiler they were made.
+
+    What cannot be had is left to whoever needs it, to say so. Nothing is done where kernels compile in no time.
+    """
+    if family_of(device.id).host_threads:
+        return
+    planned: dict[tuple[str, str], Job] = {}
+    for kernel, instance in wanted:
+        try:
+            program = kernel.program(instance, device.target(instance))
+        except DeviceError:
+            continue
+        planned[program.kernel, program.entry] = Job(kernel.id, instance, program, kernel.id)
+    for done, (job, _) in enumerate(run_all(list(planned.values()), len(usable_cpus()), _find)):
+        said(f"compiled {job.program.entry} ({done + 1} of {len(planned)})")
+
+
+def of_plan(plan: Plan) -> Iterator[tuple[Kernel, dict[str, Any]]]:
+    """What the workers of a bench will run."""
+    return of_specs(plan.op, plan.contestants, plan.problems)
+
+
+def of_specs(op: Op, specs: Iterable[Spec], problems: Sequence[Any]) -> Iterator[tuple[Kernel, dict[str, Any]]]:
+    """What contestants will run, but for people's own files: those are not found again by their names."""
+    for spec in specs:
+        if spec.kernel is None or is_own(spec.kernel):
+            continue
+        kernel = kernel_named(spec.kernel)
+        config = kernel.configure(spec.config)
+        for scalars in map(op.scalars, problems):
+            if not kernel.refusal(config, scalars):
+                yield kernel, kernel.instantiate(config, scalars)
+
+
+def of_ladder(kernels: Iterable[Kernel]) -> Iterator[tuple[Kernel, dict[str, int]]]:
+    """What checking kernels in their defaults runs."""
+    for kernel in kernels:
+        for instance in kernel.instances(kernel.configure()):
+            yield kernel, instance
+
+
+def _find(job: Job) -> str:
+    """As a device finds or makes its code; the digest."""
+    return build(job.program).digest

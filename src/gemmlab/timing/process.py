@@ -1,0 +1,214 @@
+"""A worker process that takes turns: stopped between requests, so that its threads never spin beside another's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import gemmlab
+from gemmlab.core.errors import PeerError
+from gemmlab.timing import process_windows
+
+STDERR_TAIL_BYTES = 2000
+_WINDOWS = sys.platform == "win32"
+
+
+class WorkerProcess:
+    """One running worker. `name` is what errors call it. A context manager that kills it."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        cpus: Sequence[int] = (),
+        descriptors: Sequence[int] = (),
+    ) -> None:
+        self.name = name
+        self._pending = b""
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        try:
+            if _WINDOWS:
+                self._process = process_windows.start(command, environment, self._stderr)
+                self._reader = process_windows.PipeReader(self._output)
+            else:
+                self._process = self._started(command, environment, cpus, descriptors)
+        except OSError as error:
+            self._stderr.close()
+            raise PeerError(f"{name} could not be started: {error}") from error
+
+    def _started(
+        self, command: Sequence[str], environment: Mapping[str, str], cpus: Sequence[int], descriptors: Sequence[int]
+    ) -> subprocess.Popen[bytes]:
+        with _affinity(cpus):
+            return subprocess.Popen(
+                list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
+                env=dict(environment), pass_fds=tuple(descriptors), process_group=0,
+            )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Let it run for one request, then stop it again.
+
+        Raises `PeerError` with the tail of its standard error when it dies, hangs or answers nonsense; it is
+        dead afterwards.
+        """
+        self.send(request)
+        return self.receive(timeout_s)
+
+    def send(self, request: Mapping[str, Any]) -> None:
+        """Let it run for a request whose answer is received later, so that others can start meanwhile.
+
+        Raises `PeerError` when it has died.
+        """
+        assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
+        try:
+            if _WINDOWS:
+                process_windows.go_on(self._process)
+            else:
+                self._signal(signal.SIGCONT)
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise self._failed("died") from error
+
+    def receive(self, timeout_s: float) -> dict[str, Any]:
+        """The answer to what was sent; then it is stopped. Raises as `ask` does."""
+        try:
+            reply = json.loads(self._read_line(time.monotonic() + timeout_s))
+            self._stop()
+        except TimeoutError as error:
+            raise self._failed(f"gave no answer within {timeout_s:g} s") from error
+        except (OSError, EOFError) as error:
+            raise self._failed("died") from error
+        except ValueError as error:
+            raise self._failed("answered nonsense") from error
+        if not isinstance(reply, dict):
+            raise self._failed("answered nonsense")
+        return reply
+
+    def close(self) -> None:
+        """Kill it and free its pipes. Harmless when repeated."""
+        self._process.kill()
+        for stream in (self._process.stdin, self._process.stdout, self._stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self._process.wait()
+        forget_openmp_registration(self.pid)
+
+    def _signal(self, number: int) -> None:
+        # Popen.send_signal polls first, so a process id that was given to another is never hit.
+        self._process.send_signal(number)
+
+    def _stop(self) -> None:
+        if _WINDOWS:
+            process_windows.halt(self._process)
+            return
+        self._signal(signal.SIGSTOP)
+        if hasattr(os, "waitid"):
+            # The signal is sent before the process stops: wait, or its threads would run into the next turn.
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def _read_line(self, deadline: float) -> bytes:
+        while b"\n" not in self._pending:
+            chunk = self._chunk(max(0.0, deadline - time.monotonic()))
+            if not chunk:
+                raise EOFError
+            self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    def _chunk(self, seconds: float) -> bytes:
+        """What has come from the worker, empty at its end; `TimeoutError` when nothing does."""
+        if _WINDOWS:
+            return self._reader.chunk(seconds)
+        descriptor = self._output.fileno()
+        with selectors.DefaultSelector() as selector:
+            selector.register(descriptor, selectors.EVENT_READ)
+            if not selector.select(seconds):
+                raise TimeoutError
+        return os.read(descriptor, 1 << 16)
+
+    @property
+    def _output(self) -> IO[bytes]:
+        assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
+        return self._process.stdout
+
+    def _failed(self, what: str) -> PeerError:
+        if what == "died":
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                what += f" with {_status(self._process.wait(2))}"
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - STDERR_TAIL_BYTES))
+        tail = self._stderr.read().decode("utf-8", "replace").strip()
+        self.close()
+        return PeerError(f"{self.name} {what}" + (f"; it said: {tail}" if tail else ""))
+
+
+def forget_openmp_registration(pid: int) -> None:
+    """Unlink the file by which Intel's OpenMP tells a second copy in process `pid` of the first.
+
+    A killed process would leave it in shared memory for good.
+    """
+    if hasattr(os, "getuid"):
+        Path(f"/dev/shm/__KMP_REGISTERED_LIB_{pid}_{os.getuid()}").unlink(missing_ok=True)  # noqa: S108 - its own name
+
+
+def worker_command(place: str, nbytes: int) -> list[str]:
+    """The command line of a worker whose operands are at that `place` of an arena."""
+    return [sys.executable, "-P", "-m", "gemmlab.timing.worker", str(os.getpid()), place, str(nbytes)]
+
+
+def importable_here() -> str:
+    """A `PYTHONPATH` under which a child finds this very package."""
+    root = str(Path(gemmlab.__file__).parent.parent)
+    return os.pathsep.join([root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
+
+
+def _status(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+@contextlib.contextmanager
+def _affinity(cpus: Sequence[int]) -> Any:
+    """Run the block on `cpus`: a child inherits them before any of its libraries counts processors."""
+    if not cpus or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,36 @@
+"""Compare what a contestant left in the shared operands with a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gemmlab.ops.op import Expected
+from gemmlab.timing.arena import Arena
+from gemmlab.verify.elementwise import compare
+from gemmlab.verify.nan_hint import explained
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One contestant's results on one problem."""
+
+    right: bool
+    error_ratio: float
+    """Largest error over its tolerance, over all outputs."""
+    explanations: tuple[str, ...]
+    """Of every output that is wrong."""
+
+
+def judge_outputs(
+    arena: Arena, index: int, expected: Mapping[str, Expected], contents: Mapping[str, NDArray[np.float32]]
+) -> Outcome:
+    """Look at the outputs of problem `index` as they are now; `contents` are its operands before the call."""
+    found = [
+        compare(name, arena.placed[index][name].matrix(arena.memory), wanted, 1) for name, wanted in expected.items()
+    ]
+    wrong = tuple(explained(item.mismatch, contents) for item in found if item.mismatch is not None)
+    return Outcome(not wrong, max(item.worst_ratio for item in found), wrong)

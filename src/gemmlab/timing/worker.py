@@ -1,0 +1,131 @@
+"""`python -m gemmlab.timing.worker PARENT PLACE BYTES`: one contestant in a process of its own.
+
+Requests and replies are JSON lines on standard input and output. Whatever a library prints goes to standard
+error instead. The worker ends with its input, or with its parent.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import mmap
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from gemmlab.timing.arena import Placed, map_place
+from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work, make_contestant
+from gemmlab.timing.families import family_of
+from gemmlab.timing.process import forget_openmp_registration
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Worker:
+    """Answers requests about the contestants that live in this process, usually one."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._memory = memory
+        self._contestants: dict[str, Contestant] = {}
+        self._cold = False
+        self._prepared: dict[tuple[str, int], Prepared] = {}
+        self._works: dict[int, Work] = {}
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The reply to one request; errors become `{"error": ...}` or `{"unsupported": ...}`."""
+        try:
+            return self._answer(request)
+        except UnsupportedError as error:
+            return {"unsupported": str(error)}
+        except Exception as error:  # noqa: BLE001 - the parent reports it under the contestant's name
+            return {"error": f"{type(error).__name__}: {error}"}
+
+    def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        command = request["command"]
+        name = request.get("name", "")
+        if command == "open":
+            spec = request["spec"]
+            # A device with memory of its own sees to its own caches.
+            self._cold = spec["mode"] == "cold" and family_of(spec["device"]).host_threads
+            self._contestants[name] = make_contestant(spec)
+            return {"ok": True}
+        if name not in self._contestants:
+            raise ValueError(f"no contestant {name!r} is open")
+        key = name, request["index"]
+        if command == "prepare":
+            prepared = self._contestants[name].prepare(self._work(request))
+            prepared.run()
+            forget_openmp_registration(os.getpid())
+            self._prepared[key] = prepared
+            gc.collect()
+            gc.freeze()
+            gc.disable()
+            return {"facts": self._contestants[name].facts()}
+        prepared = self._prepared[key]
+        if command == "run":
+            prepared.run()
+            return {"ok": True}
+        turn = prepared.turn(
+            min_us=request["min_us"], warm_us=request["warm_us"], inner_us=request["inner_us"],
+            raw_limit=request["raw_limit"],
+        )  # fmt: skip
+        return asdict(turn)
+
+    def _work(self, request: Mapping[str, Any]) -> Work:
+        """The problem as all contestants of this process see it."""
+        index = request["index"]
+        if index not in self._works:
+            self._works[index] = self._new_work(request)
+        return self._works[index]
+
+    def _new_work(self, request: Mapping[str, Any]) -> Work:
+        placed = [Placed.from_json(item) for item in request["operands"]]
+        return Work(
+            op=request["op"],
+            problem=request["problem"],
+            flops=request["flops"],
+            scalars=request["scalars"],
+            flat={item.operand.name: item.flat(self._memory) for item in placed},
+            matrices={item.operand.name: item.matrix(self._memory) for item in placed},
+            threads=request["threads"],
+            cold=self._cold,
+        )
+
+
+def serve(worker: Worker, requests: TextIO, replies: TextIO) -> None:
+    """Answer until the input ends."""
+    for line in requests:
+        replies.write(json.dumps(worker.answer(json.loads(line))) + "\n")
+        replies.flush()
+
+
+def die_with_parent(parent: int) -> None:
+    """End this process when `parent` ends, even while stopped (Linux; elsewhere the end of the input does it)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def main() -> None:
+    """Entry of the worker process."""
+    parent, place, nbytes = sys.argv[1:4]
+    die_with_parent(int(parent))
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    memory = map_place(place, int(nbytes))
+    try:
+        serve(Worker(memory), sys.stdin, replies)
+        replies.flush()
+    finally:
+        # Arrays still view the memory, and libraries' threads may be at work: leave without taking them down.
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Is a kernel right? Every case of the contract, compared element by element between guard bands."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.counters import UNFINISHED
+from gemmlab.core.errors import UsageError
+from gemmlab.devices.device import Device
+from gemmlab.kernels.bound import place
+from gemmlab.kernels.fitting import fitted
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.footprint import check_bytes, require_memory
+from gemmlab.ops.op import Op, Problem
+from gemmlab.verify.comparison import judge_results
+from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
+from gemmlab.verify.expectations import judge_claims
+from gemmlab.verify.guarded_run import GuardedRun
+from gemmlab.verify.guards import Violation
+from gemmlab.verify.nan_hint import unread_hint
+
+MOST_FAILURES = 8
+"""Checking stops after so many failing cases: they tell enough, and a wild kernel may do harm."""
+Progress = Callable[[int, int], None]
+"""Called with (cases done, cases in all)."""
+TOLD = 3
+"""Failures told at length where they are of one kind; `--json` has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One case that went wrong."""
+
+    subject: str
+    config: Mapping[str, int]
+    threads: int
+    problem: str
+    problem_json: Mapping[str, Any]
+    mismatches: tuple[Mismatch, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Equal for failures of which one tells all."""
+        places = sorted({(violation.operand, violation.place) for violation in self.violations})
+        return (bool(self.mismatches), tuple(places), self.notes)
+
+    def explain(self) -> str:
+        """Several lines for people."""
+        config = " ".join(f"{name}={value}" for name, value in self.config.items()) or "no parameters"
+        head = f"{self.subject} ({config}, threads={self.threads}) is wrong for {self.problem}"
+        said = [*(m.explain() for m in self.mismatches), *(v.explain() for v in self.violations), *self.notes]
+        return "\n  ".join([head, *said])
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What was checked and how it went."""
+
+    subject: str
+    device: str
+    config: Mapping[str, int]
+    threads: int
+    seed: int
+    cases: int
+    """Cases run."""
+    planned: int
+    """Cases there were; more than `cases` where checking stopped early."""
+    failures: tuple[Failure, ...]
+    worst_ratio: float
+    """Largest error / bound over all cases; up to 1 is right."""
+    worst_problem: str
+    source_error: float
+    """The sources' own test: largest relative error / dot length; they ask for less than 1e-6."""
+    source_problem: str
+    seconds: float
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Why a kernel does not take some cases -> how many were left out for it."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every case was right."""
+        return not self.failures
+
+    @property
+    def source_passed(self) -> bool:
+        """Whether the sources' own test would have passed."""
+        return self.source_error < SOURCE_LIMIT
+
+    def explain(self) -> str:
+        """The outcome in words: a few failures at length, one of each kind first, and the others by their problem."""
+        left_out = [f"  {count} left out: it needs {reason}" for reason, count in self.refused.items()]
+        if self.passed:
+            error = f"largest error {self.worst_ratio:.3f} of its bound"
+            return "\n".join([f"{self.subject}: {self.cases} cases right, {error}", *left_out])
+        head = f"{self.subject}: {len(self.failures)} of {self.cases} cases wrong"
+        if self.cases < self.planned:
+            head += f" (stopped there; {self.planned} planned)"
+        firsts = {failure.kind: failure for failure in reversed(self.failures)}.values()
+        told = [failure for failure in self.failures if failure in firsts]
+        told += [failure for failure in self.failures if failure not in told][: max(TOLD - len(told), 0)]
+        others = "; ".join(failure.problem for failure in self.failures if failure not in told)
+        also = [f"{self.subject} is also wrong for {others}"] if others else []
+        return "\n".join([head, *left_out, *(failure.explain() for failure in told), *also])
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields as JSON values."""
+        data: dict[str, Any] = plain(self)
+        return data | {"passed": self.passed, "source_passed": self.source_passed}
+
+
+class Tally:
+    """Collects outcomes of cases into a report."""
+
+    def __init__(
+        self, subject: str, device: str, config: Mapping[str, int], threads: int, seed: int,
+        refused: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        self._about = (subject, device, dict(config), threads, seed)
+        self._refused = dict(refused or {})
+        self._started = time.perf_counter()
+        self._failures: list[Failure] = []
+        self._cases = 0
+        self._worst = (0.0, "")
+        self._source = (0.0, "")
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are so many failures that going on tells nothing."""
+        return len(self._failures) >= MOST_FAILURES
+
+    def ratio(self, problem: str, worst_ratio: float, source_error: float) -> None:
+        """Note how far the results of one case were from the reference."""
+        self._worst = max(self._worst, (worst_ratio, problem))
+        self._source = max(self._source, (source_error, problem))
+
+    def case(
+        self, problem: Problem, mismatches: Iterable[Mismatch | None], violations: Iterable[Violation],
+        notes: Iterable[str] = (), suffix: str = "",
+    ) -> None:  # fmt: skip
+        """Note one case; it failed when anything is in the three lists."""
+        self._cases += 1
+        wrong, changed, said = tuple(m for m in mismatches if m), tuple(violations), tuple(notes)
+        if wrong or changed or said:
+            subject, _, config, threads, _ = self._about
+            label = problem.label + suffix
+            self._failures.append(Failure(subject, config, threads, label, problem.to_json(), wrong, changed, said))
+
+    def report(self, planned: int) -> CheckReport:
+        """The report so far."""
+        seconds = time.perf_counter() - self._started
+        return CheckReport(
+            *self._about,
+            self._cases,
+            planned,
+            tuple(self._failures),
+            *self._worst,
+            *self._source,
+            seconds,
+            self._refused,
+        )  # fmt: skip
+
+
+def check_kernel(
+    kernel: Kernel,
+    device: Device,
+    op: Op,
+    *,
+    config: Mapping[str, int] | None = None,
+    threads: int = 1,
+    cases: Iterable[Problem] | None = None,
+    scale: str = "quick",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> CheckReport:
+    """Run `kernel` on every case (default: the operation's, in the layouts the kernel reads) and judge each.
+
+    Results must lie within the elementwise bound, inputs keep their bits, guard bands and the gaps between
+    rows theirs; what must not be read holds NaN. Operands start at varying distances from an aligned address.
+    The same `seed` gives the same data. A device that notices more (`CountingDevice`) makes a failure of each hazard,
+    and of each statement of the kernel's file that the counters do not bear out (without `config` and `cases`).
+    Cases that the kernel does not take are left out, those of the operation with ones like them in their place;
+    `UsageError` when that leaves none. Raises `MemoryError` for a case that needs more than there is, before the first
+    one is run, and what building and launching raise.
+    """
+    placed = place(kernel, device, config)
+    wanted = list(cases) if cases is not None else [*op.cases(kernel.layouts, np.random.default_rng(seed), scale)]
+    reasons = [kernel.refusal(placed.config, op.scalars(problem)) for problem in wanted]
+    planned = [problem for problem, reason in zip(wanted, reasons, strict=True) if not reason]
+    refused = Counter(filter(None, reasons))
+    if refused and cases is None:
+        planned = list(dict.fromkeys([*planned, *fitted(kernel, op, placed.config, wanted)]))
+    if wanted and not planned:
+        raise UsageError(f"{kernel.id} takes none of the sizes: {'; '.join(refused)}")
+    for problem in planned:
+        require_memory(check_bytes(op, problem), f"checking size {problem.label}")
+    tally = Tally(kernel.id, device.id, placed.config, threads, seed, refused)
+    for index, problem in enumerate(planned):
+        contents = op.fill(problem, np.random.default_rng([seed, index]))
+        case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)
+        seen = case.run()
+        mismatches = []
+        for compared in judge_results(placed, op, problem, contents, case.guarded):
+            mismatches.append(compared.mismatch)
+            tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
+        violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
+        notes = [hazard.explain() for hazard in seen.hazards] if seen else []
+        told = [] if seen and seen.stopped else [wrong for wrong in mismatches if wrong]
+        hints = {hint for wrong in told if (hint := unread_hint(wrong, contents))}
+        tally.case(problem, mismatches, violations, [*notes, *hints])
+        if progress:
+            progress(index + 1, len(planned))
+        if tally.enough or (seen and any(hazard.kind == UNFINISHED for hazard in seen.hazards)):
+            break
+    claims = 0
+    if cases is None and not config:
+        for problem, broken in judge_claims(kernel, device, op, seed=seed):
+            claims += 1
+            tally.case(problem, (), (), [broken] if broken else [], suffix=" (what its file expects)")
+    return tally.report(len(planned) + claims)

@@ -1,0 +1,28 @@
+"""What a kernel's file says its counters show, judged on a device that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gemmlab.devices.device import CountingDevice, Device
+from gemmlab.kernels.bound import place
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.op import Op
+from gemmlab.verify.guarded_run import GuardedRun
+
+
+def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> Iterator[tuple[Any, str]]:
+    """For each statement its problem, and what was counted instead where it does not hold, else an empty text.
+
+    None where the device does not count. Raises `UsageError` for a statement that names what is not counted.
+    """
+    for expectation in kernel.expect if isinstance(device, CountingDevice) else ():
+        (problem,) = op.parse_sizes(expectation.shape)
+        placed = place(kernel, device, expectation.config)
+        seen = GuardedRun(placed, op, problem, op.fill(problem, np.random.default_rng(seed))).run()
+        if seen is not None:
+            scalars = op.scalars(problem)
+            yield problem, expectation.verdict(seen.counters, kernel.instantiate(placed.config, scalars), scalars)

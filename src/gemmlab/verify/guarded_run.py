@@ -1,0 +1,54 @@
+"""One run of a kernel on operands that lie between guards, on whatever device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gemmlab.core.counters import Observation
+from gemmlab.core.dtypes import FLOAT_BYTES
+from gemmlab.devices.device import CountingDevice
+from gemmlab.kernels.bound import Placed
+from gemmlab.ops.op import Float32Array, Op, Problem
+from gemmlab.verify.guards import GuardedBuffer
+
+
+class GuardedRun:
+    """The operands of one problem between guards, and the kernel run on a device's copy of them.
+
+    A device that sees every access itself (`CountingDevice`) gets no guards. `shift` moves each operand off its
+    allocation's alignment, by a multiple of it that the kernel can bear.
+    """
+
+    def __init__(
+        self, placed: Placed, op: Op, problem: Problem, contents: Mapping[str, Float32Array], *, shift: int = 0,
+        threads: int = 1,
+    ) -> None:  # fmt: skip
+        self._placed, self._op, self._problem, self._threads = placed, op, problem, threads
+        step = max(1, placed.kernel.align // FLOAT_BYTES)
+        guards = not isinstance(placed.device, CountingDevice)
+        self.guarded = {
+            operand.name: GuardedBuffer(
+                operand, contents[operand.name], shift * (1 + index) // step * step, guards=guards
+            )
+            for index, operand in enumerate(op.operands(problem))
+        }
+
+    def run(self) -> Observation | None:
+        """Execute once and bring everything back, guards and inputs too; what the device noticed, if it does."""
+        device = self._placed.device
+        copies = {name: device.upload(guarded.words) for name, guarded in self.guarded.items()}
+        try:
+            inside = {name: guarded.inside(copies[name]) for name, guarded in self.guarded.items()}
+            bound = self._placed.bind(self._op, self._problem, inside, threads=self._threads)
+            seen = None
+            if isinstance(device, CountingDevice):
+                seen = bound.observe()
+            else:
+                bound.run()
+            device.free(bound.workspace)
+            for name, guarded in self.guarded.items():
+                device.download(copies[name], guarded.words)
+        finally:
+            for copy in copies.values():
+                device.free(copy)
+        return seen

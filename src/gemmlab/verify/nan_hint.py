@@ -1,0 +1,34 @@
+"""A word on the commonest mistakes: what must not be read held NaN, and the result is NaN."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gemmlab.verify.elementwise import Mismatch
+
+
+def unread_hint(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str | None:
+    """Which operands held nothing but NaN before the call, where that is what came out; `None` elsewhere.
+
+    `contents` are the operands before the call (`Op.fill`): NaN throughout where the problem has no use for them, as
+    the output of a product with `beta == 0`, or the factors with `alpha == 0` or nothing to add up.
+    """
+    if not math.isnan(wrong.value) or math.isnan(wrong.reference):
+        return None
+    held = [name for name, values in contents.items() if values.size and np.isnan(values).all()]
+    if not held:
+        return None
+    if held == [wrong.output]:
+        return f"{wrong.output} held NaN before the call, because nothing is added to it: write all of it, read none"
+    names = f"{', '.join(held[:-1])} and {held[-1]}" if len(held) > 1 else held[0]
+    return f"{names} held NaN before the call, because this problem makes no use of them: they must not be read"
+
+
+def explained(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str:
+    """The mismatch in words, with the hint where there is one."""
+    hint = unread_hint(wrong, contents)
+    return f"{wrong.explain()}; {hint}" if hint else wrong.explain()

@@ -17,14 +17,13 @@ from gemmlab.core.errors import (
     UsageError,
     WrongResultError,
 )
+from gemmlab.core.version import __version__
 from gemmlab.sums import sum  # noqa: A004 - as NumPy calls it
 
 if TYPE_CHECKING:
     from gemmlab import blas
     from gemmlab.blas import sgemm
     from gemmlab.launching import launch
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ArgumentTypeError",

@@ -15,15 +15,9 @@ from fake_device import FakeDevice, make_kernel, right
 import gemmlab
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.timing.arena import Arena
-from gemmlab.timing.contestants.contestant import (
-    Calls,
-    LibraryCall,
-    NumpyCall,
-    UnsupportedError,
-    Work,
-    make_contestant,
-    time_calls,
-)
+from gemmlab.timing.contestants.contestant import Calls, UnsupportedError, Work, time_calls
+from gemmlab.timing.contestants.cpu_library import LibraryCall, NumpyCall
+from gemmlab.timing.contestants.make import make_contestant
 from gemmlab.timing.contestants.on_device import KernelCall, OnDevice, PeakTurn
 from gemmlab.timing.worker import Worker
 

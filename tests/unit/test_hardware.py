@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from gemmlab.core import cpu_facts as facts
 from gemmlab.core import hardware
-from gemmlab.core.hardware import DEFAULT_CACHES, CpuInfo, computed_peak_gflops, cpu_info, physical_cores, read_linux
+from gemmlab.core.cpu_info import DEFAULT_CACHES, Cache, CpuInfo, computed_peak_gflops
+from gemmlab.core.hardware import cpu_info, physical_cores, read_linux
 from gemmlab.core.hardware_macos import read_macos
 
 CPU = "/sys/devices/system/cpu"
@@ -114,7 +115,7 @@ def test_an_amd_server_of_which_some_cpus_may_be_used() -> None:
     assert (info.max_ghz, info.current_ghz, info.clock_source) == (5.008, 3.3, "cpufreq")
     assert info.clock_ghz == 5.008
     assert (info.physical_cores, info.logical_cpus) == (2, 3)
-    assert info.cache(3) == hardware.Cache(3, 32 << 20, 16, 64, 16, "sysfs")
+    assert info.cache(3) == Cache(3, 32 << 20, 16, 64, 16, "sysfs")
     assert not info.hypervisor
 
 

@@ -20,14 +20,14 @@ def describe_environment(
     """Time, versions, machine, load and command line. Folders are cut off paths: records travel."""
     import numpy as np
 
-    import gemmlab
     from gemmlab.core.hardware import cpu_info, usable_cpus
+    from gemmlab.core.version import __version__
 
     seen = os.environ if variables is None else variables
     command = sys.argv if arguments is None else arguments
     return {
         "time_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "gemmlab": gemmlab.__version__,
+        "gemmlab": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "os": f"{platform.system()} {platform.release()}",

@@ -9,100 +9,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any
 
 from gemmlab.core import cpu_facts as facts
+from gemmlab.core.cpu_info import DEFAULT_CACHES, Cache, CpuInfo
 from gemmlab.core.errors import UsageError
 
 Reader = Callable[[str], str | None]
 """Path -> the file's text, `None` when it cannot be read."""
 
-DEFAULT_CACHES = {1: (32 << 10, 8), 2: (512 << 10, 8), 3: (8 << 20, 16)}
-"""Level -> (bytes, ways) assumed where the system does not say: what nearly every 64-bit server core has at least."""
 _CPU = "/sys/devices/system/cpu"
 _ASKED_ONCE = ("darwin", "win32")
 """Systems where a process's share of the processor does not change while it runs, or is not told."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """One data or unified cache as seen from one core."""
-
-    level: int
-    size_bytes: int
-    ways: int
-    line_bytes: int
-    shared_by: int
-    """Logical CPUs that share it."""
-    source: str
-    """`"sysfs"`, `"sysctl"`, Windows' `"GetLogicalProcessorInformation"` or `"assumed"`."""
-
-
-@dataclass(frozen=True, slots=True)
-class CpuInfo:
-    """Facts of the processor, of one core where cores differ. Clocks in GHz, `None` when unknown."""
-
-    arch: str
-    """`"x86_64"`, `"aarch64"` or what the system says."""
-    vendor: str
-    name: str
-    family: int
-    model: int
-    stepping: int
-    features: frozenset[str]
-    lanes: int
-    fma_units: int
-    fma_rule: str
-    nominal_ghz: float | None
-    current_ghz: float | None
-    max_ghz: float | None
-    clock_source: str
-    hypervisor: bool
-    caches: tuple[Cache, ...]
-    physical_cores: int
-    logical_cpus: int
-    cpu_quota: float | None
-    """CPUs' worth of time the control group allows, `None` when unlimited."""
-
-    def cache(self, level: int) -> Cache | None:
-        """The data cache of that level, `None` when there is none."""
-        return next((c for c in self.caches if c.level == level), None)
-
-    def _bytes(self, level: int) -> int:
-        found = self.cache(level)
-        return found.size_bytes if found else 0
-
-    @property
-    def l1d_bytes(self) -> int:
-        """Level-1 data cache of one core."""
-        return self._bytes(1)
-
-    @property
-    def l2_bytes(self) -> int:
-        """Level-2 cache that one core sees."""
-        return self._bytes(2)
-
-    @property
-    def clock_ghz(self) -> float | None:
-        """The clock that the computed peak uses: the maximum, else the nominal, else the current one."""
-        return self.max_ghz or self.nominal_ghz or self.current_ghz
-
-    @property
-    def peak_gflops(self) -> float | None:
-        """Computed float32 peak of one core, `None` when no clock is known."""
-        clock = self.clock_ghz
-        return computed_peak_gflops(clock, self.fma_units, self.lanes) if clock else None
-
-    def to_json(self) -> dict[str, Any]:
-        """All fields as JSON values."""
-        return {**asdict(self), "features": sorted(self.features), "caches": [asdict(c) for c in self.caches]}
-
-
-def computed_peak_gflops(clock_ghz: float, units: int, lanes: int) -> float:
-    """Float32 GFLOP/s of one core: clock x FMA units x lanes x 2."""
-    return clock_ghz * units * lanes * 2
 
 
 @cache

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from gemmlab.core import cpu_facts as facts
-from gemmlab.core.hardware import DEFAULT_CACHES, Cache, CpuInfo
+from gemmlab.core.cpu_info import DEFAULT_CACHES, Cache, CpuInfo
 
 Sysctl = Callable[[str], int | str | None]
 """Name -> value, `None` where the system has no such name."""

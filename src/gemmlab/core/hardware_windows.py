@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gemmlab.core import cpu_facts as facts
 from gemmlab.core import windows
-from gemmlab.core.hardware import DEFAULT_CACHES, Cache, CpuInfo
+from gemmlab.core.cpu_info import DEFAULT_CACHES, Cache, CpuInfo
 
 _FEATURES = {10: "sse2", 38: "sse4_2", 39: "avx", 40: "avx2", 41: "avx512f"}
 """PF_* numbers of `IsProcessorFeaturePresent`."""

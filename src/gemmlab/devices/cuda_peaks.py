@@ -7,15 +7,14 @@ import statistics
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from gemmlab.core.gpu import WARP
 from gemmlab.core.program import Launch, Program
-
-if TYPE_CHECKING:
-    from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.cuda_memory import CudaMemory
+from gemmlab.devices.device import Device
 
 SOURCE = Path(__file__).with_suffix(".cu")
 FMAS_A_ROUND = 8 * 16
@@ -46,10 +45,17 @@ def program(entry: str, target: str) -> Program:
     )
 
 
+class Gpu(Device, Protocol):
+    """A device that says how much of its memory is free."""
+
+    @property
+    def memory(self) -> CudaMemory: ...
+
+
 class Peaks:
     """Measures one device; the code is loaded once."""
 
-    def __init__(self, device: CudaDevice, facts: Mapping[str, Any]) -> None:
+    def __init__(self, device: Gpu, facts: Mapping[str, Any]) -> None:
         self._device = device
         self._facts = facts
         self._rounds = 512

@@ -14,7 +14,8 @@ from gemmlab.core.program import Artifact, Program
 from gemmlab.devices.cpu import CpuBuffer, CpuDevice, CpuLoaded
 from gemmlab.ir.build import build
 from gemmlab.ir.compile import load_object
-from gemmlab.ir.probe import STATE, Probe
+from gemmlab.ir.module import Probe
+from gemmlab.ir.probe import STATE
 from gemmlab.ir.target import host_target
 
 _BOUNDARY = 2 << 20

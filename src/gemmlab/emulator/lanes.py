@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, Union
 
-from gemmlab.ir.function import Function
 from gemmlab.ir.types import F16, F32, F64, I1, I8, I16, I32, I64, Type, vector
-from gemmlab.ir.values import Value
+from gemmlab.ir.values import Builder, Value
 
 Item: TypeAlias = Union["Lanes", int, float]
 
@@ -30,7 +29,7 @@ class Lanes:
         self.value = value
 
     @property
-    def fn(self) -> Function:
+    def fn(self) -> Builder:
         return self.value.fn
 
     @property

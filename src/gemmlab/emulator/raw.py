@@ -8,7 +8,7 @@ from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import I8, I32, I64, Type, vector
-from gemmlab.ir.values import Value
+from gemmlab.ir.values import Builder, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Raw:
         self.store(offset, self.load(offset, I64) + value, I64)
 
 
-def lane_numbers(fn: Function) -> Lanes:
+def lane_numbers(fn: Builder) -> Lanes:
     """0, 1, .. 31."""
     type_ = vector(I32, LANES)
     return Lanes(fn.value(type_, "<" + ", ".join(f"i32 {lane}" for lane in range(LANES)) + ">"))

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
 
-from gemmlab.ir.probe import Probe
 from gemmlab.ir.types import F64, I64, Type, pointer, vector
 from gemmlab.ir.values import Operand, Value, Var, literal
 
-if TYPE_CHECKING:
-    from gemmlab.ir.function import Function
 
-
-class Emitter:
-    """Instructions as text, constants, locals and integer helpers."""
+class Emitter(ABC):
+    """Instructions as text, constants, locals and integer helpers. Values belong to the whole function."""
 
     def __init__(
         self,
@@ -25,7 +21,6 @@ class Emitter:
         *,
         arm: bool,
         fused: bool,
-        probe: Probe | None = None,
     ) -> None:
         self.name = name
         self.arm = arm
@@ -34,21 +29,19 @@ class Emitter:
         self.signature = tuple(type_ for _name, type_ in params)
         self.args = tuple(self.value(type_, f"%{label}") for label, type_ in params)
         self.declared: dict[str, str] = {}
-        self._probe = probe
         self._private: set[str] = set()
         self._header = header
         self._slots: list[str] = []
         self._body: list[str] = []
         self._count = 0
 
-    @property
-    def whole(self) -> Function:
-        """The function that this is the base of; nothing else derives from it."""
-        return cast("Function", self)
-
+    @abstractmethod
     def value(self, type_: Type, name: str) -> Value:
         """A value of this function by its text in the IR."""
-        return Value(self.whole, type_, name)
+
+    @abstractmethod
+    def slot(self, type_: Type, name: str) -> Var:
+        """A variable of this function by the name of its stack slot."""
 
     def line(self, text: str) -> None:
         """Append one instruction that has no result."""
@@ -116,7 +109,7 @@ class Emitter:
         self._count += 1
         slot = f"%s{self._count}"
         self._slots.append(f"  {slot} = alloca {type_}")
-        variable = Var(self.whole, type_, slot)
+        variable = self.slot(type_, slot)
         if initial is not None:
             variable.set(initial)
         return variable

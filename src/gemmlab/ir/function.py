@@ -3,15 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Protocol
 
 from gemmlab.ir.types import I8, I64, VOID, Type, pointer
-from gemmlab.ir.values import Operand, Value
+from gemmlab.ir.values import Operand, Value, Var
 from gemmlab.ir.vectors import Vectors
+
+
+class Watcher(Protocol):
+    """Emits code around a function's own accesses and calls."""
+
+    def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
+        """Called before each load and store of floating-point memory other than the function's own stack."""
+
+    def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:
+        """Entered around each call of a function of the module."""
 
 
 class Function(Vectors):
     """Emits the body of one LLVM function. Obtain it from `Module.function`."""
+
+    def __init__(
+        self, name: str, params: Sequence[tuple[str, Type]], returns: Type, header: str, *, arm: bool, fused: bool,
+        watcher: Watcher | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(name, params, returns, header, arm=arm, fused=fused)
+        self._watcher = watcher
+
+    def value(self, type_: Type, name: str) -> Value:
+        return Value(self, type_, name)
+
+    def slot(self, type_: Type, name: str) -> Var:
+        return Var(self, type_, name)
+
+    def watch(self, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
+        if self._watcher is not None and type_.is_float:
+            self._watcher.access(self, address, type_, mask, write=write)
 
     def _branch(self, condition: Value, yes: str, no: str) -> None:
         self.line(f"br i1 {condition.name}, label %{yes}, label %{no}")
@@ -91,7 +119,7 @@ class Function(Vectors):
 
     def call(self, callee: Function, *args: Operand) -> Value:
         """Call a function of the same module."""
-        with nullcontext() if self._probe is None else self._probe.around(self, callee):
+        with nullcontext() if self._watcher is None else self._watcher.around(self, callee):
             return self._call(f"@{callee.name}", callee.returns, callee.signature, args)
 
     def call_external(self, name: str, returns: Type, signature: Sequence[Type], *args: Operand) -> Value:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from gemmlab.ir.emitter import Emitter
 from gemmlab.ir.types import I1, I8, I64, Type, pointer, vector
 from gemmlab.ir.values import Operand, Value, Var
@@ -21,16 +23,20 @@ class Memory(Emitter):
             self._private.add(moved.name)
         return moved
 
-    def _probed(self, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        if self._probe is not None and type_.is_float and address.name not in self._private:
-            self._probe.access(self.whole, address, type_, mask, write=write)
+    @abstractmethod
+    def watch(self, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
+        """Called before each load and store of memory other than the function's own stack."""
+
+    def _watched(self, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
+        if address.name not in self._private:
+            self.watch(address, type_, mask, write=write)
 
     def load(self, address: Value, lanes: int = 1, mask: Value | None = None) -> Value:
         """Read an element or a vector; a float may lie at any address. Masked-off lanes are 0."""
         element = address.type.element or I8
         type_ = vector(element, lanes)
         align = _alignment(element)
-        self._probed(address, type_, mask if lanes > 1 else None, write=False)
+        self._watched(address, type_, mask if lanes > 1 else None, write=False)
         if mask is None or lanes == 1:
             return self.emit(type_, f"load {type_}, ptr {address.name}, align {align}")
         name = f"llvm.masked.load.v{lanes}f32.p0"
@@ -47,7 +53,7 @@ class Memory(Emitter):
             value = self.constant(value, element)
         align = _alignment(element)
         type_ = value.type
-        self._probed(address, type_, mask if type_.lanes > 1 else None, write=True)
+        self._watched(address, type_, mask if type_.lanes > 1 else None, write=True)
         if mask is None or type_.lanes == 1:
             self.line(f"store {type_} {value.name}, ptr {address.name}, align {align}")
             return

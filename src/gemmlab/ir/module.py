@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
-from gemmlab.ir.function import Function
-from gemmlab.ir.probe import Probe
+from gemmlab.ir.function import Function, Watcher
 from gemmlab.ir.target import Target
 from gemmlab.ir.types import VOID, Type
+
+
+class Probe(Watcher, Protocol):
+    """Looks into running kernels. `words` 64-bit words at `probe.STATE`, zero at first, are its memory."""
+
+    @property
+    def name(self) -> str:
+        """What targets and cache keys call it; no colon."""
+
+    @property
+    def words(self) -> int: ...
+
+    def prepare(self, module: Module) -> None:
+        """Emit what the probe needs, before anything else of the module and unprobed."""
 
 
 class Module:
@@ -43,7 +57,7 @@ class Module:
         linkage = "" if exported else "internal "
         attributes = "alwaysinline nounwind" if inline else ("nounwind" if exported else "noinline nounwind")
         header = f"define {linkage}{returns} @{name}({listing}) {attributes}"
-        fn = Function(name, params, returns, header, arm=self.target.arm, fused=self.target.fused, probe=self._probe)
+        fn = Function(name, params, returns, header, arm=self.target.arm, fused=self.target.fused, watcher=self._probe)
         self._functions[name] = fn
         yield fn
 

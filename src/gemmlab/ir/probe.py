@@ -6,39 +6,13 @@ A probe is named in the target that a program is built for, behind the vector wi
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
-
+from gemmlab.ir.function import Function
 from gemmlab.ir.types import I64, Type
-
-if TYPE_CHECKING:
-    from gemmlab.ir.function import Function
-    from gemmlab.ir.module import Module
-    from gemmlab.ir.values import Operand, Value
+from gemmlab.ir.values import Operand, Value
 
 STATE = "gemmlab_probe"
 """Symbol of the probe's memory, supplied when the code is loaded."""
 _PACKING = "pack_"
-
-
-class Probe(Protocol):
-    """Emits code around a kernel's own. `words` 64-bit words at `STATE`, zero at first, are its memory."""
-
-    @property
-    def name(self) -> str:
-        """What targets and cache keys call it; no colon."""
-
-    @property
-    def words(self) -> int: ...
-
-    def prepare(self, module: Module) -> None:
-        """Emit what the probe needs, before anything else of the module and unprobed."""
-
-    def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Called before each load and store of floating-point memory other than the function's own stack."""
-
-    def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:
-        """Entered around each call of a function of the module."""
 
 
 def packs(callee: Function) -> bool:

@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Self, TypeAlias, Union
+from collections.abc import Sequence
+from typing import Protocol, Self, TypeAlias, Union
 
 from gemmlab.ir.types import F64, I1, Type, vector
-
-if TYPE_CHECKING:
-    from gemmlab.ir.function import Function
 
 Operand: TypeAlias = Union["Value", "Var", int, float]
 
 _COMPARE = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
 _FLOAT_COMPARE = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
+
+
+class Builder(Protocol):
+    """The function that a value belongs to, as far as operators on values need it."""
+
+    def value(self, type_: Type, name: str) -> Value: ...
+
+    def constant(self, item: Operand, type_: Type) -> Value: ...
+
+    def binary(self, word: str, left: Value, right: Operand) -> Value: ...
+
+    def emit(self, type_: Type, text: str) -> Value: ...
+
+    def line(self, text: str) -> None: ...
+
+    def offset(self, base: Value, index: Operand) -> Value: ...
+
+    def load(self, address: Value, lanes: int = 1, mask: Value | None = None) -> Value: ...
+
+    def store(self, address: Value, item: Operand, mask: Value | None = None) -> None: ...
+
+    def call_external(self, name: str, returns: Type, signature: Sequence[Type], *args: Operand) -> Value: ...
+
+    def declare(self, name: str, text: str) -> None: ...
+
+    def select(self, condition: Value, yes: Operand, no: Operand, type_: Type = ...) -> Value: ...
+
+    def splat(self, value: Value, lanes: int) -> Value: ...
+
+    def shuffle(self, left: Value, right: Value, pattern: Sequence[int]) -> Value: ...
 
 
 def literal(value: float, type_: Type) -> str:
@@ -132,7 +160,7 @@ class Value(Arithmetic):
 
     __slots__ = ("fn", "name", "type")
 
-    def __init__(self, fn: Function, type_: Type, name: str) -> None:
+    def __init__(self, fn: Builder, type_: Type, name: str) -> None:
         self.fn = fn
         self.type = type_
         self.name = name
@@ -146,7 +174,7 @@ class Var(Arithmetic):
 
     __slots__ = ("fn", "slot", "type")
 
-    def __init__(self, fn: Function, type_: Type, slot: str) -> None:
+    def __init__(self, fn: Builder, type_: Type, slot: str) -> None:
         self.fn = fn
         self.type = type_
         self.slot = slot

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 
+from gemmlab.core.cpu_info import CpuInfo
 from gemmlab.core.errors import UsageError
-from gemmlab.core.hardware import CpuInfo
 from gemmlab.devices.probed_cpu import ProbedCpu
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.probe_run import bind_probed

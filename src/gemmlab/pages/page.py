@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-import gemmlab
+from gemmlab.core.version import __version__
 from gemmlab.pages.charts import Drawing
 from gemmlab.pages.parts import Part
 from gemmlab.pages.sections import Section
@@ -49,7 +49,7 @@ def render(page: Page) -> bytes:
     bundle = vega_bundle() if drawings else ""
     scripts = [text for text in (script, bundle) if text]
     html = environment.get_template("page.html").render(
-        title=page.title, version=gemmlab.__version__, made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        title=page.title, version=__version__, made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         parts=page.parts, sections=page.sections, anchors=anchors(page.sections),
         # By identity: drawings hold dictionaries, and equal ones may stand in two places.
         number=lambda drawing: next(place for place, one in enumerate(drawings, 1) if one is drawing),

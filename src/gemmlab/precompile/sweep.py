@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-import gemmlab
 from gemmlab.core import gpu
 from gemmlab.core.errors import GemmlabError, RecordError
 from gemmlab.core.files import replace_file
 from gemmlab.core.program import Config
+from gemmlab.core.version import __version__
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import texture_over
@@ -58,7 +58,7 @@ def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], pat
         figures = _figures(kernel, row)
         known["archs"].setdefault(row.arch, []).append([*row.config.values(), *(figures[name] for name in FIGURES)])
     head = {
-        "schema": SCHEMA, "gemmlab": gemmlab.__version__, "compiler": compiler(),
+        "schema": SCHEMA, "gemmlab": __version__, "compiler": compiler(),
         "time_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "figures": list(FIGURES),
         "errors": {name: str(error) for name, error in errors.items()},
     }  # fmt: skip

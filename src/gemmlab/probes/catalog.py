@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gemmlab.core.errors import UsageError
-from gemmlab.ir.probe import Probe
+from gemmlab.ir.module import Probe
 from gemmlab.probes.cachesim import CacheProbe
 from gemmlab.probes.stopwatch import PackingClock
 from gemmlab.probes.touches import Touches

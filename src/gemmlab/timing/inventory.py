@@ -167,10 +167,10 @@ def package_version(name: str) -> str | None:
 
 def versions() -> dict[str, str | None]:
     """Interpreter, system and packages."""
-    import gemmlab
+    from gemmlab.core.version import __version__
 
     system = f"{platform.system()} {platform.release()}"
-    own = {"gemmlab": gemmlab.__version__, "python": sys.version.split()[0], "system": system}
+    own = {"gemmlab": __version__, "python": sys.version.split()[0], "system": system}
     return own | {name: package_version(name) for name in PACKAGES}
 
 

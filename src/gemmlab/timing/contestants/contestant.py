@@ -11,7 +11,6 @@ from functools import partial
 from itertools import repeat
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.errors import GemmlabError
@@ -49,7 +48,7 @@ class Work:
         from gemmlab.codegen.flush import flush
 
         for array in self.flat.values():
-            flush(_address(array), array.nbytes)
+            flush(address_of(array), array.nbytes)
 
     @property
     def plain(self) -> bool:
@@ -165,121 +164,5 @@ def call_for(library: str, op: str, calls: Mapping[str, Callable[..., Any]]) -> 
     return calls[op]
 
 
-class LibraryCall:
-    """`gemmlab.gemm` or `gemmlab.sum` as a user calls it, argument handling included."""
-
-    def prepare(self, work: Work) -> Prepared:
-        calls = {"gemm": self._product, "reduce": self._sum}
-        return Calls.of(call_for("gemmlab", work.op, calls)(work), work.before)
-
-    @staticmethod
-    def _sum(work: Work) -> Callable[[], object]:
-        import gemmlab
-
-        if work.problem["operator"] != "sum":
-            raise UnsupportedError("gemmlab.sum adds")
-        x, out = work.flat["x"], work.flat["out"]
-
-        def call() -> None:
-            out[0] = gemmlab.sum(x, threads=work.threads)
-
-        return call
-
-    @staticmethod
-    def _product(work: Work) -> Callable[[], object]:
-        import gemmlab
-
-        gemm: Callable[..., object] = gemmlab.gemm
-        a, b, c = (work.matrices[name] for name in ("a", "b", "c"))
-        options: dict[str, Any] = {"out": c, "threads": work.threads}
-        for name in ("trans_a", "trans_b"):
-            if work.scalars.get(name, 0):
-                options[name] = True
-        if not work.plain:
-            options |= {"alpha": work.scalars["alpha"], "beta": work.scalars["beta"]}
-        if work.scalars["beta"] != 0:
-            options["c"] = c
-        return partial(gemm, a, b, **options)
-
-    def facts(self) -> dict[str, Any]:
-        import gemmlab
-
-        return {"library": "gemmlab", "version": gemmlab.__version__, "thread_runtime": "own workers"}
-
-
-class NumpyCall:
-    """`numpy.matmul(a, b, out=c)`; `numpy.sum(x, out=out)`, `numpy.max` or `numpy.min`."""
-
-    def prepare(self, work: Work) -> Prepared:
-        calls = {"gemm": self._product, "reduce": self._reduction}
-        return Calls.of(call_for("numpy", work.op, calls)(work), work.before)
-
-    @staticmethod
-    def _product(work: Work) -> Callable[[], object]:
-        if not work.plain:
-            raise UnsupportedError("numpy.matmul has no alpha and beta")
-        return partial(np.matmul, work.operand("a"), work.operand("b"), out=work.matrices["c"])
-
-    @staticmethod
-    def _reduction(work: Work) -> Callable[[], object]:
-        if work.threads > 1:
-            raise UnsupportedError("numpy adds on one thread")
-        reduce: Callable[..., object] = getattr(np, str(work.problem["operator"]))
-        return partial(reduce, work.flat["x"], out=work.matrices["out"].reshape(()))
-
-    def facts(self) -> dict[str, Any]:
-        from threadpoolctl import threadpool_info
-
-        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-        blas = pools[0] if pools else {}
-        return {
-            "library": f"NumPy on {blas.get('internal_api', 'an unknown BLAS')}",
-            "version": f"{np.__version__} on {blas.get('version', 'unknown')}",
-            "core_type": blas.get("architecture", "unknown"),
-            "thread_runtime": blas.get("threading_layer", "unknown"),
-            "threads": blas.get("num_threads"),
-        }
-
-
-class BlasCall:
-    """A BLAS library's own entry, called with arguments that were converted beforehand."""
-
-    def __init__(self, path: str) -> None:
-        from gemmlab.timing.contestants.cblas import BlasLibrary
-
-        self._library = BlasLibrary(path)
-
-    def prepare(self, work: Work) -> Prepared:
-        call_for("a BLAS", work.op, {"gemm": self._library.prepare})
-        limit = 2**31 - 1
-        if any(work.scalars[name] > limit for name in ("m", "n", "k", "lda", "ldb", "ldc")):
-            raise UnsupportedError(f"an extent is above {limit}")
-        addresses = {name: _address(array) for name, array in work.flat.items()}
-        return Calls.of(self._library.prepare(work.scalars, addresses), work.before)
-
-    def facts(self) -> dict[str, Any]:
-        return self._library.facts()
-
-
-def make_contestant(spec: Mapping[str, Any]) -> Contestant:
-    """The contestant that `gemmlab.timing.peers.Spec.to_json` describes."""
-    kind, where = spec["kind"], (spec.get("device", "cpu"), spec.get("mode", "warm"))
-    if kind == "gemmlab":
-        return LibraryCall()
-    if kind == "numpy":
-        return NumpyCall()
-    if kind in ("kernel", "probe"):
-        from gemmlab.timing.contestants.on_device import KernelCall, PeakProbe
-
-        if kind == "probe":
-            return PeakProbe(*where)
-        return KernelCall(spec["kernel"], spec["config"], *where, spec.get("flags"))
-    if kind in ("cublas", "torch", "cupy", "cub"):
-        from gemmlab.timing.contestants.gpu_library import make_gpu_contestant
-
-        return make_gpu_contestant(kind, spec["path"], *where, spec["precision"])
-    return BlasCall(spec["path"])
-
-
-def _address(array: npt.NDArray[Any]) -> int:
+def address_of(array: npt.NDArray[Any]) -> int:
     return int(array.__array_interface__["data"][0])

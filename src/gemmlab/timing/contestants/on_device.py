@@ -118,12 +118,12 @@ class KernelCall:
         return OnDevice(self._placed.device, work, outputs, attach)
 
     def facts(self) -> dict[str, Any]:
-        import gemmlab
+        from gemmlab.core.version import __version__
 
         device = self._placed.device.id
         workers = {"thread_runtime": "own workers"} if family_of(device).host_threads else {}
         return {
-            "library": "gemmlab", "version": gemmlab.__version__, **workers, "device": device, "mode": self._mode,
+            "library": "gemmlab", "version": __version__, **workers, "device": device, "mode": self._mode,
             "config": dict(self._placed.config), **self._facts,
         }  # fmt: skip
 

@@ -1,0 +1,3 @@
+"""The version of this package, which records and reports quote."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,106 @@
+"""Libraries to compare with on a CPU, and the library call itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gemmlab.timing.contestants.cblas import BlasLibrary
+from gemmlab.timing.contestants.contestant import Calls, Prepared, UnsupportedError, Work, address_of, call_for
+
+
+class LibraryCall:
+    """`gemmlab.gemm` or `gemmlab.sum` as a user calls it, argument handling included."""
+
+    def prepare(self, work: Work) -> Prepared:
+        calls = {"gemm": self._product, "reduce": self._sum}
+        return Calls.of(call_for("gemmlab", work.op, calls)(work), work.before)
+
+    @staticmethod
+    def _sum(work: Work) -> Callable[[], object]:
+        import gemmlab
+
+        if work.problem["operator"] != "sum":
+            raise UnsupportedError("gemmlab.sum adds")
+        x, out = work.flat["x"], work.flat["out"]
+
+        def call() -> None:
+            out[0] = gemmlab.sum(x, threads=work.threads)
+
+        return call
+
+    @staticmethod
+    def _product(work: Work) -> Callable[[], object]:
+        import gemmlab
+
+        gemm: Callable[..., object] = gemmlab.gemm
+        a, b, c = (work.matrices[name] for name in ("a", "b", "c"))
+        options: dict[str, Any] = {"out": c, "threads": work.threads}
+        for name in ("trans_a", "trans_b"):
+            if work.scalars.get(name, 0):
+                options[name] = True
+        if not work.plain:
+            options |= {"alpha": work.scalars["alpha"], "beta": work.scalars["beta"]}
+        if work.scalars["beta"] != 0:
+            options["c"] = c
+        return partial(gemm, a, b, **options)
+
+    def facts(self) -> dict[str, Any]:
+        from gemmlab.core.version import __version__
+
+        return {"library": "gemmlab", "version": __version__, "thread_runtime": "own workers"}
+
+
+class NumpyCall:
+    """`numpy.matmul(a, b, out=c)`; `numpy.sum(x, out=out)`, `numpy.max` or `numpy.min`."""
+
+    def prepare(self, work: Work) -> Prepared:
+        calls = {"gemm": self._product, "reduce": self._reduction}
+        return Calls.of(call_for("numpy", work.op, calls)(work), work.before)
+
+    @staticmethod
+    def _product(work: Work) -> Callable[[], object]:
+        if not work.plain:
+            raise UnsupportedError("numpy.matmul has no alpha and beta")
+        return partial(np.matmul, work.operand("a"), work.operand("b"), out=work.matrices["c"])
+
+    @staticmethod
+    def _reduction(work: Work) -> Callable[[], object]:
+        if work.threads > 1:
+            raise UnsupportedError("numpy adds on one thread")
+        reduce: Callable[..., object] = getattr(np, str(work.problem["operator"]))
+        return partial(reduce, work.flat["x"], out=work.matrices["out"].reshape(()))
+
+    def facts(self) -> dict[str, Any]:
+        from threadpoolctl import threadpool_info
+
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+        blas = pools[0] if pools else {}
+        return {
+            "library": f"NumPy on {blas.get('internal_api', 'an unknown BLAS')}",
+            "version": f"{np.__version__} on {blas.get('version', 'unknown')}",
+            "core_type": blas.get("architecture", "unknown"),
+            "thread_runtime": blas.get("threading_layer", "unknown"),
+            "threads": blas.get("num_threads"),
+        }
+
+
+class BlasCall:
+    """A BLAS library's own entry, called with arguments that were converted beforehand."""
+
+    def __init__(self, path: str) -> None:
+        self._library = BlasLibrary(path)
+
+    def prepare(self, work: Work) -> Prepared:
+        call_for("a BLAS", work.op, {"gemm": self._library.prepare})
+        limit = 2**31 - 1
+        if any(work.scalars[name] > limit for name in ("m", "n", "k", "lda", "ldb", "ldc")):
+            raise UnsupportedError(f"an extent is above {limit}")
+        addresses = {name: address_of(array) for name, array in work.flat.items()}
+        return Calls.of(self._library.prepare(work.scalars, addresses), work.before)
+
+    def facts(self) -> dict[str, Any]:
+        return self._library.facts()

@@ -63,7 +63,7 @@ results: $(STAMP)
 	$(BIN)/gemmlab bench --op reduce --sizes $(SUMS) --threads 1,2 --rounds 9 --save $(RESULTS)/reduce.json
 	$(BIN)/gemmlab cache --sizes $(CACHED) $(CACHES) --save $(RESULTS)/cache.json
 	$(BIN)/gemmlab cache packed microkernel --sizes 128,256,512,1024 $(CACHES) --save $(RESULTS)/packing.json
-	$(BIN)/python docs/build_tables.py
+	$(BIN)/python makers/build_tables.py
 
 # The same on a GPU: the ladders by size, configurations, sums, and what Nsight Compute says. No table is written over.
 gpu-results: $(STAMP)
@@ -79,22 +79,22 @@ gpu-results: $(STAMP)
 	$(BIN)/gemmlab bench block_swizzle $(ON_GPU) --config ORDER=0 --config ORDER=1,GROUP=8 --config ORDER=2,GROUP=4 \
 		--config ORDER=2,GROUP=8 --config ORDER=2,GROUP=16 --sizes 4096,8192 --peers cublas --rounds 3 \
 		--save $(H200)/configs-swizzle.json
-	$(BIN)/python docs/time_claims.py --again
-	$(BIN)/python benchmarks/ncu_ladder.py profile $(H200)/ncu.json --sizes 512,2048,4096
+	$(BIN)/python makers/time_claims.py --again
+	$(BIN)/python makers/ncu_ladder.py profile $(H200)/ncu.json --sizes 512,2048,4096
 	$(BIN)/python tests/emulated/counters/ncu_record.py --out $(H200)
 
 # Count the GPU's rungs on the emulator: in their reference configurations, and in those that the claims ask for.
 counts: $(STAMP)
 	$(BIN)/gemmlab bench --device emulated:sm_90 --sizes 256x256x1024 --save $(EMULATED)/counters.json
 	$(BIN)/gemmlab bench --op reduce --device emulated:sm_90 --sizes 2^16 --save $(EMULATED)/reduce.json
-	$(BIN)/python docs/count_configurations.py
-	$(BIN)/python docs/count_tensor_code.py
-	$(BIN)/python docs/try_source_test.py
-	$(BIN)/python docs/build_tables.py
+	$(BIN)/python makers/count_configurations.py
+	$(BIN)/python makers/count_tensor_code.py
+	$(BIN)/python makers/try_source_test.py
+	$(BIN)/python makers/build_tables.py
 
 # Regenerate the tables and plots of README.md and docs/ from the records in benchmarks/results.
 tables: $(STAMP)
-	$(BIN)/python docs/build_tables.py
+	$(BIN)/python makers/build_tables.py
 
 install: $(STAMP)
 

@@ -4,7 +4,8 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
-from trials import Trials
+
+from support.trials import Trials
 
 SEED = "fuzz_seed"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from chromium import Browser, executable
+
+from support.chromium import Browser, executable
 
 
 @pytest.fixture(scope="session")

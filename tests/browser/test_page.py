@@ -8,9 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Browser
-from cuda_source import needs_compiler
-from report_records import HOSTILE, gpu_bench, hostile_record
 
 from gemmlab.core.records import load_record
 from gemmlab.kernels.catalog import find_kernel
@@ -20,6 +17,9 @@ from gemmlab.pages.parts import part_of
 from gemmlab.pages.roofs import roof_drawings
 from gemmlab.pages.sections import section
 from gemmlab.pages.studies import Request, Study, study
+from support.chromium import Browser
+from support.cuda_source import needs_compiler
+from support.report_records import HOSTILE, gpu_bench, hostile_record
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 NAME = "kernel-naive"

@@ -125,7 +125,7 @@ def test_changelog_knows_this_version() -> None:
 
 def test_generated_tables_are_fresh() -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "docs" / "build_tables.py"), "--check"],
+        [sys.executable, str(ROOT / "makers" / "build_tables.py"), "--check"],
         capture_output=True, text=True, check=False, timeout=100,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout}{done.stderr}run `make tables`"
@@ -144,7 +144,7 @@ def test_the_picture_shows_the_record() -> None:
 
 @pytest.mark.skipif(not CLIMB.exists(), reason="no climb has been recorded yet")
 def test_another_record_makes_other_tables() -> None:
-    builder = load(ROOT / "docs" / "build_tables.py")
+    builder = load(ROOT / "makers" / "build_tables.py")
     record = load_record(CLIMB)
     other = replace(record, results=tuple(replace(result, flops=result.flops // 2) for result in record.results))
     text = (ROOT / "README.md").read_text(encoding="utf-8")

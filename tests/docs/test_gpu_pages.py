@@ -32,7 +32,7 @@ IDS = [kernel.id for kernel in rungs()]
 AWAITED: dict[str, tuple[Callable[[], str], str]] = {
     "h200/configs*.json": (gpu_times.configs_block, "gemmlab bench ... --device cuda --configs all --save"),
     "compile-sweep.json": (gpu_code.sweep_block, "gemmlab compile --all-configs --arch sm_80,sm_89,sm_90 --save"),
-    "h200/ncu.json": (profiles.profiles_block, "python benchmarks/ncu_ladder.py profile"),
+    "h200/ncu.json": (profiles.profiles_block, "python makers/ncu_ladder.py profile"),
 }
 
 

@@ -1,6 +1,6 @@
 """The trials themselves: a printed seed and number give the same random numbers again."""
 
-from trials import Trials
+from support.trials import Trials
 
 
 def test_a_trial_is_repeated_by_its_seed_and_number() -> None:

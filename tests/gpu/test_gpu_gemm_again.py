@@ -188,7 +188,7 @@ def test_cupy_again_on_streams_and_in_a_graph() -> None:
 
 
 def test_a_result_of_ours_goes_to_others_by_dlpack(torch: Any) -> None:
-    from gpu_arrays import OnlyDlpack
+    from support.gpu_arrays import OnlyDlpack
 
     x = torch.full((64, 64), 2.0, device="cuda")
     ours = gemmlab.gemm(OnlyDlpack(x), OnlyDlpack(x))

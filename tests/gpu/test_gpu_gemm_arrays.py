@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from gpu_arrays import OnlyDlpack
 
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from support.gpu_arrays import OnlyDlpack
 
 pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("ignore")]
 RNG = np.random.default_rng(13)

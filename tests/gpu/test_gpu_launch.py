@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gpu_arrays import OnlyDlpack
 
 import gemmlab
 from gemmlab.arrays.gpu import device_array
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.cuda import CudaDevice
+from support.gpu_arrays import OnlyDlpack
 
 SOURCE = """
 extern "C" __global__ void axpy(int n, float a, const float* x, float* y) {

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gpu_arrays import OnlyDlpack
 
 import gemmlab
 from gemmlab.core.errors import UsageError
+from support.gpu_arrays import OnlyDlpack
 
 pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("ignore")]
 RNG = np.random.default_rng(3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +10,7 @@ import pytest
 from gemmlab import launch
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Window
-
-sys.path.append(str(Path(__file__).parents[1] / "unit"))
-from texture_kernels import FORMS, INDEX, LANES, SOURCE, bits, expected, texels
+from support.texture_kernels import FORMS, INDEX, LANES, SOURCE, bits, expected, texels
 
 
 @pytest.mark.parametrize("kernel", FORMS)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch_cases import CASES, REFUSED, Shape, reference, torch_and_gemm
 
 from gemmlab.core.precision import FLOAT32, PRECISIONS, TF32
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.ops.op import Float32Array
 from gemmlab.verify.elementwise import compare
+from support.torch_cases import CASES, REFUSED, Shape, reference, torch_and_gemm
 
 torch, gemm = torch_and_gemm()
 pytestmark = [pytest.mark.usefixtures("gpu"), pytest.mark.filterwarnings("ignore")]

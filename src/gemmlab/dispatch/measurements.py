@@ -1,6 +1,6 @@
 """What was measured of GPU kernels, in a form that a library call can choose by: a small table in the package.
 
-`benchmarks/choices.py` makes `measured.json` from the records in `benchmarks/results`. A tuner may put a table of a
+`makers/choices.py` makes `measured.json` from the records in `benchmarks/results`. A tuner may put a table of a
 person's own GPU in place of it later: `Table` says what it has to hold.
 """
 

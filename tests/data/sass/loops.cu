@@ -1,4 +1,4 @@
-// Loops small enough to be counted by hand: tests/unit/test_explain_loop.py does.
+// Loops small enough to be counted by hand: tests/unit/analysis/test_main_loop.py does.
 extern "C" {
 
 __global__ void dot(const float4 *a, const float4 *b, float *c, int n) {

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cuda_calls import CudaFile
 from probes import copies, probes
 
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.bound import BoundKernel, bind
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
+from support.cuda_calls import CudaFile
 
 RUNGS = ("naive", "block_tile", "vector_load")
 SIZES = "128x128x64,100x77x53"

@@ -113,7 +113,7 @@ def to_text(record: dict[str, Any]) -> str:
 
 def run(*command: str) -> str:
     """What a command prints; ends the program with its words when it fails."""
-    shared = str(Path(__file__).parents[1])
+    shared = str(Path(__file__).parents[2])
     env = {
         **os.environ,
         "LC_ALL": "C",

@@ -7,12 +7,12 @@ import pytest
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
 import profiled
-from cuda_calls import CudaFile
 from launch_probes import rungs
 from probes import BRANCHES, branches
 from recorded_rungs import recorded
 
 from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
+from support.cuda_calls import CudaFile
 
 ON, THREADS = "smsp__thread_inst_executed_pred_on.sum", "smsp__thread_inst_executed.sum"
 

@@ -11,13 +11,13 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
 import profiled
 from copy_rule import Copied, counted
-from cuda_calls import CudaFile
 from probes import COPIES, GLOBAL_WORDS, Probe, copies
 from recorded_rungs import recorded
 
 from gemmlab.core.counters import ASYNC_COPY, GLOBAL_LOAD, Counters, SiteCounters
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.observe.ncu import disagreements
+from support.cuda_calls import CudaFile
 
 READ = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 

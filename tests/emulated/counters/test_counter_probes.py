@@ -12,12 +12,12 @@ pytest.importorskip("gemmlab.devices.emulated", reason="there is no emulated dev
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
 import profiled
-from cuda_calls import CudaFile, Ran
 from launch_probes import rungs
 from probes import GLOBAL_WORDS, PATTERNS, PROBES, Probe, copies, global_patterns, oracle, probes
 
 from gemmlab.core.counters import GLOBAL_LOAD, GLOBAL_STORE, SHARED_LOAD, SHARED_STORE, Counters, SiteCounters
 from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
+from support.cuda_calls import CudaFile, Ran
 
 WIDTH = {1: "", 2: ".64", 4: ".128"}
 KINDS = {"ld": SHARED_LOAD, "st": SHARED_STORE}

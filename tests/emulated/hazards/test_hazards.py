@@ -12,12 +12,11 @@ import pytest
 pytest.importorskip("gemmlab.devices.emulated", reason="there is no emulated device yet")
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from cuda_calls import CudaFile
-
 from gemmlab import launch
 from gemmlab.core.counters import ASYNC_COPY, Hazard
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
+from support.cuda_calls import CudaFile
 
 HERE = Path(__file__).parent
 f32, i32 = np.float32, np.int32

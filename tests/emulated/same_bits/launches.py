@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "foreign")]
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "foreign")]
 
 import test_foreign  # noqa: E402
-from cuda_calls import Array, CudaFile  # noqa: E402
 
 from gemmlab.kernels.bound import bind  # noqa: E402
 from gemmlab.kernels.catalog import find_kernel  # noqa: E402
 from gemmlab.ops.catalog import find_op  # noqa: E402
+from support.cuda_calls import Array, CudaFile  # noqa: E402
 
 RUNGS = ("naive", "block_tile", "vector_load")
 SIZES = "128x128x64,100x77x53,1x1x1,33x65x17,64x64x64,3x130x31"

@@ -1,0 +1,65 @@
+"""Fill the generated parts of README.md and docs/*.md from the records in benchmarks/results.
+
+`python makers/build_tables.py` rewrites them and redraws the charts; `--check` only says which are stale, and ends with
+1 then.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+
+from blocks import (
+    api,
+    claims_page,
+    cpu,
+    gpu_bounds,
+    gpu_code,
+    gpu_counts,
+    gpu_rungs,
+    gpu_times,
+    model,
+    overhead,
+    pictures,
+    profiles,
+    reductions,
+    source_test,
+    tensor,
+    tensor_code,
+    tensor_profiles,
+)
+from blocks.records import ROOT
+
+BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
+MODULES = (
+    cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
+    source_test, tensor_profiles, pictures, model, overhead, api,
+)  # fmt: skip
+BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
+
+
+def filled(text: str) -> str:
+    """`text` with every generated block made anew."""
+    return BLOCK.sub(lambda found: f"{found[1]}\n{BLOCKS[found[2]]()}\n\n{found[3]}", text)
+
+
+def main(arguments: list[str]) -> int:
+    if "--check" not in arguments:
+        cpu.draw()
+        gpu_times.draw()
+        pictures.draw()
+    stale = False
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = path.read_text(encoding="utf-8")
+        fresh = filled(text)
+        if fresh != text:
+            stale = True
+            print(f"{path.relative_to(ROOT)}: {'stale' if '--check' in arguments else 'rewritten'}")
+            if "--check" not in arguments:
+                path.write_text(fresh, encoding="utf-8")
+    return int(stale and "--check" in arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

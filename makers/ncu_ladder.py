@@ -1,0 +1,108 @@
+"""Nsight Compute's figures of every rung and of cuBLAS, beside the emulator's.
+
+`python makers/ncu_ladder.py profile FILE` on a machine with a GPU and ncu writes them, as does
+`gemmlab profile --device cuda --sizes 512,2048 --save FILE`.
+`python makers/ncu_ladder.py emulate FILE` on any machine with the same cache of compiled code adds what the
+emulator counts for the same launches, and names every exact count that differs; it ends with 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.errors import GemmlabError
+from gemmlab.core.hardware import usable_cpus
+from gemmlab.core.records import save_record
+from gemmlab.devices.select import open_device
+from gemmlab.kernels.catalog import find_kernel, ladder
+from gemmlab.observe.counting import Count, count_kernels
+from gemmlab.observe.ncu import disagreements
+from gemmlab.observe.profile import Profile
+from gemmlab.observe.profile_reader import from_record, load_profiles
+from gemmlab.observe.profile_recorder import Plan, profile_on_gpu
+from gemmlab.ops.catalog import find_op
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    at_gpu, anywhere = verbs.add_parser("profile"), verbs.add_parser("emulate")
+    for verb in (at_gpu, anywhere):
+        verb.add_argument("file", type=Path)
+    # The larger is what people quote; the smaller one can be emulated in seconds.
+    at_gpu.add_argument("--sizes", default="512,2048")
+    at_gpu.add_argument("--ncu", default="ncu")
+    anywhere.add_argument("--sizes", default="512")
+    anywhere.add_argument("--processes", type=int, default=len(usable_cpus()))
+    options = parser.parse_args()
+    try:
+        if options.verb == "profile":
+            return at_a_gpu(options.file, options.sizes, options.ncu)
+        return emulate(options.file, options.sizes, options.processes)
+    except GemmlabError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+
+
+def at_a_gpu(file: Path, sizes: str, ncu: str) -> int:
+    """Profile and write the record."""
+    op = find_op("gemm")
+    names = [kernel.id for kernel in ladder(op.name, "cuda")]
+    record = profile_on_gpu(Plan(op, open_device("cuda", "warm"), op.parse_sizes(sizes), names, ncu=ncu))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    save_record(record, file)
+    print(f"{len(record.results)} profiles: {file}", *record.notes, sep="\n")
+    return 0
+
+
+def emulate(file: Path, sizes: str, processes: int) -> int:
+    """Add the emulator's counts to a record."""
+    read, data = load_profiles(file), json.loads(file.read_text(encoding="utf-8"))
+    # Where each profile's figures lie: now as the facts of a result, formerly as a launch.
+    places = data["launches"] if "launches" in data else [result["facts"] for result in data["results"]]
+    wanted = {problem.label for problem in find_op(read.op).parse_sizes(sizes)}
+    mine = [(one, place) for one, place in zip(read.profiles, places, strict=True)
+            if not one.is_library and one.kernels and one.size in wanted]  # fmt: skip
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        profiles = [one for one, _ in mine]
+        counted = pool.map(emulated, profiles, [read.op] * len(mine), [read.arch] * len(mine))
+        for (one, place), counts in zip(mine, counted, strict=True):
+            place |= {"emulated": counts, "disagreements": compare(one, counts)}
+            print(f"{one.contestant} {one.size}: {'; '.join(place['disagreements']) or 'equal'}")
+    file.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    return int(any(place["disagreements"] for _, place in mine))
+
+
+def emulated(one: Profile, op: str, arch: str) -> dict[str, Any]:
+    """Digest and totals of the same launch on the emulator, or why there are none."""
+    operation, kernel = find_op(op), find_kernel(one.name)
+    count = Count(
+        operation, open_device(f"emulated:{arch}"), [kernel], operation.parse_sizes(one.size), seed=1,
+        config=one.facts["config"],
+    )  # fmt: skip
+    (counted,) = from_record(count_kernels(count)).profiles
+    if not counted.kernels:
+        return {"code_sha256": "", "why": "; ".join(counted.notes), "totals": {}}
+    totals = {**counted.metrics, **counted.counts}
+    return {"code_sha256": counted.facts["code_sha256"], "why": "", "totals": totals}
+
+
+def compare(one: Profile, counts: Mapping[str, Any]) -> list[str]:
+    """Exact counts that differ; code that differs is no disagreement of counts, and said."""
+    if counts["why"]:
+        return [counts["why"]]
+    profiled = one.facts["code_sha256"]
+    if counts["code_sha256"] != profiled:
+        return [f"other code: {counts['code_sha256'][:12]} here, {profiled[:12]} profiled"]
+    return disagreements(one.counts, one.metrics, counts["totals"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

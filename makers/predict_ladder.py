@@ -1,0 +1,133 @@
+"""What the performance model predicts for every recorded time of an H200, into benchmarks/results/h200/model.json.
+
+The fitted constants are those for all float32 rungs of the matrix product; each rung of them is predicted with
+constants that were fitted without it. Configurations, sums and TF32 had no part in any fit. No GPU is needed; it takes
+some minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from gemmlab.analysis.model.constants import FITTED, FITTED_H200, Constants
+from gemmlab.analysis.model.fit import Fit, Sample, with_constants
+from gemmlab.analysis.model.kernel_study import loads_of, study
+from gemmlab.analysis.model.model_record import CONFIGURATION, LADDER, NAME, Case, ModelRecord, save_model
+from gemmlab.analysis.model.predict import Model
+from gemmlab.core import gpu
+from gemmlab.core.precision import FLOAT32
+from gemmlab.core.records import Result, load_record
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.ops.catalog import find_op
+
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
+SOURCES = {"gemm.json": LADDER, "climb-cuda.json": LADDER, "reduce.json": LADDER, "configs.json": CONFIGURATION}
+ARCH, GPU = "sm_90", gpu.model("H200")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A recorded time, ready to be predicted."""
+
+    op: str
+    part: str
+    result: Result
+    sample: Sample
+
+    @property
+    def precision(self) -> str:
+        return str(self.result.facts.get("precision", FLOAT32))
+
+    @property
+    def fitted(self) -> bool:
+        """Whether constants are fitted to it."""
+        return (self.op, self.part, self.precision) == ("gemm", LADDER, FLOAT32)
+
+
+def main() -> int:
+    timed = list(recorded())
+    ladder = [item for item in timed if item.part == LADDER]
+    names = dict.fromkeys(item.sample.kernel for item in ladder)
+    models = {name: Model(study(find_kernel(name), ARCH), GPU) for name in names}
+    # What was timed with other code says nothing of the model.
+    fits = [item.sample for item in ladder if item.fitted and same(item, models[item.sample.kernel])]
+    fit = Fit({sample.kernel: models[sample.kernel] for sample in fits}, fits)
+    best = fit.best()
+    if best != FITTED_H200:
+        print("constants.py has others than fit best:", {name: getattr(best, name) for name in FITTED}, file=sys.stderr)
+    without = {name: fit.best(name) for name in names}
+    print("fitted without each rung:", {name: [getattr(c, f) for f in FITTED] for name, c in without.items()})
+    cases = [case for name in names for case in cases_of(ladder, name, models[name], without[name])]
+    save(cases)
+    cases += configured([item for item in timed if item.part == CONFIGURATION])
+    save(cases)
+    return 0
+
+
+def save(cases: Sequence[Case]) -> None:
+    constants = {name: float(value) for name, value in asdict(FITTED_H200).items()}
+    save_model(ModelRecord(GPU.name, constants, tuple(FITTED), tuple(cases)), RESULTS / NAME)
+
+
+def recorded() -> Iterator[Timed]:
+    """Every rung's times; a kernel and size once."""
+    seen: set[tuple[str, str]] = set()
+    for name, part in SOURCES.items():
+        record = load_record(RESULTS / name)
+        op = find_op(record.op)
+        for result in record.results:
+            key = result.contestant, result.label
+            if result.facts.get("role") != "rung" or not result.samples or key in seen:
+                continue
+            seen.add(key)
+            name_of_kernel = result.contestant.removeprefix("kernel:").partition("[")[0]
+            kernel, problem = find_kernel(name_of_kernel), op.problem_from_json(result.problem)
+            if part == CONFIGURATION and dict(kernel.params) == dict(result.facts["config"]):
+                continue
+            loads = tuple(loads_of(kernel, result.facts["config"], problem))
+            measured = median(sample.time_us for sample in result.samples)
+            yield Timed(op.name, part, result, Sample(kernel.id, loads, op.bytes_moved(problem), measured))
+
+
+def same(item: Timed, model: Model) -> bool:
+    return bool(item.result.facts["code_sha256"] == model.study.digest)
+
+
+def cases_of(timed: list[Timed], name: str, model: Model, without: Constants) -> Iterator[Case]:
+    """All of one kernel in one configuration."""
+    models = [model, with_constants(model, without)]
+    for item in timed:
+        if item.sample.kernel != name:
+            continue
+        found, held_out = (m.predict(item.sample.loads, item.sample.nbytes) for m in models)
+        if not item.fitted:
+            held_out = found
+        yield Case(
+            name, item.op, item.result.label, item.precision, dict(item.result.facts["config"]), item.part,
+            model.study.digest, same(item, model), rounded(item.sample.measured_us), rounded(found.time_us),
+            rounded(held_out.time_us), {term: rounded(us) for term, us in found.terms.items()},
+        )  # fmt: skip
+
+
+def configured(timed: list[Timed]) -> Iterator[Case]:
+    """Other configurations than the reference, each studied once."""
+    groups: dict[str, list[Timed]] = {}
+    for item in timed:
+        groups.setdefault(item.result.contestant, []).append(item)
+    for number, (name, items) in enumerate(groups.items(), 1):
+        print(f"{number}/{len(groups)} {name}")
+        first = items[0]
+        known = Model(study(find_kernel(first.sample.kernel), ARCH, first.result.facts["config"]), GPU)
+        yield from cases_of(items, first.sample.kernel, known, FITTED_H200)
+
+
+def rounded(us: float) -> float:
+    return float(f"{us:.5g}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""Arrays that say they lie on a GPU, packages that make them, and a driver that multiplies: for tests without a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import types
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gemmlab.core.program import Artifact, Program
+from support.fake_driver import FakeModule
+
+GEMM_PARAMS = (4, 4, 4, 4, 8, 4, 8, 4, 4, 8, 4)
+"""Bytes of M, N, K, alpha, A, lda, B, ldb, beta, C, ldc."""
+_INT, _FLOAT, _ADDRESS = ctypes.c_int32, ctypes.c_float, ctypes.c_uint64
+_ARGUMENTS: tuple[Any, ...] = (
+    _INT, _INT, _INT, _FLOAT, _ADDRESS, _INT, _ADDRESS, _INT, _FLOAT, _ADDRESS, _INT,
+)  # fmt: skip
+
+
+class OnGpu:
+    """Host memory that says it lies on a GPU."""
+
+    version = 3
+
+    def __init__(self, values: npt.NDArray[Any], stream: int | None = None) -> None:
+        self.values, self.stream = values, stream
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        shown: dict[str, Any] = self.values.__array_interface__
+        return {
+            "shape": shown["shape"], "typestr": shown["typestr"], "data": shown["data"], "strides": shown["strides"],
+            "version": self.version, "stream": self.stream,
+        }  # fmt: skip
+
+
+class OnlyDlpack:
+    """An array that says nothing of itself but DLPack."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+
+class Tensor(OnGpu):
+    """torch's, as far as it is asked."""
+
+    version, device = 2, "cuda:1"
+    is_cuda, requires_grad = True, False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    def stride(self) -> tuple[int, ...]:
+        return tuple(step // 4 for step in self.values.strides)
+
+    def get_device(self) -> int:
+        return 1
+
+    def is_neg(self) -> bool:
+        return False
+
+    def data_ptr(self) -> int:
+        return int(self.values.ctypes.data)
+
+    def contiguous(self) -> Tensor:
+        return Tensor(np.array(self.values, order="C"))
+
+    def copy_(self, source: Tensor) -> None:
+        self.values[...] = source.values
+
+
+class _Device:
+    """One of two; the other is current outside of a `with`."""
+
+    id, current = 1, 0
+
+    def __enter__(self) -> None:
+        _Device.current = self.id
+
+    def __exit__(self, *_: object) -> None:
+        _Device.current = 0
+
+
+class Array(OnGpu):
+    """CuPy's. Of a shape it is made on the device that is current."""
+
+    device = _Device()
+
+    def __init__(self, what: Any, dtype: Any = np.float32) -> None:
+        if isinstance(what, tuple):
+            assert _Device.current == 1
+            what = np.full(what, np.nan, dtype)
+        super().__init__(what)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.values.strides
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    @property
+    def data(self) -> Any:
+        return SimpleNamespace(ptr=self.values.ctypes.data, device_id=1)
+
+    def __setitem__(self, key: Any, source: Array) -> None:
+        self.values[key] = source.values
+
+
+def empty_strided(shape: tuple[int, ...], strides: tuple[int, ...], *, dtype: Any, device: str) -> Tensor:
+    made = Tensor(np.full(shape, np.nan, dtype))
+    assert device == made.device
+    assert 0 in shape or strides == made.stride()
+    return made
+
+
+def play_torch(monkeypatch: pytest.MonkeyPatch, stream: int) -> None:
+    torch: Any = types.ModuleType("torch")
+    torch.Tensor, torch.float32, torch.no_grad = Tensor, np.float32, nullcontext
+    torch.empty_strided = empty_strided
+    torch.cuda = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream={"cuda:1": stream}[device]))
+    torch._C = SimpleNamespace(_cuda_getCurrentRawStream={1: stream}.__getitem__)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+
+
+def play_cupy(monkeypatch: pytest.MonkeyPatch, stream: int) -> None:
+    cupy: Any = types.ModuleType("cupy")
+    cupy.ndarray, cupy.float32 = Array, np.float32
+    cupy.ascontiguousarray = lambda x: Array(np.ascontiguousarray(x.values))
+    cupy.cuda = SimpleNamespace(
+        get_current_stream=lambda device: SimpleNamespace(ptr={1: stream}[device]),
+        runtime=SimpleNamespace(getDevice=lambda: _Device.current),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+
+
+def rows(address: int, count: int, length: int, ld: int) -> npt.NDArray[np.float32]:
+    """A matrix in memory; only its own elements can be reached."""
+    if not count * length:
+        return np.empty((count, length), np.float32)
+    flat = np.ctypeslib.as_array((ctypes.c_float * ((count - 1) * ld + length)).from_address(address))
+    return np.lib.stride_tricks.as_strided(flat, (count, length), (4 * ld, 4))
+
+
+def transposed(name: str) -> tuple[bool, bool]:
+    """TRANS_A and TRANS_B of an instance; kernels without them read nn."""
+    if any(kernel in name for kernel in ("naive", "block_tile", "double_buffer", "wmma")):
+        return False, False
+    first, second = name.rstrip(">").split(", ")[-2:]
+    return first == "true", second == "true"
+
+
+def multiply(
+    name: str, m: int, n: int, k: int, alpha: float, a: int, lda: int, b: int, ldb: int, beta: float, c: int, ldc: int
+) -> None:
+    """As the kernels' contract has it."""
+    trans_a, trans_b = transposed(name)
+    left = rows(a, k, m, lda).T if trans_a else rows(a, m, k, lda)
+    right = rows(b, n, k, ldb).T if trans_b else rows(b, k, n, ldb)
+    result = rows(c, m, n, ldc)
+    product = np.float32(alpha) * (left @ right) if alpha and k else np.zeros((m, n), np.float32)
+    result[...] = product + (np.float32(beta) * result if beta else 0)
+
+
+@dataclass
+class GemmDriver(FakeModule):
+    """A driver whose every kernel multiplies; `multiply` gets its name and its arguments."""
+
+    params: tuple[int, ...] = GEMM_PARAMS
+    threads: int = 1024
+    multiply: Callable[..., None] = multiply
+    events: list[tuple[Any, ...]] = field(default_factory=list)
+    """Records and waits: (what, which stream)."""
+    placed: dict[int, int] = field(default_factory=dict)
+    """Addresses that lie on another GPU than cuda:1."""
+    CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=2)
+
+    def _call(self, name: str, *arguments: Any) -> tuple[Any, ...]:
+        if name in {"cuEventRecord", "cuStreamWaitEvent"}:
+            self.events.append((name, arguments[0 if name == "cuStreamWaitEvent" else 1]))
+        if name == "cuMemcpyDtoDAsync":
+            ctypes.memmove(*arguments[:3])
+            self.events.append((name, arguments[3]))
+            return (0,)
+        return super()._call(name, *arguments)
+
+    def device_get_attribute(self, name: str, _device: int) -> tuple[int, int]:
+        known = {"CAPABILITY_MAJOR": 9, "CAPABILITY_MINOR": 0, "PER_BLOCK_OPTIN": 232_448, "MULTIPROCESSOR": 132}
+        return 0, next((value for part, value in known.items() if part in name), 1_980_000)
+
+    def launch_kernel(self, function: str, *arguments: Any) -> int:
+        self.launches.append((function, *arguments[:8]))
+        places = (ctypes.c_void_p * len(self.params)).from_address(arguments[8])
+        self.multiply(
+            function, *(kind.from_address(place or 0).value for kind, place in zip(_ARGUMENTS, places, strict=True))
+        )
+        return 0
+
+    def ordinal_of(self, pointer: int) -> int:
+        return self.placed.get(pointer, 1)
+
+
+def uncompiled(program: Program) -> Artifact:
+    """In place of the compiler: code that is nothing but its name."""
+    return Artifact(
+        program.kernel, "cubin", program.target, program.entry, program.entry.encode(), program.entry, "none"
+    )

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import gemmlab
+from gemmlab.cli import check_cmd
+from gemmlab.cli.app import build_app
+from gemmlab.core.errors import CompileError, UsageError
+from gemmlab.kernels import catalog
+from support.fake_device import FakeDevice, Gemm, make_kernel, product, right
+from unit.verify.test_check_call import gemm
+
+Run = Callable[..., Any]
+
+
+def corner(call: Gemm) -> None:
+    right(call)
+    if call.c.size:
+        call.c[0, 0] += 1
+
+
+def no_code(_call: Gemm) -> None:
+    raise CompileError("no_code: does not compile")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    device = FakeDevice()
+    kernels = (
+        make_kernel("good", device, right, ("nn", "tn")),
+        make_kernel("parallel", device, right, threaded=True),
+        make_kernel("bad", device, corner),
+        make_kernel("no_code", device, no_code),
+    )
+    monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
+    monkeypatch.setattr(check_cmd, "open_device", lambda _name: device)
+    monkeypatch.setattr(gemmlab, "gemm", gemm, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    return lambda *arguments: CliRunner().invoke(build_app(), ["check", *arguments])
+
+
+def test_a_right_kernel_ends_with_0_and_a_table(run: Run) -> None:
+    result = run("good", "--sizes", "9,4x5x6")
+    assert result.exit_code == 0, result.output
+    assert "PASS" in result.stdout
+    assert " 4 " in result.stdout  # two sizes in two layouts
+
+
+def test_a_wrong_kernel_ends_with_1_and_the_first_wrong_element(run: Run) -> None:
+    result = run("good", "bad", "--sizes", "33")
+    assert result.exit_code == 1
+    assert "FAIL" in result.stdout
+    assert "bad (TILE=4, threads=1) is wrong for 33x33x33" in result.stdout
+    assert "c[0, 0] = " in result.stdout
+
+
+def test_without_names_the_ladder_and_the_library_call_are_checked(run: Run) -> None:
+    result = run("--sizes", "8", "--json", "--threads", "3")
+    assert result.exit_code == 1
+    data = json.loads(result.stdout)
+    assert data["passed"] is False
+    reports = {report["subject"]: report for report in data["reports"]}
+    assert {name: report["passed"] for name, report in reports.items()} == {
+        "bad": False, "good": True, "parallel": True, check_cmd.LIBRARY: True,
+    }  # fmt: skip
+    assert {name: report["threads"] for name, report in reports.items()} == {
+        "bad": 1, "good": 1, "parallel": 3, check_cmd.LIBRARY: 3,
+    }  # fmt: skip
+    assert data["errors"] == {"no_code": "no_code: does not compile"}
+
+
+def test_a_kernel_that_does_not_compile_is_an_error_of_its_own(run: Run) -> None:
+    result = run("no_code", "good", "--sizes", "8")
+    assert result.exit_code == CompileError.exit_code
+    assert "ERROR" in result.stdout
+    assert "does not compile" in result.stdout
+    assert "PASS" in result.stdout
+
+
+def test_the_whole_contract_is_the_default(run: Run) -> None:
+    result = run("good", "--json", "--seed", "7")
+    assert result.exit_code == 0
+    (report,) = json.loads(result.stdout)["reports"]
+    assert report["cases"] > 300
+    assert report["seed"] == 7
+
+
+def test_a_broken_library_call_is_found(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(a: Any, b: Any, **options: Any) -> Any:
+        result = gemm(a, b, **options)
+        result[..., -1:, -1:] += 1
+        return result
+
+    monkeypatch.setattr(gemmlab, "gemm", wrong, raising=False)
+    result = run(check_cmd.LIBRARY, "--sizes", "8")
+    assert result.exit_code == 1
+    assert "c[7, 7]" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["god"], "did you mean good"),
+        (["good", "--sizes", "1x2"], "expected 3"),
+        (["good", "--op", "sort"], "operations: gemm"),
+        (["good", "--threads", "0"], "threads = 0: at least 1"),
+        (["good", "--threads", "5"], "threads = 5: this process may use 4 CPUs"),
+        (["good", "--config", "tile=4"], "NAME=VALUE"),
+        (["good", "--config", "TILE=four"], "NAME=VALUE"),
+        (["--config", "TILE=4"], "name the kernel"),
+        ([check_cmd.LIBRARY, "--config", "TILE=4"], "no parameters"),
+    ],
+)
+def test_bad_requests_end_with_2(run: Run, arguments: list[str], said: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_an_unknown_parameter_is_reported(run: Run) -> None:
+    result = run("good", "--config", "MR=4")
+    assert result.exit_code == UsageError.exit_code
+    assert "unknown parameter 'MR'" in result.output
+
+
+def test_another_device_ends_with_3() -> None:
+    result = CliRunner().invoke(build_app(), ["check", "--device", "cuda:999"])
+    assert result.exit_code == 3
+    assert "cuda" in result.output
+    result = CliRunner().invoke(build_app(), ["check", "--device", "tpu"])
+    assert result.exit_code == 3
+    assert "no device named 'tpu'" in result.output
+
+
+def test_products_in_the_fake_skip_nothing() -> None:
+    import numpy as np
+
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(product(np.array([[np.inf]], np.float32), np.array([[0]], np.float32))).all()

@@ -1,0 +1,238 @@
+"""`gemmlab compile`: what it makes, what it says of it, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from gemmlab.cli.app import build_app
+from gemmlab.core import gpu
+from gemmlab.core.errors import NoCompilerError, RecordError
+from gemmlab.kernels.catalog import all_kernels, find_kernel
+from gemmlab.ops.gemm import GemmOp
+from gemmlab.precompile.cubins import jobs
+from gemmlab.precompile.cubins import run as run_job
+from gemmlab.precompile.sweep import load_sweep
+from gemmlab.timing.bench import Plan
+from gemmlab.timing.configurations import config_specs
+from gemmlab.timing.peers import Spec, kernel_spec
+from gemmlab.timing.prebuild import of_plan, prebuild
+from gemmlab.toolchain import nvrtc
+from gemmlab.toolchain.build_cuda import build
+from support.cuda_source import needs_compiler
+
+pytestmark = needs_compiler
+
+MINE = """#include <cuda_runtime.h>
+template <int T> __device__ float times(float x) { return x * T; }
+__global__ void twice(float* x) { x[threadIdx.x] = times<2>(x[threadIdx.x]); }
+__global__ void thrice(float* x) { x[threadIdx.x] = times<3>(x[threadIdx.x]); }
+"""
+TEMPLATE = "template <int T> __global__ void scale(float* x) { __shared__ float s[T]; s[0] = *x; *x = s[*(int*)x]; }\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the test's own, and its folder as the current one."""
+    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(build_app(), ["compile", *arguments])
+
+
+def answer(*arguments: str) -> Any:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def refused(*arguments: str) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    return result.stderr
+
+
+def test_a_kernel_for_two_architectures() -> None:
+    told = answer("naive", "--arch", "sm_80,sm_90a")
+    assert told["compiler"] == nvrtc.compiler()
+    assert [row["arch"] for row in told["kernels"]] == ["sm_80", "sm_90a"]
+    for row in told["kernels"]:
+        assert row["kernel"] == "naive"
+        assert row["instance"].startswith("naive")
+        assert row["config"] == find_kernel("naive").configure()
+        assert row["registers"] > 8
+        assert row["code_bytes"] % 128 == 0
+        assert row["spill_stores"] == row["spill_loads"] == row["stack_bytes"] == 0
+        assert not row["cached"]
+    assert len({row["digest"] for row in told["kernels"]}) == 2
+
+
+def test_what_it_made_serves_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    (row,) = answer("naive")["kernels"]
+    assert answer("naive")["kernels"][0]["cached"]
+
+    def missing() -> str:
+        raise NoCompilerError("no CUDA compiler")
+
+    monkeypatch.setattr(nvrtc, "compiler", missing)
+    kernel = find_kernel("naive")
+    (instance,) = kernel.instances(kernel.configure())
+    assert build(kernel.program(instance, "sm_90")).digest == row["digest"]
+
+
+def test_without_names_every_cuda_kernel_in_every_layout_it_reads() -> None:
+    planned, skipped = jobs([], ["sm_90"], {})
+    assert {job.kernel for job in planned} == {kernel.id for kernel in all_kernels() if kernel.device == "cuda"}
+    assert skipped == []
+    kernel = find_kernel("vector_load")
+    layouts = [job.config for job in planned if job.kernel == "vector_load"]
+    assert layouts == kernel.instances(kernel.configure())
+    assert len(layouts) > 1
+
+
+def test_a_kernel_that_is_not_for_an_architecture_is_left_out_unless_named(folder: Path) -> None:
+    (folder / "new.cu").write_text(
+        '/* gemmlab\nsummary = "s"\nop = "gemm"\narch = "sm_90"\ngrid = "M"\nthreads = "N"\n*/\n'
+        "__global__ void f(int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb,\n"
+        "                  float beta, float* C, int ldc) { C[0] = alpha; }\n"
+    )
+    assert answer("new.cu", "--arch", "sm_90")["kernels"][0]["instance"] == "f"
+    assert "sm_90" in refused("new.cu", "--arch", "sm_80")
+
+
+def test_a_configuration_of_ones_own_and_all_of_them() -> None:
+    (row,) = answer("block_tile", "--config", "BM=16", "--config", "BN=32")["kernels"]
+    assert (row["config"]["BM"], row["config"]["BN"]) == (16, 32)
+    kernel = find_kernel("block_tile")
+    everything, _ = jobs(["block_tile"], ["sm_90"], {}, every=True)
+    assert [job.config for job in everything] == [i for c in kernel.configurations() for i in kernel.instances(c)]
+    (same,) = [job for job in everything if job.config == row["config"]]
+    assert (run_job(same).digest, run_job(same).cached) == (row["digest"], True)
+
+
+def test_a_sweep_is_a_record_that_can_be_read_back(folder: Path) -> None:
+    path = folder / "sweep.json"
+    result = run("block_tile", "--all-configs", "--arch", "sm_80,sm_90", "--save", str(path), "--processes", "2")
+    assert result.exit_code == 0, result.output
+    rows = load_sweep(path)
+    kernel = find_kernel("block_tile")
+    assert [row.config for row in rows if row.arch == "sm_80"] == list(kernel.configurations())
+    assert len(rows) == 2 * len(list(kernel.configurations()))
+    (default,) = answer("block_tile", "--arch", "sm_90")["kernels"]
+    assert default["cached"]
+    first = next(row for row in rows if row.arch == "sm_90")
+    assert default["digest"].startswith(first.figures["code"])
+    assert first.figures["registers"] == default["registers"]
+    bm, bn, bk = (first.config[name] for name in ("BM", "BN", "BK"))
+    assert first.figures["threads"] == bm * bn
+    assert first.figures["smem_bytes"] == default["static_smem_bytes"] == 4 * bk * (bm + bn)
+    fit = gpu.occupancy(gpu.limits("sm_90"), default["registers"], first.figures["smem_bytes"], bm * bn)
+    assert (first.figures["blocks_per_sm"], first.figures["warps_per_sm"]) == (fit.blocks, fit.warps)
+    # Some thousand of these lines must stay a file to look at.
+    assert max(map(len, path.read_text().splitlines())) < 300
+    path.write_text("{}")
+    with pytest.raises(RecordError, match="compile-sweep"):
+        load_sweep(path)
+
+
+def test_what_a_bench_will_run_is_compiled_before_its_workers_start() -> None:
+    op, said = GemmOp(), list[str]()
+    specs = config_specs([kernel_spec("naive", "cuda", "cold")], [], "5")
+    plan = Plan(op, op.parse_sizes("8,16"), [*specs, Spec("cublas", "cublas")], device="cuda:0", mode="cold")
+    device: Any = SimpleNamespace(id="cuda:0", target=lambda _config: "sm_90")
+    prebuild(of_plan(plan), device, said.append)
+    assert len(said) == 5
+    planned = [job for spec in specs for job in jobs(["naive"], ["sm_90"], spec.config)[0]]
+    assert [run_job(job).cached for job in planned] == [True] * 5
+    prebuild(of_plan(plan), SimpleNamespace(id="cpu"), said.append)
+    assert len(said) == 5
+
+
+def test_layouts_can_be_left_out() -> None:
+    planned, _ = jobs(["vector_load"], ["sm_90"], {}, every=True, layouts=["nn"])
+    assert [job.config for job in planned] == [
+        {**config, "TRANS_A": 0, "TRANS_B": 0} for config in find_kernel("vector_load").configurations()
+    ]
+
+
+def test_files_of_ones_own(folder: Path) -> None:
+    (folder / "mine.cu").write_text(MINE)
+    (folder / "scale.cu").write_text(TEMPLATE)
+    assert [row["instance"] for row in answer("mine.cu")["kernels"]] == ["twice", "thrice"]
+    (row,) = answer("scale.cu", "--instance", "scale<64>")["kernels"]
+    assert (row["instance"], row["static_smem_bytes"], row["config"]) == ("scale<64>", 256, {})
+    said = refused("scale.cu")
+    assert "scale.cu: scale: say which instance of a template, as in --instance 'scale<32>'" in said
+    (folder / "none.cu").write_text("__device__ int x;\n")
+    assert "none.cu: no __global__ function is defined there" in refused("none.cu")
+    assert "gone.cu" in refused("gone.cu")
+
+
+def test_what_does_not_compile_ends_with_2_after_the_rest(folder: Path) -> None:
+    (folder / "broken.cu").write_text("__global__ void f(int* x) {\n  x[0] = y;\n}\n")
+    result = run("broken.cu", "naive")
+    assert result.exit_code == 2
+    assert "naive" in result.stdout
+    assert "broken (f) for sm_90 does not compile:" in result.stdout
+    assert 'broken.cu:2: error: identifier "y" is undefined' in result.stdout
+    result = run("broken.cu", "naive", "--json")
+    told = json.loads(result.stdout)
+    assert (result.exit_code, len(told["kernels"])) == (2, 1)
+    assert "broken.cu:2: error" in told["errors"]["f for sm_90"]
+
+
+def test_the_table_has_a_line_for_each() -> None:
+    result = run("naive", "block_tile")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == [
+        "kernel", "configuration", "arch", "registers", "shared", "spills", "code", "ms", "cached",
+    ]  # fmt: skip
+    assert [line.split()[0] for line in lines[1:3]] == ["naive", "block_tile"]
+    assert all(line.split()[-1] == "no" for line in lines[1:3])
+    assert nvrtc.compiler() in lines[-1]
+    assert [line.split()[-1] for line in run("naive").stdout.splitlines()[1:2]] == ["yes"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["naive", "--arch", "sm_91"], "--arch: no code for 'sm_91': NVRTC"),
+        (["naive", "--arch", "sm_90,"], "--arch: no code for ''"),
+        (["naiv"], "naive"),
+        (["packed"], "packed is a kernel for cpu"),
+        (["--config", "BM=16"], "--config: name the kernel"),
+        (["naive", "--config", "QQ=1"], "QQ"),
+        (["naive", "--config", "BM=one"], "BM=one"),
+        (["naive", "--config", "BM=16", "--all-configs"], "--all-configs takes every configuration"),
+        (["naive", "--instance", "naive<8, 8>"], "--instance: name the one .cu file"),
+        (["--instance", "f<1>"], "--instance: name the one .cu file"),
+        (["naive", "--layouts", "nn,nm"], "no layout 'nm'"),
+        (["naive", "--save", "nowhere/sweep.json"], "--save nowhere/sweep.json: no folder nowhere"),
+    ],
+    ids=["architecture", "empty architecture", "name", "cpu kernel", "config alone", "unknown parameter", "no number",
+         "config and all", "instance of a kernel shipped", "instance alone", "unknown layout", "no folder"],
+)  # fmt: skip
+def test_what_cannot_be_served_is_said(arguments: list[str], said: str) -> None:
+    assert said in refused(*arguments)
+
+
+def test_without_a_compiler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_package: str) -> None:
+        return None
+
+    nvrtc.compiler.cache_clear()
+    nvrtc.architectures.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(nvrtc, "_version", missing)
+        assert "no CUDA compiler: pip install 'gemmlab[cuda13]'" in refused("naive")
+    nvrtc.compiler.cache_clear()

@@ -1,0 +1,236 @@
+"""The CUDA kernels shipped: what their files state, what they are launched with, what the compiler makes of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gemmlab.core.errors import DeviceError, UsageError
+from gemmlab.core.program import Artifact, Launch
+from gemmlab.kernels.catalog import all_kernels, find_kernel
+from gemmlab.kernels.cuda_kernel import MOST_CONFIGURATIONS
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.sass.parse import parse
+from gemmlab.toolchain.build_cuda import build
+from support.cuda_source import needs_compiler
+
+CUDA_KERNELS = [kernel for kernel in all_kernels() if kernel.device == "cuda" and kernel.op == "gemm"]
+ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
+OP = GemmOp()
+ARGS = ("m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc")
+TEXTURES = ("texture(a)", "texture(b)")
+"""Arguments that may follow."""
+
+each_kernel = pytest.mark.parametrize("kernel", [pytest.param(kernel, id=kernel.id) for kernel in CUDA_KERNELS])
+
+
+def launches(kernel: Kernel, problem: GemmProblem) -> list[Launch]:
+    scalars = OP.scalars(problem)
+    instance = kernel.instantiate(kernel.configure(), scalars)
+    bound: dict[str, Any] = {**scalars, "a": "a", "b": "b", "c": "c", "threads": np.int64(1), "workspace": None}
+    bound |= dict.fromkeys(TEXTURES, np.uint64(7))
+    return kernel.launches(instance, bound)
+
+
+def built(kernel: Kernel, arch: str, layout: str = "nn", **config: int) -> Artifact:
+    problem = GemmProblem(1, 1, 1).with_layout(layout)
+    return build(kernel.program(kernel.instantiate(kernel.configure(config), OP.scalars(problem)), arch))
+
+
+def opcodes(artifact: Artifact) -> Counter[str]:
+    """How often each opcode stands in the code."""
+    functions = parse(artifact.texts["sass"])
+    return Counter(".".join((i.opcode, *i.modifiers)) for i in functions[artifact.entry].instructions)
+
+
+def test_the_three_rungs_are_in_their_places() -> None:
+    assert {"naive": 2, "block_tile": 3, "vector_load": 6}.items() <= {k.id: k.step for k in CUDA_KERNELS}.items()
+
+
+@each_kernel
+def test_a_file_states_what_it_is(kernel: Kernel) -> None:
+    text = kernel.path.read_text(encoding="utf-8")
+    assert kernel.path.stem == kernel.id
+    assert kernel.path.parent.name == f"{kernel.op}_cuda"
+    assert len(text.splitlines()) <= 250
+    assert all(len(line) <= 120 and line == line.rstrip() and "\t" not in line for line in text.splitlines())
+    assert kernel.idea.endswith(".")
+    assert len(kernel.source.split()) > 3
+    assert not kernel.source[0].isdigit()
+    assert kernel.expect
+    assert kernel.args in (ARGS, (*ARGS, *TEXTURES))
+    assert kernel.restrictions == ()
+
+
+def test_ids_and_steps_are_unique() -> None:
+    assert len({kernel.id for kernel in all_kernels()}) == len(all_kernels())
+    rungs = [(kernel.op, kernel.device, kernel.step) for kernel in all_kernels() if kernel.step is not None]
+    assert len(set(rungs)) == len(rungs)
+
+
+@each_kernel
+def test_the_space_to_tune_is_small_and_legal(kernel: Kernel) -> None:
+    configurations = list(kernel.configurations())
+    assert configurations[0] == dict(kernel.params)
+    assert 1 < len(configurations) <= MOST_CONFIGURATIONS
+    assert all(kernel.objection(config) == "" for config in configurations)
+    assert len({tuple(config.items()) for config in configurations}) == len(configurations)
+
+
+@each_kernel
+def test_blocks_lie_along_x_and_cover_any_shape(kernel: Kernel) -> None:
+    bm, bn = kernel.params["BM"], kernel.params["BN"]
+    for m, n in ((1, 1), (bm, bn), (bm + 1, bn - 1), (1, 300_000_000), (300_000_000, 1), (2**31 - 1, 3)):
+        (launch,) = launches(kernel, GemmProblem(m, n, 1))
+        assert launch.grid == (-(-m // bm) * -(-n // bn), 1, 1)
+        assert launch.grid[0] < 2**31
+        assert 32 <= np.prod(launch.threads) <= 1024
+        assert launch.smem_bytes <= 99 << 10  # what a block may ask for on any architecture from sm_80
+
+
+@each_kernel
+def test_arguments_are_c_values_of_the_signature(kernel: Kernel) -> None:
+    problem = GemmProblem(5, 6, 7, 0.5, -2.0, lda=9, ldb=10, ldc=11)
+    (launch,) = launches(kernel, problem)
+    args, textures = launch.args[: len(ARGS)], launch.args[len(ARGS) :]
+    assert args == (5, 6, 7, 0.5, "a", 9, "b", 10, -2.0, "c", 11)
+    assert all(isinstance(handle, np.uint64) and handle == 7 for handle in textures)
+    kinds = [type(value) for value in args]
+    assert kinds == [np.int32] * 3 + [np.float32, str, np.int32, str, np.int32, np.float32, str, np.int32]
+
+
+@each_kernel
+def test_nothing_is_launched_where_there_is_nothing_to_compute(kernel: Kernel) -> None:
+    assert launches(kernel, GemmProblem(0, 5, 3)) == []
+    assert launches(kernel, GemmProblem(5, 0, 3)) == []
+    assert len(launches(kernel, GemmProblem(5, 5, 0))) == 1
+
+
+def test_extents_beyond_32_bits_are_refused() -> None:
+    with pytest.raises(UsageError, match="naive: 2147483648 does not fit in 'int M'"):
+        launches(find_kernel("naive"), GemmProblem(2**31, 1, 1))
+
+
+def test_the_problem_decides_how_operands_are_read() -> None:
+    kernel = find_kernel("vector_load")
+    assert kernel.layouts == ("nn", "nt", "tn", "tt")
+    config = kernel.configure({"BM": 64, "BN": 64})
+    entries = [kernel.program(instance, "sm_90").entry for instance in kernel.instances(config)]
+    assert entries == [
+        f"vector_load<64, 64, 8, 8, 8, 1, 0, 0, {a}, {b}>" for a in ("false", "true") for b in ("false", "true")
+    ]
+    instance = kernel.instantiate(config, OP.scalars(GemmProblem(1, 1, 1, trans_b=True)))
+    assert kernel.program(instance, "sm_90").entry == entries[1]
+    assert find_kernel("naive").instances({"BM": 32, "BN": 32}) == [{"BM": 32, "BN": 32}]
+
+
+def test_a_program_is_the_file_as_it_is() -> None:
+    kernel = find_kernel("block_tile")
+    program = kernel.program(kernel.configure({"BK": 8}), "sm_80")
+    assert (program.kernel, program.language, program.target) == ("block_tile", "cuda", "sm_80")
+    assert program.entry == "block_tile<32, 32, 8>"
+    assert program.emit() == kernel.path.read_text(encoding="utf-8")
+    assert program.path == str(kernel.path)
+    other = kernel.program(kernel.configure(), "sm_80")
+    assert program.fingerprint != other.fingerprint
+    assert other.fingerprint == kernel.program(kernel.configure(), "sm_90").fingerprint
+
+
+def test_configurations_are_refused_with_the_constraint() -> None:
+    with pytest.raises(UsageError, match=r"breaks the kernel's constraints: BM \* BN <= 1024"):
+        find_kernel("naive").configure({"BM": 64})
+    with pytest.raises(UsageError, match="unknown parameter 'TM'"):
+        find_kernel("naive").configure({"TM": 8})
+    with pytest.raises(UsageError, match=r"constraints: .*BM % TM == 0"):
+        find_kernel("vector_load").configure({"TM": 7})
+    with pytest.raises(UsageError, match="constraints"):
+        find_kernel("vector_load").configure({"TM": 0})
+
+
+def test_an_older_architecture_is_refused() -> None:
+    kernel = find_kernel("naive")
+    with pytest.raises(DeviceError, match="naive is for sm_75 or newer, not for sm_70"):
+        kernel.program(kernel.configure(), "sm_70")
+    assert kernel.program(kernel.configure(), "sm_100a").target == "sm_100a"
+
+
+@needs_compiler
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@each_kernel
+def test_it_compiles_without_spills_in_every_layout(kernel: Kernel, arch: str) -> None:
+    for layout in kernel.layouts:
+        made = built(kernel, arch, layout)
+        assert (made.resources["spill_stores"], made.resources["spill_loads"], made.resources["stack_bytes"]) == (
+            0,
+        ) * 3
+        assert made.resources["static_smem_bytes"] <= 48 << 10
+        found = opcodes(made)
+        assert not [name for name in found if name.startswith(("LDL", "STL"))]
+        assert sum(count for name, count in found.items() if name.startswith("STG")) > 0
+
+
+@needs_compiler
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_naive_loads_two_floats_for_each_product(arch: str) -> None:
+    found = opcodes(built(find_kernel("naive"), arch))
+    # One more of both is for beta * C.
+    assert found["LDG.E"] - 1 == 2 * (found["FFMA"] - 1) > 2
+    assert found["STG.E"] == 1
+    assert not [name for name in found if name.startswith(("LDS", "STS", "BAR"))]
+
+
+@needs_compiler
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_block_tile_unrolls_a_tile_and_reads_as_four_at_a_time(arch: str) -> None:
+    found = opcodes(built(find_kernel("block_tile"), arch))
+    # One of each tile, twice: whole tiles go through code without guards. And one of C, for beta.
+    assert found["LDG.E"] == 2 * 2 + 1
+    assert found["STS"] == 2
+    assert found["FFMA"] == 32 + 1
+    assert found["LDS.128"] == 32 / 4
+    assert found["LDS"] == 32
+    assert sum(count for name, count in found.items() if name.startswith("BAR.SYNC")) == 2
+
+
+@needs_compiler
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("rung", ["thread_tile_2d", "vector_load", "register_stage"])
+def test_fragments_come_by_sixteen_bytes_asked_for_or_not(rung: str, arch: str) -> None:
+    made = built(find_kernel(rung), arch)
+    found = opcodes(made)
+    assert (found["LDS.128"], found["LDS"], found["LDS.64"]) == (8 * (8 + 8) / 4, 0, 0)
+    assert made.resources["registers"] <= 128
+
+
+@needs_compiler
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("layout", "transpose_a", "stores", "vector_stores"),
+    [("nn", 1, 4, 1), ("nt", 1, 8, 0), ("tn", 1, 0, 2), ("tt", 1, 4, 1), ("nn", 0, 0, 2), ("tn", 0, 4, 1)],
+)
+def test_vector_load_moves_sixteen_bytes_at_a_time(
+    layout: str, transpose_a: int, stores: int, vector_stores: int, arch: str
+) -> None:
+    found = opcodes(built(find_kernel("vector_load"), arch, layout, TRANSPOSE_A=transpose_a))
+    # A float4 of A and one of B a k-block; the other sixteen are of C, for beta.
+    assert found["LDG.E.128"] == 2 + 16
+    assert found["STG.E.128"] >= 16
+    assert (found["STS"], found["STS.128"]) == (stores, vector_stores)
+    # Eight floats of each a step, whichever way A lies: the compiler unrolls along k, and joins what lies side by side.
+    assert found["LDS.128"] == 8 * (8 + 8) / 4
+    assert found["LDS"] == 0
+    assert found["FFMA"] >= 8 * 64
+
+
+@needs_compiler
+def test_errors_and_lines_name_the_kernels_own_files() -> None:
+    made = built(find_kernel("block_tile"), "sm_90")
+    named = set(re.findall(r'//## File "([^"]+)"', made.texts["sass"]))
+    assert {Path(name).name for name in named} >= {"block_tile.cu", "moving_tile.cuh", "tile.cuh", "epilogue.cuh"}
+    assert all(Path(name).is_file() for name in named)

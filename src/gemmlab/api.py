@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex, cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.arrays.gpu import is_device_array
-from gemmlab.arrays.host import host_views, is_host_array, like, one_package
+from gemmlab.arrays.on_gpu import is_device_array
+from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
 from gemmlab.core.argument_checks import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.core.precision import FLOAT32

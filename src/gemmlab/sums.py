@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.arrays.gpu import device_array, is_device_array
-from gemmlab.arrays.host import host_views, is_host_array, like, one_package
+from gemmlab.arrays.on_gpu import device_array, is_device_array
+from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
 from gemmlab.core.argument_checks import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.arrays.gpu import device_array
+from gemmlab.arrays.on_gpu import device_array
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.cuda import CudaDevice
 from support.gpu_arrays import OnlyDlpack

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gemmlab.core.gpu import WARP, GpuLimits, Occupancy, occupancy
-from gemmlab.core.wording import counted
+from gemmlab.core.words import counted
 
 NAMES = {"warps": "warps", "blocks": "blocks an SM", "registers": "registers", "smem": "shared memory"}
 

@@ -23,7 +23,7 @@ from gemmlab.ops.op import Op
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
 from gemmlab.timing.families import family_of
-from gemmlab.verify.comparison import judge_results
+from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
 from gemmlab.verify.nan_hint import unread_hint
 
@@ -129,7 +129,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     seen = bound.observe()
     for name, buffer in left.items():
         device.download(copies[name], buffer.words)
-    found = judge_results(placed, op, problem, contents, left)
+    found = compare_results(placed, op, problem, contents, left)
     mismatches = [one.mismatch for one in found if one.mismatch is not None]
     wrong = [mismatch.brief() for mismatch in mismatches]
     if not seen.stopped:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gemmlab.arrays.gpu import UNKNOWN, DeviceArray, c_strides
+from gemmlab.arrays.on_gpu import UNKNOWN, DeviceArray, c_strides
 
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 """Handles that are no streams of their own: what work without a stream goes to, for all threads or for each."""

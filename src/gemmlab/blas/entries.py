@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from gemmlab.blas.native import SET_XERBLA, addresses
-from gemmlab.codegen.blas.entries import C_SYMBOL, FORTRAN_SYMBOL
+from gemmlab.codegen.blas.entry_points import C_SYMBOL, FORTRAN_SYMBOL
 
 _INT, _FLOAT, _ADDRESS = ctypes.c_int, ctypes.c_float, ctypes.c_void_p
 SIGNATURES: dict[str, tuple[Any, ...]] = {

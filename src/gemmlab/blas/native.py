@@ -10,8 +10,8 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from gemmlab.codegen.blas.entries import C_SYMBOL, FORTRAN_SYMBOL, emit_blas
-from gemmlab.codegen.blas.errors import ABSENT, WEAK_SYMBOLS
+from gemmlab.codegen.blas.entry_points import C_SYMBOL, FORTRAN_SYMBOL, emit_blas
+from gemmlab.codegen.blas.error_handlers import ABSENT, WEAK_SYMBOLS
 from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.product import emit_product, product_workspace_bytes
 from gemmlab.core.errors import UsageError

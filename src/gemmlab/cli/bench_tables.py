@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import add_row, plain_table, table_console
-from gemmlab.core.wording import counted
+from gemmlab.core.words import counted
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import LIMITS
 from gemmlab.results.climb_rows import digits, percent, short_size, times, with_precision

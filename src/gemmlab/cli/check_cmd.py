@@ -14,7 +14,7 @@ from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import DEVICE_HELP
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import GemmlabError, UsageError
-from gemmlab.core.wording import counted
+from gemmlab.core.words import counted
 from gemmlab.devices.select import open_device, parse_device
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.core.errors import UsageError, WrongResultError
-from gemmlab.core.wording import counted
+from gemmlab.core.words import counted
 
 if TYPE_CHECKING:
     from gemmlab.results.comparison import Case, Comparison
@@ -73,7 +73,7 @@ def _words(case: Case) -> str:
 
 def _draw(found: Comparison, path: Path) -> None:
     from gemmlab.plots.chart import save
-    from gemmlab.plots.comparison import comparison_chart
+    from gemmlab.plots.comparison_chart import comparison_chart
 
     try:
         save(comparison_chart(found), path)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import add_row, plain_table, table_console
-from gemmlab.core.wording import counted
+from gemmlab.core.words import counted
 from gemmlab.results.climb_rows import short_size
 from gemmlab.results.comparison import AMBIGUOUS, FASTER, MENDED, SAME, SLOWER, WRONG
 

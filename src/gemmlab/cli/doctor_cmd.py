@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gemmlab.cli.answer import print_json
-from gemmlab.core.wording import counted
+from gemmlab.core.words import counted
 
 _TELLING_FEATURES = (
     "sse2", "sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_bf16",

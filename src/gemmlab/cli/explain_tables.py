@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.figures import figures, side_by_side
-from gemmlab.core.wording import counted
+from gemmlab.core.words import counted
 
 _ROWS = 12
 """Of the table of accesses."""

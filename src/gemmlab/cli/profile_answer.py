@@ -14,7 +14,7 @@ from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import table_console
 from gemmlab.cli.profile_tables import ProfilePage
 from gemmlab.core.errors import UsageError
-from gemmlab.core.suggestions import nearest, printable
+from gemmlab.core.words import nearest, printable
 from gemmlab.kernels.catalog import SOURCE_SUFFIX, all_kernels, ladder
 from gemmlab.observe.profile_reader import Profile, Profiles, load_profiles
 from gemmlab.ops.catalog import find_op

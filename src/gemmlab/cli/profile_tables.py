@@ -10,7 +10,7 @@ from gemmlab.analysis.profile_figures import beside, overview
 from gemmlab.analysis.stall_findings import issue_percent, waiting
 from gemmlab.analysis.stall_reasons import STALLS
 from gemmlab.cli.explain_tables import Page
-from gemmlab.core.suggestions import printable
+from gemmlab.core.words import printable
 from gemmlab.observe.profile import NCU, Profile, Profiles
 from gemmlab.results.climb_rows import plain
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gemmlab.cli.answer import print_json
-from gemmlab.core.wording import counted
+from gemmlab.core.words import counted
 
 if TYPE_CHECKING:
     from gemmlab.pages.make import Progress

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.suggestions import nearest
+from gemmlab.core.words import nearest
 
 Names = Mapping[str, float]
 """Values by name. Whole numbers are exact whatever their size; measured values may be fractions."""

@@ -1,6 +1,15 @@
-"""In what precision a product is computed: what is done to its inputs before they are multiplied."""
+"""Float32 and TF32: the constants that error bounds are made of, and the precisions that a product may have."""
 
 from __future__ import annotations
+
+UNIT_ROUNDOFF = 2.0**-24
+"""Largest relative error of one rounding to nearest."""
+SMALLEST_NORMAL = 2.0**-126
+"""Below it precision is lost step by step, or at once where subnormals are flushed to zero."""
+LARGEST = (2.0 - 2.0**-23) * 2.0**127
+OVERFLOW = (2.0 - 2.0**-24) * 2.0**127
+"""Magnitudes from here on round to infinity."""
+FLOAT_BYTES = 4
 
 FLOAT32 = "float32"
 """IEEE float32: inputs as they are, every operation rounded to float32 (a fused multiply-add once)."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.arrays.gpu import DeviceArray, device_array
+from gemmlab.arrays.on_gpu import DeviceArray, device_array
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices.cuda_code import (

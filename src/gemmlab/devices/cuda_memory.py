@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from gemmlab.arrays.gpu import UNKNOWN, DeviceArray
+from gemmlab.arrays.on_gpu import UNKNOWN, DeviceArray
 from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
 from gemmlab.devices.cuda_driver import Driver, context_kept, order
 from gemmlab.devices.cuda_texture import CudaTexture

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.arrays.gpu import UNKNOWN, DeviceArray
+from gemmlab.arrays.on_gpu import UNKNOWN, DeviceArray
 from gemmlab.arrays.packages import package_of, stream_for
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.devices.cuda_driver import Driver, context_kept, open_driver, order

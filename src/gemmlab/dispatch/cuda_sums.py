@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab import kernels
-from gemmlab.arrays.gpu import DeviceArray
+from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.arrays.packages import PER_THREAD_STREAM, package_of
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.devices.cuda import CudaDevice

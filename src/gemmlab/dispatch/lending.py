@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from gemmlab.arrays.gpu import DeviceArray
+from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.devices.cuda_driver import Driver, recorded
 
 _held: deque[tuple[Any, list[Any]]] = deque()

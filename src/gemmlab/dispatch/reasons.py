@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.arrays.gpu import is_device_array
-from gemmlab.arrays.host import host_view, is_host_array
+from gemmlab.arrays.on_gpu import is_device_array
+from gemmlab.arrays.on_host import host_view, is_host_array
 from gemmlab.core.argument_checks import float32_array
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gemmlab.arrays.gpu import DLPACK_CUDA, DeviceArray
+from gemmlab.arrays.on_gpu import DLPACK_CUDA, DeviceArray
 from gemmlab.arrays.packages import LEGACY_STREAM, package_of, stream_for
 from gemmlab.devices import cuda_driver
 from gemmlab.devices.device import Buffer

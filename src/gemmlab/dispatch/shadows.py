@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.arrays.gpu import DeviceArray, device_array, is_device_array
+from gemmlab.arrays.on_gpu import DeviceArray, device_array, is_device_array
 from gemmlab.arrays.packages import package_of
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.dispatch.storage import readable

@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmlab.core import counters as core
 from gemmlab.core.counters import Counters, Hazard, Metric, Observation, SiteCounters
-from gemmlab.core.wording import counted
+from gemmlab.core.words import counted
 from gemmlab.emulator.copy_counts import counted_here
 from gemmlab.emulator.endless_loops import PATIENCE
 from gemmlab.emulator.image import OUTSIDE, Image, plain_name

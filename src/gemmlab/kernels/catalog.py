@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.suggestions import nearest
+from gemmlab.core.words import nearest
 from gemmlab.kernels.kernel import Kernel
 
 _HERE = Path(__file__).parent

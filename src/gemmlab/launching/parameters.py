@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.arrays.gpu import device_array, is_device_array
+from gemmlab.arrays.on_gpu import device_array, is_device_array
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.devices.device import Buffer, Device, TextureDevice
 from gemmlab.devices.select import parse_device

@@ -20,7 +20,7 @@ from gemmlab.kernels.bound import BoundKernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
 from gemmlab.timing.contestants.contestant import Work
-from gemmlab.timing.contestants.make import make_contestant
+from gemmlab.timing.contestants.from_spec import make_contestant
 from gemmlab.timing.contestants.on_device import OnDevice
 
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gemmlab.core.dtypes import FLOAT_BYTES
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.ops.op import Op
 
 _INPUT_BYTES = FLOAT_BYTES + 8

@@ -8,9 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.core.dtypes import FLOAT_BYTES, OVERFLOW, SMALLEST_NORMAL, UNIT_ROUNDOFF
 from gemmlab.core.errors import UsageError
-from gemmlab.core.precision import FLOAT32, TF32_HALF_SUBNORMAL, TF32_OVERFLOW, TF32_ROUNDOFF
+from gemmlab.core.precision import (
+    FLOAT32,
+    FLOAT_BYTES,
+    OVERFLOW,
+    SMALLEST_NORMAL,
+    TF32_HALF_SUBNORMAL,
+    TF32_OVERFLOW,
+    TF32_ROUNDOFF,
+    UNIT_ROUNDOFF,
+)
 from gemmlab.ops.gemm_cases import contract_cases, operand_contents
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.op import GFLOPS, Expected, Float32Array, Float64Array, Operand

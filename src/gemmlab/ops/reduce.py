@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.core.dtypes import FLOAT_BYTES, OVERFLOW, UNIT_ROUNDOFF
 from gemmlab.core.errors import UsageError
-from gemmlab.core.precision import FLOAT32
+from gemmlab.core.precision import FLOAT32, FLOAT_BYTES, OVERFLOW, UNIT_ROUNDOFF
 from gemmlab.ops.op import GBS, Expected, Float32Array, Operand
 from gemmlab.ops.reduce_cases import contract_cases, operand_contents
 from gemmlab.ops.reduce_problem import OPERATORS, ReduceProblem

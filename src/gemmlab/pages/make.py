@@ -10,8 +10,7 @@ from pathlib import Path
 from gemmlab.core.errors import UsageError
 from gemmlab.core.files import replace_file
 from gemmlab.core.records import load_record
-from gemmlab.core.suggestions import nearest
-from gemmlab.core.wording import counted
+from gemmlab.core.words import counted, nearest
 from gemmlab.kernels.by_name import is_own, kernel_named
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.kernels.kernel import Kernel

@@ -16,7 +16,7 @@ import numpy as np
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import Ratio, combine_ratios, quotient, spread
-from gemmlab.core.suggestions import nearest
+from gemmlab.core.words import nearest
 from gemmlab.results.comparability import require_comparable, sameness_warnings
 from gemmlab.results.record_cases import Key, Side, reference_for, timings
 from gemmlab.results.summary import OURS

@@ -9,7 +9,7 @@ from typing import Any
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import RESAMPLES, Ratio, Timings, combine_ratios, ratio_of_medians, spread
-from gemmlab.core.wording import counted
+from gemmlab.core.words import counted
 from gemmlab.ops.op import GBS, GFLOPS
 
 FASTEST = "fastest peer"

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from gemmlab.timing.arena import Placed, map_place
 from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work
-from gemmlab.timing.contestants.make import make_contestant
+from gemmlab.timing.contestants.from_spec import make_contestant
 from gemmlab.timing.families import family_of
 from gemmlab.timing.process import forget_openmp_registration
 

@@ -18,10 +18,9 @@ from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
-from gemmlab.verify.comparison import judge_results
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.expectations import judge_claims
-from gemmlab.verify.guarded_run import GuardedRun
+from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.guards import Violation
 from gemmlab.verify.nan_hint import unread_hint
 
@@ -207,7 +206,7 @@ def check_kernel(
         case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)
         seen = case.run()
         mismatches = []
-        for compared in judge_results(placed, op, problem, contents, case.guarded):
+        for compared in compare_results(placed, op, problem, contents, case.guarded):
             mismatches.append(compared.mismatch)
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gemmlab.core.dtypes import OVERFLOW
+from gemmlab.core.precision import OVERFLOW
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Expected, Float32Array
 from gemmlab.ops.reduce import ReduceOp, ReduceProblem

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.core.dtypes import OVERFLOW
 from gemmlab.core.hardware import usable_cpus
+from gemmlab.core.precision import OVERFLOW
 from gemmlab.ops.op import Expected, Float32Array, Float64Array
 
 TILE = 32

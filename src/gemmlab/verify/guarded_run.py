@@ -1,14 +1,15 @@
-"""One run of a kernel on operands that lie between guards, on whatever device."""
+"""One run of a kernel on operands between guards, on any device, and its results beside the float64 reference."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from gemmlab.core.counters import Observation
-from gemmlab.core.dtypes import FLOAT_BYTES
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.device import CountingDevice
 from gemmlab.kernels.bound import Placed
 from gemmlab.ops.op import Float32Array, Op, Problem
+from gemmlab.verify.elementwise import Comparison, compare
 from gemmlab.verify.guards import GuardedBuffer
 
 
@@ -52,3 +53,13 @@ class GuardedRun:
             for copy in copies.values():
                 device.free(copy)
         return seen
+
+
+def compare_results(
+    placed: Placed, op: Op, problem: Problem, contents: Mapping[str, Float32Array], left: Mapping[str, GuardedBuffer]
+) -> list[Comparison]:
+    """One for each output. `contents` are the operands as they were before the run, `left` what it left of them."""
+    scalars = op.scalars(problem)
+    roundings = placed.kernel.roundings(placed.kernel.instantiate(placed.config, scalars), scalars)
+    expected = op.reference(problem, contents, roundings, placed.kernel.precision)
+    return [compare(name, left[name].contents(), values, op.dot_length(problem)) for name, values in expected.items()]

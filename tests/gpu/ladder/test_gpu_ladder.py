@@ -15,8 +15,7 @@ import pytest
 import sanitized
 from ladder_cases import MOST, random_cases, skinny_cases, tile_cases
 
-from gemmlab.core.dtypes import UNIT_ROUNDOFF
-from gemmlab.core.precision import FLOAT32, TF32_ROUNDOFF
+from gemmlab.core.precision import FLOAT32, TF32_ROUNDOFF, UNIT_ROUNDOFF
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_memory import CudaBuffer
 from gemmlab.kernels.bound import place

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gemmlab.arrays.gpu import UNKNOWN, device_array, is_device_array
+from gemmlab.arrays.on_gpu import UNKNOWN, device_array, is_device_array
 from gemmlab.core.errors import ArgumentTypeError
 
 

@@ -16,8 +16,8 @@ import pytest
 
 import gemmlab
 from gemmlab import ArgumentTypeError, UsageError, api
-from gemmlab.arrays.gpu import is_device_array
-from gemmlab.arrays.host import host_view, is_host_array, like
+from gemmlab.arrays.on_gpu import is_device_array
+from gemmlab.arrays.on_host import host_view, is_host_array, like
 from support.gpu_arrays import OnGpu
 
 RNG = np.random.default_rng(8)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.arrays import gpu as interop
-from gemmlab.arrays.gpu import DeviceArray
+from gemmlab.arrays import on_gpu as interop
+from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.dispatch import lending as held
 from gemmlab.dispatch.results import DeviceResult
 from support import fake_driver

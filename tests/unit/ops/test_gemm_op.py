@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gemmlab.core.dtypes import LARGEST, SMALLEST_NORMAL, UNIT_ROUNDOFF
 from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import LARGEST, SMALLEST_NORMAL, UNIT_ROUNDOFF
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import ROUNDINGS, GemmOp, GemmProblem
 from gemmlab.ops.gemm_problem import CONTENTS, LAYOUTS

@@ -16,7 +16,7 @@ from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.contestants.contestant import Calls, UnsupportedError, Work, time_calls
 from gemmlab.timing.contestants.cpu_library import LibraryCall, NumpyCall
-from gemmlab.timing.contestants.make import make_contestant
+from gemmlab.timing.contestants.from_spec import make_contestant
 from gemmlab.timing.contestants.on_device import KernelCall, OnDevice, PeakTurn
 from gemmlab.timing.worker import Worker
 from support.fake_device import FakeDevice, make_kernel, right

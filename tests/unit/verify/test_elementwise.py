@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from gemmlab.core.dtypes import LARGEST
+from gemmlab.core.precision import LARGEST
 from gemmlab.ops.op import Expected, Float32Array
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Comparison, compare
 

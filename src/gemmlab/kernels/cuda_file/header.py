@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.suggestions import nearest
+from gemmlab.core.words import nearest
 
 MOST_CHARACTERS = 20_000
 _OPENING = re.compile(r"^[ \t]*/\*[ \t]*gemmlab[ \t]*\r?$", re.MULTILINE)

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.core.dtypes import FLOAT_BYTES
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.core.program import Config, Launch
 from gemmlab.devices.device import Window
 from gemmlab.kernels.cuda_file.header_facts import Facts

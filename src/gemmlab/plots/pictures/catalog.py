@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.suggestions import nearest
+from gemmlab.core.words import nearest
 from gemmlab.plots.pictures.drawing import Drawing, Picture, Subject
 
 _HERE = Path(__file__).parent

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.arrays.refusals import refusal
 from gemmlab.core.errors import ArgumentTypeError, DeviceError
 
 DLPACK_CUDA = (2, 13)
@@ -163,3 +162,26 @@ def _dense(array: DeviceArray) -> bool:
     axes = [(n, step) for n, step in zip(array.shape, array.strides, strict=True) if n != 1]
     kept = tuple(n for n, _ in axes)
     return tuple(step for _, step in axes) == c_strides(kept, array.dtype.itemsize)
+
+
+def refusal(name: str, tensor: Any, call: str = "") -> str | None:
+    """Say why torch does not show a tensor's memory and what to do; `None` where the cause is not known here.
+
+    The text follows the name of the operand, in place of what torch says of `numpy()`.
+    """
+    kind = "cuda" if tensor.is_cuda else tensor.device.type
+    if kind == "meta":
+        return "is a meta tensor: it has a shape and no data"
+    if kind not in ("cpu", "cuda"):
+        return f"lies on {tensor.device}; tensors must lie on the CPU or an NVIDIA GPU"
+    layout = str(getattr(tensor, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        return f"has layout {layout}, not strided; {name}.to_dense() converts it"
+    if tensor.requires_grad:
+        # The operator has neither out nor sums.
+        learns = ", and gemmlab.torch.gemm has gradients" if call == "gemm" and name != "out" else ""
+        return f"requires a gradient, which would be lost; {name}.detach() goes without{learns}"
+    if hasattr(tensor, "is_neg") and tensor.is_neg():
+        # The imaginary part of a conjugate: memory holds the opposite.
+        return f"is negated only when torch reads it; {name}.resolve_neg() does it now"
+    return None

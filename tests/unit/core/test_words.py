@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmlab.core.suggestions import nearest, printable
+from gemmlab.core.words import nearest, printable
 
 
 def test_the_nearest_names_or_all() -> None:

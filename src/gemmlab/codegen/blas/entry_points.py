@@ -6,7 +6,7 @@ Its arguments are checked in that order too, and reported by their places in the
 
 from __future__ import annotations
 
-from gemmlab.codegen.blas.errors import EXCHANGED, Errors, emit_errors
+from gemmlab.codegen.blas.error_handlers import EXCHANGED, Errors, emit_errors
 from gemmlab.codegen.blas.sgemm import BY_COLUMNS, emit_by_columns, emit_check
 from gemmlab.codegen.blas.standalone_runtime import emit_workspaces
 from gemmlab.codegen.blas.threads import emit_threads

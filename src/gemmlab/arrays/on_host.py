@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.arrays.gpu import is_device_array, is_tensor
+from gemmlab.arrays.on_gpu import is_device_array, is_tensor, refusal
 from gemmlab.arrays.packages import package_of
-from gemmlab.arrays.refusals import refusal
 from gemmlab.core.errors import ArgumentTypeError
 
 _DLPACK_HOST = (1, 3)

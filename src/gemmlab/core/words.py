@@ -1,4 +1,4 @@
-"""Names that people type, and what there is instead of one that is not known."""
+"""Words of messages: counts with their noun, and what a misspelt name may have meant."""
 
 from __future__ import annotations
 
@@ -17,3 +17,8 @@ def nearest(name: str, known: Iterable[str], others: str = "known", most: int = 
 def printable(text: str) -> str:
     """What a file says, without what would steer a terminal."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def counted(number: int, one: str) -> str:
+    """`"1 case"`, `"297 cases"`; `one` is a word whose plural ends with an s more."""
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"

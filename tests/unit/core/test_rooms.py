@@ -1,0 +1,58 @@
+"""The package: no module hides a public function, whatever was imported, and no folder bears the name of one."""
+
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import gemmlab
+
+FUNCTIONS = ("gemm", "launch", "sgemm", "sum", "explain_choice")
+LATER = ("bench", "check", "climb", "compare", "explain", "pack", "profile", "report", "tune", "workspace_bytes")
+"""What the command line does today and the package will export."""
+CALLS = """
+import importlib, pkgutil
+import numpy as np
+import gemmlab
+for module in pkgutil.walk_packages(gemmlab.__path__, "gemmlab."):
+    if not module.name.startswith(("gemmlab.__main__", "gemmlab.torch", "gemmlab.emulator.isa.")):
+        importlib.import_module(module.name)
+one = np.ones((2, 2), np.float32)
+assert (gemmlab.gemm(one, one) == 2).all()
+assert (gemmlab.sgemm(1.0, one, one) == 2).all()
+assert gemmlab.sum(one) == 4
+assert gemmlab.explain_choice(one, one)
+assert callable(gemmlab.launch), gemmlab.launch
+assert gemmlab.blas.sgemm is gemmlab.sgemm
+"""
+
+
+def rooms() -> Iterator[str]:
+    """The names of folders and files of the package's top level."""
+    return (module.name for module in pkgutil.iter_modules(gemmlab.__path__))
+
+
+def test_public_functions_are_there_after_every_module_was_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *LATER])
+def test_no_room_bears_the_name_of_a_function(name: str) -> None:
+    assert name not in set(rooms())
+
+
+def test_every_module_is_named_once() -> None:
+    """No two modules of one name, but for those that are alike on purpose: one file a picture, a kernel, a layer."""
+    alike = {
+        "blocking", "catalog", "cells", "microkernel", "operands", "packing", "register_tile", "roofline", "texture",
+    }  # fmt: skip
+    names = [
+        module.name.rsplit(".", 1)[1]
+        for module in pkgutil.walk_packages(gemmlab.__path__, "gemmlab.", onerror=lambda _name: None)
+        if not module.ispkg
+    ]
+    twice = {name for name in names if names.count(name) > 1}
+    assert twice <= alike, sorted(twice - alike)

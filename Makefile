@@ -17,7 +17,8 @@ SUMS := 2^10,2^12,2^14,2^16,2^18,2^20,2^22,2^24,2^26,2^28
 # Caches are simulated beside and on powers of two; 128 rows are enough where B is larger than L2.
 CACHED := 250,256,128x1000x1000,128x1024x1024
 CACHES := --l1 48K/12 --l2 2M/16
-RESULTS := benchmarks/results/cpu
+# A folder for each processor model. What the pages show is chosen in makers/blocks/records.py.
+RESULTS = benchmarks/results/cpu-$(shell $(BIN)/python -c "from gemmlab.core.hardware import cpu_info; print(cpu_info().slug)")
 
 EMULATED := benchmarks/results/emulated
 
@@ -57,7 +58,9 @@ wheel: $(STAMP)
 
 # Measure everything that README.md and docs/ show, then fill it in.
 results: $(STAMP)
+	mkdir -p $(RESULTS)
 	$(BIN)/gemmlab climb --out $(RESULTS)
+	rm -f $(RESULTS)/climb.png
 	$(BIN)/gemmlab bench --sizes $(SIZES),$(SKINNY) --peers $(PEERS) --threads 1,2 --save $(RESULTS)/gemm.json
 	$(BIN)/gemmlab bench --sizes $(SMALL) --peers numpy:best --threads 1,2 --save $(RESULTS)/small.json
 	$(BIN)/gemmlab bench --op reduce --sizes $(SUMS) --threads 1,2 --rounds 9 --save $(RESULTS)/reduce.json

@@ -1,11 +1,11 @@
-"""Blocks of the CPU ladder and the library call, from benchmarks/results/cpu."""
+"""Blocks of the CPU ladder and the library call, from the records of one processor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from blocks.markdown import interval, markdown_table, plain, provenance
-from blocks.records import RESULTS, from_record, load
+from blocks.records import CPU, RESULTS, from_record, load
 from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import ladder
 from gemmlab.observe.cache_record import cache_rows
@@ -73,7 +73,7 @@ def library_table(record: Record) -> str:
         if mean.peer == FASTEST and mean.contestant in {row.contestant for row in rows}
     ]
     counts = sorted({row.threads for row in rows})
-    pictures = "\n".join(f"![GFLOP/s by size, threads: {n}](benchmarks/results/cpu/{curve_name(n)})" for n in counts)
+    pictures = "\n".join(f"![GFLOP/s by size, threads: {n}](benchmarks/results/{CPU}/{curve_name(n)})" for n in counts)
     known = {result.contestant: about(result.facts) for result in record.results if result.facts.get("role") == "peer"}
     notes = [*means, f"Measured on {provenance(record)}.", *(f"{plain(name)}: {text}." for name, text in known.items())]
     table = markdown_table([*heading, *(f"x {plain(peer)}" for peer in peers)], lines, ["fastest"])
@@ -138,18 +138,18 @@ def curve_name(threads: int) -> str:
 
 def draw() -> None:
     """The charts of the records, beside them."""
-    if (climb := load("cpu/climb.json")) is not None:
-        save(climb_chart(climb), RESULTS / "cpu/climb.svg", RESULTS / "cpu/climb.png")
-    if (bench := load("cpu/gemm.json")) is not None:
+    if (climb := load(f"{CPU}/climb.json")) is not None:
+        save(climb_chart(climb), RESULTS / CPU / "climb.svg")
+    if (bench := load(f"{CPU}/gemm.json")) is not None:
         for threads in {result.threads for result in bench.results}:
-            save(bench_chart(bench, threads), RESULTS / "cpu" / curve_name(threads))
+            save(bench_chart(bench, threads), RESULTS / CPU / curve_name(threads))
 
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
-    "climb": from_record("cpu/climb.json", climb_table),
+    "climb": from_record(f"{CPU}/climb.json", climb_table),
     "sources": sources_table,
-    "gains": from_record("cpu/climb.json", gains_table),
-    "library": from_record("cpu/gemm.json", library_table),
-    "cache": from_record("cpu/cache.json", cache_table),
-    "packing": from_record("cpu/packing.json", packing_table),
+    "gains": from_record(f"{CPU}/climb.json", gains_table),
+    "library": from_record(f"{CPU}/gemm.json", library_table),
+    "cache": from_record(f"{CPU}/cache.json", cache_table),
+    "packing": from_record(f"{CPU}/packing.json", packing_table),
 }

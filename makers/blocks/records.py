@@ -10,6 +10,8 @@ from gemmlab.core.records import Record, load_record
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
+CPU = "cpu-intel-6-207"
+"""The processor whose records the pages show; `make results` writes to the folder of the one it runs on."""
 
 
 @cache

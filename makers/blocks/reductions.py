@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from blocks.gpu_times import measured
 from blocks.markdown import interval, markdown_table
-from blocks.records import from_record
+from blocks.records import CPU, from_record
 from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import ladder
 from gemmlab.results.climb_rows import digits, percent, times
@@ -91,5 +91,5 @@ def _power(label: str) -> str:
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "reduce-ladder": from_record("h200/reduce.json", ladder_table),
     "reduce-lengths": from_record("h200/reduce.json", by_length),
-    "reduce-cpu": from_record("cpu/reduce.json", library_call),
+    "reduce-cpu": from_record(f"{CPU}/reduce.json", library_call),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from blocks import records
 from blocks.counted import Counted, counted
 from blocks.gpu_code import SWEEP, swept
 from blocks.profiles import PROFILES, Profile, profiles
@@ -25,7 +26,7 @@ from gemmlab.results.climb_rows import ClimbRow, climb_rows, short_size
 
 TIMED = ("h200/gemm.json", "h200/configs*.json", "h200/claims.json", "h200/reduce*.json")
 """Records of times, in the order in which they are asked."""
-COUNTS, CONFIG_COUNTS, CPU = "emulated/counters.json", "emulated/configs.json", "cpu/climb.json"
+COUNTS, CONFIG_COUNTS, CPU = "emulated/counters.json", "emulated/configs.json", f"{records.CPU}/climb.json"
 Row = TypeVar("Row")
 Timed = tuple[str, Config]
 """A kernel in a configuration, or a peer."""

@@ -19,9 +19,9 @@ from gemmlab.pages.sections import section
 from gemmlab.pages.studies import Request, Study, study
 from support.chromium import Browser
 from support.cuda_source import needs_compiler
+from support.paths import CPU, RESULTS
 from support.report_records import HOSTILE, gpu_bench, hostile_record
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 NAME = "kernel-naive"
 SIZES = (256, 384, 512, 768, 1024, 2048)
 DRAWN = "[...document.querySelectorAll('figure')].every((one) => one.dataset.drawn || !one.offsetParent)"
@@ -38,7 +38,7 @@ def explained() -> Study | None:
 @pytest.fixture(scope="module")
 def climbs() -> bytes:
     """What was recorded of all ladders, without explanations."""
-    names = ("cpu/climb.json", "h200/climb-cuda.json", "h200/reduce.json")
+    names = (f"{CPU}/climb.json", "h200/climb-cuda.json", "h200/reduce.json")
     records = [load_record(RESULTS / name) for name in names]
     sections = [section(name, find_kernel(name), seen, None) for name, seen in seen_kernels(records).items()]
     assert len(sections) > 30
@@ -48,7 +48,7 @@ def climbs() -> bytes:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory, explained: Study | None) -> Path:
     """A climb, a GPU's bench and a hostile record, with one kernel explained."""
-    records = [load_record(RESULTS / "cpu" / "climb.json"), gpu_bench("", *SIZES), hostile_record()]
+    records = [load_record(RESULTS / CPU / "climb.json"), gpu_bench("", *SIZES), hostile_record()]
     outcome = {"naive": explained} if explained is not None else {}
     known = {name: find_kernel(name) for name in ("naive", "block_tile", "vector_load", "packed")}
     sections = [section(name, known.get(name), seen, outcome.get(name)) for name, seen in seen_kernels(records).items()]

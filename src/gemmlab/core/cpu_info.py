@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -77,6 +78,12 @@ class CpuInfo:
         """Computed float32 peak of one core, `None` when no clock is known."""
         clock = self.clock_ghz
         return computed_peak_gflops(clock, self.fma_units, self.lanes) if clock else None
+
+    @property
+    def slug(self) -> str:
+        """A name for folders: vendor, family and model, as in `intel-6-207`. Virtual machines hide other names."""
+        vendor = re.sub(r"[^a-z0-9]+", "", self.vendor.lower().removeprefix("genuine").removeprefix("authentic"))
+        return f"{vendor or 'unknown'}-{self.family}-{self.model}"
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values."""

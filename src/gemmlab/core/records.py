@@ -1,27 +1,31 @@
 """What a measurement leaves behind: dataclasses that travel to JSON and back, with every raw sample.
 
-Schema `gemmlab.record/1`. Later versions may add fields with defaults; a change of meaning raises the number.
+Schema `gemmlab.record/2`; `/1` is read too. Later versions may add fields with defaults; a change of meaning raises the
+number. A record of times is two files: `x.json`, a summary with the time of every turn, which people, pages and tests
+read, and `x.json.gz` beside it with every raw time as well. Each is a record, and either can be read alone.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import gzip
 import json
 import math
 import os
 import re
-import types
-import typing
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from gemmlab.core import record_json
 from gemmlab.core.errors import RecordError
 from gemmlab.core.files import replace_file
 
-SCHEMA = "gemmlab.record/1"
+SCHEMA = "gemmlab.record/2"
+COMPRESSED = ".gz"
+_MOST_BYTES = 1 << 30
+"""A compressed record that is longer than this is refused: memory would be used up before it is seen to be none."""
 
 Facts = Mapping[str, Any]
 """JSON values by name."""
@@ -39,7 +43,8 @@ class Sample:
     """Calls timed in the turn; `raw_us` keeps at most `method.raw_limit` times, evenly chosen."""
     inner: int
     """Calls timed together (their time divided) where one call is too short for the clock."""
-    raw_us: tuple[float, ...]
+    raw_us: tuple[float, ...] = ()
+    """Empty in a summary."""
     clock_mhz: float | None = None
     """The device's own clock right after the turn; `None` where it does not tell."""
     memory_mhz: float | None = None
@@ -107,7 +112,7 @@ class Record:
 
 def to_json(record: Record) -> dict[str, Any]:
     """The record as JSON values, `schema` first."""
-    return {"schema": SCHEMA, **_encode(record)}
+    return {"schema": SCHEMA, **record_json.encode(record)}
 
 
 def from_json(data: object) -> Record:
@@ -119,7 +124,7 @@ def from_json(data: object) -> Record:
         raise RecordError(f"not a gemmlab record: schema {data['schema'][:60]!r}")
     if int(version) > int(SCHEMA.partition("/")[2]):
         raise RecordError(f"written by a newer gemmlab: schema {data['schema']}, this version reads up to {SCHEMA}")
-    record = _decode(Record, {key: value for key, value in data.items() if key != "schema"}, "record")
+    record = record_json.decode(Record, {key: value for key, value in data.items() if key != "schema"}, "record")
     assert isinstance(record, Record)  # noqa: S101 - narrows the type
     require_times(record)
     return record
@@ -136,21 +141,34 @@ def require_times(record: Record) -> None:
 
 
 def save_record(record: Record, path: str | os.PathLike[str]) -> None:
-    """Write atomically: readers see the old file or the whole new one. Raises `RecordError`."""
+    """Write `x.json`, and where there are raw times `x.json.gz` beside it. Of `x.json.gz`, write that one alone.
+
+    Each is written atomically: readers see the old file or the whole new one. Raises `RecordError`.
+    """
     target = Path(path)
-    text = json.dumps(to_json(record), indent=1, allow_nan=False) + "\n"
+    data = to_json(record)
+    raw = any(sample.raw_us for result in record.results for sample in result.samples)
     try:
-        replace_file(target, text.encode())
+        if target.suffix == COMPRESSED:
+            replace_file(target, _compressed(data))
+            return
+        if raw:
+            replace_file(_beside(target), _compressed(data))
+        replace_file(target, record_json.text(record_json.summary(data)).encode())
+        if not raw:
+            # One of an earlier record would tell of other times.
+            _beside(target).unlink(missing_ok=True)
     except OSError as error:
         raise RecordError(f"cannot write the record {target}: {error.strerror or error}") from error
 
 
 def load_record(path: str | os.PathLike[str]) -> Record:
-    """Read a record. Raises `RecordError` for an unreadable, malformed or newer file."""
+    """Read a record, `.json` or `.json.gz`. Raises `RecordError` for an unreadable, malformed or newer file."""
+    source = Path(path)
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RecordError(f"cannot read the record {path}: {error.strerror or error}") from error
+        data = json.loads(_read(source))
+    except (OSError, EOFError, zlib.error) as error:
+        raise RecordError(f"cannot read the record {path}: {getattr(error, 'strerror', '') or error}") from error
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} is not JSON: {error}") from error
     try:
@@ -159,55 +177,20 @@ def load_record(path: str | os.PathLike[str]) -> Record:
         raise RecordError(f"{path}: {error}") from error
 
 
-def _encode(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _encode(getattr(value, item.name)) for item in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _encode(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_encode(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+def _read(source: Path) -> str:
+    if source.suffix != COMPRESSED:
+        return source.read_text(encoding="utf-8")
+    with gzip.open(source) as stream:
+        data = stream.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise RecordError(f"{source}: more than {_MOST_BYTES >> 20} MiB are no record")
+    return data.decode("utf-8")
 
 
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + COMPRESSED)
 
 
-def _decode(kind: Any, value: Any, where: str) -> Any:
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if dataclasses.is_dataclass(kind):
-        return _decode_dataclass(typing.cast("type", kind), value, where)
-    if origin is tuple:
-        if isinstance(value, list):
-            return tuple(_decode(arguments[0], item, f"{where}[{index}]") for index, item in enumerate(value))
-    elif origin is types.UnionType:
-        return None if value is None else _decode(arguments[0], value, where)
-    elif origin is Literal:
-        if value in arguments:
-            return value
-    elif origin is Mapping:
-        if isinstance(value, dict):
-            return value
-    elif kind is float:
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
-        if value in ("inf", "-inf", "nan"):
-            return float(value)
-    elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
-        return value
-    raise RecordError(f"{where} is malformed: {str(value)[:60]!r}")
-
-
-def _decode_dataclass(kind: type, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise RecordError(f"{where} is malformed: an object is needed")
-    arguments = {}
-    for item in dataclasses.fields(kind):
-        if item.name in value:
-            arguments[item.name] = _decode(_hints(kind)[item.name], value[item.name], f"{where}.{item.name}")
-        elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
-            raise RecordError(f"{where}.{item.name} is missing")
-    return kind(**arguments)
+def _compressed(data: Mapping[str, Any]) -> bytes:
+    # Without the time of writing: the same record is the same file.
+    return gzip.compress(record_json.text(data).encode(), mtime=0)

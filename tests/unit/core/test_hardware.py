@@ -110,7 +110,7 @@ def test_an_intel_server_in_a_virtual_machine() -> None:
 
 def test_an_amd_server_of_which_some_cpus_may_be_used() -> None:
     info = read(ZEN5, "x86_64", 2, 3, 66)
-    assert info.name == "AMD EPYC 9575F 64-Core Processor"
+    assert (info.name, info.slug) == ("AMD EPYC 9575F 64-Core Processor", "amd-26-2")
     assert (info.lanes, info.fma_units, info.fma_rule) == (16, 2, "Zen 5: 2 x 512 bits")
     assert (info.max_ghz, info.current_ghz, info.clock_source) == (5.008, 3.3, "cpufreq")
     assert info.clock_ghz == 5.008

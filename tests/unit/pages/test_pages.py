@@ -20,7 +20,7 @@ from gemmlab.pages.page import Page, coded, render
 from gemmlab.pages.parts import part_of
 from gemmlab.plots.chart import BLACK
 from gemmlab.results.climb_rows import plain
-from support.paths import RESULTS
+from support.paths import CPU, RESULTS
 from support.report_pages import ELEMENTS, Parsed, page_of
 from support.report_records import GPU, HOSTILE, SEEN, gpu_bench, hostile_record, result
 
@@ -84,8 +84,8 @@ def test_a_part_says_what_is_best_and_how_it_was_measured() -> None:
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
-        ("cpu/climb.json", ["microkernel", "x openblas", "2048³", "The ladder"]),
-        ("cpu/cache.json", ["TLB misses", "naive_ijk"]),
+        (f"{CPU}/climb.json", ["microkernel", "x openblas", "2048³", "The ladder"]),
+        (f"{CPU}/cache.json", ["TLB misses", "naive_ijk"]),
         ("emulated/reduce.json", ["reduce_shuffle", "of them excess", "Counted, not timed, on emulated:sm_90"]),
         ("h200/configs-swizzle.json", ["median ms of each configuration", "ORDER=2 GROUP=16"]),
     ],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.records import Method, Record, Result, Sample, load_record
 from gemmlab.results.comparison import AMBIGUOUS, FASTER, MENDED, SAME, SLOWER, WRONG, Comparison, compare, gone
-from support.paths import RESULTS
+from support import paths
 
 MIRRORED = {SLOWER: FASTER, FASTER: SLOWER, SAME: SAME, AMBIGUOUS: AMBIGUOUS}
 METHOD = Method(9, 1, 3000.0, 1000.0, 20.0, 16, True, 0)
@@ -262,7 +262,7 @@ def test_what_else_differs_is_said() -> None:
 
 @cache
 def real(name: str) -> Record:
-    return load_record(RESULTS / name)
+    return load_record(paths.RESULTS / name)
 
 
 def test_two_measurements_of_the_same_code_on_an_h200() -> None:
@@ -277,7 +277,7 @@ def test_two_measurements_of_the_same_code_on_an_h200() -> None:
 
 
 def test_a_real_record_with_one_kernel_made_slower() -> None:
-    old = real("cpu/gemm.json")
+    old = real(f"{paths.CPU}/gemm.json")
     old = replace(old, results=tuple(r for r in old.results if r.label in ("512x512x512", "16x4096x4096")))
     slowed = tuple(
         replace(r, samples=tuple(replace(s, time_us=1.6 * s.time_us) for s in r.samples))

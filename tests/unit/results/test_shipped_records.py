@@ -19,7 +19,7 @@ from gemmlab.results import shipped_records as recorded
 from gemmlab.results.climb_rows import climb_rows
 from gemmlab.results.shipped_records import recorded_climb, where_recorded
 from support.cuda_source import needs_compiler
-from support.paths import RESULTS
+from support.paths import CPU, RESULTS
 
 
 def test_the_recorded_climb_is_of_a_gpu_and_verified() -> None:
@@ -46,7 +46,7 @@ def test_a_record_is_found_by_its_operation(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(recorded, "FOLDERS", (tmp_path / "missing", tmp_path))
     assert recorded_climb("gemm") is None
     (tmp_path / "gpu").mkdir()
-    save_record(load_record(RESULTS / "cpu" / "climb.json"), tmp_path / "gpu/a.json")
+    save_record(load_record(RESULTS / CPU / "climb.json"), tmp_path / "gpu/a.json")
     assert recorded_climb("gemm") is None
     (tmp_path / "gpu/a.json").rename(tmp_path / "gpu/climb-cuda.json")
     assert recorded_climb("gemm") is not None

@@ -25,6 +25,9 @@ OPEN_STACK = 4096
 """Local memory a thread where the compiler could not bound it (recursion, calls by address)."""
 STACK_TOP = 0x28
 """Where in constant bank 0 a kernel finds the top of its stack."""
+STACK_ALIGNMENT = 16
+"""What the top is a multiple of. The compiler relies on it for 16-byte accesses to a kernel's frame, and aligns a frame
+itself only where a variable asks for more. The size it states is the sum of frames, multiples of 8 bytes."""
 WINDOWS = 0x18
 """Where in constant bank 0 it finds the generic addresses of shared and local memory."""
 OUTSIDE = {0xFFFF_0000_0000 + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
@@ -74,7 +77,7 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         if relocation.section in sections:
             _patch(sections[relocation.section].data, relocation, symbols)
     instructions = _patched(instructions, starts, cubin.relocations, symbols)
-    local = OPEN_STACK if function.stack_bytes is None else max(function.stack_bytes, function.local_bytes)
+    local = _local_bytes(function)
     return Image(
         function=function,
         arch=cubin.arch,
@@ -85,6 +88,11 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         byte_shared=any(_narrow_shared(instruction) for instruction in instructions),
         async_copies=any(instruction.opcode == "LDGSTS" for instruction in instructions),
     )
+
+
+def _local_bytes(function: CubinFunction) -> int:
+    needed = OPEN_STACK if function.stack_bytes is None else max(function.stack_bytes, function.local_bytes)
+    return -(-needed // STACK_ALIGNMENT) * STACK_ALIGNMENT
 
 
 def _narrow_shared(instruction: Instruction) -> bool:

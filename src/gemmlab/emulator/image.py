@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import CompileError
 from gemmlab.emulator.decode import Code, decode
-from gemmlab.emulator.layout import LOCAL_WINDOW, SHARED_WINDOW
+from gemmlab.emulator.layout import DRIVER_CODE, LOCAL_WINDOW, SHARED_WINDOW
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction
 from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
@@ -30,7 +30,7 @@ STACK_ALIGNMENT = 16
 itself only where a variable asks for more. The size it states is the sum of frames, multiples of 8 bytes."""
 WINDOWS = 0x18
 """Where in constant bank 0 it finds the generic addresses of shared and local memory."""
-OUTSIDE = {0xFFFF_0000_0000 + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
+OUTSIDE = {DRIVER_CODE + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
 """Addresses here of functions that a driver supplies: a call to one ends the launch, and its name is reported."""
 _VARIABLES = (".nv.global.init", ".nv.global")
 _LOW = {"R_CUDA_ABS32_LO_32", "R_CUDA_32_LO", "R_CUDA_ABS32_32", "R_CUDA_32", "R_CUDA_FUNC_DESC32_LO_32"}
@@ -138,11 +138,13 @@ def _patched(
         if relocation.section not in starts or relocation.symbol not in symbols:
             continue
         value = symbols[relocation.symbol] + relocation.addend
-        word = value >> 32 if relocation.kind in _HIGH else value
+        word = (value >> 32 if relocation.kind in _HIGH else value) & 0xFFFFFFFF
         index = (starts[relocation.section] + relocation.offset) // 16
         operands = tuple(
-            replace(operand, kind="label" if operand.kind == "label" else "imm", value=word & 0xFFFFFFFF)
-            if operand.kind in {"label", "text"} or "@" in operand.text
+            replace(operand, value=value)
+            if operand.kind == "label"
+            else replace(operand, kind="imm", value=word)
+            if operand.kind == "text" or "@" in operand.text
             else operand
             for operand in patched[index].operands
         )

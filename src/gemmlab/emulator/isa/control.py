@@ -132,12 +132,24 @@ def bssy(x: Form) -> None:
 
 @opcode("BREAK")
 def break_(x: Form) -> None:
-    """Lanes leave a convergence barrier, in what every lane knows of it."""
-    lanes = narrowed(x)
+    """Lanes leave a convergence barrier, in what the lanes that entered it together with them know of it.
+
+    Others may have entered another one of the same number, in a function that called the one which these are in.
+    """
+    fn, lanes = x.fn, narrowed(x)
     _operand, record = x.take("barrier")
     row = x.warp.at(x.field(record), I32)
-    old = Lanes(x.fn.load(row, LANES))
-    x.fn.store(row, (old & (~lanes).splat(LANES)).value)
+    entered = Lanes(fn.load(row, LANES))
+    left = fn.var(I32, lanes.value)
+    with fn.loop() as done:
+        rest = Lanes(left.read())
+        fn.leave_if(done, rest.eq(0).value)
+        first = x.pick(entered, rest.call_flag("cttz", flag=False))
+        together = entered.eq(first.splat(LANES))
+        leaving = rest & together.mask_bits()
+        known = Lanes(fn.load(row, LANES))
+        fn.store(row, together.select(known & (~leaving).splat(LANES), known).value)
+        left.set((rest & ~leaving).value)
 
 
 @opcode("BSYNC")

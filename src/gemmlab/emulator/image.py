@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import CompileError
 from gemmlab.emulator.decode import Code, decode
-from gemmlab.emulator.layout import LOCAL_WINDOW, SHARED_WINDOW
+from gemmlab.emulator.layout import DRIVER_CODE, LOCAL_WINDOW, SHARED_WINDOW
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction
 from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
@@ -25,9 +25,12 @@ OPEN_STACK = 4096
 """Local memory a thread where the compiler could not bound it (recursion, calls by address)."""
 STACK_TOP = 0x28
 """Where in constant bank 0 a kernel finds the top of its stack."""
+STACK_ALIGNMENT = 16
+"""What the top is a multiple of. The compiler relies on it for 16-byte accesses to a kernel's frame, and aligns a frame
+itself only where a variable asks for more. The size it states is the sum of frames, multiples of 8 bytes."""
 WINDOWS = 0x18
 """Where in constant bank 0 it finds the generic addresses of shared and local memory."""
-OUTSIDE = {0xFFFF_0000_0000 + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
+OUTSIDE = {DRIVER_CODE + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
 """Addresses here of functions that a driver supplies: a call to one ends the launch, and its name is reported."""
 _VARIABLES = (".nv.global.init", ".nv.global")
 _LOW = {"R_CUDA_ABS32_LO_32", "R_CUDA_32_LO", "R_CUDA_ABS32_32", "R_CUDA_32", "R_CUDA_FUNC_DESC32_LO_32"}
@@ -74,7 +77,7 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         if relocation.section in sections:
             _patch(sections[relocation.section].data, relocation, symbols)
     instructions = _patched(instructions, starts, cubin.relocations, symbols)
-    local = OPEN_STACK if function.stack_bytes is None else max(function.stack_bytes, function.local_bytes)
+    local = _local_bytes(function)
     return Image(
         function=function,
         arch=cubin.arch,
@@ -85,6 +88,11 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         byte_shared=any(_narrow_shared(instruction) for instruction in instructions),
         async_copies=any(instruction.opcode == "LDGSTS" for instruction in instructions),
     )
+
+
+def _local_bytes(function: CubinFunction) -> int:
+    needed = OPEN_STACK if function.stack_bytes is None else max(function.stack_bytes, function.local_bytes)
+    return -(-needed // STACK_ALIGNMENT) * STACK_ALIGNMENT
 
 
 def _narrow_shared(instruction: Instruction) -> bool:
@@ -130,11 +138,13 @@ def _patched(
         if relocation.section not in starts or relocation.symbol not in symbols:
             continue
         value = symbols[relocation.symbol] + relocation.addend
-        word = value >> 32 if relocation.kind in _HIGH else value
+        word = (value >> 32 if relocation.kind in _HIGH else value) & 0xFFFFFFFF
         index = (starts[relocation.section] + relocation.offset) // 16
         operands = tuple(
-            replace(operand, kind="label" if operand.kind == "label" else "imm", value=word & 0xFFFFFFFF)
-            if operand.kind in {"label", "text"} or "@" in operand.text
+            replace(operand, value=value)
+            if operand.kind == "label"
+            else replace(operand, kind="imm", value=word)
+            if operand.kind == "text" or "@" in operand.text
             else operand
             for operand in patched[index].operands
         )

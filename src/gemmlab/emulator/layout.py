@@ -225,6 +225,8 @@ SHARED_WINDOW = 0x10000
 """Upper half of the generic address of anything in shared memory: beyond every allocation."""
 LOCAL_WINDOW = 0x10001
 """The same for local memory."""
+DRIVER_CODE = 0xFFFF_0000_0000
+"""Addresses of code from here on are functions that a driver supplies."""
 
 
 class Pending:

@@ -47,7 +47,7 @@ def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) 
                         with fn.when(seen.differs(-1)):
                             worst.set(seen)
             if not store:
-                if space == "shared":
+                if space != "global":
                     _poison(fn, valid, width, words + lane, worst)
                 with fn.when(worst.read().differs(-1)):
                     late = fn.select(worst.read().equals(PENDING), Kind.ASYNC, Kind.UNWRITTEN)
@@ -57,7 +57,8 @@ def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) 
 
 
 def _poison(fn: Function, valid: Value, width: Value, words: Value, worst: Var) -> None:
-    """Compilers widen loads over padding that is never used: no hazard, but what such a read brings must not pass.
+    """Compilers widen loads over padding, and spill one register of a pair that they read back whole: no hazard, but
+    what such a read brings must not pass.
 
     Only where all words of the access are unwritten does `worst` stay as it is.
     """

@@ -59,6 +59,7 @@ PAIRS = [
     pair("misaligned", "global", "misaligned", np.ones(200, f32), fresh(32), i32(1), threads=32),
     pair("misaligned", "shared", "misaligned", fresh(32), i32(1), threads=32, follows=frozenset({"unwritten"})),
     pair("unwritten", "shared", "unwritten", fresh(64), i32(50)),
+    pair("unwritten", "local", "unwritten", fresh(64), i32(50)),
     pair("shared_race", "read_after_write", "race", ones, fresh(64)),
     pair("shared_race", "write_after_read", "race", np.ones(256, f32), fresh(64), i32(4)),
     pair("shared_race", "write_after_write", "race", fresh(64)),
@@ -164,6 +165,15 @@ def test_global_memory_that_nothing_wrote(arch: str) -> None:
     here = marked(pair("unwritten", "global", "unwritten"), "HERE")
     assert (hazard.kind, {hazard.line}, hazard.count) == ("unwritten", here, 10)
     assert not file.run("global_good", 1, 64, (never, fresh(64), i32(10))).hazards
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_half_of_a_spilled_pair_may_be_unwritten_but_not_be_used(arch: str) -> None:
+    file = CudaFile(EmulatedDevice(arch), HERE / "unwritten.cu")
+    for use_both in (False, True):
+        ran = file.run("half_of_a_pair", 1, 1, (np.full(1, 5, f32), i32(use_both)))
+        assert not ran.hazards
+        assert np.isnan(ran.outputs[0][0]) if use_both else ran.outputs[0][0] == 5
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

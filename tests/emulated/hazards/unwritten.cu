@@ -21,3 +21,24 @@ extern "C" __global__ void global_good(float* in, float* out, int n) {
         out[threadIdx.x] = in[threadIdx.x] * 2.0f;
     }
 }
+
+extern "C" __global__ void local_bad(float* out, int n) {
+    float own[64];
+    for (int i = 0; i < n; ++i) own[i] = 1.0f;
+    out[threadIdx.x] = own[threadIdx.x];  // HERE
+}
+extern "C" __global__ void local_good(float* out, int n) {
+    float own[64];
+    for (int i = 0; i < 64; ++i) own[i] = i < n ? 1.0f : 0.0f;
+    out[threadIdx.x] = own[threadIdx.x];
+}
+
+// Half of a pair is written and both are read, as where a compiler spills one of two registers.
+extern "C" __global__ void half_of_a_pair(float* out, int use_both) {
+    float2 own[4];
+    unsigned long long where = __cvta_generic_to_local(&own[use_both]);
+    float x, y;
+    asm volatile("st.local.f32 [%0], %1;" ::"l"(where), "f"(out[0]) : "memory");
+    asm volatile("ld.local.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "l"(where) : "memory");
+    out[threadIdx.x] = use_both ? x + y : x;
+}

@@ -119,6 +119,8 @@ CARRYING: dict[str, Callable[[int, int, int, int, int], int]] = {
     "IADD3.X R4, P0, R1, R2, RZ, P0, !PT": lambda a, b, _c, p, _q: a + b + p,
     "IADD3.X R4, P0, R1, ~R2, RZ, P1, !PT": lambda a, b, _c, _p, q: a + (M32 ^ b) + q,
     "LEA R4, P0, R1, R2, 0x3": lambda a, b, _c, _p, _q: (a << 3 & M32) + b,
+    "LEA R4, P0, -R1, R2, 0x3": lambda a, b, _c, _p, _q: (M32 ^ (a << 3 & M32)) + 1 + b,
+    "LEA R4, P0, -R1, 0x21, 0x1": lambda a, _b, _c, _p, _q: (M32 ^ (a << 1 & M32)) + 1 + 0x21,
     "LEA.HI R4, P0, R1, R2, R3, 0x3": lambda a, b, c, _p, _q: ((c << 32 | a) << 3 >> 32 & M32) + b,
     "LEA.HI.X R4, P0, R1, R2, R3, 0x3, P1": lambda a, b, c, _p, q: ((c << 32 | a) << 3 >> 32 & M32) + b + q,
     "LEA.HI.X.SX32 R4, P0, R1, ~R2, 0x1, P1": lambda a, b, _c, _p, q: (signed(a) << 1 >> 32 & M32) + (M32 ^ b) + q,

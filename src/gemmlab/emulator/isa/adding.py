@@ -58,8 +58,9 @@ def lea(x: Form) -> None:
     outs = x.dest_predicates(1)
     first = x.peek()
     a = x.source()
-    if first is not None and (first.neg or first.invert) and (outs or x.has("HI")):
-        raise x.refuse("a negated shifted operand with a carry or an upper half")
+    negated = first is not None and first.neg
+    if first is not None and ((first.invert and outs) or ((first.neg or first.invert) and x.has("HI"))):
+        raise x.refuse("a negated shifted operand with an upper half, or its complement with a carry")
     b = term(x)
     if x.has("SX32"):
         pair: Lanes | None = a.sext("i64")
@@ -67,7 +68,8 @@ def lea(x: Form) -> None:
         pair = join(a, x.source()) if x.has("HI") else None
     shift = x.source() & 31
     shifted = a << shift if pair is None else ((pair << shift.zext("i64")) >> 32).trunc("i32")
-    total = shifted.zext("i64") + b
+    # A negated operand carries as `term` has it, where what is shifted is zero.
+    total = ((shifted - 1).zext("i64") + 1 if negated else shifted.zext("i64")) + b
     for carry in _carries(x, 1):
         total = total + carry.zext("i64")
     for out in outs:

@@ -7,7 +7,7 @@ from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, lane_mask
-from gemmlab.emulator.layout import LANES, Block, Insn, Kind, Status, Wait, Warp
+from gemmlab.emulator.layout import DRIVER_CODE, LANES, Block, Insn, Kind, Status, Wait, Warp
 from gemmlab.emulator.loop import PUSH
 from gemmlab.ir.types import I8, I32, I64, VOID, pointer
 from gemmlab.ir.values import Value
@@ -100,10 +100,11 @@ def exit_(x: Form) -> None:
 @opcode("BPT")
 def bpt(x: Form) -> None:
     """`__trap()`: the launch ends here. Breakpoints (`.INT`) do nothing without a debugger."""
-    if x.has("TRAP"):
-        _stop(x)
     while x.left:
         x.skip()
+    if x.has("TRAP"):
+        _note_trap(x, 0)
+        x.status(Status.FAULT)
 
 
 @opcode("LEPC")
@@ -116,13 +117,10 @@ def lepc(x: Form) -> None:
     d.set([zero, zero])
 
 
-def _stop(x: Form, called: Lanes | None = None) -> None:
-    """End the launch; `called` is the address outside the module that the first lane went to."""
-    while x.left:
-        x.skip()
+def _note_trap(x: Form, called: Value | int) -> None:
+    """Say why the launch ends; `called` is the address outside the module that the first lane went to, or 0."""
     first = Lanes(x.exec_bits).call_flag("cttz", flag=False).zext("i64")
-    x.service("note", VOID, NOTE, Kind.TRAP, first.value, 0 if called is None else called.value, 0, -1)
-    x.status(Status.FAULT)
+    x.service("note", VOID, NOTE, Kind.TRAP, first.value, called, 0, -1)
 
 
 @opcode("BSSY")
@@ -134,12 +132,24 @@ def bssy(x: Form) -> None:
 
 @opcode("BREAK")
 def break_(x: Form) -> None:
-    """Lanes leave a convergence barrier, in what every lane knows of it."""
-    lanes = narrowed(x)
+    """Lanes leave a convergence barrier, in what the lanes that entered it together with them know of it.
+
+    Others may have entered another one of the same number, in a function that called the one which these are in.
+    """
+    fn, lanes = x.fn, narrowed(x)
     _operand, record = x.take("barrier")
     row = x.warp.at(x.field(record), I32)
-    old = Lanes(x.fn.load(row, LANES))
-    x.fn.store(row, (old & (~lanes).splat(LANES)).value)
+    entered = Lanes(fn.load(row, LANES))
+    left = fn.var(I32, lanes.value)
+    with fn.loop() as done:
+        rest = Lanes(left.read())
+        fn.leave_if(done, rest.eq(0).value)
+        first = x.pick(entered, rest.call_flag("cttz", flag=False))
+        together = entered.eq(first.splat(LANES))
+        leaving = rest & together.mask_bits()
+        known = Lanes(fn.load(row, LANES))
+        fn.store(row, together.select(known & (~leaving).splat(LANES), known).value)
+        left.set((rest & ~leaving).value)
 
 
 @opcode("BSYNC")
@@ -220,31 +230,52 @@ def jump(x: Form, targets: Lanes) -> None:
 
 @opcode("CALL")
 def call(x: Form) -> None:
-    """`.REL.NOINC label`, or the address in a register pair, within the section that the label names.
+    """`.REL.NOINC label`, or the address in a register pair, within the section that the label names; `.ABS` the same
+    with addresses as they are.
 
-    `.ABS` leaves the module, for a failed `assert` or a function of the driver's (printf). It ends the launch.
+    A failed `assert` and a function of the driver's (printf) lie outside the module: calling one ends the launch.
     """
-    if x.has("ABS"):
-        _stop(x, x.first_active(x.source_pair()))
-        return
     operand = x.peek()
-    if operand is not None and operand.kind == "reg":
-        _indirect(x)
+    direct = operand is not None and operand.kind == "label"
+    if not x.has("ABS"):
+        if direct:
+            x.take("label")
+            branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
+        else:
+            _indirect(x)
         return
-    x.take("label")
-    branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
+    if direct:
+        _operand, record = x.take("label")
+        where, targets = Lanes(x.field(record)), None
+    else:
+        targets = x.source_pair()
+        where = x.first_active(targets)
+    status = x.fn.var(I32, Status.GO)
+    with x.fn.choose(where.uge(DRIVER_CODE).value) as choice:
+        with choice.yes():
+            _note_trap(x, where.value)
+            status.set(Status.FAULT)
+        with choice.no():
+            if targets is None:
+                branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
+            else:
+                jump(x, targets.lshr(4).trunc("i32"))
+    x.status(status.read())
 
 
 @opcode("RET")
 def ret(x: Form) -> None:
-    """To the address in a register pair, within the section that the label names."""
+    """To the address in a register pair, within the section that the label names, or (`.ABS`) plus a constant."""
     _indirect(x)
 
 
 def _indirect(x: Form) -> None:
     address = x.source_pair()
     start = x.constant(0)
-    if x.left:
+    operand = x.peek()
+    if x.has("ABS") and operand is not None:
+        start = x.source().lshr(4)
+    elif operand is not None:
         _operand, record = x.take("label")
         start = Lanes(x.field(record)).lshr(4).trunc("i32").splat(LANES)
     jump(x, address.lshr(4).trunc("i32") + start)

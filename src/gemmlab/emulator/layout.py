@@ -176,6 +176,8 @@ class Launch:
     """Table of texture objects by their number (see `Texture`)."""
     TRACE = 208
     """Host address of a `Trace`; 0 where nothing is recorded."""
+    STOP = 216
+    """i64: not 0 once the launch is to end: no warp gets another turn."""
     SIZE = 256
 
 

@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from gemmlab.core.dtypes import OVERFLOW
+from gemmlab.core.errors import TimeLimitError
+from gemmlab.core.time_limit import require_time
 from gemmlab.measure.check import CheckReport, Progress, Tally
 from gemmlab.measure.elementwise import compare
 from gemmlab.measure.memory import check_bytes, require_memory
@@ -52,6 +54,11 @@ def check_sum(
         require_memory(check_bytes(op, call.problem), f"checking size {call.problem.label}")
     tally = Tally(name, "cpu", {}, threads, seed)
     for index, call in enumerate(calls):
+        try:
+            require_time(name)
+        except TimeLimitError as error:
+            tally.stop(call.problem.label + call.label, len(calls), error)
+            break
         _try(total, call, np.random.default_rng([seed, index]), threads, tally)
         if progress:
             progress(index + 1, len(calls))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.counters import CLUSTER
 from gemmlab.core.time_limit import TimeLimit
 from gemmlab.core.trace import TraceRequest
 from gemmlab.emulator.decode import Code
@@ -36,11 +37,13 @@ class Outcome:
     records: Bytes = field(repr=False)
     events: npt.NDArray[np.int64] = field(repr=False)
     stopped: str = ""
-    """`"deadlock"`, `"endless loop"`, `"unfinished"`, `"time limit"`, `"trap"` or empty."""
+    """`"deadlock"`, `"endless loop"`, `"unfinished"`, `"time limit"`, `"trap"`, `"cluster"` or empty."""
     stuck: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of those that cannot go on."""
     awaited: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of those that waited for a block that was not resident."""
+    unmet: tuple[tuple[int, int, int, int], ...] = ()
+    """(block, thread, instruction, lanes) of warp-level synchronisations that wait for those lanes in a deadlock."""
     recorded: Recorder | None = None
     """Where a trace was asked for."""
     finished: int = 0
@@ -66,8 +69,10 @@ def run(
     watch = Watch(code, records, patience(memory, blocks), limit)
     stopped, following = "", 0
     stuck: tuple[tuple[int, int, int], ...] = ()
+    unmet: tuple[tuple[int, int, int, int], ...] = ()
     with _stopped_at(limit, launch):
         try:
+            _require_whole_clusters(geometry)
             while following < blocks or waiting:
                 progressed = False
                 for resident in list(waiting):
@@ -82,6 +87,7 @@ def run(
                     continue
                 if waiting and (following >= blocks or len(waiting) >= resident_limit or _blocked(waiting)):
                     stopped, stuck = "deadlock", tuple(place for resident in waiting for place in resident.places())
+                    unmet = tuple(each for resident in waiting for each in resident.unmet())
                     break
                 for resident in waiting:
                     awaited |= dict.fromkeys(resident.places())
@@ -92,8 +98,9 @@ def run(
             stopped, stuck = stop.why, stop.places
     count = int(launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
     return Outcome(
-        records, events[:count].copy(), stopped, stuck, tuple(awaited), recorded, watch.finished, watch.instructions
-    )
+        records, events[:count].copy(), stopped, stuck, tuple(awaited), unmet, recorded, watch.finished,
+        watch.instructions,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -116,6 +123,12 @@ def _stopped_at(limit: TimeLimit | None, launch: Bytes) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def _require_whole_clusters(geometry: Geometry) -> None:
+    """`StoppedError` for a launch that a GPU refuses."""
+    if any(extent % size for extent, size in zip(geometry.grid, geometry.cluster, strict=True)):
+        raise StoppedError(CLUSTER, ((0, 0, 0),))
 
 
 def _record(trace: TraceRequest, blocks: int, records: Bytes, launch: Bytes) -> Recorder:
@@ -171,6 +184,7 @@ def launch_structure(
     for bank, data in geometry.constants.items():
         put(Launch.CONSTANT + 8 * bank, data.ctypes.data)
         put(Launch.CONSTANT_SIZE + 8 * bank, data.nbytes)
+    put(Launch.CONSTANT_USED, geometry.constant_bytes)
     put(Launch.EVENTS, events.ctypes.data)
     put(Launch.EVENT_CAPACITY, EVENTS)
     put(Launch.CODE, records.ctypes.data)

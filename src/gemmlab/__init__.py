@@ -14,6 +14,7 @@ from gemmlab.core.errors import (
     NoCompilerError,
     PeerError,
     RecordError,
+    TimeLimitError,
     UsageError,
     WrongResultError,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "NoCompilerError",
     "PeerError",
     "RecordError",
+    "TimeLimitError",
     "UsageError",
     "WrongResultError",
     "__version__",

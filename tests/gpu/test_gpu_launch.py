@@ -118,3 +118,30 @@ for _ in range(2):
     assert first.startswith("KernelFaultError wild: ")
     assert "ADDRESS" in first
     assert second.startswith("DeviceError the GPU context was lost when wild broke")
+
+
+def test_a_kernel_that_runs_past_its_time_limit() -> None:
+    program = f"""
+import time
+import numpy as np, gemmlab
+source = {SOURCE!r}
+cycles = 1 << 50
+args = [np.zeros(1, np.float32), cycles]
+print(gemmlab.launch(source, "slow", 1, 1, [args[0], 1000], device="cuda", timeout_s=5).outputs[0][0])
+start = time.monotonic()
+try:
+    gemmlab.launch(source, "slow", 1, 1, args, device="cuda", timeout_s=0.5)
+except gemmlab.TimeLimitError as error:
+    print(error)
+print(0.5 <= time.monotonic() - start < 1.5)
+try:
+    gemmlab.launch(source, "slow", 1, 1, args, device="cuda")
+except gemmlab.DeviceError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    right, stopped, in_time, refused = done.stdout.splitlines()
+    assert (right, in_time) == ("5.0", "True")
+    assert stopped.startswith("slow: stopped at the time limit of 0.5 s: cuda:0 does not tell")
+    assert refused == "slow still runs past its time limit on cuda:0; start the process again"

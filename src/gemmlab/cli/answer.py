@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from gemmlab.core.errors import GemmlabError
+from gemmlab.core.errors import GemmlabError, TimeLimitError
 
 _answered: ContextVar[bool] = ContextVar("_answered", default=False)
 
@@ -23,7 +23,7 @@ def print_json(answer: Any) -> None:
 
 @contextmanager
 def json_errors(*, wanted: bool) -> Iterator[None]:
-    """Print `{"error": {"type", "message", "exit_code"}}` for an error that ends a verb before its own document.
+    """Print `error_document` of an error that ends a verb before its own document.
 
     The error goes on to whoever handles it. One that nobody expects prints nothing.
     """
@@ -32,11 +32,18 @@ def json_errors(*, wanted: bool) -> Iterator[None]:
         yield
     except Exception as error:
         if wanted and _is_told(error) and not _answered.get():
-            facts = {"type": type(error).__name__, "message": error_message(error), "exit_code": exit_code(error)}
-            print_json({"error": facts})
+            print_json(error_document(error))
         raise
     finally:
         _answered.reset(token)
+
+
+def error_document(error: Exception) -> dict[str, Any]:
+    """`{"error": {"type", "message", "exit_code"}}`; with `"timed_out": true` and `progress` at a time limit."""
+    facts = {"type": type(error).__name__, "message": error_message(error), "exit_code": exit_code(error)}
+    if isinstance(error, TimeLimitError):
+        return {"timed_out": True, "error": {**facts, "progress": dict(error.progress)}}
+    return {"error": facts}
 
 
 def error_message(error: Exception) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +13,9 @@ import typer
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import DEVICE_HELP
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
-from gemmlab.core.errors import GemmlabError, UsageError
+from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, limited
+from gemmlab.core.errors import GemmlabError, TimeLimitError, UsageError
+from gemmlab.core.time_limit import require_time
 from gemmlab.core.words import counted
 from gemmlab.devices.select import open_device, parse_device
 
@@ -74,11 +76,12 @@ def check(
     smem_bytes: SmemFlag = None,
     require: RequireFlag = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the data and of the random cases.")] = 0,
+    timeout: TimeoutFlag = DEFAULT_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare results element by element with a float64 reference, between guard bands.
 
-    Ends with 1, and says which element is wrong, when a result is outside its bound.
+    Ends with 1, and says which element is wrong, when a result is outside its bound, or when the time is over.
     """
     from gemmlab.ops.catalog import find_op
     from gemmlab.timing.families import operation_of
@@ -88,20 +91,56 @@ def check(
     workers, flags = split_threads(names, threads, flags)
     operation = find_op(op or operation_of(names, flags))
     problems = operation.parse_sizes(sizes) if sizes is not None else None
-    target = open_device(device)
-    plan = _plan(names, operation, target, problems, parse_thread_count(workers), "full" if full else "quick",
-                 parse_config(config or []), seed, flags)  # fmt: skip
-    reports, errors = _run(plan)
-    if as_json:
-        data = [report.to_json() for report in reports]
-        passed = not errors and all(report.passed for report in reports)
-        print_json({"passed": passed, "reports": data, "errors": {n: str(e) for n, e in errors.items()}})
-    else:
-        _print(reports, errors)
-    if any(not report.passed for report in reports):
+    checked = _Checked()
+    with limited(timeout, lambda error: _answer(checked.overdue(error), as_json=as_json)):
+        target = open_device(device)
+        plan = _plan(names, operation, target, problems, parse_thread_count(workers), "full" if full else "quick",
+                     parse_config(config or []), seed, flags)  # fmt: skip
+        _run(plan, checked)
+    _answer(checked, as_json=as_json)
+    if any(not report.passed for report in checked.reports) or checked.not_checked:
         raise typer.Exit(1)
-    if errors:
-        raise typer.Exit(max(error.exit_code for error in errors.values()))
+    if checked.errors:
+        raise typer.Exit(max(error.exit_code for error in checked.errors.values()))
+
+
+@dataclass(slots=True)
+class _Checked:
+    """What has come out so far."""
+
+    reports: list[CheckReport] = field(default_factory=list)
+    errors: dict[str, GemmlabError] = field(default_factory=dict)
+    not_checked: list[str] = field(default_factory=list)
+    """What there was no time to begin."""
+    running: str = ""
+    so_far: str = ""
+    """Of what is running."""
+
+    @property
+    def passed(self) -> bool:
+        return not (self.errors or self.not_checked) and all(report.passed for report in self.reports)
+
+    @property
+    def timed_out(self) -> bool:
+        errors = any(isinstance(error, TimeLimitError) for error in self.errors.values())
+        return errors or bool(self.not_checked) or any(report.timed_out for report in self.reports)
+
+    def overdue(self, error: TimeLimitError) -> _Checked:
+        """The same when what is running cannot be interrupted."""
+        told = f"{self.so_far}; {error}" if self.so_far else str(error)
+        return replace(self, errors={**self.errors, self.running or "check": TimeLimitError(told)})
+
+
+def _answer(checked: _Checked, *, as_json: bool) -> None:
+    if as_json:
+        print_json({
+            "passed": checked.passed, "timed_out": checked.timed_out,
+            "reports": [report.to_json() for report in checked.reports],
+            "errors": {name: str(error) for name, error in checked.errors.items()},
+            "not_checked": checked.not_checked,
+        })  # fmt: skip
+    else:
+        _print(checked)
 
 
 def _plan(
@@ -179,16 +218,24 @@ _LIBRARY_CHECKS = {LIBRARY: _product_call, "gemmlab.sum": _sum_call}
 """What the library's functions are named among the kernels, and how each is checked."""
 
 
-def _run(plan: Mapping[str, Callable[[Progress], CheckReport]]) -> tuple[list[CheckReport], dict[str, GemmlabError]]:
-    reports: list[CheckReport] = []
-    errors: dict[str, GemmlabError] = {}
+def _run(plan: Mapping[str, Callable[[Progress], CheckReport]], checked: _Checked) -> None:
     with _progress() as show:
         for name, run in plan.items():
+            checked.running, checked.so_far = name, ""
             try:
-                reports.append(run(partial(show, name)))
+                require_time(name)
+            except TimeLimitError:
+                checked.not_checked.append(name)
+                continue
+
+            def progress(done: int, total: int, name: str = name) -> None:
+                checked.so_far = f"{done} of {counted(total, 'case')} checked"
+                show(name, done, total)
+
+            try:
+                checked.reports.append(run(progress))
             except GemmlabError as error:
-                errors[name] = error
-    return reports, errors
+                checked.errors[name] = error
 
 
 @contextmanager
@@ -208,7 +255,7 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
-def _print(reports: list[CheckReport], errors: Mapping[str, GemmlabError]) -> None:
+def _print(checked: _Checked) -> None:
     from rich.table import Table
 
     from gemmlab.cli.console import table_console
@@ -216,22 +263,26 @@ def _print(reports: list[CheckReport], errors: Mapping[str, GemmlabError]) -> No
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("kernel", "result", "cases", "threads", "error/bound", "error/|c|/K", "seconds"):
         table.add_column(heading, justify="left" if heading in ("kernel", "result") else "right")
-    for report in reports:
-        verdict = "PASS" if report.passed else "FAIL"
+    for report in checked.reports:
+        verdict = "PASS" if report.passed else "FAIL" if report.failures else "STOPPED"
         measures = (f"{report.worst_ratio:.3f}", f"{report.source_error:.1e}", f"{report.seconds:.1f}")
         numbers = (str(report.cases), str(report.threads), *measures)
         table.add_row(report.subject, verdict, *numbers)
-    for name in errors:
-        table.add_row(name, "ERROR", "", "", "", "", "")
+    for name, error in checked.errors.items():
+        table.add_row(name, "STOPPED" if isinstance(error, TimeLimitError) else "ERROR", "", "", "", "", "")
+    for name in checked.not_checked:
+        table.add_row(name, "NOT RUN", "", "", "", "", "")
     table_console().print(table)
-    for report in reports:
+    for report in checked.reports:
         if not report.passed:
             typer.echo("\n" + report.explain())
             continue
         for reason, count in report.refused.items():
             typer.echo(f"{report.subject}: {counted(count, 'case')} left out: it needs {reason}")
-    for name, error in errors.items():
+    for name, error in checked.errors.items():
         typer.echo(f"\n{name}: {error}")
+    if checked.not_checked:
+        typer.echo(f"\nNo time was left for {', '.join(checked.not_checked)}")
 
 
 def register(app: typer.Typer) -> None:

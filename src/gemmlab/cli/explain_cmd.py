@@ -18,7 +18,8 @@ from gemmlab.cli.explain_pictures import (
 )
 from gemmlab.cli.explain_roofline import RooflineFlag, require_drawable, write_roofline
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags
-from gemmlab.core.errors import UsageError
+from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
+from gemmlab.core.errors import TimeLimitError, UsageError
 
 if TYPE_CHECKING:
     from gemmlab.analysis.explanation import Explanation
@@ -49,12 +50,13 @@ def explain(
     picture: PictureFlag = None,
     formats: FormatFlag = None,
     roofline: RooflineFlag = None,
+    timeout: TimeoutFlag = DEFAULT_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what limits a kernel, from its machine code and counters; no GPU is needed.
 
     With two kernels, side by side. Ends with 1 when a kernel's result is wrong or it did what it must not (a race, an
-    access out of bounds).
+    access out of bounds), and when the time is over.
     With --pictures also of kernels for a CPU, of which there is nothing but pictures.
     """
     from gemmlab.analysis.subject import machine
@@ -69,11 +71,12 @@ def explain(
     request = picture_request(pictures, picture, formats, kernels)
     require_drawable(roofline)
     drawn_only = request is not None and named[0].device == "cpu"
-    explained = [] if drawn_only else _explained(named, chosen, model, settings, sizes)
-    foretold = [_foretold(one, model, sizes) for one in explained]
-    if roofline is not None and explained:
-        write_roofline(roofline, explained)
-    written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
+    with limited(timeout, error_answer(as_json=as_json)):
+        explained = [] if drawn_only else _explained(named, chosen, model, settings, sizes)
+        foretold = [_foretold(one, model, sizes) for one in explained]
+        if roofline is not None and explained:
+            write_roofline(roofline, explained)
+        written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
     if as_json:
         facts: list[dict[str, Any]] = [
             {**one.to_json(), **_predicted_json(told)} for one, told in zip(explained, foretold, strict=True)
@@ -112,12 +115,16 @@ def _foretold(explained: Explanation, model: GpuModel, sizes: str) -> list[Foret
         return [f"its result is wrong at {subject.size.label}"]
     try:
         known = modelled(subject.kernel, subject.arch, model, subject.config)
+    except TimeLimitError:
+        raise
     except GemmlabError as error:
         return [str(error)]
     found: list[Foretold | str] = []
     for size in ("", sizes) if sizes and subject.size != subject.scaled else ("",):
         try:
             found.append(foretell(known, subject.kernel, subject.config, size))
+        except TimeLimitError:
+            raise
         except GemmlabError as error:
             found.append(str(error))
     return found

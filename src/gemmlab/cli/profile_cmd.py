@@ -11,6 +11,7 @@ import typer
 
 from gemmlab.cli.check_cmd import parse_config
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags
+from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import DeviceError, ProfilerError, UsageError, WrongResultError
 from gemmlab.devices.select import open_device
 
@@ -63,12 +64,14 @@ def profile(
     smem_bytes: SmemFlag = None,
     require: RequireFlag = None,
     ncu: Annotated[str, typer.Option(help="Nsight Compute's command line.")] = "ncu",
+    timeout: TimeoutFlag = DEFAULT_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     save: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
 ) -> None:
     """Profile kernels beside the library's own: stall reasons with what to try, pipes, caches, opcodes.
 
-    Without Nsight Compute or a GPU the emulator counts what it can. Ends with 1 when a result is wrong there.
+    Without Nsight Compute or a GPU the emulator counts what it can. Ends with 1 when a result is wrong there, and when
+    the time is over.
     """
     from gemmlab.cli.profile_answer import chosen, explain_stalls, loaded, show
 
@@ -87,7 +90,10 @@ def profile(
         return
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
-    _measured(_asked(names, op, sizes, config, flags, ncu, baseline=baseline), device, save, as_json=as_json)
+    asked = _asked(names, op, sizes, config, flags, ncu, baseline=baseline)
+    with limited(timeout, error_answer(as_json=as_json)):
+        record = _measured(asked, device)
+    _show(asked, record, save, as_json=as_json)
 
 
 def _asked(
@@ -110,18 +116,21 @@ def _asked(
     return _Asked(every, operation, sizes or "", parse_config(config or []), flags, baseline, ncu)
 
 
-def _measured(asked: _Asked, device: str | None, save: Path | None, *, as_json: bool) -> None:
-    from gemmlab.cli.profile_answer import show
-    from gemmlab.core.records import save_record
-    from gemmlab.observe.profile_reader import from_record
-
+def _measured(asked: _Asked, device: str | None) -> Record:
     try:
-        record = _profiled(asked, open_device(device or "cuda"))
+        return _profiled(asked, open_device(device or "cuda"))
     except (DeviceError, ProfilerError) as error:
         if device is not None:
             raise
         record = _profiled(asked, open_device("emulated"))
-        record = replace(record, notes=(f"{error}; so this was counted on {record.device['id']}", *record.notes))
+        return replace(record, notes=(f"{error}; so this was counted on {record.device['id']}", *record.notes))
+
+
+def _show(asked: _Asked, record: Record, save: Path | None, *, as_json: bool) -> None:
+    from gemmlab.cli.profile_answer import show
+    from gemmlab.core.records import save_record
+    from gemmlab.observe.profile_reader import from_record
+
     found = from_record(record)
     if not any(one.kernels for one in found.profiles if not one.is_library):
         why = [f"{one.name} at {one.size}: {' '.join(one.notes)}" for one in found.profiles]

@@ -5,6 +5,8 @@ Exit codes: 0 fine, 1 wrong result or regression, 2 usage, 3 no such device.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class GemmlabError(Exception):
     """Base of all errors raised on purpose; `exit_code` is what the command line ends with."""
@@ -24,6 +26,18 @@ class WrongResultError(GemmlabError):
     """A kernel computed something outside its bound, or a measured regression was confirmed."""
 
     exit_code = 1
+
+
+class TimeLimitError(GemmlabError):
+    """A limit in seconds was reached. The message says how far it came; `progress` has the same as numbers:
+    `blocks_finished` of `blocks` and `instructions` (by warps) of a launch, where the device tells.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, progress: Mapping[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.progress: Mapping[str, int] = dict(progress or {})
 
 
 class DeviceError(GemmlabError):

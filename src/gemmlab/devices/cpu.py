@@ -19,6 +19,7 @@ from gemmlab.codegen.read_rate import read_burst
 from gemmlab.core.errors import CompileError, DeviceError, UsageError
 from gemmlab.core.hardware import cpu_info, physical_cores
 from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.core.time_limit import require_time
 from gemmlab.devices.device import DeviceInfo
 from gemmlab.ir.build import build
 from gemmlab.ir.compile import load_object
@@ -99,7 +100,8 @@ class CpuDevice:
             np.copyto(out, buffer.array.view(out.dtype).reshape(out.shape))
 
     def launch(self, loaded: CpuLoaded, launch: Launch) -> None:
-        """Run once."""
+        """Run once. `TimeLimitError` where the limit that is set has passed; compiled code is not interrupted."""
+        require_time(loaded.artifact.kernel)
         call, args = self._prepare(loaded, launch)
         while call(*args) == NO_WORKSPACE:
             _more_room()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from gemmlab.arrays.on_gpu import DeviceArray, device_array
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.core.time_limit import current_limit
 from gemmlab.devices.cuda_code import (
     CudaLoaded,
     WordsLaunch,
@@ -23,7 +25,7 @@ from gemmlab.devices.cuda_code import (
     load_code,
     runs_on,
 )
-from gemmlab.devices.cuda_driver import KernelFaultError, open_driver
+from gemmlab.devices.cuda_driver import KernelFaultError, finished_in, open_driver
 from gemmlab.devices.cuda_facts import Nvml, device_facts, open_nvml
 from gemmlab.devices.cuda_memory import CudaBuffer, CudaMemory, ordinal_of
 from gemmlab.devices.cuda_peaks import Peaks
@@ -153,11 +155,25 @@ class CudaDevice:
         self.memory.download(buffer, out)
 
     def launch(self, loaded: CudaLoaded, launch: Launch) -> None:
-        """Run once and wait for the end. `KernelFaultError` when the kernel broke, `UsageError` for a wrong launch."""
+        """Run once and wait for the end. `KernelFaultError` when the kernel broke, `UsageError` for a wrong launch.
+
+        `TimeLimitError` when the limit that is set (`core.time_limit`) passes. Nothing ends a kernel that runs on a
+        GPU but the end of the process: every later use of the device is refused.
+        """
         enqueue = self.prepare(loaded, launch)
+        limit = current_limit()
         with self._blaming(loaded.artifact.kernel):
             enqueue()
-            self._driver("cuStreamSynchronize", self.stream)
+            if limit is None:
+                self._driver("cuStreamSynchronize", self.stream)
+            elif not finished_in(self._driver, self.stream, limit):
+                self._lost = f"{loaded.artifact.kernel} still runs past its time limit on {self.id}"
+                self._driver.occupied.append(self._context)
+                blocks = math.prod(launch.grid)
+                raise limit.error(
+                    loaded.artifact.kernel, f"{self.id} does not tell how many of {blocks:,} blocks have finished",
+                    blocks=blocks,
+                )  # fmt: skip
 
     def time(self, loaded: CudaLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
         """`repeats` times of one run in microseconds by events, each the mean over `inner` runs in a row."""
@@ -260,7 +276,7 @@ class CudaDevice:
 
     def _enter(self) -> None:
         if self._lost:
-            raise DeviceError(f"the GPU context was lost when {self._lost} broke; start the process again")
+            raise DeviceError(f"{self._lost}; start the process again")
         self._driver("cuCtxSetCurrent", self._context)
 
     @contextmanager
@@ -269,7 +285,7 @@ class CudaDevice:
         try:
             yield
         except KernelFaultError as error:
-            self._lost = what
+            self._lost = f"the GPU context was lost when {what} broke"
             raise KernelFaultError(f"{what}: {error}") from error
 
     def _mine(self, array: Any) -> DeviceArray:

@@ -174,6 +174,8 @@ def _parameters(driver: Driver, function: Any) -> tuple[int, ...] | None:
 
 
 def _unload(driver: Driver, context: Any, module: Any) -> None:
+    if context in driver.occupied:
+        return
     try:
         driver("cuCtxSetCurrent", context)
         driver("cuModuleUnload", module)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from gemmlab.core.errors import CompileError, DeviceError, WrongResultError
+from gemmlab.core.time_limit import TimeLimit
 
 INSTALL = "pip install 'gemmlab[cuda13]'"
 _OUT_OF_MEMORY = 2
 _NO_DEVICE = 100
+_NOT_READY = 600
+_SHORTEST_WAIT_S, _LONGEST_WAIT_S = 20e-6, 10e-3
 _FAULTS = {
     "CUDA_ERROR_ILLEGAL_ADDRESS": "it reads or writes memory that is not its own",
     "CUDA_ERROR_MISALIGNED_ADDRESS": "an access is not aligned to its width",
@@ -36,6 +40,8 @@ class Driver:
 
     def __init__(self, module: Any) -> None:
         self.module = module
+        self.occupied: list[Any] = []
+        """Contexts whose GPU a kernel does not leave: giving memory or code back there would wait for it."""
         self._process = os.getpid()
 
     def __call__(self, function: str, *arguments: Any, what: str = "") -> Any:
@@ -127,6 +133,21 @@ def recorded(driver: Driver, stream: Any) -> Any:
     event = driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
     driver("cuEventRecord", event, stream)
     return event
+
+
+def finished_in(driver: Driver, stream: Any, limit: TimeLimit) -> bool:
+    """Wait for what is on a stream by now, until `limit` at most; whether it is done. Raises as a call does."""
+    pause = _SHORTEST_WAIT_S
+    while True:
+        (status, *_none) = driver.module.cuStreamQuery(stream)
+        if int(status) == 0:
+            return True
+        if int(status) != _NOT_READY:
+            raise driver.error(status, "cuStreamQuery")
+        if limit.passed:
+            return False
+        time.sleep(min(pause, limit.left))
+        pause = min(2 * pause, _LONGEST_WAIT_S)
 
 
 def order(driver: Driver, later: Any, earlier: Any) -> None:

@@ -127,6 +127,8 @@ def ordinal_of(driver: Driver, array: DeviceArray) -> int | None:
 
 
 def _free(driver: Driver, context: Any, address: int) -> None:
+    if context in driver.occupied:
+        return
     # Whoever happens to drop the last reference keeps the context that is current.
     try:
         with context_kept(driver):

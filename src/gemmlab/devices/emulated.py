@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,9 +16,11 @@ from gemmlab.core import gpu
 from gemmlab.core.counters import Hazard, Observation
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.core.time_limit import blocks_in_words, current_limit
 from gemmlab.core.trace import Trace, TraceRequest
 from gemmlab.devices.device import Buffer, DeviceInfo
 from gemmlab.devices.texture import texels_of
+from gemmlab.emulator.endless_loops import TIMED_OUT
 from gemmlab.emulator.image import Image, load_image, names_variables
 from gemmlab.emulator.launching import geometry_of
 from gemmlab.emulator.machine import Outcome, run
@@ -130,7 +133,10 @@ class EmulatedDevice:
             raise WrongResultError("; ".join(hazard.explain() for hazard in seen.hazards[:4]))
 
     def observe(self, loaded: EmulatedLoaded, launch: Launch) -> Observation:
-        """Run once, and say what was counted and what went wrong. Hazards do not end the run, but for a deadlock."""
+        """Run once, and say what was counted and what went wrong. Hazards do not end the run, but for a deadlock.
+
+        `TimeLimitError` when the limit that is set (`core.time_limit`) passes.
+        """
         geometry, outcome = self._run(loaded, launch)
         return observe(loaded.image, geometry, outcome, self._memory, self.id)
 
@@ -147,7 +153,15 @@ class EmulatedDevice:
         resident = self.resident_blocks(loaded, launch)
         wave_blocks = self.wave_blocks or resident
         geometry = geometry_of(loaded.image, launch, self.limits, wave_blocks=wave_blocks, check_races=self.check_races)
-        return geometry, run(loaded.image.code, geometry, self._memory, resident_limit=resident, trace=trace)
+        limit = current_limit()
+        outcome = run(loaded.image.code, geometry, self._memory, resident_limit=resident, trace=trace, limit=limit)
+        if limit is not None and outcome.stopped == TIMED_OUT:
+            blocks = math.prod(launch.grid)
+            raise limit.error(
+                loaded.artifact.kernel, blocks_in_words(outcome.finished, blocks, outcome.instructions),
+                blocks_finished=outcome.finished, blocks=blocks, instructions=outcome.instructions,
+            )  # fmt: skip
+        return geometry, outcome
 
     def resident_blocks(self, loaded: EmulatedLoaded, launch: Launch) -> int:
         """Blocks that the GPU in `MODELS` would run at once; 1 where not even one fits."""

@@ -20,6 +20,10 @@ ARRIVE = (
     ("truth", I32),
     ("arrive_only", I32),
 )
+BARRIERS = 16
+"""Of a block."""
+NO_SUCH_BARRIER = 2
+"""`extra` of the event of a barrier with a higher number; its `address` is the number."""
 RELEASE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("number", I64))
 
 
@@ -42,15 +46,20 @@ def _know(fn: Function, block: Raw, index: Value) -> Value:
 
 
 def emit_arrive(fn: Function, module: Module) -> None:
-    """Body of `arrive(...)`: `GO` where the running group goes on at once, else `SWITCH`.
+    """Body of `arrive(...)`: `GO` where the running group goes on at once, else `SWITCH`. It does not wait at a barrier
+    that there is not.
 
     `arrive_only`: 1 for BAR.ARV, plus 256 times the reduction (1 and, 2 or, 3 count; 0 none).
     """
     warp_ptr, insn, execute, number, threads, truth, arrive_only = fn.args
     warp = Raw(fn, warp_ptr)
     block = _block(fn, warp)
-    barrier = _barrier(fn, block, number)
     lanes = Lanes(execute)
+    with fn.when(Lanes(number).uge(BARRIERS).value):
+        first = fn.zero_extend(lanes.call_flag("cttz", flag=True).value)
+        fn.call(module["note"], warp_ptr, insn, Kind.BARRIER, first, number, NO_SUCH_BARRIER, -1)
+        fn.ret(Status.GO)
+    barrier = _barrier(fn, block, number)
     alone = (Lanes(warp.load(Warp.ACTIVE)).ne(lanes)) | (lanes | Lanes(warp.load(Warp.EXITED))).ne(-1)
     first = fn.zero_extend(lanes.call_flag("cttz", flag=True).value)
     with fn.when(alone.value):

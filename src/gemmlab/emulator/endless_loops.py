@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from gemmlab.core.counters import UNFINISHED
 from gemmlab.core.errors import UsageError
+from gemmlab.core.time_limit import TimeLimit
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.layout import Block, Insn, Status, Warp
 from gemmlab.emulator.memory_map import MemoryMap
@@ -26,6 +27,8 @@ from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding
 
 PATIENCE = "GEMMLAB_EMULATOR_PATIENCE"
 """Environment variable: instructions of a block, and of those that wait for it, after which the launch is given up."""
+TIMED_OUT = "time limit"
+"""Why a launch ended that had no more time: nothing is said of the kernel."""
 _ENDED = (Status.DONE, Status.FAULT, Status.BLOCKED)
 _WINDOW, _STEPS = 1000, 20_000
 """Instructions of a warp from which it is seen what runs, and among which the same place is looked for."""
@@ -45,9 +48,12 @@ class StoppedError(Exception):
 
 
 class Watch:
-    """Looks at the blocks of one launch now and then."""
+    """Looks at the blocks of one launch now and then, and at the clock."""
 
-    def __init__(self, code: Code, records: Bytes, patience: int) -> None:
+    def __init__(self, code: Code, records: Bytes, patience: int, limit: TimeLimit | None = None) -> None:
+        self.finished = 0
+        """Blocks that have ended."""
+        self._limit = limit
         self._instructions = code.instructions
         self._executed = records[:, Insn.EXECUTED : Insn.EXECUTED + 8]
         self._patience, self._waited = patience, 0
@@ -58,7 +64,8 @@ class Watch:
         self._known: dict[bytes, list[frozenset[int]] | None] = {}
 
     def look(self, resident: Resident) -> int:
-        """`SPENT` for a block that may go on; how it ended else. `StoppedError` where it never does."""
+        """`SPENT` for a block that may go on; how it ended else. `StoppedError` where it never does, or not in time."""
+        self.require_time()
         executed = resident.executed
         if executed + self._waited > self._patience:
             raise StoppedError(UNFINISHED, _places(resident))
@@ -72,6 +79,7 @@ class Watch:
             return status if status in _ENDED else Status.SPENT
         first, place, kept, meetings = -1, -1, b"", 0
         for _ in range(_STEPS):
+            self.require_time()
             status = resident.run(1, 1)
             if status in _ENDED:
                 return status
@@ -89,6 +97,16 @@ class Watch:
             # Kept at meetings 1, 2, 4, 8, ...: some of them lies in the circle, and the next one more than a round on.
             kept = now if meetings & (meetings - 1) == 0 else kept
         return Status.SPENT
+
+    def require_time(self) -> None:
+        """`StoppedError` when the time is over."""
+        if self._limit is not None and self._limit.passed:
+            raise StoppedError(TIMED_OUT)
+
+    @property
+    def instructions(self) -> int:
+        """Executed so far, by all warps of the launch."""
+        return int(self._counts().sum())
 
     def waits(self, resident: Resident) -> None:
         """Told of each block that had to wait for another one: what it took to find that out counts, if it was much."""

@@ -10,6 +10,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuLimits
 from gemmlab.core.program import Launch
 from gemmlab.emulator.image import Image, plain_name
+from gemmlab.emulator.layout import VARIABLES
 from gemmlab.emulator.resident import Geometry
 
 BLOCK_DIM, GRID_DIM = 0x0, 0xC
@@ -38,6 +39,8 @@ def geometry_of(image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks:
         wave_blocks=wave_blocks,
         byte_races=image.byte_shared,
         async_copies=image.async_copies,
+        cluster=function.cluster or (1, 1, 1),
+        constant_bytes=len(function.constants.get(VARIABLES, b"")),
     )
 
 

@@ -176,6 +176,10 @@ class Launch:
     """Table of texture objects by their number (see `Texture`)."""
     TRACE = 208
     """Host address of a `Trace`; 0 where nothing is recorded."""
+    STOP = 216
+    """i64: not 0 once the launch is to end: no warp gets another turn."""
+    CONSTANT_USED = 224
+    """i64: bytes that `__constant__` variables take, in bank 3."""
     SIZE = 256
 
 
@@ -221,6 +225,8 @@ class Texture:
     """What a value is; those of 16 bits reach a register as a float or an integer of 32."""
 
 
+VARIABLES = 3
+"""The constant bank that has `__constant__` variables."""
 SHARED_WINDOW = 0x10000
 """Upper half of the generic address of anything in shared memory: beyond every allocation."""
 LOCAL_WINDOW = 0x10001
@@ -297,6 +303,7 @@ class Kind:
     """What an event reports."""
 
     OUT_OF_BOUNDS, MISALIGNED, UNWRITTEN, RACE_BLOCK, RACE_WARP, BARRIER, ASYNC, TRAP, TEXTURE = range(1, 10)
+    WARP_SYNC, SHUFFLE = range(10, 12)
 
 
 class Space:

@@ -180,12 +180,13 @@ def emit_run_warp(fn: Function, module: Module) -> None:
 def emit_run_block(fn: Function, module: Module) -> None:
     """Body of `run_block(block, turn, most)`: turns for all warps until the block has ended (`DONE`), none can go on
     (`BLOCKED`), something failed (`FAULT`), a round went by in which nothing happened that another thread could
-    notice (`SPENT`), or `most` rounds did (`PAUSED`).
+    notice (`SPENT`), or `most` rounds did, or the launch is to stop (`PAUSED`).
     """
     block_ptr, turn, most = fn.args
     block = Raw(fn, block_ptr)
     count, size = block.load(Block.WARP_COUNT, I64), block.load(Block.WARP_SIZE, I64)
     first = fn.cast(block.load(Block.WARPS, I64), I8)
+    launch = Raw(fn, fn.cast(block.load(Block.LAUNCH, I64), I8))
     result = fn.var(I32, Status.DONE)
     rounds = fn.var(I64, 0)
     with fn.loop() as done:
@@ -195,7 +196,7 @@ def emit_run_block(fn: Function, module: Module) -> None:
         before = block.load(Block.EPOCH, I64)
         ended, spent = fn.var(I64, 0), fn.var(I64, 0)
         failed = fn.var(I32, 0)
-        with fn.range(count) as index:
+        with fn.range(count) as index, fn.when(launch.load(Launch.STOP, I64).equals(0)):
             warp = Raw(fn, first + index * size)
             with fn.choose(warp.load(Warp.STATE).equals(Status.DONE)) as choice:
                 with choice.yes():
@@ -211,6 +212,8 @@ def emit_run_block(fn: Function, module: Module) -> None:
         fn.leave_if(done, ended.read() >= count)
         result.set(Status.FAULT)
         fn.leave_if(done, failed.read().differs(0))
+        result.set(Status.PAUSED)
+        fn.leave_if(done, launch.load(Launch.STOP, I64).differs(0))
         quiet = Lanes(before).eq(Lanes(block.load(Block.EPOCH, I64)))
         result.set(Status.BLOCKED)
         fn.leave_if(done, (quiet & Lanes(spent.read()).eq(0)).value)

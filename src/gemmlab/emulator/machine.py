@@ -2,18 +2,22 @@
 
 Blocks run in the order of their numbers. A block that spins without anything changing lets the next one start; that it
 had to is a hazard, because a GPU need not have both resident. When no block that could start is left, it is a deadlock.
-A block that provably never ends, or runs on and on, ends the launch (`endless`).
+A block that provably never ends, or runs on and on, ends the launch (`endless`), and so does a limit in seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.counters import CLUSTER
+from gemmlab.core.time_limit import TimeLimit
 from gemmlab.core.trace import TraceRequest
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.endless_loops import StoppedError, Watch, patience, settled
@@ -33,55 +37,98 @@ class Outcome:
     records: Bytes = field(repr=False)
     events: npt.NDArray[np.int64] = field(repr=False)
     stopped: str = ""
-    """`"deadlock"`, `"endless loop"`, `"unfinished"`, `"trap"` or empty."""
+    """`"deadlock"`, `"endless loop"`, `"unfinished"`, `"time limit"`, `"trap"`, `"cluster"` or empty."""
     stuck: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of those that cannot go on."""
     awaited: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of those that waited for a block that was not resident."""
+    unmet: tuple[tuple[int, int, int, int], ...] = ()
+    """(block, thread, instruction, lanes) of warp-level synchronisations that wait for those lanes in a deadlock."""
     recorded: Recorder | None = None
     """Where a trace was asked for."""
+    finished: int = 0
+    """Blocks that ran to their end."""
+    instructions: int = 0
+    """Executed by all warps."""
 
 
 def run(
-    code: Code, geometry: Geometry, memory: MemoryMap, *, resident_limit: int, trace: TraceRequest | None = None
-) -> Outcome:
-    """Execute a grid. At most `resident_limit` blocks are ever resident together."""
+    code: Code, geometry: Geometry, memory: MemoryMap, *, resident_limit: int, trace: TraceRequest | None = None,
+    limit: TimeLimit | None = None,
+) -> Outcome:  # fmt: skip
+    """Execute a grid, until `limit` at most. At most `resident_limit` blocks are ever resident together."""
     records = code.records.copy()
     events = np.zeros((EVENTS, Event.SIZE // 8), np.int64)
     launch = launch_structure(code, records, events, geometry, memory)
     memory.forget_touches()
     blocks = geometry.grid[0] * geometry.grid[1] * geometry.grid[2]
     recorded = _record(trace, blocks, records, launch) if trace is not None else None
-    awaited: list[tuple[int, int, int]] = []
+    awaited: dict[tuple[int, int, int], None] = {}
     spare: list[Resident] = []
     waiting: list[Resident] = []
-    watch = Watch(code, records, patience(memory, blocks))
+    watch = Watch(code, records, patience(memory, blocks), limit)
     stopped, following = "", 0
     stuck: tuple[tuple[int, int, int], ...] = ()
-    try:
-        while following < blocks or waiting:
-            progressed = False
-            for resident in list(waiting):
-                before = resident.epoch
-                status = settled(resident, watch)
-                progressed |= status == Status.DONE or resident.epoch != before
-                if status == Status.DONE:
-                    waiting.remove(resident)
-                    spare.append(resident)
-            if progressed:
-                continue
-            if waiting and (following >= blocks or len(waiting) >= resident_limit or _blocked(waiting)):
-                stopped, stuck = "deadlock", tuple(place for resident in waiting for place in resident.places())
-                break
-            for resident in waiting:
-                awaited.extend(place for place in resident.places() if place not in awaited)
-            following = _run_through(
-                following, blocks, spare, waiting, watch, lambda: Resident(geometry, launch.ctypes.data)
-            )
-    except StoppedError as stop:
-        stopped, stuck = stop.why, stop.places
+    unmet: tuple[tuple[int, int, int, int], ...] = ()
+    with _stopped_at(limit, launch):
+        try:
+            _require_whole_clusters(geometry)
+            while following < blocks or waiting:
+                progressed = False
+                for resident in list(waiting):
+                    before = resident.epoch
+                    status = settled(resident, watch)
+                    progressed |= status == Status.DONE or resident.epoch != before
+                    if status == Status.DONE:
+                        watch.finished += 1
+                        waiting.remove(resident)
+                        spare.append(resident)
+                if progressed:
+                    continue
+                if waiting and (following >= blocks or len(waiting) >= resident_limit or _blocked(waiting)):
+                    stopped, stuck = "deadlock", tuple(place for resident in waiting for place in resident.places())
+                    unmet = tuple(each for resident in waiting for each in resident.unmet())
+                    break
+                for resident in waiting:
+                    awaited |= dict.fromkeys(resident.places())
+                following = _run_through(
+                    following, blocks, spare, waiting, watch, lambda: Resident(geometry, launch.ctypes.data)
+                )
+        except StoppedError as stop:
+            stopped, stuck = stop.why, stop.places
     count = int(launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
-    return Outcome(records, events[:count].copy(), stopped, stuck, tuple(awaited), recorded)
+    return Outcome(
+        records, events[:count].copy(), stopped, stuck, tuple(awaited), unmet, recorded, watch.finished,
+        watch.instructions,
+    )  # fmt: skip
+
+
+@contextmanager
+def _stopped_at(limit: TimeLimit | None, launch: Bytes) -> Iterator[None]:
+    """Within the block, the launch is told when the time is over: compiled code looks before each turn of a warp.
+
+    The schedule does not depend on the clock until then.
+    """
+    if limit is None:
+        yield
+        return
+
+    def stop() -> None:
+        launch[Launch.STOP] = 1
+
+    timer = threading.Timer(min(limit.left, threading.TIMEOUT_MAX), stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _require_whole_clusters(geometry: Geometry) -> None:
+    """`StoppedError` for a launch that a GPU refuses."""
+    if any(extent % size for extent, size in zip(geometry.grid, geometry.cluster, strict=True)):
+        raise StoppedError(CLUSTER, ((0, 0, 0),))
 
 
 def _record(trace: TraceRequest, blocks: int, records: Bytes, launch: Bytes) -> Recorder:
@@ -102,10 +149,12 @@ def _run_through(
     """Run blocks one after another until one cannot end by itself; the number of the next."""
     alone = not waiting
     while following < blocks:
+        watch.require_time()
         resident = spare.pop() if spare else make()
         resident.begin(following)
         following += 1
         if settled(resident, watch) == Status.DONE:
+            watch.finished += 1
             spare.append(resident)
             if alone:
                 continue
@@ -135,6 +184,7 @@ def launch_structure(
     for bank, data in geometry.constants.items():
         put(Launch.CONSTANT + 8 * bank, data.ctypes.data)
         put(Launch.CONSTANT_SIZE + 8 * bank, data.nbytes)
+    put(Launch.CONSTANT_USED, geometry.constant_bytes)
     put(Launch.EVENTS, events.ctypes.data)
     put(Launch.EVENT_CAPACITY, EVENTS)
     put(Launch.CODE, records.ctypes.data)

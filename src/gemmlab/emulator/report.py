@@ -11,13 +11,16 @@ import numpy as np
 from gemmlab.core import counters as core
 from gemmlab.core.counters import Counters, Hazard, Metric, Observation, SiteCounters
 from gemmlab.core.words import counted
+from gemmlab.emulator.barriers import BARRIERS, NO_SUCH_BARRIER
 from gemmlab.emulator.copy_counts import counted_here
 from gemmlab.emulator.endless_loops import PATIENCE
 from gemmlab.emulator.image import OUTSIDE, Image, plain_name
 from gemmlab.emulator.layout import LANES, Insn, Kind, Space
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.memory_map import MemoryMap
+from gemmlab.emulator.out_of_line import call_site
 from gemmlab.emulator.resident import Geometry
+from gemmlab.emulator.warp_syncs import NOT_NAMED
 
 NAMES = {
     Kind.OUT_OF_BOUNDS: "out of bounds",
@@ -29,7 +32,11 @@ NAMES = {
     Kind.ASYNC: "async copy",
     Kind.TRAP: "trap",
     Kind.TEXTURE: "texture",
+    Kind.WARP_SYNC: "warp sync",
+    Kind.SHUFFLE: "warp sync",
 }
+_NO_ADDRESS = frozenset({Kind.BARRIER, Kind.TRAP, Kind.TEXTURE, Kind.WARP_SYNC, Kind.SHUFFLE})
+"""Kinds whose event has something else in its place."""
 SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", Space.CONSTANT: "constant"}
 _SITES = {
     "LDS": core.SHARED_LOAD,
@@ -76,7 +83,8 @@ _PAGE = {
 def observe(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMap, origin: str) -> Observation:
     """Counters and hazards of one launch."""
     sites = tuple(_sites(image, outcome))
-    hazards = (*_events(image, geometry, outcome, memory), *_stalls(image, geometry, outcome))
+    hazards = (*_events(image, geometry, outcome, memory), *_unmet(image, geometry, outcome),
+               *_stalls(image, geometry, outcome))  # fmt: skip
     return Observation(Counters(image.function.name, origin, sites, _threads_on(image, outcome, sites)), hazards)
 
 
@@ -143,9 +151,11 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMa
             kernel=plain_name(image.function.name),
             block=_position(first.block, geometry.grid),
             thread=_position(first.thread, geometry.threads),
-            address=None if first.kind in {Kind.BARRIER, Kind.TRAP, Kind.TEXTURE} else first.address,
+            address=None if first.kind in _NO_ADDRESS else first.address,
             file=instruction.line[0] if instruction.line else "",
-            line=_line(image, first.site),
+            line=_line(
+                image, call_site(image.code.instructions, first.site) if first.kind == Kind.WARP_SYNC else first.site
+            ),
             other_line=_line(image, first.other),
             count=sum(noted.values()) + sum(1 for event in group if event.site not in noted),
             message=_message(image, geometry, memory, first),
@@ -164,9 +174,18 @@ def _message(image: Image, geometry: Geometry, memory: MemoryMap, event: _Event)
     if kind == Kind.TEXTURE:
         return f"a fetch through {address}, which is no texture object"
     if kind == Kind.BARRIER:
+        if extra == NO_SUCH_BARRIER:
+            return f"barrier {address}: a block has barriers 0 to {BARRIERS - 1}"
         if extra & 1:
             return "the barrier was passed without threads that had already ended"
         return "a barrier in divergent code: not all threads of the warp reach it together"
+    if kind == Kind.SHUFFLE:
+        return f"a shuffle reads from lane {address}, which does not take part in it"
+    if kind == Kind.WARP_SYNC:
+        lanes = _lanes_in_words(address)
+        if extra == NOT_NAMED:
+            return f"{lanes} of the warp takes part and is not in the mask"
+        return f"{lanes} of the warp, which the mask names, ended without reaching it"
     width, space = extra & 0xFF, SPACES[extra >> 16 & 0xFF]
     verb = "write" if extra & 0x100 else "read"
     what = f"{width}-byte {verb} of {space} memory"
@@ -184,6 +203,12 @@ def _message(image: Image, geometry: Geometry, memory: MemoryMap, event: _Event)
     return f"{what} that nothing has written"
 
 
+def _lanes_in_words(mask: int) -> str:
+    """`"lane 3"`, `"lane 16 (and 15 more)"`."""
+    lanes = [lane for lane in range(LANES) if mask >> lane & 1]
+    return f"lane {lanes[0]}" + (f" (and {len(lanes) - 1} more)" if len(lanes) > 1 else "")
+
+
 def _stopped(called: str) -> str:
     if called == "__assertfail":
         return "an assertion failed"
@@ -195,6 +220,8 @@ def _bounds(geometry: Geometry, memory: MemoryMap, space: str, address: int) -> 
         return f" at byte {address - geometry.shared_low} of {geometry.shared_bytes}"
     if space == "local":
         return f" at byte {address} of {geometry.local_bytes}"
+    if space == "constant":
+        return f" at byte {_signed32(address)} of the {geometry.constant_bytes} that __constant__ variables take"
     found = memory.find(address)
     if found is None:
         return ", in no allocation"
@@ -203,6 +230,27 @@ def _bounds(geometry: Geometry, memory: MemoryMap, space: str, address: int) -> 
 
 def _signed(offset: int) -> int:
     return offset if offset < 1 << 35 else offset - (1 << 36)
+
+
+def _signed32(offset: int) -> int:
+    return offset if offset < 1 << 31 else offset - (1 << 32)
+
+
+def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+    """Warp-level synchronisations that a deadlock has left waiting for lanes of their mask, one an instruction."""
+    for site in dict.fromkeys(each[2] for each in outcome.unmet):
+        block, thread, _, lanes = next(each for each in outcome.unmet if each[2] == site)
+        yield Hazard(
+            kind=NAMES[Kind.WARP_SYNC],
+            kernel=plain_name(image.function.name),
+            block=_position(block, geometry.grid),
+            thread=_position(thread, geometry.threads),
+            address=None,
+            file=(image.code.instructions[site].line or ("", 0))[0],
+            line=_line(image, call_site(image.code.instructions, site)),
+            count=sum(each[2] == site for each in outcome.unmet),
+            message=f"{_lanes_in_words(lanes)} of the warp, which the mask names, never reaches it",
+        )
 
 
 def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
@@ -221,12 +269,14 @@ def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
             file=file,
             line=line,
             count=len(places),
-            message=_stalled(kind, places),
+            message=_stalled(kind, places, geometry),
         )
 
 
-def _stalled(kind: str, places: tuple[tuple[int, int, int], ...]) -> str:
+def _stalled(kind: str, places: tuple[tuple[int, int, int], ...], geometry: Geometry) -> str:
     match kind:
+        case core.CLUSTER:
+            return f"a grid of {geometry.grid} blocks is not made of clusters of {geometry.cluster}: no GPU launches it"
         case "deadlock":
             blocks = {block for block, *_ in places}
             return f"{counted(len(places), 'warp')} of {counted(len(blocks), 'block')} can never go on"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Pending, Status, Warp
-from gemmlab.emulator.loop import ROUNDS, TURN
+from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Pending, Status, Wait, Warp
+from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_LANES, GROUP_PC, GROUP_WAIT, ROUNDS, TURN
 from gemmlab.emulator.races import ELEMENT
 from gemmlab.emulator.services import service_addresses
 
@@ -38,6 +39,10 @@ class Geometry:
     """Blocks that a GPU would have resident together: what is counted as distinct is so within such a wave."""
     async_copies: bool = False
     """Whether warps need room for copies under way."""
+    constant_bytes: int = 0
+    """That `__constant__` variables take."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """Blocks of a cluster; the grid has to hold whole ones."""
 
 
 @cache
@@ -177,6 +182,24 @@ class Resident:
                 place = int(warp[start : start + 8].view(np.int64)[0]) - bool(waits)
                 found.append((self.linear, index, place))
         return tuple(found)
+
+    def unmet(self) -> Iterator[tuple[int, int, int, int]]:
+        """(block, thread, instruction, lanes) of each group that waits for those lanes of its warp."""
+        for index in range(self.count):
+            warp = self.warps[index]
+            count = int(warp[Warp.GROUPS : Warp.GROUPS + 8].view(np.int64)[0])
+            exited = int(warp[Warp.EXITED : Warp.EXITED + 4].view(np.uint32)[0])
+            groups = warp[Warp.GROUP : Warp.GROUP + count * Warp.GROUP_SIZE].reshape(count, Warp.GROUP_SIZE)
+            held = [row for row in groups if row[GROUP_WAIT : GROUP_WAIT + 4].view(np.int32)[0] == Wait.WARPSYNC]
+            lanes = [int(row[GROUP_LANES : GROUP_LANES + 4].view(np.uint32)[0]) for row in held]
+            arrived = reduce(or_, lanes, 0)
+            for row, own in zip(held, lanes, strict=True):
+                mask = int(row[GROUP_ARGUMENT : GROUP_ARGUMENT + 4].view(np.uint32)[0])
+                if missing := mask & ~arrived & ~exited:
+                    first = (own & -own).bit_length() - 1
+                    # A group that waits has the instruction after the one it waits at.
+                    site = int(row[GROUP_PC : GROUP_PC + 8].view(np.int64)[0]) - 1
+                    yield self.linear, index * LANES + first, site, missing
 
     def next_places(self) -> list[list[int]]:
         """The next instruction of each group of lanes of each warp, of the running one first."""

@@ -19,6 +19,7 @@ from gemmlab.emulator.memory_lanes import emit_lane_by_lane
 from gemmlab.emulator.races import emit_race
 from gemmlab.emulator.step_trace import TRACE_ACCESS, TRACE_STEP, emit_trace_access, emit_trace_step
 from gemmlab.emulator.tensor_core import DOT, emit_dot
+from gemmlab.emulator.warp_syncs import ENDED, emit_ended
 from gemmlab.ir.module import Module
 from gemmlab.ir.target import Target
 from gemmlab.ir.types import I32, I64, VOID
@@ -29,6 +30,7 @@ SERVICES = (
     "push",
     "arrive",
     "release_all",
+    "ended",
     "copy",
     "dot",
     "land",
@@ -62,6 +64,8 @@ def emit_services(target: Target) -> str:
         emit_trace_step(fn)
     emit_loops(module)
     emit_barriers(module)
+    with module.function("ended", ENDED, VOID, exported=True) as fn:
+        emit_ended(fn, module)
     with module.function("touch", memory.TOUCH, VOID) as fn:
         emit_touch(fn)
     for space in memory.SPACES:

@@ -16,6 +16,7 @@ from gemmlab.devices.device import Buffer, CountingDevice, Device, Loaded, Seque
 from gemmlab.devices.texture import matrix_texture
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import texture_over
+from gemmlab.ops.footprint import require_memory
 from gemmlab.ops.op import Op, Problem
 
 
@@ -92,6 +93,7 @@ class Placed:
         return BoundKernel(self.device, loaded, launches, buffers, workspace)
 
     def _workspace(self, nbytes: int) -> Buffer:
+        require_memory(nbytes, f"{self.kernel.id}'s workspace")
         if self.kernel.zeroed_workspace:
             return self.device.upload(np.zeros(nbytes, np.uint8))
         return self.device.allocate(nbytes)

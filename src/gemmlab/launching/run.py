@@ -13,6 +13,7 @@ import numpy.typing as npt
 from gemmlab.core.counters import Counters, Hazard, Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
 from gemmlab.core.program import Artifact, Launch
+from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.devices.select import open_device, parse_device
 from gemmlab.launching.parameters import Bound, in_order, parameters
@@ -51,6 +52,7 @@ def launch(
     smem_bytes: SupportsIndex = 0,
     arch: str | None = None,
     options: Sequence[str] = (),
+    timeout_s: float | None = None,
 ) -> Launched:
     """Run `kernel` once and wait for it.
 
@@ -65,12 +67,15 @@ def launch(
     parameter decides the type; None is a null pointer.
 
     `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU where there is one, else the
-    emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler.
+    emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s`, in
+    seconds, is what the kernel may run; compiling comes on top. A GPU whose kernel ran into it serves this process no
+    more.
 
     Raises `ArgumentTypeError`, `UsageError` (a launch that does not fit the kernel or the architecture),
-    `CompileError`, `DeviceError`, `MemoryError`, and `WrongResultError` for a kernel that broke on a GPU. On the
-    emulator what a kernel did wrong is in `hazards`.
+    `CompileError`, `DeviceError`, `MemoryError`, `TimeLimitError` that says how far the kernel came in `timeout_s`, and
+    `WrongResultError` for a kernel that broke on a GPU. On the emulator what a kernel did wrong is in `hazards`.
     """
+    require_seconds("launch: timeout_s", timeout_s)
     code = read_source(source)
     where = _where(device, arch or (code.cubin.arch if isinstance(code, ReadyCubin) else None))
     if isinstance(code, ReadyCubin):
@@ -95,7 +100,8 @@ def launch(
     given = in_order(artifact.kernel, args, function.params, signature)
     bound = Bound(where, parameters(artifact.kernel, function.params, signature), given, artifact.kernel)
     try:
-        seen = _run(where, loaded, Launch(tuple(bound.values), request.grid, request.threads, request.smem_bytes))
+        with time_limit(timeout_s):
+            seen = _run(where, loaded, Launch(tuple(bound.values), request.grid, request.threads, request.smem_bytes))
         outputs = bound.outputs()
     finally:
         bound.free()

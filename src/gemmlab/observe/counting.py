@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmlab.core.counters import Counters
 from gemmlab.core.environment import describe_environment
-from gemmlab.core.errors import CompileError, UsageError
+from gemmlab.core.errors import CompileError, TimeLimitError, UsageError
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.kernels.bound import Placed, place
@@ -67,7 +67,11 @@ def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total
         placed = place(kernel, device, count.config)
         for problem in count.problems:
             progress(f"{kernel.id} {problem.label}", len(results), total)
-            results.append(_result(count, placed, problem))
+            try:
+                results.append(_result(count, placed, problem))
+            except TimeLimitError as error:
+                done = f"{len(results)} of {total} counted when the time was over"
+                raise TimeLimitError(f"{done}, at {problem.label}: {error}", error.progress) from error
     described = asdict(device.describe())
     return Record("count", count.op.name, describe_environment(), described, None, tuple(results), tuple(notes))
 

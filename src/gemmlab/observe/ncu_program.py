@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gemmlab.core.errors import PeerError, ProfilerError
 from gemmlab.core.precision import FLOAT32
+from gemmlab.core.time_limit import current_limit
 from gemmlab.timing.peers import Spec, worker_environment
 from gemmlab.timing.process import importable_here
 
@@ -23,6 +25,8 @@ TROUBLE = {
 """What ncu says where it may not count -> what to do."""
 _ELSEWHERE = ("cuda/bin/ncu", "cuda-*/bin/ncu"), ("nsight-compute/*/ncu",)
 _FOLDERS = Path("/usr/local"), Path("/opt/nvidia")
+_GROUPS = hasattr(os, "killpg")
+"""Whether a program is ended with all that it started."""
 
 
 def find_ncu(ncu: str = "ncu") -> str:
@@ -48,12 +52,13 @@ def version(ncu: str) -> str:
 def run(command: Sequence[str], precision: str = FLOAT32) -> str:
     """What ncu prints. A library that it looks at may round its inputs to `precision`.
 
-    Raises `ProfilerError` where it cannot be started or may not count, `PeerError` when it fails (with its last words).
+    Raises `ProfilerError` where it cannot be started or may not count, `PeerError` when it fails (with its last words),
+    `TimeLimitError` when the limit that is set passes.
     """
     inherited = {**os.environ, "LC_ALL": "C", "PYTHONPATH": importable_here()}
     environment = worker_environment(Spec("ncu", "ncu", precision=precision), 1, inherited)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, env=environment)
+        done = _finished(command, environment)
     except OSError as error:
         raise ProfilerError(f"{command[0]} could not be started: {error.strerror or error}") from error
     said = done.stdout + done.stderr
@@ -65,3 +70,22 @@ def run(command: Sequence[str], precision: str = FLOAT32) -> str:
     if done.returncode:
         raise PeerError(f"{Path(command[0]).name} failed: {said[-3000:]}")
     return done.stdout
+
+
+def _finished(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """A program run to its end, or ended at the time limit with all that it started."""
+    limit = current_limit()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", env=environment,
+        start_new_session=_GROUPS,
+    ) as process:  # fmt: skip
+        try:
+            out, err = process.communicate(timeout=None if limit is None else limit.left)
+        except BaseException as error:
+            if _GROUPS:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            if limit is not None and isinstance(error, subprocess.TimeoutExpired):
+                raise limit.error(Path(command[0]).name, "it and what it profiled were ended") from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)

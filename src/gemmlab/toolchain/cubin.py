@@ -59,6 +59,8 @@ class CubinFunction:
     """Most threads in a block that it was compiled for (`__launch_bounds__`), if it says."""
     block: tuple[int, int, int] | None
     """The block shape that it demands (`__block_size__`, PTX `.reqntid`), if it does."""
+    cluster: tuple[int, int, int] | None
+    """Blocks of the cluster that it was compiled for (`__cluster_dims__`), if it was."""
     constants: Mapping[int, bytes] = field(repr=False)
     """Initial bytes of each constant bank that it reads, before relocation."""
 
@@ -203,6 +205,7 @@ def _function(
         stack_bytes=None if stack == nv_info.UNKNOWN_STACK else stack,
         max_threads=info.max_threads,
         block=info.block,
+        cluster=info.cluster,
         constants=banks,
     )
 

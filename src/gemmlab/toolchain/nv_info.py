@@ -19,6 +19,7 @@ UNKNOWN_STACK = 0xFFFFFFFF
 
 _MAX_THREADS, _PARAM_CBANK, _REQUIRED_THREADS = 0x05, 0x0A, 0x10
 _PARAM, _PARAM_LARGE, _BARRIERS = 0x17, 0x45, 0x4C
+_CLUSTER = 0x3D
 _SIZED = 4
 
 
@@ -39,6 +40,7 @@ class FunctionInfo:
     barriers: int | None
     max_threads: int | None
     block: tuple[int, int, int] | None
+    cluster: tuple[int, int, int] | None
 
 
 def read(section: Section | None) -> FunctionInfo:
@@ -53,6 +55,7 @@ def read(section: Section | None) -> FunctionInfo:
         barriers=last[_BARRIERS][0] if _BARRIERS in last else None,
         max_threads=math.prod(threads) if threads else None,
         block=block,
+        cluster=_extent(last.get(_CLUSTER)),
     )
 
 

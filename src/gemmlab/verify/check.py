@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from gemmlab.core.counters import UNFINISHED
-from gemmlab.core.errors import UsageError
+from gemmlab.core.errors import TimeLimitError, UsageError
+from gemmlab.core.time_limit import require_time
+from gemmlab.core.words import counted
 from gemmlab.devices.device import Device
 from gemmlab.kernels.bound import place
 from gemmlab.kernels.fitting import fitted
@@ -82,11 +84,20 @@ class CheckReport:
     seconds: float
     refused: Mapping[str, int] = field(default_factory=dict)
     """Why a kernel does not take some cases -> how many were left out for it."""
+    time_limit: str = ""
+    """How far it had come when the time limit ended it; empty where it did not."""
+    progress: Mapping[str, int] = field(default_factory=dict)
+    """The same of the case that was running, as numbers (`TimeLimitError.progress`)."""
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the time limit ended it before its last case."""
+        return bool(self.time_limit)
 
     @property
     def passed(self) -> bool:
-        """Whether every case was right."""
-        return not self.failures
+        """Whether every case was run and right."""
+        return not self.failures and not self.timed_out
 
     @property
     def source_passed(self) -> bool:
@@ -99,6 +110,8 @@ class CheckReport:
         if self.passed:
             error = f"largest error {self.worst_ratio:.3f} of its bound"
             return "\n".join([f"{self.subject}: {self.cases} cases right, {error}", *left_out])
+        if not self.failures:
+            return "\n".join([f"{self.subject}: {self.time_limit}", *left_out])
         head = f"{self.subject}: {len(self.failures)} of {self.cases} cases wrong"
         if self.cases < self.planned:
             head += f" (stopped there; {self.planned} planned)"
@@ -107,12 +120,15 @@ class CheckReport:
         told += [failure for failure in self.failures if failure not in told][: max(TOLD - len(told), 0)]
         others = "; ".join(failure.problem for failure in self.failures if failure not in told)
         also = [f"{self.subject} is also wrong for {others}"] if others else []
+        also += [f"{self.subject}: {self.time_limit}"] if self.timed_out else []
         return "\n".join([head, *left_out, *(failure.explain() for failure in told), *also])
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values."""
         data: dict[str, Any] = plain(self)
-        return data | {"passed": self.passed, "source_passed": self.source_passed}
+        return data | {
+            "passed": self.passed, "source_passed": self.source_passed, "timed_out": self.timed_out,
+        }  # fmt: skip
 
 
 class Tally:
@@ -129,6 +145,7 @@ class Tally:
         self._cases = 0
         self._worst = (0.0, "")
         self._source = (0.0, "")
+        self._stopped: tuple[str, Mapping[str, int]] = ("", {})
 
     @property
     def enough(self) -> bool:
@@ -152,6 +169,11 @@ class Tally:
             label = problem.label + suffix
             self._failures.append(Failure(subject, config, threads, label, problem.to_json(), wrong, changed, said))
 
+    def stop(self, problem: str, planned: int, error: TimeLimitError) -> None:
+        """Note that the time was over while a case ran, or before it began."""
+        so_far = f"{self._cases} of {counted(planned, 'case')} checked when the time was over"
+        self._stopped = f"{so_far}, in {problem}: {error}", error.progress
+
     def report(self, planned: int) -> CheckReport:
         """The report so far."""
         seconds = time.perf_counter() - self._started
@@ -164,6 +186,7 @@ class Tally:
             *self._source,
             seconds,
             self._refused,
+            *self._stopped,
         )  # fmt: skip
 
 
@@ -186,7 +209,8 @@ def check_kernel(
     The same `seed` gives the same data. A device that notices more (`CountingDevice`) makes a failure of each hazard,
     and of each statement of the kernel's file that the counters do not bear out (without `config` and `cases`).
     Cases that the kernel does not take are left out, those of the operation with ones like them in their place;
-    `UsageError` when that leaves none. Raises `MemoryError` for a case that needs more than there is, before the first
+    `UsageError` when that leaves none. A limit in seconds (`core.time_limit`) ends it, and the report says how far it
+    came. Raises `MemoryError` for a case that needs more than there is, before the first
     one is run, and what building and launching raise.
     """
     placed = place(kernel, device, config)
@@ -204,7 +228,12 @@ def check_kernel(
     for index, problem in enumerate(planned):
         contents = op.fill(problem, np.random.default_rng([seed, index]))
         case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)
-        seen = case.run()
+        try:
+            require_time(kernel.id)
+            seen = case.run()
+        except TimeLimitError as error:
+            tally.stop(problem.label, len(planned), error)
+            return tally.report(len(planned))
         mismatches = []
         for compared in compare_results(placed, op, problem, contents, case.guarded):
             mismatches.append(compared.mismatch)
@@ -220,7 +249,11 @@ def check_kernel(
             break
     claims = 0
     if cases is None and not config:
-        for problem, broken in judge_claims(kernel, device, op, seed=seed):
-            claims += 1
-            tally.case(problem, (), (), [broken] if broken else [], suffix=" (what its file expects)")
+        try:
+            for problem, broken in judge_claims(kernel, device, op, seed=seed):
+                claims += 1
+                tally.case(problem, (), (), [broken] if broken else [], suffix=" (what its file expects)")
+        except TimeLimitError as error:
+            claims = len(kernel.expect)
+            tally.stop("what its file expects", len(planned) + claims, error)
     return tally.report(len(planned) + claims)

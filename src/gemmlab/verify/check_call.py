@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.core.errors import TimeLimitError
+from gemmlab.core.time_limit import require_time
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.ops.op import Expected, Float32Array
@@ -60,6 +62,11 @@ def check_callable(
         require_memory(check_bytes(GemmOp(), call.problem), f"checking size {call.problem.label}")
     tally = Tally(name, "cpu", {}, threads, seed)
     for index, call in enumerate(planned):
+        try:
+            require_time(name)
+        except TimeLimitError as error:
+            tally.stop(call.problem.label + call.label, len(planned), error)
+            break
         _try(gemm, call, np.random.default_rng([seed, index]), threads, tally)
         if progress:
             progress(index + 1, len(planned))

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gemmlab.core.errors import TimeLimitError
 from gemmlab.core.precision import OVERFLOW
+from gemmlab.core.time_limit import require_time
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Expected, Float32Array
 from gemmlab.ops.reduce import ReduceOp, ReduceProblem
@@ -52,6 +54,11 @@ def check_sum(
         require_memory(check_bytes(op, call.problem), f"checking size {call.problem.label}")
     tally = Tally(name, "cpu", {}, threads, seed)
     for index, call in enumerate(calls):
+        try:
+            require_time(name)
+        except TimeLimitError as error:
+            tally.stop(call.problem.label + call.label, len(calls), error)
+            break
         _try(total, call, np.random.default_rng([seed, index]), threads, tally)
         if progress:
             progress(index + 1, len(calls))

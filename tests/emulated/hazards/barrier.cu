@@ -29,3 +29,13 @@ extern "C" __global__ void early_return_good(const float* in, float* out, int n)
     __syncthreads();
     if ((int)threadIdx.x < n) out[threadIdx.x] = s[n - 1 - threadIdx.x];
 }
+
+// A barrier's number comes from data: there are 16 of them.
+extern "C" __global__ void number_bad(float* out, int number) {
+    asm volatile("bar.sync %0;" ::"r"(number + 1) : "memory");  // HERE
+    out[threadIdx.x] = 1.0f;
+}
+extern "C" __global__ void number_good(float* out, int number) {
+    asm volatile("bar.sync %0;" ::"r"(number) : "memory");
+    out[threadIdx.x] = 1.0f;
+}

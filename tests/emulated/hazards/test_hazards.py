@@ -19,7 +19,7 @@ from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
 from support.cuda_calls import CudaFile
 
 HERE = Path(__file__).parent
-f32, i32 = np.float32, np.int32
+f32, i32, u32 = np.float32, np.int32, np.uint32
 ones = np.ones(64, f32)
 
 
@@ -50,6 +50,8 @@ def pair(file: str, stem: str, kind: str, *args: Any, good: str = "", **launch: 
     return Pair(file, f"{stem}_bad", good or f"{stem}_good", kind, args, **launch)
 
 
+STUCK = frozenset({"deadlock"})
+"""Also said where lanes that are missing wait for those that wait for them."""
 PAIRS = [
     pair("bounds", "global_read", "out of bounds", np.ones(50, f32), fresh(50), i32(50)),
     pair("bounds", "global_write", "out of bounds", fresh(64), i32(63)),
@@ -69,6 +71,13 @@ PAIRS = [
     pair("warp_race", "one_word", "race", np.arange(32, dtype=f32), fresh(32), threads=32),
     pair("barrier", "half_warp", "barrier", ones, fresh(64)),
     pair("barrier", "early_return", "barrier", np.ones(100, f32), fresh(100), i32(100), threads=128),
+    pair("barrier", "number", "barrier", fresh(64), i32(15)),
+    pair("constant", "past_the_end", "out of bounds", fresh(16), i32(4), threads=16),
+    pair("constant", "before_the_start", "out of bounds", fresh(16), i32(8), threads=16),
+    pair("warp_sync", "some_lanes", "warp sync", ones, fresh(64), i32(16), threads=32, follows=STUCK),
+    pair("warp_sync", "ballot", "warp sync", ones, fresh(64, u32), i32(16), threads=32, follows=STUCK),
+    pair("warp_sync", "returned", "warp sync", ones, fresh(64), i32(16), threads=32),
+    pair("warp_sync", "mask", "warp sync", ones, fresh(64), u32(0x55555555), threads=32),
     pair("async_copy", "no_wait", "async copy", ones, fresh(32), threads=32),
     pair("async_copy", "wrong_group", "async copy", ones, fresh(32), threads=32),
     pair("async_copy", "no_barrier", "race", ones, fresh(64)),
@@ -185,3 +194,32 @@ def test_a_copy_of_less_than_its_width_fills_with_zeros(arch: str) -> None:
     assert ran.counters is not None
     (copy,) = ran.counters.of_kind(ASYNC_COPY)
     assert (copy.sectors, copy.sectors_distinct) == (8, 8)
+
+
+def test_a_grid_that_is_not_made_of_whole_clusters_is_not_launched() -> None:
+    device = EmulatedDevice("sm_90")
+    refused = launch(HERE / "cluster.cu", "fours_bad", 6, 32, [fresh(192)], device=device)
+    (hazard,) = refused.hazards or ()
+    told = (hazard.kind, hazard.line, hazard.kernel)
+    assert told == ("cluster", *marked(pair("cluster", "fours", "cluster"), "HERE"), "fours_bad")
+    assert "a grid of (6, 1, 1) blocks is not made of clusters of (4, 1, 1)" in hazard.message
+    assert not np.any(refused.outputs[0])
+    assert launch(HERE / "cluster.cu", "fours_good", 6, 32, [fresh(192)], device=device).hazards == ()
+    assert launch(HERE / "cluster.cu", "fours_bad", 8, 32, [fresh(256)], device=device).hazards == ()
+
+
+def test_words_of_barriers_constants_and_warps() -> None:
+    told = {}
+    for name in ("number", "past_the_end", "before_the_start", "some_lanes", "returned", "mask"):
+        case = next(each for each in PAIRS if each.bad == f"{name}_bad")
+        told[name] = {hazard.message for hazard in run(case, case.bad, "sm_90")}
+    assert told["number"] == {"barrier 16: a block has barriers 0 to 15"}
+    assert told["past_the_end"] == {
+        "4-byte read of constant memory at byte 64 of the 64 that __constant__ variables take"
+    }
+    assert told["before_the_start"] == {
+        "4-byte read of constant memory at byte -128 of the 64 that __constant__ variables take"
+    }
+    assert "lane 16 (and 15 more) of the warp, which the mask names, ended without reaching it" in told["some_lanes"]
+    assert told["returned"] == {"a shuffle reads from lane 16, which does not take part in it"}
+    assert told["mask"] == {"lane 0 of the warp takes part and is not in the mask"}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from gemmlab.emulator.address_space import ACCESS, STORE
+from gemmlab.emulator.address_space import ACCESS, STORE, bit_of
+from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import BASE, OFFSET, UNIFORM_BASE, Form, join
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, gather, lane_mask
-from gemmlab.emulator.layout import LANES, LOCAL_WINDOW, ROW, SHARED_WINDOW, Launch
-from gemmlab.ir.types import I8, I16, I32, I64
+from gemmlab.emulator.layout import LANES, LOCAL_WINDOW, ROW, SHARED_WINDOW, VARIABLES, Kind, Launch, Space
+from gemmlab.ir.types import I8, I16, I32, I64, VOID
 from gemmlab.ir.values import Value
 from gemmlab.sass.instruction import RZ, URZ
 
@@ -156,12 +157,30 @@ def ldc(x: Form) -> None:
     bank = x.launch.load(Launch.CONSTANT + 8 * operand.bank, I64)
     offset = Lanes(x.field(record)).trunc("i32") + Lanes(x.warp.load(x.field(record, 2), I32))
     if operand.base == RZ:
+        if operand.bank == VARIABLES and operand.ubase != URZ:
+            _within_variables(x, offset, width)
         d.set([word.splat(x.lanes) for word in _constants(x, bank, offset, width)])
         return
     where = offset.splat(LANES) + Lanes(x.warp.load(x.field(record, 1), I32, LANES))
+    if operand.bank == VARIABLES:
+        _within_variables(x, where, width)
     each = [where.lane(lane) for lane in range(LANES)]
     words = [_constants(x, bank, one, width) for one in each]
     d.set([gather([word[part] for word in words]) for part in range(len(words[0]))])
+
+
+def _within_variables(x: Form, offset: Lanes, width: int) -> None:
+    """Note each lane that reads behind the last `__constant__` variable, or before the first."""
+    used = Lanes(x.launch.load(Launch.CONSTANT_USED, I64)).splat(offset.lanes)
+    wide = offset.zext("i64")
+    outside = (wide + width).ugt(used) & (x.execute if offset.lanes > 1 else Lanes(x.exec_bits).ne(0))
+    bits = outside.mask_bits() & (-1 if offset.lanes > 1 else 1)
+    with x.fn.when(bits.ne(0).value):
+        spots = x.fn.scratch(I64, LANES)
+        x.fn.store(spots, wide.splat(LANES).value)
+        with x.fn.range(LANES) as lane, x.fn.when(bit_of(x.fn, bits.value, lane)):
+            extra = width + Space.CONSTANT * 65536
+            x.service("note", VOID, NOTE, Kind.OUT_OF_BOUNDS, lane, spots[lane], extra, -1)
 
 
 def _constants(x: Form, bank: Value, offset: Lanes, width: int) -> list[Lanes]:

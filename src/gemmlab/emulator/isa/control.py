@@ -9,6 +9,7 @@ from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import DRIVER_CODE, LANES, Block, Insn, Kind, Status, Wait, Warp
 from gemmlab.emulator.loop import PUSH
+from gemmlab.emulator.warp_syncs import ENDED, NOT_NAMED
 from gemmlab.ir.types import I8, I32, I64, VOID, pointer
 from gemmlab.ir.values import Value
 
@@ -94,6 +95,7 @@ def exit_(x: Form) -> None:
     x.block.store(Block.LIVE, (Lanes(x.block.load(Block.LIVE, I64)) - count).value, I64)
     x.block.add(Block.EPOCH, 1)
     x.fn.call_external("release_all", VOID, (pointer(I8), pointer(I8)), x.warp.base, x.insn.base)
+    x.service("ended", VOID, ENDED, lanes.value)
     leave(x, lanes)
 
 
@@ -185,6 +187,10 @@ def warpsync(x: Form) -> None:
         x.take("label")
     x.warp.add(Warp.SYNCS, 1)
     lanes = Lanes(x.exec_bits)
+    strangers = lanes & ~mask
+    with x.fn.when(strangers.ne(0).value):
+        first = strangers.call_flag("cttz", flag=True).zext("i64").value
+        x.service("note", VOID, NOTE, Kind.WARP_SYNC, first, strangers.zext("i64").value, NOT_NAMED, -1)
     missing = mask & ~lanes & ~Lanes(x.warp.load(Warp.EXITED))
     status = x.fn.var(I32, Status.GO)
     with x.fn.when(missing.ne(0).value):

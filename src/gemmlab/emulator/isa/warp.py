@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from gemmlab.emulator.address_space import bit_of
+from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import Form, join
+from gemmlab.emulator.isa.each_lane import row
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, gather
-from gemmlab.emulator.layout import LANES
+from gemmlab.emulator.layout import LANES, Kind
 from gemmlab.emulator.raw import lane_numbers
-from gemmlab.ir.types import I32
+from gemmlab.ir.types import I32, VOID
 
 
 @opcode("SHFL")
@@ -26,9 +29,20 @@ def shfl(x: Form) -> None:
         "BFLY": lane ^ b,
     }[mode]
     inside = source.ge(last) if mode == "UP" else source.le(last)
+    _note_absent(x, source, inside)
     d.set(permute(x, a, inside.select(source, lane)))
     for result in results:
         result.set(inside)
+
+
+def _note_absent(x: Form, source: Lanes, inside: Lanes) -> None:
+    """Note each lane that reads from one that does not execute the shuffle: what it gets is not defined."""
+    present = (Lanes(x.exec_bits).splat(LANES) >> (source & 31)) & 1
+    bits = (present.eq(0) & inside & x.execute).mask_bits()
+    with x.fn.when(bits.ne(0).value):
+        sources = row(x, (source & 31).zext("i64"))
+        with x.fn.range(LANES) as lane, x.fn.when(bit_of(x.fn, bits.value, lane)):
+            x.service("note", VOID, NOTE, Kind.SHUFFLE, lane, sources[lane], 0, -1)
 
 
 def permute(x: Form, value: Lanes, source: Lanes) -> Lanes:

@@ -1,0 +1,66 @@
+"""`--timeout`: a limit in seconds on a whole command."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from gemmlab.cli.answer import error_document, error_message, print_json
+from gemmlab.core.errors import TimeLimitError
+from gemmlab.core.time_limit import TimeLimit, require_seconds, time_limit
+
+DEFAULT_S = 600.0
+GRACE_S = 1.0
+"""So long after the limit the process ends, where something could not be interrupted."""
+
+TimeoutFlag = Annotated[
+    float, typer.Option("--timeout", metavar="SECONDS", help="Stop after so long, say how far it came, end with 1.")
+]
+
+
+def error_answer(*, as_json: bool) -> Callable[[TimeLimitError], None]:
+    """`overdue` of a verb that has nothing to tell but how far it came."""
+
+    def answer(error: TimeLimitError) -> None:
+        if as_json:
+            print_json(error_document(error))
+        typer.echo(f"gemmlab: {error_message(error)}", err=True)
+
+    return answer
+
+
+@contextmanager
+def limited(seconds: float, overdue: Callable[[TimeLimitError], None]) -> Iterator[TimeLimit]:
+    """Everything within the block has to be done in that time: launches and long loops raise `TimeLimitError`.
+
+    What does neither (compiled CPU code, NumPy, a compiler, a GPU's driver) is not waited for longer than `GRACE_S`:
+    then `overdue` gives the answer and the process ends with 1.
+    """
+    require_seconds("--timeout", seconds)
+    ended = threading.Lock()
+
+    def end() -> None:
+        if ended.acquire(blocking=False):
+            assert limit is not None  # noqa: S101 - seconds were given
+            overdue(limit.error("gemmlab", "what runs cannot be interrupted"))
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(TimeLimitError.exit_code)
+
+    with time_limit(seconds) as limit:
+        assert limit is not None  # noqa: S101 - seconds were given
+        watchdog = threading.Timer(min(limit.left + GRACE_S, threading.TIMEOUT_MAX), end)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            yield limit
+        finally:
+            watchdog.cancel()
+            # Who comes second lets the other answer.
+            ended.acquire()

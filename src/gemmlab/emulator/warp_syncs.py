@@ -1,0 +1,37 @@
+"""Lanes that a warp-level synchronisation names and that never come: noted when they end while others wait for them.
+
+Lanes that ended before anybody waited are no mistake: CUDA asks only those that have not ended to come.
+"""
+
+from __future__ import annotations
+
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import Insn, Kind, Launch, Wait, Warp
+from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_LANES, GROUP_PC, GROUP_WAIT, group_at
+from gemmlab.emulator.raw import Raw
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64, pointer
+
+ENDED = (("warp", pointer(I8)), ("insn", pointer(I8)), ("lanes", I32))
+NAMED_BUT_ENDED, NOT_NAMED = 0, 1
+"""`extra` of the event; its `address` is the mask of those lanes."""
+
+
+def emit_ended(fn: Function, module: Module) -> None:
+    """Body of `ended(warp, insn, lanes)`: `lanes` have ended at `insn`; note each group that still waits for them."""
+    warp_ptr, insn_ptr, lanes = fn.args
+    warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
+    launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
+    code = fn.cast(launch.load(Launch.CODE, I64), I8)
+    with fn.range(warp.load(Warp.GROUPS, I64)) as index:
+        group = group_at(fn, warp, index)
+        named = Lanes(group.load(GROUP_ARGUMENT, I64)).trunc("i32") & Lanes(lanes)
+        waits = Lanes(group.load(GROUP_WAIT)).eq(Wait.WARPSYNC)
+        with fn.when((waits & named.ne(0)).value):
+            # A group that waits has the instruction after the one it waits at.
+            site = code + (group.load(GROUP_PC, I64) - 1) * Insn.SIZE
+            first = fn.zero_extend(Lanes(group.load(GROUP_LANES)).call_flag("cttz", flag=False).value)
+            who, end = fn.zero_extend(named.value), insn.load(Insn.INDEX, I64)
+            fn.call(module["note"], warp_ptr, site, Kind.WARP_SYNC, first, who, NAMED_BUT_ENDED, end)
+    fn.finish()

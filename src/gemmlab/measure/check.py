@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmlab.core.counters import UNFINISHED
 from gemmlab.core.errors import UsageError
-from gemmlab.devices.device import Device
+from gemmlab.devices.device import Device, own
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.claims import judge_claims
@@ -188,8 +188,9 @@ def check_kernel(
     and of each statement of the kernel's file that the counters do not bear out (without `config` and `cases`).
     Cases that the kernel does not take are left out, those of the operation with ones like them in their place;
     `UsageError` when that leaves none. Raises `MemoryError` for a case that needs more than there is, before the first
-    one is run, and what building and launching raise.
+    one is run, and what building and launching raise. Several threads may check at once.
     """
+    device = own(device)
     placed = place(kernel, device, config)
     wanted = list(cases) if cases is not None else [*op.cases(kernel.layouts, np.random.default_rng(seed), scale)]
     reasons = [kernel.refusal(placed.config, op.scalars(problem)) for problem in wanted]

@@ -98,7 +98,8 @@ class Rig:
         )
         self._events = np.zeros((EVENTS, Event.SIZE // 8), np.int64)
         self._code = decode(_function(program("NOP")))
-        self.launch = launch_structure(self._code, self._code.records, self._events, geometry, self.memory)
+        self.reach = self.memory.reach()
+        self.launch = launch_structure(self._code, self._code.records, self._events, geometry, self.reach)
         self.resident = Resident(geometry, self.launch.ctypes.data)
         self.resident.begin(block)
         self.warp = self.resident.warps[0]

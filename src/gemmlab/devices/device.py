@@ -147,6 +147,19 @@ class CountingDevice(Protocol):
 
 
 @runtime_checkable
+class SessionDevice(Protocol):
+    """A device that can be had as often as one likes, each time with a memory that nobody else uses."""
+
+    def session(self) -> Device:
+        """The same device with a memory of its own, empty yet."""
+
+
+def own(device: Device) -> Device:
+    """`device` with a memory of its own, so that nothing other threads do on it is seen; itself where it has one."""
+    return device.session() if isinstance(device, SessionDevice) else device
+
+
+@runtime_checkable
 class TextureDevice(Protocol):
     """A device with one-dimensional textures over linear memory, which kernels read through `tex1Dfetch`."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +47,11 @@ class EmulatedLoaded:
 
 
 class EmulatedDevice:
-    """Machine code of `arch`, run instruction by instruction on this machine's processor."""
+    """Machine code of `arch`, run instruction by instruction on this machine's processor.
+
+    Threads may use one device at once, as they may a GPU: they share its memory, and what is counted and noticed of a
+    launch is that launch's alone.
+    """
 
     def __init__(self, arch: str = "sm_90", *, check_races: bool = True, wave_blocks: int | None = None) -> None:
         """`wave_blocks`: within how many blocks in a row a sector counts as distinct once.
@@ -64,6 +69,12 @@ class EmulatedDevice:
     @property
     def id(self) -> str:
         return f"emulated:{self.arch}"
+
+    def session(self) -> Self:
+        """The same device with a memory of its own, empty yet."""
+        apart = copy.copy(self)
+        apart._memory = MemoryMap()  # noqa: SLF001 - of its own class
+        return apart
 
     def describe(self) -> DeviceInfo:
         """The architecture's limits; there are no peaks, because time on the emulator says nothing of a GPU's."""
@@ -124,7 +135,7 @@ class EmulatedDevice:
     def linear_texture(self, buffer: Buffer, channels: int = 4, element: str = "f32") -> int:
         """The handle of a texture over a buffer; it goes with the buffer."""
         texels = texels_of(buffer, channels, element, self.most_texels)
-        return self._memory.textures.handle(texels.address, texels.count, channels, element)
+        return self._memory.texture(texels.address, texels.count, channels, element)
 
     def launch(self, loaded: EmulatedLoaded, launch: Launch) -> None:
         """Run once. Raises `WrongResultError` for a hazard: what the kernel left behind cannot be trusted."""
@@ -138,12 +149,12 @@ class EmulatedDevice:
         `TimeLimitError` when the limit that is set (`core.time_limit`) passes.
         """
         geometry, outcome = self._run(loaded, launch)
-        return observe(loaded.image, geometry, outcome, self._memory, self.id)
+        return observe(loaded.image, geometry, outcome, self.id)
 
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
         """Run once, as `observe` does, and keep what `request` asks for."""
         geometry, outcome = self._run(loaded, launch, request)
-        seen = observe(loaded.image, geometry, outcome, self._memory, self.id)
+        seen = observe(loaded.image, geometry, outcome, self.id)
         assert outcome.recorded is not None  # noqa: S101 - it was asked for
         return recording(outcome.recorded, seen, launch.grid, launch.threads, geometry.shared_low)
 
@@ -184,7 +195,7 @@ class EmulatedDevice:
         return samples
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _placeless_image(code: bytes, kernel: str, sass: str, entry: str) -> Image:
     """Of code that names no variables, which is the same wherever it is loaded: decoding it takes longer than
     many a launch.

@@ -21,7 +21,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.time_limit import TimeLimit
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.layout import Block, Insn, Status, Warp
-from gemmlab.emulator.memory_map import MemoryMap
+from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.resident import Bytes, Resident
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding
 
@@ -134,7 +134,7 @@ class Watch:
         return self._known[key]
 
 
-def patience(memory: MemoryMap, blocks: int) -> int:
+def patience(memory: Reach, blocks: int) -> int:
     """Instructions of a block that are still sensible for so much memory: a product of matrices that fill it, by one
     thread, takes a fifth of the power 3/2 of its words in multiply-adds. Many blocks share such work.
 

@@ -22,7 +22,7 @@ from gemmlab.core.trace import TraceRequest
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.endless_loops import StoppedError, Watch, patience, settled
 from gemmlab.emulator.layout import Event, Insn, Launch, Status
-from gemmlab.emulator.memory_map import MemoryMap
+from gemmlab.emulator.memory_map import MemoryMap, Reach
 from gemmlab.emulator.resident import Bytes, Geometry, Resident
 from gemmlab.emulator.services import service_addresses
 from gemmlab.emulator.trace_buffers import Recorder, recorder
@@ -36,6 +36,8 @@ class Outcome:
 
     records: Bytes = field(repr=False)
     events: npt.NDArray[np.int64] = field(repr=False)
+    reach: Reach = field(repr=False)
+    """The memory it ran on."""
     stopped: str = ""
     """`"deadlock"`, `"endless loop"`, `"unfinished"`, `"time limit"`, `"trap"`, `"cluster"` or empty."""
     stuck: tuple[tuple[int, int, int], ...] = ()
@@ -56,17 +58,20 @@ def run(
     code: Code, geometry: Geometry, memory: MemoryMap, *, resident_limit: int, trace: TraceRequest | None = None,
     limit: TimeLimit | None = None,
 ) -> Outcome:  # fmt: skip
-    """Execute a grid, until `limit` at most. At most `resident_limit` blocks are ever resident together."""
+    """Execute a grid, until `limit` at most. At most `resident_limit` blocks are ever resident together.
+
+    Everything that it writes but the memory's bytes is its own, so that several threads may run grids at once.
+    """
     records = code.records.copy()
     events = np.zeros((EVENTS, Event.SIZE // 8), np.int64)
-    launch = launch_structure(code, records, events, geometry, memory)
-    memory.forget_touches()
+    reach = memory.reach()
+    launch = launch_structure(code, records, events, geometry, reach)
     blocks = geometry.grid[0] * geometry.grid[1] * geometry.grid[2]
     recorded = _record(trace, blocks, records, launch) if trace is not None else None
     awaited: dict[tuple[int, int, int], None] = {}
     spare: list[Resident] = []
     waiting: list[Resident] = []
-    watch = Watch(code, records, patience(memory, blocks), limit)
+    watch = Watch(code, records, patience(reach, blocks), limit)
     stopped, following = "", 0
     stuck: tuple[tuple[int, int, int], ...] = ()
     unmet: tuple[tuple[int, int, int, int], ...] = ()
@@ -98,7 +103,7 @@ def run(
             stopped, stuck = stop.why, stop.places
     count = int(launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
     return Outcome(
-        records, events[:count].copy(), stopped, stuck, tuple(awaited), unmet, recorded, watch.finished,
+        records, events[:count].copy(), reach, stopped, stuck, tuple(awaited), unmet, recorded, watch.finished,
         watch.instructions,
     )  # fmt: skip
 
@@ -171,16 +176,16 @@ def _blocked(waiting: list[Resident]) -> bool:
 
 
 def launch_structure(
-    code: Code, records: Bytes, events: npt.NDArray[np.int64], geometry: Geometry, memory: MemoryMap
+    code: Code, records: Bytes, events: npt.NDArray[np.int64], geometry: Geometry, reach: Reach
 ) -> Bytes:
-    """What all blocks of a launch share, in memory."""
+    """What all blocks of a launch share, in memory: addresses in what is given here, which must live as long."""
     launch = np.zeros(Launch.SIZE, np.uint8)
 
     def put(offset: int, value: int, type_: Any = np.int64) -> None:
         launch[offset : offset + np.dtype(type_).itemsize].view(type_)[0] = value
 
-    put(Launch.SLOTS, memory.slots.ctypes.data)
-    put(Launch.TEXTURES, memory.textures.table.ctypes.data)
+    put(Launch.SLOTS, reach.slots.ctypes.data)
+    put(Launch.TEXTURES, reach.textures.ctypes.data)
     for bank, data in geometry.constants.items():
         put(Launch.CONSTANT + 8 * bank, data.ctypes.data)
         put(Launch.CONSTANT_SIZE + 8 * bank, data.nbytes)

@@ -1,7 +1,12 @@
-"""Device memory of the emulator: allocations far apart in a 64-bit address space, each with what of it was written."""
+"""Device memory of the emulator: allocations far apart in a 64-bit address space, each with what of it was written.
+
+Several threads may use one memory: a lock guards which slots are taken, and a launch runs on a `Reach` of its own.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,57 +30,80 @@ class Allocation:
     address: int
     data: Bytes = field(repr=False)
     valid: Bytes = field(repr=False)
-    touched: Bytes = field(repr=False)
-    """The wave of blocks that last accessed each 32-byte sector."""
 
     @property
     def nbytes(self) -> int:
         return int(self.data.nbytes)
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The memory that one launch can reach: what was allocated when it began, which lives as long as this does."""
+
+    slots: npt.NDArray[np.int64] = field(repr=False)
+    """The table of `Launch.SLOTS`."""
+    textures: npt.NDArray[np.int64] = field(repr=False)
+    """The table of `Launch.TEXTURES`."""
+    allocations: Mapping[int, Allocation] = field(repr=False)
+    """By slot."""
+    touched: tuple[Bytes, ...] = field(repr=False)
+    """Of each allocation the wave of blocks that last accessed each 32-byte sector."""
+
+    def find(self, address: int) -> Allocation | None:
+        """The allocation whose slot an address lies in."""
+        return self.allocations.get(address >> Launch.SLOT_BITS)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all allocations."""
+        return sum(allocation.nbytes for allocation in self.allocations.values())
+
+
 class MemoryMap:
     """Slots of 2^36 bytes of address space, one allocation each, so that running over an end hits nothing."""
 
     def __init__(self) -> None:
-        self.slots = np.zeros((Launch.SLOT_COUNT, Launch.SLOT_SIZE // 8), np.int64)
-        self._held: dict[int, Allocation] = {}
-        self.textures = TextureMap()
+        self._allocations: dict[int, Allocation] = {}
+        self._textures = TextureMap()
+        self._changing = threading.Lock()
 
     def allocate(self, nbytes: int, *, valid: bool = False) -> Allocation:
         """Memory nothing has written yet (`valid`: count it as written). `MemoryError` when there is none."""
         if nbytes < 0 or nbytes > 1 << Launch.SLOT_BITS:
             raise UsageError(f"an allocation of {nbytes} bytes; the emulator's hold 0 to {1 << Launch.SLOT_BITS}")
-        number = next((n for n in range(1, Launch.SLOT_COUNT) if n not in self._held), None)
-        if number is None:
-            raise MemoryError(f"more than {Launch.SLOT_COUNT - 1} allocations on the emulated device")
         data = _aligned(nbytes)
         shadow = np.full(nbytes, 0xFF if valid else 0, np.uint8)
-        touched = np.zeros(nbytes // SECTOR + 1, np.uint8)
-        allocation = Allocation(number << Launch.SLOT_BITS, data, shadow, touched)
-        self._held[number] = allocation
-        self.slots[number] = (nbytes, data.ctypes.data, shadow.ctypes.data, touched.ctypes.data)
+        with self._changing:
+            number = next((n for n in range(1, Launch.SLOT_COUNT) if n not in self._allocations), None)
+            if number is None:
+                raise MemoryError(f"more than {Launch.SLOT_COUNT - 1} allocations on the emulated device")
+            allocation = Allocation(number << Launch.SLOT_BITS, data, shadow)
+            self._allocations[number] = allocation
         return allocation
 
     def free(self, allocation: Allocation) -> None:
-        """Give an allocation's address space back; textures over it are gone."""
+        """Give an allocation's address space back; textures over it are gone. A launch that reaches it keeps it."""
         number = allocation.address >> Launch.SLOT_BITS
-        if self._held.pop(number, None) is not None:
-            self.slots[number] = 0
-            self.textures.forget(allocation.address, allocation.address + (1 << Launch.SLOT_BITS))
+        with self._changing:
+            if self._allocations.get(number) is allocation:
+                del self._allocations[number]
+                self._textures.forget(allocation.address, allocation.address + (1 << Launch.SLOT_BITS))
 
-    def find(self, address: int) -> Allocation | None:
-        """The allocation whose slot an address lies in."""
-        return self._held.get(address >> Launch.SLOT_BITS)
+    def texture(self, base: int, texels: int, channels: int, element: str) -> int:
+        """The handle of a texture whose texel 0 lies at `base`. `MemoryError` when there are too many."""
+        with self._changing:
+            return self._textures.handle(base, texels, channels, element)
 
-    @property
-    def nbytes(self) -> int:
-        """Of all allocations."""
-        return sum(allocation.nbytes for allocation in self._held.values())
-
-    def forget_touches(self) -> None:
-        """Begin to count distinct sectors anew."""
-        for allocation in self._held.values():
-            allocation.touched[:] = 0
+    def reach(self) -> Reach:
+        """The memory as a launch that begins now finds it, with no sector accessed yet."""
+        with self._changing:
+            there, textures = dict(self._allocations), self._textures.table.copy()
+        slots = np.zeros((Launch.SLOT_COUNT, Launch.SLOT_SIZE // 8), np.int64)
+        touched = tuple(np.zeros(allocation.nbytes // SECTOR + 1, np.uint8) for allocation in there.values())
+        for (number, allocation), sectors in zip(there.items(), touched, strict=True):
+            data, valid = allocation.data, allocation.valid
+            slots[number] = (data.nbytes, data.ctypes.data, valid.ctypes.data, sectors.ctypes.data)
+        return Reach(slots, textures, there, touched)
 
     def write(self, allocation: Allocation, array: npt.NDArray[Any]) -> None:
         """Copy a C-contiguous array to the start of an allocation."""

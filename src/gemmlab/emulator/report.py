@@ -17,7 +17,7 @@ from gemmlab.emulator.endless_loops import PATIENCE
 from gemmlab.emulator.image import OUTSIDE, Image, plain_name
 from gemmlab.emulator.layout import LANES, Insn, Kind, Space
 from gemmlab.emulator.machine import Outcome
-from gemmlab.emulator.memory_map import MemoryMap
+from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.out_of_line import call_site
 from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.warp_syncs import NOT_NAMED
@@ -80,11 +80,14 @@ _PAGE = {
 }
 
 
-def observe(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMap, origin: str) -> Observation:
+def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> Observation:
     """Counters and hazards of one launch."""
     sites = tuple(_sites(image, outcome))
-    hazards = (*_events(image, geometry, outcome, memory), *_unmet(image, geometry, outcome),
-               *_stalls(image, geometry, outcome))  # fmt: skip
+    hazards = (
+        *_events(image, geometry, outcome),
+        *_unmet(image, geometry, outcome),
+        *_stalls(image, geometry, outcome),
+    )
     return Observation(Counters(image.function.name, origin, sites, _threads_on(image, outcome, sites)), hazards)
 
 
@@ -130,7 +133,7 @@ class _Event:
     extra: int
 
 
-def _events(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMap) -> Iterator[Hazard]:
+def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
     """One hazard a kind and pair of source lines, or of instructions where there are no lines: the first, and how many.
 
     Instructions note only their first ones and count the rest; where all of theirs are of one group, that is its
@@ -158,7 +161,7 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMa
             ),
             other_line=_line(image, first.other),
             count=sum(noted.values()) + sum(1 for event in group if event.site not in noted),
-            message=_message(image, geometry, memory, first),
+            message=_message(image, geometry, outcome.reach, first),
         )
 
 
@@ -166,7 +169,7 @@ def _noted(outcome: Outcome, site: int) -> int:
     return int(outcome.records[site, Insn.EVENTS : Insn.EVENTS + 8].copy().view(np.int64)[0])
 
 
-def _message(image: Image, geometry: Geometry, memory: MemoryMap, event: _Event) -> str:
+def _message(image: Image, geometry: Geometry, memory: Reach, event: _Event) -> str:
     kind, extra, address = event.kind, event.extra, event.address
     instruction = image.code.instructions[event.site]
     if kind == Kind.TRAP:
@@ -215,7 +218,7 @@ def _stopped(called: str) -> str:
     return f"it calls {called}, which is not emulated" if called else "the kernel stopped itself"
 
 
-def _bounds(geometry: Geometry, memory: MemoryMap, space: str, address: int) -> str:
+def _bounds(geometry: Geometry, memory: Reach, space: str, address: int) -> str:
     if space == "shared":
         return f" at byte {address - geometry.shared_low} of {geometry.shared_bytes}"
     if space == "local":

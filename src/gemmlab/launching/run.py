@@ -14,7 +14,7 @@ from gemmlab.core.counters import Counters, Hazard, Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.time_limit import require_seconds, time_limit
-from gemmlab.devices.device import CountingDevice, Device
+from gemmlab.devices.device import CountingDevice, Device, own
 from gemmlab.devices.select import open_device, parse_device
 from gemmlab.launching.parameters import Bound, in_order, parameters
 from gemmlab.launching.source import ReadyCubin, Source, read_source
@@ -74,10 +74,13 @@ def launch(
     Raises `ArgumentTypeError`, `UsageError` (a launch that does not fit the kernel or the architecture),
     `CompileError`, `DeviceError`, `MemoryError`, `TimeLimitError` that says how far the kernel came in `timeout_s`, and
     `WrongResultError` for a kernel that broke on a GPU. On the emulator what a kernel did wrong is in `hazards`.
+
+    Several threads may launch at once. On the emulator each launch has its own memory, counters and hazards, also where
+    all name one open device, and the machine code runs side by side: the interpreter lock is released meanwhile.
     """
     require_seconds("launch: timeout_s", timeout_s)
     code = read_source(source)
-    where = _where(device, arch or (code.cubin.arch if isinstance(code, ReadyCubin) else None))
+    where = own(_where(device, arch or (code.cubin.arch if isinstance(code, ReadyCubin) else None)))
     if isinstance(code, ReadyCubin):
         if options or arch not in (None, code.cubin.arch):
             raise UsageError(f"launch: {code.name} is code for {code.cubin.arch} already; arch and options do nothing")

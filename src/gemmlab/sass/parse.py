@@ -22,11 +22,12 @@ _ANNOTATION = re.compile(r'\(\*"(?:[A-Z]+_TARGETS ([^"]*))?')
 _GUARD = re.compile(r"@(!?U?P[0-9T])\s+")
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def parse(text: str) -> Mapping[str, SassFunction]:
     """Mangled name -> function, for every `.text.NAME` section of the disassembly.
 
-    The last few are kept: the emulator, an explanation and its pictures ask for the same text one after another.
+    The last few are kept: the emulator, an explanation and its pictures ask for the same text one after another, and
+    threads that launch kernels for different ones at once.
     Raises `RecordError` with the number of the line where the text is cut short or is no disassembly.
     """
     functions = {draft.name: draft.finished() for draft in _drafts(text)}

@@ -14,7 +14,7 @@ from gemmlab.core.counters import UNFINISHED
 from gemmlab.core.errors import TimeLimitError, UsageError
 from gemmlab.core.time_limit import require_time
 from gemmlab.core.words import counted
-from gemmlab.devices.device import Device
+from gemmlab.devices.device import Device, own
 from gemmlab.kernels.bound import place
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
@@ -211,8 +211,9 @@ def check_kernel(
     Cases that the kernel does not take are left out, those of the operation with ones like them in their place;
     `UsageError` when that leaves none. A limit in seconds (`core.time_limit`) ends it, and the report says how far it
     came. Raises `MemoryError` for a case that needs more than there is, before the first
-    one is run, and what building and launching raise.
+    one is run, and what building and launching raise. Several threads may check at once.
     """
+    device = own(device)
     placed = place(kernel, device, config)
     wanted = list(cases) if cases is not None else [*op.cases(kernel.layouts, np.random.default_rng(seed), scale)]
     reasons = [kernel.refusal(placed.config, op.scalars(problem)) for problem in wanted]

@@ -203,7 +203,8 @@ def test_a_grid_that_is_not_made_of_whole_clusters_is_not_launched() -> None:
     told = (hazard.kind, hazard.line, hazard.kernel)
     assert told == ("cluster", *marked(pair("cluster", "fours", "cluster"), "HERE"), "fours_bad")
     assert "a grid of (6, 1, 1) blocks is not made of clusters of (4, 1, 1)" in hazard.message
-    assert not np.any(refused.outputs[0])
+    outputs: Any = refused.outputs
+    assert not np.any(outputs[0])
     assert launch(HERE / "cluster.cu", "fours_good", 6, 32, [fresh(192)], device=device).hazards == ()
     assert launch(HERE / "cluster.cu", "fours_bad", 8, 32, [fresh(256)], device=device).hazards == ()
 

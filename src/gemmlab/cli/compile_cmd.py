@@ -71,7 +71,7 @@ def compile_kernels(
         save_sweep(rows, errors, save)
     if as_json:
         print_json({
-            "compiler": compiler(), "cache": str(cache_dir()), "kernels": [row.to_json() for row in rows],
+            "compiler": compiler(), "cache": str(cache_dir() or ""), "kernels": [row.to_json() for row in rows],
             "skipped": skipped, "errors": {name: str(error) for name, error in errors.items()},
         })  # fmt: skip
     else:
@@ -79,7 +79,8 @@ def compile_kernels(
             _print([] if save else rows, skipped, errors)
         if save is not None:
             typer.echo(f"{len(rows)} compiled, {sum(row.spill_stores > 0 for row in rows)} of them spill: {save}")
-        typer.echo(f"\n{compiler()}; kept in {cache_dir()}")
+        outcome = f"kept in {folder}" if (folder := cache_dir()) else "not kept, for there is no home"
+        typer.echo(f"\n{compiler()}; {outcome}")
     if errors:
         raise typer.Exit(2)
 

@@ -66,6 +66,8 @@ class Artifact:
     exports: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
     """What people read of it. A cubin has `ptx`, `sass` (`nvdisasm -g -hex -c`) and `log` (of the compiler)."""
+    searched: Mapping[str, str] | None = field(default_factory=dict, repr=False)
+    """What the compiler looked for on disk and found (see `toolchain.searched`); `None` when that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

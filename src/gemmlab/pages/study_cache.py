@@ -19,6 +19,7 @@ from gemmlab.core.sources import Sources
 from gemmlab.kernels.catalog import SOURCE_SUFFIX
 from gemmlab.pages.charts import Drawing
 from gemmlab.pages.studies import Request, Study
+from gemmlab.toolchain import private_files
 from gemmlab.toolchain.cache import key_of, private_folder
 from gemmlab.toolchain.nvrtc import compiler
 
@@ -48,7 +49,7 @@ def recall(request: Request) -> Study | None:
     if path is None:
         return None
     try:
-        return _study(json.loads(zlib.decompress(path.read_bytes())))
+        return _study(json.loads(zlib.decompress(private_files.read(path))))
     except (OSError, zlib.error, ValueError, KeyError, TypeError):
         return None
 

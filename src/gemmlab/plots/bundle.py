@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from gemmlab.core.files import replace_file
+from gemmlab.toolchain import private_files
 from gemmlab.toolchain.cache import private_folder
 
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
@@ -23,7 +24,7 @@ def vega_bundle() -> str:
     kept = _place(metadata.version("vl-convert-python"))
     if kept is not None:
         with suppress(OSError, zlib.error, UnicodeDecodeError):
-            return zlib.decompress(kept.read_bytes()).decode()
+            return zlib.decompress(private_files.read(kept)).decode()
     # Carriage returns would be read as line feeds, and a digest of the script would be of another text.
     bundle = str(vl_convert.javascript_bundle(_SNIPPET)).replace("</script", "<\\/script").replace("\r", "")
     if kept is not None:

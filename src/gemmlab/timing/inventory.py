@@ -177,6 +177,8 @@ def versions() -> dict[str, str | None]:
 def cache_folder() -> dict[str, Any]:
     """Where compiled code is kept, and whether it can be written there."""
     path = cache_dir()
+    if path is None:
+        return {"path": "", "exists": False, "writable": False, "bytes": 0}
     nearest = next(folder for folder in (path, *path.parents) if folder.exists())
     writable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else 0

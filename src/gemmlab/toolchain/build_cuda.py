@@ -1,22 +1,25 @@
 """CUDA program -> cubin through NVRTC, with the cache in between.
 
-An entry is found by everything that determines it: source, headers, options, architecture, compiler. Beside it lies
-an alias without the compiler: it leads to the newest entry of the same source, whoever compiled it, and serves a
-machine that has no compiler or another one. So a cache that one machine filled gives another the very same code. By
-the alias code that the package was shipped with is found, where there is no compiler.
+What was compiled is listed under its source: text, options and architecture. A variant of the list says which compiler
+made it and what that read, or looked for in vain, on disk; it serves as long as all of that is as it was. The compiler
+installed comes first, then whichever variant is newest: on a machine that has no compiler or another one, a cache that
+one machine filled gives the very same code. Where there is no compiler, so does the code that the package came with.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from gemmlab.core.errors import NoCompilerError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain import cache as store
-from gemmlab.toolchain import cuda_headers, nvdisasm, nvrtc
+from gemmlab.toolchain import cuda_headers, nvdisasm, nvrtc, variants
 from gemmlab.toolchain import shipped_code as shipped
+from gemmlab.toolchain.host_headers import HOST_HEADERS
+from gemmlab.toolchain.searched import as_it_was
 from gemmlab.toolchain.virtual_files import Placed, place
 
 
@@ -27,11 +30,11 @@ def build(program: Program) -> Artifact:
     `CompileError`, and `NoCompilerError` when it can neither be found nor made.
     """
     files = place(program)
-    alias = _alias(program, files)
+    source = _source(program, files)
     try:
-        found = _kept_or_made(program, files, alias)
+        found = _kept_or_made(program, files, source)
     except NoCompilerError as error:
-        kept = store.follow(alias) or shipped.find(program, alias)
+        kept = _any(source, files) or shipped.find(program, source, files.path)
         if kept is None:
             # What to do about it comes first: it is what a terminal, or a table, shows of a long line.
             raise NoCompilerError(f"{error}; {_named(program)} for {program.target} is not in {_places()}") from error
@@ -45,12 +48,11 @@ def compile_here(program: Program) -> tuple[Artifact, bool]:
     Raises `CompileError`, `NoCompilerError`.
     """
     files = place(program)
-    alias = _alias(program, files)
-    key = _key(alias, files)
-    found = store.load(key)
+    source, by = _source(program, files), _made_by()
+    found = _own(source, by, files)
     if found is not None:
-        store.point(alias, key)
-    return _finished(found or _compile(program, files, alias, key), files), found is not None
+        variants.note(source, variants.variant(source, by, found.searched or {}))
+    return _finished(found or _compile(program, files, source, by), files), found is not None
 
 
 def ship(program: Program, folder: Path) -> Path:
@@ -59,11 +61,11 @@ def ship(program: Program, folder: Path) -> Path:
     Raises `CompileError`, `NoCompilerError`.
     """
     files = place(program)
-    alias = _alias(program, files)
-    made = _kept_or_made(program, files, alias)
+    source = _source(program, files)
+    made = _kept_or_made(program, files, source)
     if "sass" not in made.texts:
         made = replace(made, texts={**made.texts, "sass": nvdisasm.disassemble(made.code, made.kernel)})
-    return shipped.put(folder, program, alias, made)
+    return shipped.put(folder, program, source, made)
 
 
 def _named(program: Program) -> str:
@@ -75,38 +77,62 @@ def _places() -> str:
     """Where code that no compiler is needed for was looked for."""
     targets = ", ".join(shipped.targets())
     brought = f" nor in what gemmlab brings (its own kernels in their defaults, for {targets})" if targets else ""
-    return f"{store.cache_dir()}{brought}"
+    return f"{store.cache_dir() or 'a cache (there is no home)'}{brought}"
 
 
-def _kept_or_made(program: Program, files: Placed, alias: str) -> Artifact:
-    key = _key(alias, files)
-    return store.load(key) or store.follow(alias) or _compile(program, files, alias, key)
+def _kept_or_made(program: Program, files: Placed, source: str) -> Artifact:
+    by = _made_by()
+    return _own(source, by, files) or _any(source, files) or _compile(program, files, source, by)
 
 
-def _compile(program: Program, files: Placed, alias: str, key: str) -> Artifact:
+def _own(source: str, by: str, files: Placed) -> Artifact | None:
+    """The installed compiler's work that still fits."""
+    # What it read nothing for is found without the list.
+    bare = store.load(variants.variant(source, by, {}).key)
+    return bare or variants.find(source, lambda each: each.made_by == by and as_it_was(each.searched, files.path))
+
+
+def _any(source: str, files: Placed) -> Artifact | None:
+    """The newest that still fits, by whatever compiler."""
+    return variants.find(source, lambda each: as_it_was(each.searched, files.path))
+
+
+def _compile(program: Program, files: Placed, source: str, by: str) -> Artifact:
     made = nvrtc.compile_cubin(program, files)
-    if store.store(key, made):
-        store.point(alias, key)
+    if made.searched is not None:
+        found = variants.variant(source, by, made.searched)
+        if store.store(found.key, made):
+            variants.note(source, found)
     return made
 
 
-def _alias(program: Program, files: Placed) -> str:
+def _source(program: Program, files: Placed) -> str:
+    """What names a source: all that the compiler is given, but for the compiler itself and what lies on disk."""
     headers = [part for name, text in sorted(files.headers.items()) for part in (name, text)]
     options = nvrtc.options_of(program)
     return store.key_of(
-        "cuda", program.kernel, program.entry, files.main, files.source, str(len(options)), *options, *headers
-    )
+        "cuda 2", program.kernel, program.entry, files.main, files.source, _stand_ins(), str(len(files.path.named)),
+        str(len(options)), *options, *headers,
+    )  # fmt: skip
 
 
-def _key(alias: str, files: Placed) -> str:
+@cache
+def _stand_ins() -> str:
+    return store.key_of(*(part for pair in sorted(HOST_HEADERS.items()) for part in pair))
+
+
+def _made_by() -> str:
+    """The compiler with its headers. Raises `NoCompilerError`."""
     compiler = nvrtc.compiler()
-    return store.key_of(alias, compiler, cuda_headers.version(compiler) if files.elsewhere else "")
+    own = cuda_headers.brings_headers(compiler)
+    return compiler if own else f"{compiler}, headers {cuda_headers.version(compiler)}"
 
 
 def _finished(artifact: Artifact, files: Placed) -> Artifact:
-    texts = {name: files.localise(text) for name, text in artifact.texts.items()}
+    searched = artifact.searched or {}
+    texts = {name: files.localise(text, searched) for name, text in artifact.texts.items()}
     if "sass" not in texts:
         # Compiled where there was no disassembler.
         with suppress(NoCompilerError):
-            texts["sass"] = files.localise(nvdisasm.disassemble(artifact.code, artifact.kernel))
+            texts["sass"] = files.localise(nvdisasm.disassemble(artifact.code, artifact.kernel), searched)
     return replace(artifact, texts=texts)

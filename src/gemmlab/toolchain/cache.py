@@ -2,8 +2,8 @@
 
 One file an artifact: a magic line, the SHA-256 of the rest, a length, JSON facts, the code and packed texts. Files
 are written beside their place and renamed into it, so that a reader sees a whole file or none; one that does not
-match its checksum is removed and made again. A directory that others could write to is not trusted, and where
-nothing can be stored the caller goes on without, after one warning. An alias is a file that holds another's key.
+match its checksum or its name is removed and made again. Files and folders that others could have written are not
+trusted (see `private_files`), and where nothing can be stored the caller goes on without, after one warning.
 """
 
 from __future__ import annotations
@@ -11,32 +11,33 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-import stat
 import sys
-import tempfile
 import warnings
 import zlib
-from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 from gemmlab.core.program import Artifact
+from gemmlab.toolchain import private_files
 
 MAGIC = b"gemmlab artifact 1\n"
 _LENGTH_BYTES = 8
-_KEY = re.compile(r"[0-9a-f]{64}")
 
 
-def cache_dir() -> Path:
-    """`GEMMLAB_CACHE_DIR`, or the user's cache directory."""
+def cache_dir() -> Path | None:
+    """`GEMMLAB_CACHE_DIR`, or the user's cache directory; `None` for a user without a home."""
     named = os.environ.get("GEMMLAB_CACHE_DIR")
-    if named:
-        return Path(named).expanduser()
-    from platformdirs import user_cache_path
+    try:
+        if named:
+            return Path(named).expanduser()
+        from platformdirs import user_cache_path
 
-    return user_cache_path("gemmlab", appauthor=False)
+        found = user_cache_path("gemmlab", appauthor=False)
+    except RuntimeError:
+        return None
+    # Where the home is not known, `~` may stand as it is.
+    return found if found.is_absolute() else None
 
 
 def key_of(*parts: str) -> str:
@@ -48,9 +49,12 @@ def key_of(*parts: str) -> str:
     return digest.hexdigest()
 
 
-def encode(artifact: Artifact, level: int = -1) -> bytes:
-    """An artifact as the bytes of its file; `level` is zlib's for the texts, 0 where all of it is compressed later."""
-    facts = asdict(artifact)
+def encode(artifact: Artifact, level: int = -1, key: str = "") -> bytes:
+    """An artifact as the bytes of its file; `level` is zlib's for the texts, 0 where all of it is compressed later.
+
+    The key is in it, for a file under another name would be code for something else.
+    """
+    facts = {**asdict(artifact), "key": key}
     code: bytes = facts.pop("code")
     texts = facts.pop("texts")
     packed = zlib.compress(json.dumps(texts, sort_keys=True).encode(), level) if texts else b""
@@ -60,8 +64,8 @@ def encode(artifact: Artifact, level: int = -1) -> bytes:
     return MAGIC + hashlib.sha256(body).digest() + body
 
 
-def decode(data: bytes) -> Artifact:
-    """Inverse of `encode`; `ValueError` when the bytes are not a whole artifact."""
+def decode(data: bytes, key: str | None = None) -> Artifact:
+    """Inverse of `encode`; `ValueError` when the bytes are not a whole artifact, or one of another key than this."""
     checked = len(MAGIC) + 32
     digest, body = data[len(MAGIC) : checked], data[checked:]
     if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
@@ -69,6 +73,8 @@ def decode(data: bytes) -> Artifact:
     length = int.from_bytes(body[:_LENGTH_BYTES], "little")
     facts = json.loads(body[_LENGTH_BYTES : _LENGTH_BYTES + length])
     facts["exports"] = tuple(facts["exports"])
+    if facts.pop("key") != key is not None:
+        raise ValueError("a gemmlab artifact of another name")
     end = len(body) - facts.pop("packed_bytes", 0)
     if end < len(body):
         facts["texts"] = json.loads(zlib.decompress(body[end:]))
@@ -77,97 +83,95 @@ def decode(data: bytes) -> Artifact:
 
 def load(key: str) -> Artifact | None:
     """The artifact stored under `key`; `None` when there is none that can be trusted."""
-    path = cache_dir() / f"{key}.bin"
-    if not _trusted(path.parent):
+    name = f"{key}.bin"
+    data = read(name)
+    if data is None:
         return None
     try:
-        return decode(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError):
+        return decode(data, key)
+    except (ValueError, KeyError, TypeError):
         # Damaged or from another version: make it again rather than fail.
-        with suppress(OSError):
-            path.unlink()
+        directory = cache_dir()
+        if directory is not None:
+            private_files.remove(directory / name)
         return None
 
 
 def store(key: str, artifact: Artifact) -> bool:
     """Keep an artifact; whether that was possible."""
-    return _publish(f"{key}.bin", encode(artifact))
-
-
-def point(alias: str, key: str) -> bool:
-    """Let `alias` lead to `key` from now on; whether that was possible."""
-    return _publish(f"{alias}.ref", key.encode())
-
-
-def follow(alias: str) -> Artifact | None:
-    """What is stored under the key that `alias` leads to; `None` when there is none that can be trusted."""
-    path = cache_dir() / f"{alias}.ref"
-    if not _trusted(path.parent):
-        return None
-    try:
-        key = path.read_text(encoding="ascii")
-    except (OSError, ValueError):
-        return None
-    return load(key) if _KEY.fullmatch(key) else None
+    return publish(f"{key}.bin", encode(artifact, key=key))
 
 
 def private_folder(name: str) -> Path | None:
     """A folder of that name in the cache, made if need be; `None` where nothing can be kept."""
-    directory = cache_dir()
+    directory = _prepared()
+    if directory is None:
+        return None
+    folder = directory / name
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _trusted(directory):
-            return None
-        (directory / name).mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with private_files.folder(folder):
+            pass
     except OSError as error:
         _warn_unkept(directory, error)
         return None
-    return directory / name if os.access(directory / name, os.W_OK) else None
+    return folder if os.access(folder, os.W_OK) else None
 
 
-def _publish(name: str, data: bytes) -> bool:
-    """Write a file beside its place and rename it into it; whether that was possible."""
-    directory = cache_dir()
-    temporary: Path | None = None
+def read(name: str) -> bytes | None:
+    """The bytes of a file in the cache; `None` when there is none that can be trusted."""
+    directory = _known()
+    if directory is None:
+        return None
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _trusted(directory):
-            return False
-        handle, new = tempfile.mkstemp(prefix=".new-", dir=directory)
-        temporary = Path(new)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        temporary.replace(directory / name)
+        return private_files.read(directory / name)
+    except private_files.UntrustedError as error:
+        _warn(str(error))
+    except OSError:
+        pass
+    return None
+
+
+def publish(name: str, data: bytes) -> bool:
+    """Write a file beside its place in the cache and rename it into it; whether that was possible."""
+    directory = _prepared()
+    if directory is None:
+        return False
+    try:
+        private_files.publish(directory / name, data)
     except OSError as error:
         if isinstance(error, PermissionError) and sys.platform == "win32" and (directory / name).exists():
             # Windows does not replace a file that is being read. What is there is as good: its name says so.
             return True
         _warn_unkept(directory, error)
         return False
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
     return True
 
 
-def _trusted(directory: Path) -> bool:
-    """Whether only this user can have put files there (checked where the system has owners)."""
-    if sys.platform == "win32":
-        return True
+def _known() -> Path | None:
+    """The cache directory, whether or not it is there; `None`, with a warning, where there can be none."""
+    directory = cache_dir()
+    if directory is None:
+        _warn("compiled kernels cannot be kept, for there is no home; set HOME or GEMMLAB_CACHE_DIR; going on without")
+    return directory
+
+
+def _prepared() -> Path | None:
+    """The cache directory, made if need be; `None`, with a warning, where that cannot be."""
+    directory = _known()
     try:
-        facts = directory.stat()
-    except OSError:
-        return True
-    if facts.st_uid == os.getuid() and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return True
-    _warn(f"the cache directory {directory} is writable by others and is not used; chmod go-w {directory}")
-    return False
+        if directory is not None:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        _warn_unkept(directory, error)
+        return None
+    return directory
 
 
-def _warn_unkept(directory: Path, error: OSError) -> None:
+def _warn_unkept(directory: Path | None, error: OSError) -> None:
+    if isinstance(error, private_files.UntrustedError):
+        _warn(str(error))
+        return
     _warn(f"compiled kernels cannot be kept in {directory} ({error.strerror or error}); going on without")
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import tempfile
+import warnings
 from functools import cache
 from pathlib import Path
 
+from gemmlab.toolchain import private_files
 from gemmlab.toolchain.cache import private_folder
+from gemmlab.toolchain.include_path import absolute
 
 _FIRST_WITH_HEADERS = (13, 3)
 _VERSION = re.compile(r"#\s*define\s+CUDART_VERSION\s+(\d+)")
@@ -23,6 +26,13 @@ def options(compiler: str) -> list[str]:
     return [f"-I{folder}" for folder in _toolkit()]
 
 
+def folders(compiler: str) -> list[str]:
+    """Folders in which the compiler finds the headers when it is given `options`."""
+    found = [_unpacked(compiler)] if brings_headers(compiler) else _toolkit()
+    return [absolute(f"{folder}{below}") for folder in found for below in ("", "/cccl")]
+
+
+@cache
 def version(compiler: str) -> str:
     """Which headers `options` means."""
     if brings_headers(compiler):
@@ -40,7 +50,19 @@ def brings_headers(compiler: str) -> bool:
 
 
 def _unpacked(compiler: str) -> Path:
-    return private_folder(f"cuda-headers-{compiler.rsplit(maxsplit=1)[-1]}") or Path(_temporary().name)
+    kept = private_folder(f"cuda-headers-{compiler.rsplit(maxsplit=1)[-1]}")
+    return kept if kept is not None and _trusted(kept) else Path(_temporary().name)
+
+
+@cache
+def _trusted(folder: Path) -> bool:
+    """Whether nobody else put a header there; it takes some milliseconds to look through them."""
+    try:
+        private_files.check_tree(folder)
+    except private_files.UntrustedError as error:
+        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+        return False
+    return True
 
 
 @cache

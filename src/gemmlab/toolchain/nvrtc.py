@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import CompileError, NoCompilerError
 from gemmlab.core.program import Artifact, Program
-from gemmlab.toolchain import cuda_headers, nvdisasm, ptxas_log
+from gemmlab.toolchain import cuda_headers, listing, nvdisasm, ptxas_log
 from gemmlab.toolchain.cubin import digest, read_cubin
-from gemmlab.toolchain.includes import is_folder
+from gemmlab.toolchain.discovery import Found, Surroundings, asks_for_files, discover
+from gemmlab.toolchain.include_path import split
+from gemmlab.toolchain.searched import Searched, as_it_was
+from gemmlab.toolchain.shadow import Shadow
 from gemmlab.toolchain.virtual_files import Placed, place
 
 DEFAULTS = ("-std=c++17", "-lineinfo", "-default-device", "--ptxas-options=-v")
@@ -78,53 +85,122 @@ def compile_cubin(program: Program, files: Placed | None = None) -> Artifact:
     nvrtc = _required()
     check_architecture(program.target, program.kernel)
     files = files or place(program)
-    handle = _checked(
-        nvrtc,
-        nvrtc.nvrtcCreateProgram(
-            files.source.encode(), files.main.encode(), len(files.headers),
-            [text.encode() for text in files.headers.values()], [name.encode() for name in files.headers],
-        ),
-    )  # fmt: skip
     try:
-        return _compile(nvrtc, handle, program, files)
-    finally:
-        nvrtc.nvrtcDestroyProgram(handle)
+        with tempfile.TemporaryDirectory(prefix="gemmlab-") as folder:
+            return _Compilation(nvrtc, program, files, Path(folder)).artifact()
+    except OSError as error:
+        told = f"{error.filename or tempfile.gettempdir()}: {error.strerror or error}"
+        raise CompileError(f"{program.kernel} for {program.target} cannot be compiled: {told}") from error
 
 
 def options_of(program: Program) -> list[str]:
-    """What the compiler is told, architecture included and folders of headers apart (headers come as text)."""
-    own = [option for option in program.options if not is_folder(option)]
+    """What the compiler is told, architecture included and folders of headers apart."""
+    own = split(program.options)[1]
     given = {_option_name(option) for option in own}
     return [f"-arch={program.target}", *(o for o in DEFAULTS if _option_name(o) not in given), *own]
 
 
-def _compile(nvrtc: Any, handle: Any, program: Program, files: Placed) -> Artifact:
-    entry = program.entry.encode()
-    options = options_of(program) + (cuda_headers.options(compiler()) if files.elsewhere else [])
-    status = nvrtc.nvrtcAddNameExpression(handle, entry)[0]
-    if not status:
-        status = nvrtc.nvrtcCompileProgram(handle, len(options), [option.encode() for option in options])[0]
-    log = ptxas_log.stable(_text(nvrtc, handle, "ProgramLog"))
-    if status:
-        told = ptxas_log.errors(log, _text(nvrtc, handle, "PTX")) or _message(nvrtc, status)
-        raise CompileError(_explain(program, files, told))
-    code = _bytes(nvrtc, handle, "CUBIN")
-    lowered: str = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, entry)).decode()
-    texts = {"ptx": _text(nvrtc, handle, "PTX"), "log": log}
-    with suppress(NoCompilerError):
-        texts["sass"] = nvdisasm.disassemble(code, program.kernel)
-    return Artifact(
-        kernel=program.kernel,
-        kind="cubin",
-        target=program.target,
-        entry=lowered,
-        code=code,
-        digest=digest(code, program.kernel),
-        compiler=compiler(),
-        resources={**program.resources, **_resources(code, log, lowered, program.kernel)},
-        exports=program.exports,
-        texts=texts,
-    )
+class _Compilation:
+    """The runs of the compiler that one artifact takes, with their files in `folder`."""
+
+    def __init__(self, nvrtc: Any, program: Program, files: Placed, folder: Path) -> None:
+        self._nvrtc, self._program, self._files, self._folder = nvrtc, program, files, folder
+        self._shadow = Shadow(folder, files.path)
+        self._cuda: list[str] = []
+        self._ready: tuple[str, ...] = (self._shadow.stand_ins,)
+
+    def artifact(self) -> Artifact:
+        """What comes of it. Raises `CompileError`.
+
+        First the compiler follows the directives, to tell what it opens. Of that it gets a copy that looks the same on
+        every machine. Where it does not open the very same files there, or may ask for others, it gets the real ones.
+        """
+        found = self._discovered()
+        if found is not None and found.searched is not None:
+            self._shadow.copy(found.data)
+            with self._run(self._shadow.folders, self._shadow.redirections) as (handle, status):
+                opened = self._shadow.originals(listing.opened(self._folder, self._files.headers) or ())
+                # An error may end the run early.
+                if tuple(opened) == found.opened[: len(opened) if status else None]:
+                    return self._finished(handle, status, found.searched)
+        with self._run(self._real_folders, {}) as (handle, status):
+            known = found.searched if found else None
+            still = known is not None and as_it_was(known, self._files.path)
+            return self._finished(handle, status, known if still else None)
+
+    @property
+    def _real_folders(self) -> list[str]:
+        return list(self._files.path.folders.values())
+
+    def _discovered(self) -> Found | None:
+        """What the compiler opens; `None` when it does not tell. Later runs have CUDA's headers if they are needed."""
+        texts = [text.encode() for text in (self._files.source, *self._files.headers.values())]
+        found = None
+        if not asks_for_files(texts):
+            found, whole = self._followed(texts)
+            if whole and not (found and asks_for_files([*found.data.values()])):
+                return found
+        self._cuda = cuda_headers.options(compiler())
+        self._ready += tuple(cuda_headers.folders(compiler()))
+        return self._followed(texts)[0]
+
+    def _followed(self, texts: Sequence[bytes]) -> tuple[Found | None, bool]:
+        """What the directives lead to, and whether they all lead somewhere."""
+        where = Surroundings(self._files.path, self._files.main, self._ready)
+        with self._run(self._real_folders, {}, listing.preprocessing(self._folder)) as (handle, _):
+            # There is no code after this, which counts as an error; a real one is in the log.
+            whole = "error" not in _text(self._nvrtc, handle, "ProgramLog")
+        listed = listing.opened(self._folder, self._files.headers)
+        return (None if listed is None else discover(listed, texts, where)), whole
+
+    @contextmanager
+    def _run(
+        self, folders: Sequence[str], texts: Mapping[str, str], options: Sequence[str] = ()
+    ) -> Iterator[tuple[Any, Any]]:
+        """A program that the compiler has been through, and its status."""
+        nvrtc, files = self._nvrtc, self._files
+        headers = {**texts, **files.headers}
+        includes = [f"-I{folder}" for folder in (*folders, self._shadow.stand_ins)]
+        told = [*options_of(self._program), *includes, *self._cuda, *listing.traced(self._folder), *options]
+        handle = _checked(
+            nvrtc,
+            nvrtc.nvrtcCreateProgram(
+                files.source.encode(), files.main.encode(), len(headers),
+                [text.encode() for text in headers.values()], [os.fsencode(name) for name in headers],
+            ),
+        )  # fmt: skip
+        try:
+            status = nvrtc.nvrtcAddNameExpression(handle, self._program.entry.encode())[0]
+            if not status:
+                status = nvrtc.nvrtcCompileProgram(handle, len(told), [os.fsencode(option) for option in told])[0]
+            yield handle, status
+        finally:
+            nvrtc.nvrtcDestroyProgram(handle)
+
+    def _finished(self, handle: Any, status: Any, searched: Searched | None) -> Artifact:
+        nvrtc, program = self._nvrtc, self._program
+        log = ptxas_log.stable(_text(nvrtc, handle, "ProgramLog"))
+        if status:
+            told = ptxas_log.errors(log, _text(nvrtc, handle, "PTX")) or _message(nvrtc, status)
+            raise CompileError(_explain(program, self._files, searched or {}, told))
+        code = _bytes(nvrtc, handle, "CUBIN")
+        lowered: str = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, program.entry.encode())).decode()
+        texts = {"ptx": _text(nvrtc, handle, "PTX"), "log": log}
+        with suppress(NoCompilerError):
+            texts["sass"] = nvdisasm.disassemble(code, program.kernel)
+        return Artifact(
+            kernel=program.kernel,
+            kind="cubin",
+            target=program.target,
+            entry=lowered,
+            code=code,
+            digest=digest(code, program.kernel),
+            compiler=compiler(),
+            resources={**program.resources, **_resources(code, log, lowered, program.kernel)},
+            exports=program.exports,
+            texts=texts,
+            searched=searched,
+        )
 
 
 def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]:
@@ -148,8 +224,9 @@ def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]
     )
 
 
-def _explain(program: Program, files: Placed, log: str) -> str:
-    told = files.localise_errors(_INSTANCE.sub(lambda match: f"instance {program.entry}: {match[1]}\n", log))
+def _explain(program: Program, files: Placed, searched: Searched, log: str) -> str:
+    log = _INSTANCE.sub(lambda match: f"instance {program.entry}: {match[1]}\n", log)
+    told = files.localise_errors(log, searched)
     if any(sign in log for sign in _SIGNS_OF_HOST_CODE):
         told += f"\n{_HEADERLESS}"
         if not cuda_headers.brings_headers(compiler()):

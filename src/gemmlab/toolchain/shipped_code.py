@@ -1,8 +1,9 @@
 """Machine code that came with the package: for machines without the CUDA compiler, and without the disassembler.
 
 `machine_code/TARGET/KERNEL-ALIAS.xz` in the package is an artifact with its text, as the cache keeps it, compressed.
-The alias is the cache's: it is made of source, headers, options and architecture, so the code of a file that has been
-edited since is not found. The files are made when a wheel is built (`hatch_build.py`); a checkout has none.
+The alias is the cache's name of a source: made of text, options and architecture, so that the code of a file that has
+been edited since is not found; that of a header, by what the compiler read. The files are made when a wheel is built
+(`hatch_build.py`); a checkout has none. Whoever can write there can write the package's own code.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain.cache import decode, encode
+from gemmlab.toolchain.include_path import IncludePath
+from gemmlab.toolchain.searched import as_it_was
 
 FOLDER = Path(__file__).parents[1] / "machine_code"
 _ALIAS_DIGITS = 32
@@ -20,13 +23,17 @@ _READ = ("log", "sass")
 """The texts that are kept; PTX, a third of the whole, is for reading alone."""
 
 
-def find(program: Program, alias: str) -> Artifact | None:
-    """The code of `program`; `None` where none was shipped for exactly this source, configuration and architecture."""
+def find(program: Program, alias: str, path: IncludePath) -> Artifact | None:
+    """The code of `program`, with its headers in the folders of `path`.
+
+    `None` where none was shipped for exactly this source, configuration and architecture.
+    """
     # Some builds of Python lack it; those with a compiler or a filled cache never come here.
     import lzma
 
     try:
-        return decode(lzma.decompress(_file(FOLDER, program, alias).read_bytes()))
+        found = decode(lzma.decompress(_file(FOLDER, program, alias).read_bytes()))
+        return found if found.searched is not None and as_it_was(found.searched, path) else None
     except (OSError, ValueError, KeyError, TypeError, lzma.LZMAError):
         return None
 

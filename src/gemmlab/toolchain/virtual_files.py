@@ -13,7 +13,9 @@ from pathlib import PurePath
 
 from gemmlab.core.errors import CompileError
 from gemmlab.core.program import Program
-from gemmlab.toolchain.includes import reach
+from gemmlab.toolchain.host_headers import HOST_HEADERS
+from gemmlab.toolchain.include_path import IncludePath, include_path
+from gemmlab.toolchain.searched import ABSENT, Searched
 
 ROOT = "/gemmlab"
 _UNSAFE = re.compile(r"[^\w.+/-]", re.ASCII)
@@ -23,41 +25,42 @@ _LINE = re.compile(r"^(/[^\n(]*)\((\d+)\):", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A program's source and headers as the compiler gets them."""
+    """A program's texts as the compiler gets them, and where it looks for more."""
 
     main: str
     """The source's virtual path."""
     source: str
     headers: Mapping[str, str]
     """Text by the name that `#include` calls it; each begins by saying what its virtual path is."""
+    path: IncludePath
     real: Mapping[str, str]
-    """Virtual path -> the name that people know."""
-    elsewhere: bool
-    """Whether it includes headers that are not among these."""
+    """Virtual path of each text -> the name that people know."""
 
-    def localise(self, text: str) -> str:
-        """`text` with real names in place of virtual paths."""
-        return _PATH.sub(lambda match: self.real.get(match[0], match[0]), text)
+    def localise(self, text: str, searched: Searched) -> str:
+        """`text` with real names in place of virtual paths; `searched` names the files that were read."""
+        read = {virtual(place): self.path.real(place) for place, mark in searched.items() if mark != ABSENT}
+        real = {**self.real, **{name: path for name, path in read.items() if path is not None}}
+        return _PATH.sub(lambda match: real.get(match[0], match[0]), text)
 
-    def localise_errors(self, log: str) -> str:
+    def localise_errors(self, log: str, searched: Searched) -> str:
         """A compiler's log with real names, and `path:line:` in place of `path(line):`."""
-        return self.localise(_LINE.sub(r"\1:\2:", log))
+        return self.localise(_LINE.sub(r"\1:\2:", log), searched)
 
 
 def place(program: Program) -> Placed:
-    """Collect a program's files and give each its virtual path. Raises `CompileError`."""
+    """Collect a program's texts and give each its virtual path. Raises `CompileError`."""
     name = program.path or f"{program.kernel}.cu"
     try:
         source = program.emit()
     except Exception as error:
         raise CompileError(f"{program.kernel} for {program.target}: {type(error).__name__}: {error}") from error
-    reached = reach(source, program.path, program.headers, program.options)
-    main = _virtual(PurePath(name).name)
-    headers = {include: f'#line 1 "{_virtual(include)}"\n{text}' for include, text in reached.headers.items()}
-    real = {_virtual(include): str(reached.paths.get(include, include)) for include in headers} | {main: name}
-    return Placed(main, source, headers, real, bool(reached.elsewhere))
+    main = virtual(PurePath(name).name)
+    headers = {include: f'#line 1 "{virtual(include)}"\n{text}' for include, text in program.headers.items()}
+    real = {virtual(include): include for include in (*HOST_HEADERS, *headers)} | {main: name}
+    return Placed(main, source, headers, include_path(program.path, program.options), real)
 
 
-def _virtual(name: str) -> str:
+def virtual(name: str) -> str:
+    """The virtual path of a text, or of a file by its place."""
     # Dots that lead upwards would give two headers of one program the same place.
-    return f"{ROOT}/{_UNSAFE.sub('_', name).replace('../', '_/')}"
+    return f"{ROOT}/{_UNSAFE.sub('_', name.lstrip('/')).replace('../', '_/')}"

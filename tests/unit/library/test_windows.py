@@ -145,10 +145,10 @@ def test_a_file_that_is_being_read_counts_as_kept(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(sys, "platform", "win32")
     (tmp_path / "a.ref").write_text("b" * 64)
     monkeypatch.setattr(Path, "replace", refuse)
-    assert cache.point("a", "b" * 64)
+    assert cache.publish("a.ref", b"b" * 64)
     cache._warn.cache_clear()
     with pytest.warns(RuntimeWarning, match="cannot be kept"):
-        assert not cache.point("c", "b" * 64)
+        assert not cache.publish("c.ref", b"b" * 64)
     cache._warn.cache_clear()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.ref"]
 

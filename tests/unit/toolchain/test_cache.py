@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -132,7 +131,7 @@ def test_the_folder_can_be_moved(folder: Path, compiled: list[str], monkeypatch:
 def test_without_a_name_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("GEMMLAB_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.cache_dir().name == "gemmlab"
+    assert cache.cache_dir() == tmp_path / "gemmlab"
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", "~/here")
     assert cache.cache_dir() == Path.home() / "here"
 
@@ -151,11 +150,15 @@ def test_a_folder_that_cannot_be_made_costs_one_warning_and_nothing_else(
 def test_a_read_only_folder_is_read_from_and_costs_one_warning_for_what_is_new(
     folder: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read_only(*_args: Any, **_options: Any) -> NoReturn:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+    opened = os.open
+
+    def read_only(path: Any, flags: int, *args: Any, **options: Any) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(path, flags, *args, **options)
 
     first = build()
-    monkeypatch.setattr(tempfile, "mkstemp", read_only)
+    monkeypatch.setattr(os, "open", read_only)
     assert build() == first
     assert len(compiled) == 1
     (path,) = folder.iterdir()
@@ -189,7 +192,7 @@ def test_a_full_disk_costs_one_warning_and_leaves_nothing(
         if step == "write":
             patch.setattr(os, "fdopen", Full)
         else:
-            patch.setattr(Path, "replace", full)
+            patch.setattr(os, "replace", full)
         with pytest.warns(RuntimeWarning, match="No space left on device") as said:
             first = build()
         assert build() == first, "warned again, or another result"
@@ -200,10 +203,10 @@ def test_a_full_disk_costs_one_warning_and_leaves_nothing(
 
 
 def test_an_interrupted_store_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_args: object) -> NoReturn:
+    def interrupted(*_args: object, **_options: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "replace", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         cache.store("key", ARTIFACT)
     assert list(folder.iterdir()) == []
@@ -224,9 +227,43 @@ def test_a_folder_that_others_can_write_to_is_not_used(folder: Path, compiled: l
 
 def test_a_folder_of_another_owner_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache.store("key", ARTIFACT)
-    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+    if os.getuid() == 0:
+        os.chown(folder, 65534, -1)
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
     with pytest.warns(RuntimeWarning, match="not used"):
         assert cache.load("key") is None
+
+
+def test_a_file_under_another_name_is_not_loaded(folder: Path) -> None:
+    """Names are what is trusted: one who can rename files must not make one kernel's code another's."""
+    assert cache.store("key", ARTIFACT)
+    (folder / "key.bin").rename(folder / "other.bin")
+    assert cache.load("other") is None
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("home", ["HOME unset", "HOME not from the root"])
+def test_without_a_home_there_is_one_warning_and_everything_works(home: str, tmp_path: Path) -> None:
+    """A container with a user number that has no entry anywhere."""
+    process = start(
+        "import os, pwd, warnings\n"
+        "def nobody(_number): raise KeyError('no such user')\n"
+        "pwd.getpwuid = nobody\n"
+        "for name in ('HOME', 'XDG_CACHE_HOME', 'GEMMLAB_CACHE_DIR'): os.environ.pop(name, None)\n"
+        f"if {home != 'HOME unset'}: os.environ['HOME'] = 'there'\n"
+        f"os.chdir({str(tmp_path)!r})\n"
+        "import numpy as np, gemmlab\nfrom gemmlab.measure import inventory\n"
+        "a = np.ones((40, 50), np.float32)\n"
+        "with warnings.catch_warnings(record=True) as said:\n"
+        "    warnings.simplefilter('always')\n"
+        "    print(gemmlab.gemm(a, a.T).sum(), gemmlab.sum(a), gemmlab.gemm(a, a.T, threads=2).sum())\n"
+        "print(*{str(one.message) for one in said})\n"
+        "print(inventory.cache_folder()['exists'])\n"
+    )
+    told = "compiled kernels cannot be kept, for there is no home; set HOME or GEMMLAB_CACHE_DIR; going on without"
+    assert process.communicate(timeout=100) == (f"80000.0 2000.0 80000.0\n{told}\nFalse\n", "")
+    assert not list(tmp_path.iterdir())
 
 
 def test_nothing_is_kept_without_a_fingerprint(folder: Path, compiled: list[str]) -> None:

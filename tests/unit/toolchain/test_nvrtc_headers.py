@@ -11,7 +11,6 @@ import pytest
 from gemmlab.core.errors import CompileError
 from gemmlab.toolchain.cubin import read_cubin
 from gemmlab.toolchain.nvrtc import compile_cubin
-from gemmlab.toolchain.virtual_files import place
 from support.cuda_source import compiled, needs_compiler, program
 from support.nvrtc_code import SOURCE, headers
 
@@ -78,9 +77,10 @@ def test_given_headers_and_those_beside_the_source_are_used(tmp_path: Path) -> N
     assert "FADD" in compile_cubin(asked).texts["sass"], "twice v is v + v"
     thrice = compile_cubin(replace(asked, headers={"given.cuh": "#define SCALE 3.0f\n"}))
     assert "FMUL" in thrice.texts["sass"]
-    assert set(place(asked).real.values()) == {
-        str(file), "given.cuh", str(tmp_path / "beside.cuh"), str(tmp_path / "deep" / "inner.cuh"),
-        str(tmp_path / "deep" / ".." / "beside.cuh"), str(tmp_path / "deep" / "twin.cuh"),
+    searched = compile_cubin(asked).searched
+    assert searched is not None
+    assert {place for place, mark in searched.items() if mark} == {
+        "0/beside.cuh", "0/deep/inner.cuh", "0/deep/../beside.cuh", "0/deep/twin.cuh",
     }  # fmt: skip
     with pytest.raises(CompileError, match=re.escape(f'{tmp_path / "deep" / "twin.cuh"}:2: error: identifier "SCALE"')):
         compile_cubin(replace(asked, headers={"given.cuh": ""}))
@@ -95,14 +95,3 @@ def test_a_folder_named_by_an_option_is_searched(tmp_path: Path) -> None:
     assert str(tmp_path).encode() not in made.code
     with pytest.raises(CompileError, match=r'probe\.cu:1: .*cannot open source file "far\.cuh"'):
         compile_cubin(program(source, "f"))
-
-
-def test_one_name_for_two_headers_is_refused(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "all.cuh").write_text('#include "same.cuh"\n')
-        (tmp_path / folder / "same.cuh").write_text(f"#define {folder} 1\n")
-    file = tmp_path / "mine.cu"
-    file.write_text('#include "a/all.cuh"\n#include "b/all.cuh"\n')
-    with pytest.raises(CompileError, match=r"includes two files as same\.cuh: .*; rename one"):
-        place(program(file.read_text(), "f", path=str(file)))

@@ -1,0 +1,99 @@
+"""From the compiler's listing of opened files to what a cached artifact depends on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gemmlab.core.errors import CompileError
+from gemmlab.toolchain.include_path import IncludePath
+from gemmlab.toolchain.searched import ABSENT, PRESENT, first_missing, mark_of
+
+ASKS = b"__has_include"
+_CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
+_ASKED = re.compile(rb'__has_include(?:_next)?\s*\(\s*["<]([^">\n]+)[">]\s*\)')
+_ABOUT_ITSELF = re.compile(rb"(?:\bdefined[\s(]*|#[ \t]*ifn?def[ \t]+)__has_include")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a run of the compiler depended on, beside the texts that it was given."""
+
+    opened: tuple[str, ...]
+    """The files that are a person's own, in the order of being opened."""
+    data: Mapping[str, bytes] = field(repr=False)
+    """Their bytes, and those of files whose being there was asked for."""
+    searched: Mapping[str, str] | None
+    """See `searched`; `None` when it cannot be told, so that nothing made of it may be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where the compiler looks."""
+
+    path: IncludePath
+    main: str
+    """The source's virtual path; its folder is the first that an `#include "x"` in it looks into."""
+    ready: tuple[str, ...]
+    """Folders of headers that belong to the compiler or to us: their content goes by a version."""
+
+    def is_own(self, file: str) -> bool:
+        """Whether a file is a person's own."""
+        return not any(file.startswith(f"{folder}/") for folder in self.ready)
+
+
+def asks_for_files(texts: Sequence[bytes]) -> bool:
+    """Whether sources ask for files without including them."""
+    return any(ASKS in _CONTINUED.sub(b"", text) for text in texts)
+
+
+def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings) -> Found:
+    """What the run that opened `listed` for the sources `texts` depended on. `CompileError` for an unreadable file."""
+    own = tuple(file for file in listed if where.is_own(file))
+    data = {file: _read(file) for file in own}
+    marks = {file: mark_of(content) for file, content in data.items()}
+    folders = list(dict.fromkeys([*where.path.folders.values(), *map(_folder, (where.main, *own))]))
+    names = {name for file in {*listed} for name in _names(file, [*folders, *where.ready])}
+    asked = _asked_for([*texts, *data.values()])
+    for name in [*names, *(asked or ())]:
+        for folder in folders:
+            file = f"{folder}/{name}"
+            if file in marks:
+                continue
+            missing = first_missing(folder, name)
+            if missing is not None:
+                marks[missing] = ABSENT
+            elif name in (asked or ()) and Path(file).is_file():
+                marks[file], data[file] = PRESENT, _read(file)
+    searched = {place: mark for file, mark in marks.items() for place in where.path.places(file)}
+    return Found(own, data, None if asked is None else searched)
+
+
+def _names(file: str, folders: Sequence[str]) -> Iterator[str]:
+    """What may have been written to include a file, by which folder it was looked for in."""
+    return (file[len(folder) + 1 :] for folder in folders if file.startswith(f"{folder}/"))
+
+
+def _asked_for(texts: Sequence[bytes]) -> set[str] | None:
+    """Names in `__has_include`, whether or not anything comes of it; `None` where one is not written out."""
+    names: set[str] = set()
+    for text in texts:
+        plain = _CONTINUED.sub(b"", text)
+        written_out = _ASKED.findall(plain)
+        if plain.count(ASKS) > len(written_out) + len(_ABOUT_ITSELF.findall(plain)):
+            return None
+        names.update(name.decode("utf-8", "surrogateescape") for name in written_out)
+    return names
+
+
+def _folder(file: str) -> str:
+    return file.rpartition("/")[0]
+
+
+def _read(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise CompileError(f"{file}: cannot be read: {error.strerror or error}") from error

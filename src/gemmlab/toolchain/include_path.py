@@ -1,0 +1,90 @@
+"""The folders in which the compiler looks for a program's headers, and names of files there that any machine knows."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_JOINED = re.compile(r"(?:-I=?|--include-path=)(.+)", re.DOTALL)
+_APART = {"-I", "--include-path"}
+_WITH_VALUE = {
+    "-D", "-U", "--define-macro", "--undefine-macro", "-include", "--pre-include", "-Xptxas", "--ptxas-options",
+    "-Xcudafe",
+}  # fmt: skip
+"""Options whose value may be the next one, so that it is no option itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncludePath:
+    """The source's own folder and those that options name, in the order of searching, all absolute.
+
+    A file's *place* is what a cache that is copied to another machine may say of it: `"0/deep/x.cuh"` lies in the
+    source's own folder, `"1/x.cuh"` in the first that an option names, `"/abs/x.cuh"` where it says.
+    """
+
+    own: str
+    """Empty for a source that is no file."""
+    named: tuple[str, ...]
+
+    @property
+    def folders(self) -> dict[int, str]:
+        """Folders by number; 0 is the source's own, where it has one."""
+        return {number: folder for number, folder in enumerate((self.own, *self.named)) if folder}
+
+    def places(self, path: str) -> list[str]:
+        """Every place that a file may have been found by; `path` is absolute, and taken literally (`..` stays)."""
+        path = slashes(path)
+        found = [
+            f"{number}{path[len(folder) :]}"
+            for number, folder in self.folders.items()
+            if path == folder or path.startswith(folder.rstrip("/") + "/")
+        ]
+        return found or [path]
+
+    def real(self, place: str) -> str | None:
+        """The path of a place here; `None` where there is no such folder."""
+        if Path(place).is_absolute():
+            return place
+        number, _, name = place.partition("/")
+        folder = self.folders.get(int(number)) if number.isdecimal() else None
+        return None if folder is None else f"{folder}/{name}" if name else folder
+
+
+def include_path(source: str, options: Sequence[str]) -> IncludePath:
+    """The folders for a source whose file is `source` (which need not exist), with these compiler options."""
+    own = absolute(str(Path(source).parent)) if source and Path(source).is_file() else ""
+    return IncludePath(own, tuple(absolute(folder) for folder in split(options)[0]))
+
+
+def split(options: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The folders that compiler options name, and the other options."""
+    folders: list[str] = []
+    others: list[str] = []
+    pending = iter(options)
+    for option in pending:
+        if match := _JOINED.fullmatch(option):
+            folders.append(match[1])
+        elif option in _APART:
+            # Without a value it is left for the compiler to complain about.
+            value = next(pending, None)
+            (others if value is None else folders).append(option if value is None else value)
+        else:
+            others.append(option)
+            if option in _WITH_VALUE:
+                others += [value for value in [next(pending, None)] if value is not None]
+    return folders, others
+
+
+def absolute(path: str) -> str:
+    """`path` from the root, with forward slashes; `..` stays, for a link may stand before it."""
+    # Path would drop `.`, and there need not be a working directory.
+    whole = path if Path(path).is_absolute() else os.path.join(Path.cwd(), path)  # noqa: PTH118
+    return slashes(whole).rstrip("/") or "/"
+
+
+def slashes(path: str) -> str:
+    """With forward slashes, where others are possible."""
+    return path.replace("\\", "/") if os.name == "nt" else path

@@ -1,0 +1,44 @@
+"""What the compiler's front end says of the files that it opens.
+
+NVRTC hands `-Xcudafe` options to its front end. `--trace_includes` makes that write a line for every header that an
+`#include` leads to, even where a guard leaves nothing of it: the path as it opened it, or for a header that came as
+text its name, after a space for each level of nesting. What is written in the directive does not matter: macros,
+comments, digraphs and continued lines are behind us here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from gemmlab.toolchain.include_path import absolute
+
+_TRACE, _OUTPUT = "trace.txt", "preprocessed.txt"
+
+
+def traced(folder: Path) -> list[str]:
+    """Compiler options that have the listing written into `folder`."""
+    return ["-Xcudafe", "--trace_includes", "-Xcudafe", f"--error_output={folder / _TRACE}"]
+
+
+def preprocessing(folder: Path) -> list[str]:
+    """Further options by which the compiler follows the directives only, which takes a tenth of compiling."""
+    return ["-Xcudafe", "--preprocess", "-Xcudafe", f"--output={folder / _OUTPUT}"]
+
+
+def opened(folder: Path, given: Collection[str]) -> list[str] | None:
+    """Paths of the files opened by the run that wrote its listing into `folder`, without headers `given` as text.
+
+    A run that did not write it gives `None`: this compiler does not tell.
+    """
+    file = folder / _TRACE
+    try:
+        lines = os.fsdecode(file.read_bytes()).splitlines()
+    except OSError:
+        return None
+    file.unlink()
+    names = [line.lstrip(" ") for line in lines]
+    paths = [name for name in names if name not in given]
+    # What NVRTC has in itself has a name without a folder, and is no file.
+    return [absolute(path) for path in paths if Path(path).is_absolute() or Path(path).is_file()] if names else None

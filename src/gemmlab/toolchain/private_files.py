@@ -1,0 +1,179 @@
+"""Files that nobody else can have written, reached over folders that nobody else can exchange.
+
+Every check is of a descriptor that is open, and the next name is opened relative to it: what was checked is what is
+read, whatever happens to the names meanwhile. Windows has neither such owners nor such descriptors; there the system's
+own rules for a person's folders have to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+_MOST_LINKS = 40
+_WRITABLE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class UntrustedError(OSError):
+    """Something that another user may have put there; the text says what would be right."""
+
+
+@contextmanager
+def folder(path: Path) -> Iterator[int]:
+    """A descriptor of a folder that is this user's or root's and that others cannot write to, nor move on the way.
+
+    Raises `UntrustedError` where that is not so, else `OSError` (`FileNotFoundError` where there is none).
+    """
+    if sys.platform == "win32":
+        yield -1
+        return
+    at = _walk(path)
+    try:
+        facts = os.fstat(at)
+        if not _ours(facts) or facts.st_mode & _WRITABLE:
+            raise UntrustedError(f"the cache directory {path} is writable by others and is not used; chmod go-w {path}")
+        yield at
+    finally:
+        os.close(at)
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a file that only this user or root can have written.
+
+    Raises `UntrustedError` for any other, for links and for what is no plain file, else `OSError`.
+    """
+    if sys.platform == "win32":
+        return path.read_bytes()
+    with folder(path.parent) as at:
+        try:
+            file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EMLINK):
+                raise UntrustedError(f"{path} is a link and is not used") from error
+            raise
+        try:
+            facts = os.fstat(file)
+            # No name is left when the file has been replaced since.
+            if not stat.S_ISREG(facts.st_mode) or not _ours(facts) or facts.st_mode & _WRITABLE or facts.st_nlink > 1:
+                raise UntrustedError(f"{path} may be another user's and is not used; remove it")
+            with os.fdopen(file, "rb", closefd=False) as stream:
+                return stream.read()
+        finally:
+            os.close(file)
+
+
+def publish(path: Path, data: bytes) -> None:
+    """Write a file of this user's own beside its place and rename it into it. Raises as `folder` does."""
+    temporary = f".new-{secrets.token_hex(8)}"
+    if sys.platform == "win32":
+        _publish(path, path.with_name(temporary), data)
+        return
+    with folder(path.parent) as at:
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=at)
+        try:
+            with os.fdopen(file, "wb") as stream:
+                stream.write(data)
+            os.replace(temporary, path.name, src_dir_fd=at, dst_dir_fd=at)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=at)
+            raise
+
+
+def remove(path: Path) -> None:
+    """Remove a file where it lies in a folder as above, quietly."""
+    with suppress(OSError):
+        if sys.platform == "win32":
+            path.unlink()
+            return
+        with folder(path.parent) as at:
+            os.unlink(path.name, dir_fd=at)
+
+
+def check_tree(path: Path) -> None:
+    """Raise `UntrustedError` unless everything below a folder is this user's or root's, and no link."""
+    if sys.platform == "win32":
+        return
+    with folder(path) as at:
+        for _place, _folders, files, inside in os.fwalk(dir_fd=at):
+            facts = [os.fstat(inside), *(os.stat(name, dir_fd=inside, follow_symlinks=False) for name in files)]
+            if not all(_ours(each) and not each.st_mode & _WRITABLE for each in facts):
+                raise UntrustedError(f"{path} holds what may be another user's and is not used; remove it")
+
+
+def _publish(path: Path, temporary: Path, data: bytes) -> None:
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _walk(path: Path) -> int:
+    """A descriptor of a folder, each one on the way having been checked."""
+    pending = [*reversed(Path(os.path.abspath(path)).parts[1:])]  # noqa: PTH100 - links are followed below
+    at = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    links = 0
+    try:
+        while pending:
+            _check_way(at, path)
+            name = pending.pop()
+            try:
+                inside = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+            except OSError as error:
+                target = _target(at, name, error)
+                links += 1
+                if links > _MOST_LINKS or not _ours(os.stat(name, dir_fd=at, follow_symlinks=False)):
+                    raise UntrustedError(f"{path} is reached by another user's link and is not used") from error
+                pending += reversed([part for part in target.split("/") if part])
+                if not target.startswith("/"):
+                    continue
+                inside = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+            os.close(at)
+            at = inside
+    except BaseException:
+        os.close(at)
+        raise
+    return at
+
+
+def _target(at: int, name: str, error: OSError) -> str:
+    """Where a link leads; the error of opening it as a folder where it is none."""
+    try:
+        return os.readlink(name, dir_fd=at)
+    except OSError:
+        raise error from None
+
+
+def _check_way(at: int, path: Path) -> None:
+    """Others must not be able to put another folder into this one's place: in a sticky folder they cannot."""
+    facts = os.fstat(at)
+    writable = 0 if facts.st_mode & stat.S_ISVTX else facts.st_mode & _WRITABLE
+    by_group_alone = writable == stat.S_IWGRP and _own_group(facts.st_gid)
+    if not _ours(facts) or (writable and not by_group_alone):
+        raise UntrustedError(f"{path} lies in a folder that others can write to and is not used; chmod go-w that")
+
+
+def _ours(facts: os.stat_result) -> bool:
+    return facts.st_uid in (0, os.getuid())
+
+
+@cache
+def _own_group(number: int) -> bool:
+    """Whether a group has only this user in it, as many systems give each user one, and folders to it."""
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.getuid()), grp.getgrgid(number)
+    except KeyError:
+        return False
+    return user.pw_gid == number and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}

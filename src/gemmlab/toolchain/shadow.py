@@ -1,0 +1,80 @@
+"""A copy of the headers that a program reads, in which each says that it lies where it would on any machine.
+
+The copy has the folders of the include path, so that the compiler's own search finds there what it found in the real
+ones. A header that is named from the root is found by a text of that name, which leads to the copy.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from gemmlab.toolchain.host_headers import HOST_HEADERS
+from gemmlab.toolchain.include_path import IncludePath, absolute
+from gemmlab.toolchain.virtual_files import virtual
+
+_DEEP = "up/" * 8
+"""Room for names that lead upwards, out of a folder of the include path."""
+_BOM = b"\xef\xbb\xbf"
+
+
+class Shadow:
+    """Copies under `root` of a program's own headers, and the folder of the stand-ins for headers of the host."""
+
+    def __init__(self, root: Path, path: IncludePath) -> None:
+        self._root, self._path = absolute(str(root)), path
+        self._copies: dict[str, str] = {}
+        self.stand_ins = f"{self._root}/stand-ins"
+        for name, text in HOST_HEADERS.items():
+            _write(f"{self.stand_ins}/{name}", f'#line 1 "{virtual(name)}"\n{text}'.encode())
+
+    @property
+    def folders(self) -> list[str]:
+        """In place of the include path's."""
+        return [self._folder(number) for number in self._path.folders]
+
+    @property
+    def redirections(self) -> dict[str, str]:
+        """Headers to be given as text, by name: those that are named from the root."""
+        return {file: f'#include "{copy}"\n' for file, copy in self._copies.items()}
+
+    def copy(self, data: Mapping[str, bytes]) -> None:
+        """Copy files, given by path. One that has two names stays one, as `#pragma once` needs it."""
+        made: dict[tuple[int, int], str] = {}
+        for file, content in data.items():
+            facts = Path(file).stat()
+            for place in self._path.places(file):
+                copy = self._copy_of(place)
+                first = made.setdefault((facts.st_dev, facts.st_ino), copy)
+                if first == copy:
+                    _write(copy, f'#line 1 "{virtual(place)}"\n'.encode() + content.removeprefix(_BOM))
+                else:
+                    _link(first, copy)
+                self._copies.setdefault(file, copy)
+
+    def originals(self, opened: Iterable[str]) -> list[str]:
+        """The files whose copies were opened, without the texts that led there."""
+        known = {copy: file for file in self._copies for copy in map(self._copy_of, self._path.places(file))}
+        return [known.get(file, file) for file in opened if file not in self._copies]
+
+    def _copy_of(self, place: str) -> str:
+        if Path(place).is_absolute():
+            return f"{self._root}/at/{place.replace(':', '').lstrip('/')}"
+        number, _, name = place.partition("/")
+        return f"{self._folder(int(number))}/{name}"
+
+    def _folder(self, number: int) -> str:
+        return f"{self._root}/{number}/{_DEEP}in"
+
+
+def _write(path: str, data: bytes) -> None:
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+
+
+def _link(first: str, second: str) -> None:
+    Path(second).parent.mkdir(parents=True, exist_ok=True)
+    if not Path(second).exists():
+        os.link(first, second)

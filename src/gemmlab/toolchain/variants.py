@@ -1,0 +1,66 @@
+"""Which code of the cache was made of a source, by whom, and of what headers.
+
+A file a source (named by the hash of text, options and architecture) lists the *variants* that there are, newest first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+
+from gemmlab.core.program import Artifact
+from gemmlab.toolchain import cache as store
+from gemmlab.toolchain.searched import Searched
+
+_MOST = 32
+"""Variants listed of one source; older ones are made again when they are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One artifact of a source."""
+
+    key: str
+    made_by: str
+    """Compiler, and its headers where they were used."""
+    searched: Searched
+
+
+def variant(source: str, made_by: str, searched: Searched) -> Variant:
+    """What these determine, with the key of its artifact."""
+    bare = Variant("", made_by, searched)
+    return replace(bare, key=_key(source, bare))
+
+
+def find(source: str, fits: Callable[[Variant], bool]) -> Artifact | None:
+    """The newest artifact of a source whose variant fits; `None` when there is none that can be trusted."""
+    found = (store.load(each.key) for each in _listed(source) if fits(each))
+    return next((artifact for artifact in found if artifact is not None), None)
+
+
+def note(source: str, newest: Variant) -> bool:
+    """Put a variant first in the list of its source; whether it stands there."""
+    known = _listed(source)
+    if known[:1] == [newest]:
+        return True
+    kept = [newest, *(each for each in known if each.key != newest.key)][:_MOST]
+    return store.publish(_name(source), json.dumps([asdict(each) for each in kept], sort_keys=True).encode())
+
+
+def _listed(source: str) -> list[Variant]:
+    data = store.read(_name(source))
+    try:
+        found = [Variant(**each) for each in json.loads(data or b"[]")]
+    except (ValueError, TypeError):
+        return []
+    # A list of another source, under this one's name, leads nowhere.
+    return [each for each in found if isinstance(each.searched, dict) and each.key == _key(source, each)]
+
+
+def _key(source: str, of: Variant) -> str:
+    return store.key_of(source, of.made_by, json.dumps(of.searched, sort_keys=True))
+
+
+def _name(source: str) -> str:
+    return f"{source}.ref"

@@ -14,16 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
-from gemmlab.codegen.entry import C_ENTRY as C_SIGNATURE
 from gemmlab.codegen.entry import NO_WORKSPACE, PYTHON_WORDS
+from gemmlab.codegen.entry import STACK_ENTRY as STACK_SIGNATURE
 from gemmlab.codegen.runtime import PYTHON_AT
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
 from gemmlab.dispatch.operands import rows_contiguous
-from gemmlab.kernels.gemm_cpu.threaded import C_ENTRY, KERNEL, PYTHON_ENTRY
+from gemmlab.kernels.gemm_cpu.threaded import KERNEL, PYTHON_ENTRY, STACK_ENTRY
 
 Float32Array = npt.NDArray[np.float32]
 
 _METH_FASTCALL = 0x80
+_ARRAY_ABI = (0x01000009, 0x02000000)
+"""Versions of NumPy's binary interface, of 1.7 and of 2.0 on, that have `PyArray_New` at this place in their table."""
+_NEW_ARRAY_AT = 93
 _C_TYPES: dict[str, Any] = {"i64": ctypes.c_int64, "float": ctypes.c_float, "ptr": ctypes.c_void_p}
 
 
@@ -32,7 +35,7 @@ class CpuProduct:
     """`C = alpha * A B + beta * C` on views, and the entry that reads NumPy arrays itself (where it can)."""
 
     python_entry: Callable[..., Float32Array | None] | None
-    c_entry: Callable[..., int]
+    stack_entry: Callable[..., int]
     loaded: CpuLoaded
 
     def run(
@@ -44,12 +47,15 @@ class CpuProduct:
         beta: float,
         threads: int | None,
     ) -> None:
-        """`c = alpha * a @ b + beta * c` for matrices with any strides. beta == 0 does not read c."""
+        """`c = alpha * a @ b + beta * c` for stacks of matrices, leading axes equal, with any strides.
+
+        beta == 0 does not read c.
+        """
         if c.size == 0:
             return
-        if not rows_contiguous(c):
-            if rows_contiguous(c.T):
-                self.run(b.T, a.T, c.T, alpha, beta, threads)
+        if not _rows_contiguous(c):
+            if _rows_contiguous(c.swapaxes(-1, -2)):
+                self.run(b.swapaxes(-1, -2), a.swapaxes(-1, -2), c.swapaxes(-1, -2), alpha, beta, threads)
                 return
             plain = np.array(c, order="C") if beta != 0.0 else np.empty(c.shape, np.float32)
             self.run(a, b, plain, alpha, beta, threads)
@@ -63,21 +69,26 @@ class CpuProduct:
                 time.sleep(0.001)
 
     def _call(self, a: Float32Array, b: Float32Array, c: Float32Array, alpha: float, beta: float, threads: int) -> int:
-        return self.c_entry(
-            c.shape[0],
-            c.shape[1],
-            a.shape[1],
+        leading = c.shape[:-2]
+        of_axes = zip(leading, *(x.strides[:-2] for x in (a, b, c)), strict=True)
+        words = [word for extent, *steps in of_axes for word in (extent, *(step // 4 for step in steps))]
+        axes = (ctypes.c_int64 * len(words))(*words)
+        return self.stack_entry(
+            *c.shape[-2:],
+            a.shape[-1],
             alpha,
             a.ctypes.data,
-            a.strides[0] // 4,
-            a.strides[1] // 4,
+            a.strides[-2] // 4,
+            a.strides[-1] // 4,
             b.ctypes.data,
-            b.strides[0] // 4,
-            b.strides[1] // 4,
+            b.strides[-2] // 4,
+            b.strides[-1] // 4,
             beta,
             c.ctypes.data,
-            c.strides[0] // 4,
+            c.strides[-2] // 4,
             threads,
+            ctypes.addressof(axes),
+            len(leading),
         )
 
 
@@ -87,8 +98,13 @@ def load_product() -> CpuProduct:
     config = kernel.configure()
     loaded = device.load(device.build(kernel.program(config, device.target(config))))
     start_workers(loaded, 1)
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *(_C_TYPES[str(type_)] for _name, type_ in C_SIGNATURE))
-    return CpuProduct(_python_entry(loaded), prototype(loaded.addresses[C_ENTRY]), loaded)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *(_C_TYPES[str(type_)] for _name, type_ in STACK_SIGNATURE))
+    return CpuProduct(_python_entry(loaded), prototype(loaded.addresses[STACK_ENTRY]), loaded)
+
+
+def _rows_contiguous(stack: Float32Array) -> bool:
+    """Whether the rows of every matrix are."""
+    return all(step % 4 == 0 for step in stack.strides[:-2]) and rows_contiguous(stack[(0,) * (stack.ndim - 2)])
 
 
 def _whole_strides(view: Float32Array) -> Float32Array:
@@ -125,8 +141,9 @@ def _python_entry(loaded: CpuLoaded) -> Callable[..., Float32Array | None] | Non
         "true": True,
         "false": False,
     }
+    words = {label: id(item) for label, item in objects.items()} | {"new_array": _new_array()}
     for index, label in enumerate(PYTHON_WORDS):
-        runtime.word(PYTHON_AT + 8 * index).value = id(objects[label])
+        runtime.word(PYTHON_AT + 8 * index).value = words[label]
     definition = _MethodDef(b"gemmlab_gemm", loaded.addresses[PYTHON_ENTRY], _METH_FASTCALL, None)
     _method_definitions.append(definition)
     make = ctypes.pythonapi.PyCFunction_NewEx
@@ -136,11 +153,24 @@ def _python_entry(loaded: CpuLoaded) -> Callable[..., Float32Array | None] | Non
     return entry
 
 
+def _new_array() -> int:
+    """The address of NumPy's `PyArray_New`, from the table that every extension module reads; 0 where there is none."""
+    core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get("numpy.core._multiarray_umath")
+    capsule = getattr(core, "_ARRAY_API", None)
+    if capsule is None:
+        return 0
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = ctypes.cast(pointer(capsule, None), ctypes.POINTER(ctypes.c_void_p))
+    version = ctypes.CFUNCTYPE(ctypes.c_uint)(table[0] or 0)()
+    return (table[_NEW_ARRAY_AT] or 0) if version in _ARRAY_ABI else 0
+
+
 def _structures_as_expected() -> bool:
     """Whether CPython's and NumPy's object layouts are those the entry was written for, read off live objects."""
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return False
-    if ctypes.sizeof(ctypes.c_void_p) != 8:
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or not _new_array():
         return False
     array = np.zeros((3, 5), np.float32)[:, ::2]
     words = ctypes.cast(id(array), ctypes.POINTER(ctypes.c_int64 * 9)).contents

@@ -186,23 +186,30 @@ def result_array(
     with fn.choose(fn.address(out).equals(python["none"])) as fresh:
         with fresh.yes():
             count, dims = shape
-            types = (pointer(I8), I32, pointer(I64), I32, pointer(I64), pointer(I8), I32, I32, pointer(I8))
-            new, kind = (fn.cast(python[label], I8) for label in ("new_array", "ndarray"))
-            nothing = fn.cast(fn.index(0), I8)
-            made = fn.call_pointer(
-                new, pointer(I8), types, kind, fn.convert(count, I32), dims, _NPY_FLOAT, fn.cast(nothing, I64), nothing,
-                0, 0, nothing,
-            )  # fmt: skip
+            made = new_array(fn, python, count, dims)
             missing = fn.address(made).equals(0)
             with fn.when(missing):
                 fn.atomic_store(slot_flag(fn, slot), 0)
-                fn.call_external("PyErr_Clear", VOID, ())
             give_up_when(missing)
             result.set(made)
             data.set(fn.cast(fn.load(fn.cast(made + DATA, I64)), F32))
         with fresh.no():
             fn.call_external("Py_IncRef", VOID, (pointer(I8),), out)
     return result.read()
+
+
+def new_array(fn: Function, python: Objects, count: Value, dims: Value) -> Value:
+    """A new array of float32 with `count` axes, their extents at `dims`; null where there is no memory for it."""
+    types = (pointer(I8), I32, pointer(I64), I32, pointer(I64), pointer(I8), I32, I32, pointer(I8))
+    new, kind = (fn.cast(python[label], I8) for label in ("new_array", "ndarray"))
+    nothing = fn.cast(fn.index(0), I8)
+    made = fn.call_pointer(
+        new, pointer(I8), types, kind, fn.convert(count, I32), dims, _NPY_FLOAT, fn.cast(nothing, I64), nothing, 0, 0,
+        nothing,
+    )  # fmt: skip
+    with fn.when(fn.address(made).equals(0)):
+        fn.call_external("PyErr_Clear", VOID, ())
+    return made
 
 
 METHOD = (("self", pointer(I8)), ("args", pointer(I64)), ("count", I64))

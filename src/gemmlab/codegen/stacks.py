@@ -7,6 +7,7 @@ after the other instead. Either way each product is computed as if it were alone
 
 from __future__ import annotations
 
+from gemmlab.codegen.axes import unravelled
 from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.microkernel import Tile
@@ -127,19 +128,8 @@ def _place(
     fn: Function, index: Value, axes: Value, count: Operand, starts: tuple[Value, Value, Value]
 ) -> tuple[Value, Value, Value]:
     """The operands of product number `index` of a stack, or of the first of a run."""
-    rest = fn.var(I64, index)
-    moved = [fn.var(I64, 0) for _ in starts]
-    last = fn.index(count) - 1
-    with fn.range(count) as done:
-        axis = axes + (last - done) * AXIS_WORDS
-        extent = axis[0]
-        here = rest.read()
-        quotient = here // extent
-        at = here - quotient * extent
-        for word, where in enumerate(moved, 1):
-            where.set(where + axis[word] * at)
-        rest.set(quotient)
-    a, b, c = (start + where.read() for start, where in zip(starts, moved, strict=True))
+    moved = unravelled(fn, index, axes, count, 3)
+    a, b, c = (start + step for start, step in zip(starts, moved, strict=True))
     return a, b, c
 
 

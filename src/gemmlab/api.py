@@ -109,11 +109,9 @@ def gemm(
             )  # fmt: skip
             return like(a, result) if out is None else out
     if _entry is not None and (c is None or c is out) and kernel is None and config is None:
-        target = _fresh(a, b, trans_a, trans_b) if out is None else out
-        if target is not None:
-            result = _entry(a, b, target, c, alpha, beta, trans_a, trans_b, threads)
-            if result is not None:
-                return result
+        result = _entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
+        if result is not None:
+            return result
     return _general(a, b, alpha, beta, c, out, trans_a, trans_b, threads, kernel, config)
 
 
@@ -143,16 +141,6 @@ def explain_choice(
     from gemmlab.dispatch.reasons import explain
 
     return explain(a, b, trans_a, trans_b, device=device, precision=precision, kernel=kernel, config=config)
-
-
-def _fresh(a: Float32Array, b: Float32Array, trans_a: bool, trans_b: bool) -> Float32Array | None:
-    """Memory for the product of two matrices; None for anything that has to be looked at first."""
-    try:
-        if a.ndim == 2 and b.ndim == 2:
-            return np.empty((a.shape[1 if trans_a else 0], b.shape[0 if trans_b else 1]), np.float32)
-    except (AttributeError, IndexError, TypeError, ValueError, MemoryError):
-        pass
-    return None
 
 
 def _load() -> CpuProduct:
@@ -191,13 +179,13 @@ def _general(
     if asked.addend is not None and not same(asked.addend, target):
         np.copyto(target, asked.addend)
     if kernel is None and config is None:
-        run = _load().run
+        _load().run(*asked.stacks(target), asked.alpha, asked.beta, count)
     else:
         from gemmlab.dispatch.cpu_forced import forced_product
 
-        run = forced_product(kernel, config).run
-    for left, right, full in asked.products(target):
-        run(left, right, full, asked.alpha, asked.beta, count)
+        forced = forced_product(kernel, config)
+        for left, right, full in asked.products(target):
+            forced.run(left, right, full, asked.alpha, asked.beta, count)
     return target if out is None else cast("Float32Array", out)
 
 

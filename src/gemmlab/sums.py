@@ -1,8 +1,7 @@
 """The library call `sum`: an array in, the sum of all its elements or of those along some axes out.
 
-Whatever the strides, what is summed into one result is brought into one of two forms that compiled code reads in place:
-rows (neighbours in memory are summed) or columns (neighbours belong to different results). Where the axes do not fold
-into one of them, results are taken apart along the outermost axis, or the elements are copied.
+Whatever the strides, elements are read where they lie, as a plan says that is made once for a layout
+(`dispatch/sum_plans.py`).
 """
 
 from __future__ import annotations
@@ -24,15 +23,17 @@ from gemmlab.core.errors import ArgumentTypeError, UsageError
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.cpu_sums import CpuSums
+    from gemmlab.dispatch.sum_plans import SumPlan
 
 Float32Array = npt.NDArray[np.float32]
 
-_SMALL = 1 << 13
-"""Elements up to which NumPy's own sum has ended before compiled code is reached."""
-_FLOAT32 = np.dtype(np.float32)
-_WORTH_A_CALL = 1 << 14
-_WORTH_A_ROW = 32
 _SIZE = 4
+_MOST_PLANS = 1024
+_INTEGERS = {int}
+
+_plans: dict[tuple[Any, ...], SumPlan] = {}
+"""By shape, strides, axis or axes, and whether these are kept; forgotten when there are many."""
+_FLOAT32 = np.dtype(np.float32)
 
 _sums: CpuSums | None = None
 _lock = threading.RLock()
@@ -55,10 +56,10 @@ def sum(  # noqa: A001 - as NumPy calls it
     each with an extent of 1. `out`, of the result's shape and of the package of `x`, receives the result and is
     returned; it may share memory with `x`.
 
-    A term goes through some hundred additions at most in a row of a million, and along an axis whose neighbours lie
-    apart through fewer than the square root of its length. `threads` bounds the threads used, by default one for each
-    physical core that the process may use; the result is the same to the bit for any number. The sum of nothing is 0.
-    Up to 8,192 elements are NumPy's to sum, with its warnings of what is invalid.
+    Elements are read where they lie, and those that a broadcast repeats are read once. A term goes through some
+    hundred additions in a row at most, whatever the axes, up to millions of terms. `threads` bounds the threads used,
+    by default one for each physical core that the process may use; the result is the same to the bit for any number.
+    The sum of nothing is 0.
 
     `x` may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack). Then all its elements
     are summed, which must fill their memory in any order of the axes, and the result is a new array of the same package
@@ -70,13 +71,13 @@ def sum(  # noqa: A001 - as NumPy calls it
     or that is there twice, an `out` that is read-only or of another shape and what a GPU cannot sum, `DeviceError`
     where there is no such GPU, and `MemoryError`.
     """
-    plain = (threads is None or (type(threads) is int and threads > 0)) and out is None and not keepdims
-    if axis is None and plain and type(x) is np.ndarray and x.dtype is _FLOAT32:
+    few = threads is None or (type(threads) is int and threads > 0)
+    if type(x) is np.ndarray and out is None and few and _plain(axis):
         # The common case, with as little around it as can be.
-        if x.size <= _SMALL:
-            return np.add.reduce(x, None)
-        if x.flags.c_contiguous:
-            return _load().total(x.size, x.ctypes.data, cast("int | None", threads))
+        plan = _plans.get((x.shape, x.strides, axis, bool(keepdims)))
+        if plan is not None and x.dtype is _FLOAT32:
+            result = _load().run(x, plan, cast("int | None", threads))
+            return np.float32(result) if type(result) is float else result
     if type(x) is not np.ndarray:
         if is_device_array(x):
             return _on_device(x, axis, out, keepdims, threads)
@@ -87,21 +88,32 @@ def sum(  # noqa: A001 - as NumPy calls it
     array = float32_array("sum", "x", x)
     count = thread_count("sum", threads)
     axes = _axes(axis, array.ndim)
-    kept = [index for index in range(array.ndim) if index not in axes]
-    shape = tuple(
-        1 if index in axes else extent for index, extent in enumerate(array.shape) if keepdims or index in kept
-    )
-    target = None if out is None else _target(x, out, shape)
-    if array.size <= _SMALL:
-        result = np.asarray(np.add.reduce(array, axis=tuple(axes), dtype=np.float32))
-    else:
-        result = np.empty([array.shape[index] for index in kept], np.float32)
-        _fill(array.transpose([*kept, *axes]), len(kept), result, count)
-    result = result.reshape(shape)
+    plan = _plan(array, tuple(axes), bool(keepdims))
+    if _plain(axis):
+        _plans[array.shape, array.strides, axis, bool(keepdims)] = plan
+    target = None if out is None else _target(x, out, plan.shape)
+    result = _load().run(array, plan, count)
     if target is None:
-        return result if shape else result[()]
+        return np.float32(result) if type(result) is float else result
     np.copyto(target, result)
     return out
+
+
+def _plain(axis: object) -> bool:
+    """Whether an axis, or a tuple of them, is a key to a plan as it is: 1.0 would find that of 1."""
+    return axis is None or type(axis) is int or (type(axis) is tuple and {*map(type, axis)} == _INTEGERS)
+
+
+def _plan(array: Float32Array, axes: tuple[int, ...], keepdims: bool) -> SumPlan:
+    key = (array.shape, array.strides, axes, keepdims)
+    plan = _plans.get(key)
+    if plan is None:
+        from gemmlab.dispatch.sum_plans import sum_plan
+
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        plan = _plans[key] = sum_plan(array.shape, array.strides, axes, keepdims=keepdims)
+    return plan
 
 
 def _target(x: object, out: object, shape: tuple[int, ...]) -> Float32Array:
@@ -145,39 +157,6 @@ def _axes(axis: object, ndim: int) -> list[int]:
     if len(set(found)) < len(found):
         raise UsageError(f"sum: an axis is there twice in {axis}")
     return sorted(found)
-
-
-def _fill(array: Float32Array, kept: int, out: Float32Array, threads: int | None) -> None:
-    """`out[...]` from the elements of `array[...]`, whose first `kept` axes are those of `out`."""
-    results = _folded(list(zip(array.shape[:kept], array.strides[:kept], strict=True)))
-    # Terms may be added in any order: axes go by their strides, the widest first, and backward ones forward.
-    terms, first = _forward(list(zip(array.shape[kept:], array.strides[kept:], strict=True)), array.ctypes.data)
-    terms = _folded(terms)
-    whole = all(stride % _SIZE == 0 for _, stride in (*results, *terms))
-    if len(results) <= 1 and len(terms) <= 1 and whole:
-        count, step = results[0] if results else (1, 0)
-        length, apart = terms[0] if terms else (1, _SIZE)
-        target = out.ctypes.data
-        if apart == _SIZE or length == 1:
-            _load().rows(count, length, step // _SIZE, first, target, threads)
-            return
-        if step == _SIZE:
-            _load().columns(count, length, apart // _SIZE, first, target, threads)
-            return
-    if kept > 0 and array[0].size >= _WORTH_A_CALL:
-        for index in range(array.shape[0]):
-            _fill(array[index], kept - 1, out[index, ...], threads)
-        return
-    if kept == 0 and terms[-1][1] == _SIZE and terms[-1][0] >= _WORTH_A_ROW:
-        # Rows that lie apart: each by itself, then their sums.
-        array = array.transpose(sorted(range(array.ndim), key=lambda index: -abs(array.strides[index])))
-        inner = array.shape[-1]
-        rows = np.empty(array.size // inner, np.float32)
-        _fill(array, array.ndim - 1, rows.reshape(array.shape[:-1]), threads)
-        _fill(rows, 0, out, threads)
-        return
-    plain = np.ascontiguousarray(array).reshape(out.size, -1)
-    _load().rows(*plain.shape, plain.shape[1], plain.ctypes.data, out.ctypes.data, threads)
 
 
 def _forward(axes: list[tuple[int, int]], first: int) -> tuple[list[tuple[int, int]], int]:

@@ -11,6 +11,8 @@ from gemmlab.codegen.blocking import Blocks
 from gemmlab.codegen.entry import emit_c_entry, emit_python_entry
 from gemmlab.codegen.microkernel import Tile
 from gemmlab.codegen.product import emit_product, product_workspace_bytes
+from gemmlab.codegen.stack_entry import emit_python_stack
+from gemmlab.codegen.stacks import emit_stack
 from gemmlab.ir.compile import compile_object
 from gemmlab.ir.module import Module
 from gemmlab.ir.target import Target, _triple
@@ -46,8 +48,9 @@ def product(target: Target) -> str:
     """The whole product with its entries, pool and packing: `c_entry` and `python_entry`."""
     module = Module(target)
     whole = emit_product(module, *_sizes(target))
+    stack = emit_stack(module, *_sizes(target), whole)
     emit_c_entry(module, whole, "c_entry")
-    emit_python_entry(module, whole, "python_entry")
+    emit_python_entry(module, whole, emit_python_stack(module, stack, "python_stack"), "python_entry")
     return module.text()
 
 

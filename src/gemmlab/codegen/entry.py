@@ -8,7 +8,7 @@ Python, either prepares the operands or says what is wrong with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gemmlab.codegen.macrokernel import JOB
@@ -16,55 +16,73 @@ from gemmlab.codegen.product import VECTOR_SERIAL
 from gemmlab.codegen.runtime import DEFAULT_THREADS_AT, PYTHON_AT, SLOTS, SLOTS_AT, SYMBOL, WORKERS_AT
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.types import F32, F64, I8, I32, I64, VOID, pointer
+from gemmlab.ir.target import Target
+from gemmlab.ir.types import F32, F64, I1, I8, I32, I64, VOID, Type, pointer
 from gemmlab.ir.values import Operand, Value, Var
 
 DONE, NO_WORKSPACE = 0, 1
 
+Signature = Sequence[tuple[str, Type]]
 C_ENTRY = (*(argument for argument in JOB if argument[0] != "workspace"), ("threads", I64))
 
-PYTHON_WORDS = ("ndarray", "float32", "float", "int", "none", "true", "false")
-"""Objects whose addresses stand in the runtime's memory from `PYTHON_AT` on."""
+PYTHON_WORDS = ("ndarray", "float32", "float", "int", "none", "true", "false", "new_array")
+"""Objects whose addresses stand in the runtime's memory from `PYTHON_AT` on, and NumPy's function `PyArray_New`."""
 
 # Offsets in CPython's and NumPy's structures, the same since NumPy 1.7; checked when the entry is made.
 _TYPE = 8
 _FLOAT_VALUE = 16
-_DATA, _NDIM, _SHAPE, _STRIDES, _DESCR, _FLAGS = 16, 24, 32, 40, 56, 64
+DATA, NDIM, SHAPE, STRIDES, DESCR, _FLAGS = 16, 24, 32, 40, 56, 64
 _WRITEABLE = 0x400
+_NPY_FLOAT = 11
+"""NumPy's number for the type float32."""
 
 _KEEP_GIL_WORK = 1 << 15
 """Multiply-adds below which giving up the interpreter's lock would cost more than the product."""
+
+
+STACK_ENTRY = (*C_ENTRY, ("axes", pointer(I64)), ("axis_count", I64))
 
 
 def emit_c_entry(module: Module, product: Function, name: str) -> Function:
     """Emit the exported `name`: the product with a workspace from the runtime. 0 done, 1 no workspace free."""
     module.imported(SYMBOL)
     _emit_workspace(module)
-    with module.function(name, C_ENTRY, I64, exported=True) as fn:
-        *problem, threads = fn.args
+    return _emit_with_workspace(module, product, name, C_ENTRY)
+
+
+def emit_stack_entry(module: Module, stack: Function, name: str) -> Function:
+    """Emit the exported `name`: a stack of products in the same way."""
+    return _emit_with_workspace(module, stack, name, STACK_ENTRY)
+
+
+def _emit_with_workspace(module: Module, callee: Function, name: str, signature: Signature) -> Function:
+    with module.function(name, signature, I64, exported=True) as fn:
         base = fn.symbol(f"@{SYMBOL}", I8)
         slot = fn.call(module["take_workspace"])
         with fn.when(slot < 0):
             fn.ret(NO_WORKSPACE)
-        fn.call(product, *problem, _workspace_at(fn, slot), base, threads)
-        fn.atomic_store(_slot(fn, slot), 0)
+        at = len(JOB) - 1
+        fn.call(callee, *fn.args[:at], workspace_at(fn, slot), base, *fn.args[at:])
+        fn.atomic_store(slot_flag(fn, slot), 0)
         fn.finish(DONE)
     return fn
 
 
-def _slot(fn: Function, index: Operand) -> Value:
+def slot_flag(fn: Function, index: Operand) -> Value:
+    """The word that says whether a workspace is taken."""
     base = fn.symbol(f"@{SYMBOL}", I8)
     return fn.cast(base + (fn.index(index) * 16 + SLOTS_AT), I64)
 
 
-def _workspace_at(fn: Function, slot: Value) -> Value:
-    return fn.cast(fn.load(_slot(fn, slot) + 1), F32)
+def workspace_at(fn: Function, slot: Value) -> Value:
+    """The workspace behind that word."""
+    return fn.cast(fn.load(slot_flag(fn, slot) + 1), F32)
 
 
 def _emit_workspace(module: Module) -> None:
     with module.function("take_workspace", [], I64) as fn:
         with fn.range(SLOTS) as index:
-            flag = _slot(fn, index)
+            flag = slot_flag(fn, index)
             with fn.when(fn.atomic_load(flag).equals(0)), fn.when(fn.compare_exchange(flag, 0, 1)):
                 fn.ret(index)
         fn.finish(-1)
@@ -99,86 +117,171 @@ class _Matrix:
         return low, high
 
 
-def emit_python_entry(module: Module, product: Function, name: str) -> Function:
-    """Emit `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`: out, or None when Python must help.
+def emit_python_entry(module: Module, product: Function, stack: Function, name: str) -> Function:
+    """Emit `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`: the result, or None when Python must help.
 
-    a, b, out: 2-D float32 `numpy.ndarray`s; out C-contiguous along rows, writeable, apart from a and b;
-    c: out itself, or None with beta == 0.
+    a, b: 2-D float32 `numpy.ndarray`s; out: None for a new array, or one of these that is C-contiguous along rows,
+    writeable, and apart from a and b; c: out itself, or None with beta == 0. Where one of the three has other than two
+    axes, `stack` is called, a function of the same kind.
     """
-    words = pointer(I64)
-    params = [("self", pointer(I8)), ("args", words), ("count", I64)]
-    with module.function(name, params, pointer(I8), exported=True) as fn:
+    with module.function(name, METHOD, pointer(I8), exported=True) as fn:
         _self, args, count = fn.args
         base = fn.symbol(f"@{SYMBOL}", I8)
-        python = {
-            label: fn.load(fn.cast(base + (PYTHON_AT + 8 * index), I64)) for index, label in enumerate(PYTHON_WORDS)
-        }
-
-        def give_up_when(condition: Value) -> None:
-            with fn.when(condition):
-                none = fn.cast(python["none"], I8)
-                fn.call_external("Py_IncRef", VOID, (pointer(I8),), none)
-                fn.ret(none)
-
+        python = python_words(fn)
+        give_up_when = giving_up(fn, python)
         give_up_when(count.differs(9))
         objects = [fn.cast(args[index], I8) for index in range(9)]
-        a, b, out = (_matrix(fn, give_up_when, python, obj) for obj in objects[:3])
-        addend = fn.address(objects[3])
-        alpha, beta = (_number(fn, give_up_when, python, obj) for obj in objects[4:6])
-        fresh = addend.equals(python["none"]) & beta.equals(0.0)
-        give_up_when((fresh | addend.equals(fn.address(objects[2]))).equals(0))
-        for matrix, flag in ((a, objects[6]), (b, objects[7])):
-            where = fn.address(flag)
-            give_up_when(where.differs(python["true"]) & where.differs(python["false"]))
-            matrix.swap_if(fn, where.equals(python["true"]))
+        given = fn.address(objects[2]).differs(python["none"])
+        others = fn.var(I64, 0)
+        for obj in objects[:2]:
+            give_up_when(type_of(fn, obj).differs(python["ndarray"]))
+            others.set(others | (axis_count(fn, obj) - 2))
+        with fn.when(given):
+            give_up_when(type_of(fn, objects[2]).differs(python["ndarray"]))
+            others.set(others | (axis_count(fn, objects[2]) - 2))
+        with fn.when(others.differs(0)):
+            fn.ret(fn.call(stack, *fn.args))
+        a, b = (_matrix(fn, give_up_when, python, obj) for obj in objects[:2])
+        alpha, beta, turned_a, turned_b = options(fn, give_up_when, python, objects)
+        a.swap_if(fn, turned_a)
+        b.swap_if(fn, turned_b)
         m, k, n = a.rows.read(), a.cols.read(), b.cols.read()
-        give_up_when(k.differs(b.rows) | m.differs(out.rows) | n.differs(out.cols))
-        give_up_when((m < 1) | (n < 1) | (k < 1))
-        flags = fn.load(fn.cast(objects[2] + _FLAGS, I32))
-        give_up_when((fn.zero_extend(flags) & _WRITEABLE).equals(0))
-        give_up_when(out.col_step.differs(1) | ((out.row_step < n) & m.differs(1)))
-        first, last = out.extent(fn)
-        for matrix in (a, b):
-            low, high = matrix.extent(fn)
-            give_up_when((low <= last) & (first <= high))
-        # C's long has 32 bits on Windows.
-        as_integer = "PyLong_AsLongLong" if module.target.windows else "PyLong_AsLong"
-        threads = _threads(fn, give_up_when, python, objects[8], m * n * k, as_integer)
+        give_up_when(k.differs(b.rows) | (m < 1) | (n < 1) | (k < 1))
+        data, ldc = fn.var(pointer(F32), 0), fn.var(I64, n)
+        with fn.when(given):
+            out = _matrix(fn, give_up_when, python, objects[2])
+            give_up_when(m.differs(out.rows) | n.differs(out.cols) | read_only(fn, objects[2]))
+            give_up_when(out.col_step.differs(1) | ((out.row_step < n) & m.differs(1)))
+            first, last = out.extent(fn)
+            for matrix in (a, b):
+                low, high = matrix.extent(fn)
+                give_up_when((low <= last) & (first <= high))
+            data.set(out.data)
+            ldc.set(out.row_step)
+        threads = thread_word(fn, give_up_when, python, objects[8], m * n * k, module.target)
         slot = fn.call(module["take_workspace"])
         give_up_when(slot < 0)
+        dims = fn.scratch(I64, 2)
+        dims[0] = m
+        dims[1] = n
+        result = result_array(fn, give_up_when, python, objects[2], (fn.index(2), dims), slot, data)
         arguments = (m, n, k, alpha, a.data, a.row_step, a.col_step, b.data, b.row_step, b.col_step, beta)
-        call = (*arguments, out.data, out.row_step, _workspace_at(fn, slot), base, threads)
-        with fn.choose(m * n * k < _KEEP_GIL_WORK) as small:
-            with small.yes():
-                fn.call(product, *call)
-            with small.no():
-                state = fn.call_external("PyEval_SaveThread", pointer(I8), ())
-                fn.call(product, *call)
-                fn.call_external("PyEval_RestoreThread", VOID, (pointer(I8),), state)
-        fn.atomic_store(_slot(fn, slot), 0)
-        fn.call_external("Py_IncRef", VOID, (pointer(I8),), objects[2])
-        fn.finish(objects[2])
+        call = (*arguments, data.read(), ldc.read(), workspace_at(fn, slot), base, threads)
+        without_lock(fn, m * n * k, lambda: fn.call(product, *call))
+        fn.atomic_store(slot_flag(fn, slot), 0)
+        fn.finish(result)
     return fn
 
 
-_GiveUp = Callable[[Value], None]
-_Objects = dict[str, Value]
+def axis_count(fn: Function, obj: Value) -> Value:
+    """How many axes an array has."""
+    return fn.zero_extend(fn.load(fn.cast(obj + NDIM, I32)))
 
 
-def _type_of(fn: Function, obj: Value) -> Value:
+def result_array(
+    fn: Function, give_up_when: GiveUp, python: Objects, out: Value, shape: tuple[Value, Value], slot: Value, data: Var
+) -> Value:
+    """A new reference to `out`, or to a new array if it is None, where `data` is set. `shape`: count and extents."""
+    result = fn.var(pointer(I8), out)
+    with fn.choose(fn.address(out).equals(python["none"])) as fresh:
+        with fresh.yes():
+            count, dims = shape
+            made = new_array(fn, python, count, dims)
+            missing = fn.address(made).equals(0)
+            with fn.when(missing):
+                fn.atomic_store(slot_flag(fn, slot), 0)
+            give_up_when(missing)
+            result.set(made)
+            data.set(fn.cast(fn.load(fn.cast(made + DATA, I64)), F32))
+        with fresh.no():
+            fn.call_external("Py_IncRef", VOID, (pointer(I8),), out)
+    return result.read()
+
+
+def new_array(fn: Function, python: Objects, count: Value, dims: Value) -> Value:
+    """A new array of float32 with `count` axes, their extents at `dims`; null where there is no memory for it."""
+    types = (pointer(I8), I32, pointer(I64), I32, pointer(I64), pointer(I8), I32, I32, pointer(I8))
+    new, kind = (fn.cast(python[label], I8) for label in ("new_array", "ndarray"))
+    nothing = fn.cast(fn.index(0), I8)
+    made = fn.call_pointer(
+        new, pointer(I8), types, kind, fn.convert(count, I32), dims, _NPY_FLOAT, fn.cast(nothing, I64), nothing, 0, 0,
+        nothing,
+    )  # fmt: skip
+    with fn.when(fn.address(made).equals(0)):
+        fn.call_external("PyErr_Clear", VOID, ())
+    return made
+
+
+METHOD = (("self", pointer(I8)), ("args", pointer(I64)), ("count", I64))
+"""Arguments of a built-in function that takes none by name."""
+GiveUp = Callable[[Value], None]
+Objects = dict[str, Value]
+
+
+def python_words(fn: Function) -> Objects:
+    """Addresses of the objects that others are compared with."""
+    base = fn.symbol(f"@{SYMBOL}", I8)
+    return {label: fn.load(fn.cast(base + (PYTHON_AT + 8 * index), I64)) for index, label in enumerate(PYTHON_WORDS)}
+
+
+def giving_up(fn: Function, python: Objects) -> GiveUp:
+    """What returns None from the function when a condition holds."""
+
+    def give_up_when(condition: Value) -> None:
+        with fn.when(condition):
+            none = fn.cast(python["none"], I8)
+            fn.call_external("Py_IncRef", VOID, (pointer(I8),), none)
+            fn.ret(none)
+
+    return give_up_when
+
+
+def type_of(fn: Function, obj: Value) -> Value:
+    """The address of an object's type."""
     return fn.load(fn.cast(obj + _TYPE, I64))
 
 
-def _matrix(fn: Function, give_up_when: _GiveUp, python: _Objects, obj: Value) -> _Matrix:
-    give_up_when(_type_of(fn, obj).differs(python["ndarray"]))
-    give_up_when(fn.load(fn.cast(obj + _DESCR, I64)).differs(python["float32"]))
-    give_up_when(fn.zero_extend(fn.load(fn.cast(obj + _NDIM, I32))).differs(2))
-    shape = fn.cast(fn.load(fn.cast(obj + _SHAPE, I64)), I64)
-    strides = fn.cast(fn.load(fn.cast(obj + _STRIDES, I64)), I64)
+def options(
+    fn: Function, give_up_when: GiveUp, python: Objects, objects: Sequence[Value]
+) -> tuple[Value, Value, Value, Value]:
+    """alpha, beta, and whether a and b are transposed, from all arguments; c is not read or is out itself."""
+    alpha, beta = (_number(fn, give_up_when, python, obj) for obj in objects[4:6])
+    addend = fn.address(objects[3])
+    absent = addend.equals(python["none"])
+    own = addend.equals(fn.address(objects[2]))
+    give_up_when(fn.select(absent, beta.differs(0.0), own.equals(0), I1).differs(0))
+    turned = []
+    for flag in objects[6:8]:
+        where = fn.address(flag)
+        turned.append(where.equals(python["true"]))
+        give_up_when(where.differs(python["true"]) & where.differs(python["false"]))
+    return alpha, beta, turned[0], turned[1]
+
+
+def read_only(fn: Function, obj: Value) -> Value:
+    """Whether an array is."""
+    return (fn.zero_extend(fn.load(fn.cast(obj + _FLAGS, I32))) & _WRITEABLE).equals(0)
+
+
+def without_lock(fn: Function, work: Value, call: Callable[[], object]) -> None:
+    """Emit `call` twice: with the interpreter's lock for little work, without it for more."""
+    with fn.choose(work < _KEEP_GIL_WORK) as small:
+        with small.yes():
+            call()
+        with small.no():
+            state = fn.call_external("PyEval_SaveThread", pointer(I8), ())
+            call()
+            fn.call_external("PyEval_RestoreThread", VOID, (pointer(I8),), state)
+
+
+def _matrix(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value) -> _Matrix:
+    give_up_when(fn.load(fn.cast(obj + DESCR, I64)).differs(python["float32"]))
+    shape = fn.cast(fn.load(fn.cast(obj + SHAPE, I64)), I64)
+    strides = fn.cast(fn.load(fn.cast(obj + STRIDES, I64)), I64)
     row_bytes, col_bytes = strides[0], strides[1]
     give_up_when(((row_bytes | col_bytes) & 3).differs(0))
     return _Matrix(
-        data=fn.cast(fn.load(fn.cast(obj + _DATA, I64)), F32),
+        data=fn.cast(fn.load(fn.cast(obj + DATA, I64)), F32),
         rows=fn.var(I64, shape[0]),
         cols=fn.var(I64, shape[1]),
         row_step=fn.var(I64, fn.binary("ashr", row_bytes, 2)),
@@ -186,18 +289,20 @@ def _matrix(fn: Function, give_up_when: _GiveUp, python: _Objects, obj: Value) -
     )
 
 
-def _number(fn: Function, give_up_when: _GiveUp, python: _Objects, obj: Value) -> Value:
+def _number(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value) -> Value:
     """A Python float, rounded to float32."""
-    give_up_when(_type_of(fn, obj).differs(python["float"]))
+    give_up_when(type_of(fn, obj).differs(python["float"]))
     return fn.convert(fn.load(fn.cast(obj + _FLOAT_VALUE, F64)), F32)
 
 
-def _threads(fn: Function, give_up_when: _GiveUp, python: _Objects, obj: Value, work: Value, as_integer: str) -> Value:
+def thread_word(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value, work: Value, target: Target) -> Value:
     """None or a positive int. Work for more threads than there are goes through Python, which starts them."""
+    # C's long has 32 bits on Windows.
+    as_integer = "PyLong_AsLongLong" if target.windows else "PyLong_AsLong"
     base = fn.symbol(f"@{SYMBOL}", I8)
     threads = fn.var(I64, fn.load(fn.cast(base + DEFAULT_THREADS_AT, I64)))
     with fn.when(fn.address(obj).differs(python["none"])):
-        give_up_when(_type_of(fn, obj).differs(python["int"]))
+        give_up_when(type_of(fn, obj).differs(python["int"]))
         threads.set(fn.call_external(as_integer, I64, (pointer(I8),), obj))
         with fn.when(threads < 1):
             fn.call_external("PyErr_Clear", VOID, ())

@@ -7,6 +7,7 @@ from gemmlab.codegen.gemv import AXPY_COLS, emit_axpy, emit_dot
 from gemmlab.codegen.macrokernel import JOB, emit_engine, workspace_floats
 from gemmlab.codegen.microkernel import FLOATS, Tile
 from gemmlab.codegen.pool import TASK_SIGNATURE, Pool, emit_pool, pack_words
+from gemmlab.codegen.small import small_workspace_floats
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import F32, I8, I64, pointer, vector
@@ -15,7 +16,7 @@ from gemmlab.ir.values import Operand, Value
 PRODUCT = (*JOB, ("pool", pointer(I8)), ("threads", I64))
 """A job's arguments for all of C, and who may help. alpha and k may be 0."""
 
-_SERIAL_WORK = 1 << 20
+SERIAL_WORK = 1 << 20
 """Multiply-adds below which a second thread costs more than it brings (about 10 us of one core)."""
 VECTOR_SERIAL = 1 << 18
 """Matrix elements below which a product with a vector stays on one thread."""
@@ -23,7 +24,7 @@ VECTOR_SERIAL = 1 << 18
 
 def product_workspace_bytes(tile: Tile, blocks: Blocks) -> int:
     """Bytes of workspace each thread needs."""
-    return 4 * max(workspace_floats(tile, blocks), AXPY_COLS)
+    return 4 * max(workspace_floats(tile, blocks), small_workspace_floats(tile), AXPY_COLS)
 
 
 def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Function:
@@ -44,7 +45,7 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Function:
         with fn.when(done.differs(0)):
             fn.ret()
         work = m * n * k
-        helpers = fn.select(work < _SERIAL_WORK, 1, threads)
+        helpers = fn.select(work < SERIAL_WORK, 1, threads)
         with fn.choose(helpers < 2) as serial:
             with serial.yes():
                 fn.call(multiply, *fn.args[: len(JOB)])

@@ -1,42 +1,118 @@
-"""Reductions by several threads: one long row, many rows, many columns.
+"""Reductions along any axes, by several threads: a plan says which elements make which result.
 
-However many threads there are, a row is cut into the same parts and columns are not cut at all along their length, so
-results are the same to the bit.
+A plan is made in Python once for a layout (`dispatch/sum_plans.py`): what is summed into a result is a nest of rows
+(`codegen/nests.py`), and either each result has a nest of its own, or neighbouring results are summed together, as
+columns (`codegen/columns.py`). However many threads there are, one long row is cut into the same parts, and others are
+not cut at all along their length, so results are the same to the bit.
 """
 
 from __future__ import annotations
 
+from gemmlab.codegen.axes import unravelled
+from gemmlab.codegen.columns import emit_columns
+from gemmlab.codegen.nests import emit_apart, emit_nest
 from gemmlab.codegen.pool import TASK_SIGNATURE, Pool, emit_pool, pack_words
-from gemmlab.codegen.rowsum import emit_columns, emit_row
+from gemmlab.codegen.rowsum import IDENTITIES, combine, emit_row
 from gemmlab.codegen.runtime import SYMBOL
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.types import F32, I8, I64, pointer
+from gemmlab.ir.types import F32, F64, I8, I64, pointer
 from gemmlab.ir.values import Operand, Value
 
 PARTS = 64
-"""Of a long row, and jobs at most of many rows or columns."""
+"""Of one long row or nest."""
 GRAIN = 64
 """Elements that a part is a multiple of: parts share no cache line where the row starts on one."""
 SERIAL = 1 << 16
 """Elements below which one thread is faster: 256 KiB, some ten microseconds."""
 LEAST_COLUMNS = 256
 """A job takes: a kilobyte of every row."""
+_JOBS_A_THREAD = 8
 
-ROW_SUMS, COLUMN_SUMS = "gemmlab_row_sums", "gemmlab_column_sums"
-MANY = (("count", I64), ("length", I64), ("stride", I64), ("x", pointer(F32)), ("out", pointer(F32)), ("threads", I64))
-"""Arguments of both entries: `count` results, each of `length` elements; rows of memory lie `stride` apart."""
+SUMS = "gemmlab_sums"
+ENTRY = (("plan", pointer(I64)), ("x", pointer(I8)), ("out", pointer(I8)), ("threads", I64))
+PLAN = (
+    "by_columns", "x_first", "out_first", "times", "elements", "terms", "results", "result_axes", "length", "apart",
+    "middle", "middle_apart", "nest_at", "nest_axes", "cols", "col_apart", "out_apart", "kept_at", "kept_axes",
+    "dims_at",
+)  # fmt: skip
+"""Words of a plan, by place. Bytes from the array's first element to where reading starts, likewise for the result;
+what every result is multiplied by; how many elements are read, go into a result, and how many results there are, of how
+many axes. Then the nest, as in `nests.NEST`, whose other axes stand at `nest_at` (extent and step); the axis along
+which results are columns or else the innermost one, whose other axes stand at `kept_at` (extent, step, step of the
+result). The result's extents stand at `dims_at`."""
 _TASK = tuple(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
 
 
+class _Plan:
+    """The words of a plan as values, by name."""
+
+    def __init__(self, plan: Value) -> None:
+        self._plan = plan
+
+    def __getattr__(self, name: str) -> Value:
+        return self._plan[PLAN.index(name)]
+
+    def axes(self, name: str) -> Value:
+        """The words of the axes that stand at `name`."""
+        return self._plan + self._plan[PLAN.index(name)]
+
+    def nest(self, x: Value, first: Operand, end: Operand) -> tuple[Operand, ...]:
+        """Arguments of a nest: some of its rows."""
+        middle = (self.middle, self.middle_apart)
+        return (x, first, end, self.length, self.apart, *middle, self.axes("nest_at"), self.nest_axes)
+
+
 def emit_sums(module: Module, operator: int) -> Function:
-    """Emit `reduce_long(n, x, threads)`, and the exported entries for many rows and many columns."""
+    """Emit `reduce_long(n, x, threads)`, and the exported entry for any axes, which gives 0."""
     module.imported(SYMBOL)
     pool, row = emit_pool(module), emit_row(module, operator)
-    long = _emit_long(module, row, pool)
-    _emit_rows(module, row, long, pool)
-    _emit_columns(module, operator, pool)
+    apart = emit_apart(module, operator)
+    nest = emit_nest(module, operator, apart)
+    long = _emit_long(module, row, apart, pool)
+    whole = _emit_whole(module, operator, row, nest, pool)
+    rows = _emit_rows_part(module, row, nest, apart)
+    columns = _emit_columns_part(module, operator)
+    with module.function(SUMS, ENTRY, I64, exported=True) as fn:
+        plan_at, x, out, threads = fn.args
+        plan = _Plan(plan_at)
+        first, to = x + plan.x_first, out + plan.out_first
+        helpers = fn.select(plan.elements < SERIAL, 1, threads)
+        shares = fn.select(helpers < 2, 1, helpers * _JOBS_A_THREAD)
+
+        def run(task: Function, count: Value, share: Value, more: Value) -> None:
+            words: list[Operand] = [fn.address(plan_at), fn.address(first), fn.address(to), count, share, more]
+            _run(fn, pool, task, words, fn.ceil_div(count, share), helpers)
+
+        with fn.when(plan.by_columns.differs(0)):
+            width = fn.ceil_div(fn.ceil_div(plan.cols, helpers), GRAIN) * GRAIN
+            width = fn.minimum(fn.maximum(width, LEAST_COLUMNS), plan.cols)
+            units = plan.results // plan.cols * fn.ceil_div(plan.cols, width)
+            run(columns, units, fn.ceil_div(units, shares), width)
+            fn.ret(0)
+        with fn.when(plan.terms < SERIAL):
+            run(rows, plan.results, fn.ceil_div(plan.results, shares), fn.index(0))
+            fn.ret(0)
+        with fn.range(plan.results) as result:
+            moved, moved_out = _place(fn, plan, result)
+            value = fn.call(whole, plan_at, first + moved, threads)
+            _store(fn, plan, to + moved_out, value)
+        fn.finish(0)
     return long
+
+
+def _store(fn: Function, plan: _Plan, place: Value, value: Value) -> None:
+    times = fn.emit(F64, f"sitofp i64 {plan.times.name} to double")
+    fn.store(fn.cast(place, F32), fn.convert(fn.convert(value, F64) * times, F32))
+
+
+def _place(fn: Function, plan: _Plan, result: Value) -> tuple[Value, Value]:
+    """How far the elements of a result lie from the first, and the result itself."""
+    cols = plan.cols
+    outer = result // cols
+    inner = result - outer * cols
+    moved, moved_out = unravelled(fn, outer, plan.axes("kept_at"), plan.kept_axes, 2)
+    return moved + inner * plan.col_apart, moved_out + inner * plan.out_apart
 
 
 def _run(fn: Function, pool: Pool, task: Function, words: list[Operand], jobs: Value, threads: Value) -> None:
@@ -47,64 +123,120 @@ def _run(fn: Function, pool: Pool, task: Function, words: list[Operand], jobs: V
     )  # fmt: skip
 
 
-def _emit_long(module: Module, row: Function, pool: Pool) -> Function:
+def _emit_long(module: Module, row: Function, apart: Function, pool: Pool) -> Function:
+    """Emit `reduce_long(n, x, threads)`, and `reduce_long_apart` for a row with gaps."""
     with module.function("long_part", _TASK) as fn:
         context, job, _workspace = fn.args
-        n, share = context[0], context[1]
-        x, sums = (fn.cast(context[index], F32) for index in (2, 3))
+        n, share, step = context[0], context[1], context[2]
+        x, sums = fn.cast(context[3], I8), fn.cast(context[4], F32)
         first: Value = job * share
-        sums[job] = fn.call(row, fn.minimum(n - first, share), x + first)
+        sums[job] = fn.call(apart, fn.minimum(n - first, share), x + first * step, step)
         fn.finish()
     part = fn
-    with module.function("reduce_long", [("n", I64), ("x", pointer(F32)), ("threads", I64)], F32) as fn:
-        n, x, threads = fn.args
+    with module.function(
+        "reduce_long_apart", [("n", I64), ("x", pointer(I8)), ("apart", I64), ("threads", I64)], F32
+    ) as fn:
+        n, x, step, threads = fn.args
         with fn.when(n < SERIAL):
-            fn.ret(fn.call(row, n, x))
+            fn.ret(fn.call(apart, n, x, step))
         share = fn.ceil_div(fn.ceil_div(n, PARTS), GRAIN) * GRAIN
         parts = fn.ceil_div(n, share)
         sums = fn.scratch(F32, PARTS)
-        _run(fn, pool, part, [n, share, fn.address(x), fn.address(sums)], parts, threads)
+        _run(fn, pool, part, [n, share, step, fn.address(x), fn.address(sums)], parts, threads)
+        fn.finish(fn.call(row, parts, sums))
+    any_step = fn
+    with module.function("reduce_long", [("n", I64), ("x", pointer(F32)), ("threads", I64)], F32) as fn:
+        fn.finish(fn.call(any_step, fn.args[0], fn.cast(fn.args[1], I8), 4, fn.args[2]))
+    return fn
+
+
+def _emit_whole(module: Module, operator: int, row: Function, nest: Function, pool: Pool) -> Function:
+    """Emit `reduce_whole(plan, x, threads)`: one result of many terms, whose parts threads share."""
+    long_apart = module["reduce_long_apart"]
+    with module.function("whole_part", _TASK) as fn:
+        context, job, _workspace = fn.args
+        plan, x, sums = _Plan(fn.cast(context[0], I64)), fn.cast(context[1], I8), fn.cast(context[2], F32)
+        count, share = context[3], context[4]
+        first = job * share
+        sums[job] = fn.call(nest, *plan.nest(x, first, fn.minimum(first + share, count)))
+        fn.finish()
+    part = fn
+    with module.function("reduce_whole", [("plan", pointer(I64)), ("x", pointer(I8)), ("threads", I64)], F32) as fn:
+        plan_at, x, threads = fn.args
+        plan = _Plan(plan_at)
+        count = plan.terms // plan.length
+        with fn.when(count.equals(1)):
+            fn.ret(fn.call(long_apart, plan.length, x, plan.apart, threads))
+        with fn.when((count < PARTS) & (plan.length >= SERIAL)):
+            total = fn.var(F64, IDENTITIES[operator])
+            with fn.range(count) as index:
+                outer = index // plan.middle
+                (moved,) = unravelled(fn, outer, plan.axes("nest_at"), plan.nest_axes, 1)
+                place = x + (moved + (index - outer * plan.middle) * plan.middle_apart)
+                some = fn.call(long_apart, plan.length, place, plan.apart, threads)
+                total.set(combine(fn, operator, total.read(), fn.convert(some, F64)))
+            fn.ret(fn.convert(total.read(), F32))
+        share = fn.ceil_div(count, PARTS)
+        parts = fn.ceil_div(count, share)
+        sums = fn.scratch(F32, PARTS)
+        words: list[Operand] = [fn.address(plan_at), fn.address(x), fn.address(sums), count, share]
+        _run(fn, pool, part, words, parts, threads)
         fn.finish(fn.call(row, parts, sums))
     return fn
 
 
-def _emit_rows(module: Module, row: Function, long: Function, pool: Pool) -> None:
+def _emit_rows_part(module: Module, row: Function, nest: Function, apart: Function) -> Function:
+    """Emit the task of a thread: some results, each of a nest of its own."""
     with module.function("rows_part", _TASK) as fn:
         context, job, _workspace = fn.args
-        count, length, stride, share = (context[index] for index in range(4))
-        x, out = (fn.cast(context[index], F32) for index in (4, 5))
+        plan, x, out = _Plan(fn.cast(context[0], I64)), fn.cast(context[1], I8), fn.cast(context[2], I8)
+        count, share = context[3], context[4]
         first = job * share
-        with fn.range(first, fn.minimum(first + share, count)) as r:
-            out[r] = fn.call(row, length, x + r * stride)
+        end = fn.minimum(first + share, count)
+        rows, cols = plan.terms // plan.length, plan.cols
+        at = fn.var(I64, first)
+        with fn.loop() as done:
+            here = at.read()
+            fn.leave_if(done, here >= end)
+            many = fn.minimum(cols - here % cols, end - here)
+            moved, moved_out = _place(fn, plan, here)
+            x_at, out_at = fn.var(pointer(I8), x + moved), fn.var(pointer(I8), out + moved_out)
+            with fn.range(many):
+                value = fn.var(F32)
+                with fn.choose(rows.equals(1)) as how:
+                    with how.yes(), fn.choose(plan.apart.equals(4)) as step:
+                        with step.yes():
+                            value.set(fn.call(row, plan.length, fn.cast(x_at.read(), F32)))
+                        with step.no():
+                            value.set(fn.call(apart, plan.length, x_at, plan.apart))
+                    with how.no():
+                        value.set(fn.call(nest, *plan.nest(x_at.read(), 0, rows)))
+                _store(fn, plan, out_at.read(), value.read())
+                x_at.set(x_at + plan.col_apart)
+                out_at.set(out_at + plan.out_apart)
+            at.set(here + many)
         fn.finish()
-    part = fn
-    with module.function(ROW_SUMS, MANY, I64, exported=True) as fn:
-        count, length, stride, x, out, threads = fn.args
-        with fn.when(length >= SERIAL):
-            with fn.range(count) as r:
-                out[r] = fn.call(long, length, x + r * stride, threads)
-            fn.ret(0)
-        helpers = fn.select(count * length < SERIAL, 1, threads)
-        share = fn.ceil_div(count, PARTS)
-        words: list[Operand] = [count, length, stride, share, fn.address(x), fn.address(out)]
-        _run(fn, pool, part, words, fn.ceil_div(count, share), helpers)
-        fn.finish(0)
+    return fn
 
 
-def _emit_columns(module: Module, operator: int, pool: Pool) -> None:
+def _emit_columns_part(module: Module, operator: int) -> Function:
+    """Emit the task of a thread: some stretches of columns."""
     columns = emit_columns(module, operator)
     with module.function("columns_part", _TASK) as fn:
         context, job, _workspace = fn.args
-        count, length, stride, share = (context[index] for index in range(4))
-        x, out = (fn.cast(context[index], F32) for index in (4, 5))
+        plan, x, out = _Plan(fn.cast(context[0], I64)), fn.cast(context[1], I8), fn.cast(context[2], I8)
+        count, share, width = context[3], context[4], context[5]
+        stretches = fn.ceil_div(plan.cols, width)
+        times = fn.emit(F64, f"sitofp i64 {plan.times.name} to double")
         first = job * share
-        fn.call(columns, length, fn.minimum(count - first, share), stride, x + first, out + first)
+        with fn.range(first, fn.minimum(first + share, count)) as unit:
+            outer = unit // stretches
+            start = (unit - outer * stretches) * width
+            moved, moved_out = unravelled(fn, outer, plan.axes("kept_at"), plan.kept_axes, 2)
+            cols = fn.minimum(plan.cols - start, width)
+            place = x + (moved + start * plan.col_apart)
+            to = out + (moved_out + start * plan.out_apart)
+            nest = plan.nest(place, 0, plan.terms // plan.length)
+            fn.call(columns, cols, plan.col_apart, *nest, times, to, plan.out_apart)
         fn.finish()
-    part = fn
-    with module.function(COLUMN_SUMS, MANY, I64, exported=True) as fn:
-        count, length, stride, x, out, threads = fn.args
-        helpers = fn.select(count * length < SERIAL, 1, threads)
-        share = fn.maximum(fn.ceil_div(fn.ceil_div(count, helpers), GRAIN) * GRAIN, LEAST_COLUMNS)
-        words: list[Operand] = [count, length, stride, share, fn.address(x), fn.address(out)]
-        _run(fn, pool, part, words, fn.ceil_div(count, share), helpers)
-        fn.finish(0)
+    return fn

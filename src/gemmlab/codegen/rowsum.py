@@ -11,7 +11,7 @@ of a million terms are as accurate as NumPy's, which halves the row again and ag
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
@@ -30,7 +30,7 @@ def combine(fn: Function, operator: int, left: Value, right: Operand) -> Value:
     if operator == SUM:
         return left + right
     type_ = left.type
-    suffix = f"v{type_.lanes}f32" if type_.lanes > 1 else "f32"
+    suffix = f"{f'v{type_.lanes}' if type_.lanes > 1 else ''}f{type_.bits}"
     name = f"llvm.{'maximum' if operator == MAX else 'minimum'}.{suffix}"
     fn.declare(name, f"declare {type_} @{name}({type_}, {type_})")
     other = fn.constant(right, type_)
@@ -84,75 +84,6 @@ def _rest(fn: Function, operator: int, x: Value, first: Value, n: Value, total: 
         mask = fn.first_lanes(n - vectors, lanes)
         some = fn.select(mask, fn.load(x + vectors, lanes, mask), fn.constant(IDENTITIES[operator], wide), wide)
         total.set(combine(fn, operator, total.read(), some))
-
-
-COLUMN_ROWS = 8
-"""Rows added to the columns' sums at once, as a tree: so many streams of memory."""
-TILE = 2048
-"""Columns swept at a time: the sums of a block of rows and of all rows so far, 8 KiB each, stay in the first cache."""
-LEAST_ROWS = 64
-
-
-def emit_columns(module: Module, operator: int) -> Function:
-    """Emit `reduce_columns(rows, cols, stride, x, out)`: `out[c]` from all `x[r * stride + c]`.
-
-    Rows go by eight, in blocks of about the square root of eight times their number: then as many additions lie in a
-    block as between blocks, and a term goes through fewer than the square root of the number of rows.
-    """
-    lanes, floats = module.lanes, pointer(F32)
-    params = [("rows", I64), ("cols", I64), ("stride", I64), ("x", floats), ("out", floats)]
-    with module.function("reduce_columns", params) as fn:
-        rows, cols, stride, x, out = fn.args
-        block = fn.scratch(F32, TILE)
-        rows_a_block = fn.var(I64, LEAST_ROWS)
-        with fn.loop() as enough:
-            fn.leave_if(enough, rows_a_block * rows_a_block.read() >= rows * COLUMN_ROWS)
-            rows_a_block.set(rows_a_block * 2)
-        step = rows_a_block.read()
-        identity = fn.constant(IDENTITIES[operator], vector(F32, lanes))
-        with fn.range(0, cols, TILE) as first_col:
-            width = fn.minimum(cols - first_col, TILE)
-            here, to = x + first_col, out + first_col
-            _across(fn, lanes, width, to, lambda _c, _mask: identity)
-            with fn.range(0, rows, step) as start:
-                end = fn.minimum(start + step, rows)
-                _across(fn, lanes, width, block, lambda _c, _mask: identity)
-                whole = end - (end - start) % COLUMN_ROWS
-                with fn.range(start, whole, COLUMN_ROWS) as row:
-                    _add_rows(fn, operator, lanes, width, here + row * stride, stride, COLUMN_ROWS, block)
-                at = fn.var(I64, whole)
-                for count in (4, 2, 1):
-                    with fn.when(at + count <= end):
-                        _add_rows(fn, operator, lanes, width, here + at * stride, stride, count, block)
-                        at += count
-                _add_rows(fn, operator, lanes, width, block, fn.index(0), 1, to)
-        fn.finish()
-    return fn
-
-
-_Some = Callable[[Value, "Value | None"], Value]
-
-
-def _across(fn: Function, lanes: int, width: Value, to: Value, values: _Some) -> None:
-    """Write `values(c, mask)` to `to[c]` for `width` columns, vector by vector."""
-    vectors = width - width % lanes
-    with fn.range(0, vectors, lanes) as c:
-        fn.store(to + c, values(c, None))
-    with fn.when(vectors < width):
-        mask = fn.first_lanes(width - vectors, lanes)
-        fn.store(to + vectors, values(vectors, mask), mask)
-
-
-def _add_rows(
-    fn: Function, operator: int, lanes: int, width: Value, x: Value, stride: Value, count: int, to: Value
-) -> None:
-    """`to[c]` and the tree of `count` rows at `x`, for `width` columns."""
-
-    def some(c: Value, mask: Value | None) -> Value:
-        rows = [fn.load(x + stride * row + c, lanes, mask) for row in range(count)]
-        return combine(fn, operator, fn.load(to + c, lanes, mask), tree(fn, operator, rows))
-
-    _across(fn, lanes, width, to, some)
 
 
 def row_roundings(n: int) -> int:

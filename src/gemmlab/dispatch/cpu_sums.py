@@ -1,51 +1,52 @@
-"""The compiled sums of the `reduce_threaded` kernel, called on NumPy memory: the library's way onto the CPU."""
+"""The compiled sums of the `reduce_threaded` kernel, called on NumPy arrays: the library's way onto the CPU."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
-from gemmlab.codegen.reductions import COLUMN_SUMS, ROW_SUMS, SERIAL
+from gemmlab.codegen.reductions import SERIAL, SUMS
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
-from gemmlab.kernels.reduce_cpu.reduce_threaded import KERNEL
+from gemmlab.dispatch.built_in import built_in
+from gemmlab.dispatch.sum_plans import SumPlan
+from gemmlab.kernels.reduce_cpu.reduce_threaded import KERNEL, PYTHON_SUM
 
-_Entry = Callable[[int, int, int, int, int, int], int]
+Float32Array = npt.NDArray[np.float32]
 _SUM = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CpuSums:
-    """Sums of many rows or columns, given by addresses and strides in elements."""
+    """Sums by a plan."""
 
-    _rows: _Entry
-    _columns: _Entry
-    _loaded: CpuLoaded
+    python_entry: Callable[..., Any] | None
+    c_entry: Callable[[int, int, int, int], int]
+    loaded: CpuLoaded
 
-    def rows(self, count: int, length: int, stride: int, x: int, out: int, threads: int | None) -> None:
-        """`out[r]` from `length` neighbours at `x + r * stride`."""
-        self._rows(count, length, stride, x, out, self._ready(count * length, threads))
+    def run(self, x: Float32Array, plan: SumPlan, threads: int | None) -> Any:
+        """The sums of `x`, a new array, or a float for a result without axes. `MemoryError`."""
+        if plan.elements == 0:
+            return np.zeros(plan.shape, np.float32) if plan.shape else 0.0
+        count = 1 if plan.elements < SERIAL else self._helped(threads)
+        result = None if self.python_entry is None else self.python_entry(x, plan.address, count)
+        if result is None:
+            result = np.empty(plan.made, np.float32)
+            self.c_entry(plan.address, x.ctypes.data, result.ctypes.data, count)
+        if plan.made != plan.shape:
+            result = np.array(np.broadcast_to(result, plan.shape))
+        return result
 
-    def total(self, length: int, x: int, threads: int | None) -> np.float32:
-        """The sum of `length` neighbours at `x`."""
-        out = ctypes.c_float()
-        self._rows(1, length, 0, x, ctypes.addressof(out), self._ready(length, threads))
-        return np.float32(out.value)
-
-    def columns(self, count: int, length: int, stride: int, x: int, out: int, threads: int | None) -> None:
-        """`out[c]` from `length` elements `stride` apart, the first at `x + c`."""
-        self._columns(count, length, stride, x, out, self._ready(count * length, threads))
-
-    def _ready(self, elements: int, threads: int | None) -> int:
-        if elements < SERIAL:
-            return 1
+    def _helped(self, threads: int | None) -> int:
         runtime = shared.runtime()
         count = runtime.default_threads if threads is None else min(threads, shared.MOST_THREADS)
         if runtime.workers < count - 1:
-            start_workers(self._loaded, count)
+            start_workers(self.loaded, count)
         return count
 
 
@@ -56,6 +57,5 @@ def load_sums() -> CpuSums:
     loaded = device.load(device.build(kernel.program(config, device.target(config))))
     start_workers(loaded, 1)
     word, place = ctypes.c_int64, ctypes.c_void_p
-    prototype = ctypes.CFUNCTYPE(word, word, word, word, place, place, word)
-    rows, columns = (prototype(loaded.addresses[name]) for name in (ROW_SUMS, COLUMN_SUMS))
-    return CpuSums(rows, columns, loaded)
+    entry = ctypes.CFUNCTYPE(word, place, place, place, word)(loaded.addresses[SUMS])
+    return CpuSums(built_in("gemmlab_sum", loaded.addresses[PYTHON_SUM]), entry, loaded)

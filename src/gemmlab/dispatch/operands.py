@@ -38,12 +38,17 @@ class Request:
     addend: Float32Array | None
     """c, broadcast to the result; `None` where it is not read."""
 
-    def products(self, target: Float32Array) -> Iterator[tuple[Float32Array, Float32Array, Float32Array]]:
-        """Every product of two matrices that makes the result, with its place in `target`."""
+    def stacks(self, target: Float32Array) -> tuple[Float32Array, Float32Array, Float32Array]:
+        """Left and right matrices and their places in `target`, all with the same leading axes."""
         full = target[..., np.newaxis] if self.column else target
         full = full[..., np.newaxis, :] if self.row else full
         lefts = np.broadcast_to(self.left, (*self.batch, *self.left.shape[-2:]))
         rights = np.broadcast_to(self.right, (*self.batch, *self.right.shape[-2:]))
+        return lefts, rights, full
+
+    def products(self, target: Float32Array) -> Iterator[tuple[Float32Array, Float32Array, Float32Array]]:
+        """Every product of two matrices that makes the result, with its place in `target`."""
+        lefts, rights, full = self.stacks(target)
         for index in np.ndindex(*self.batch):
             yield lefts[index], rights[index], full[index]
 

@@ -143,11 +143,11 @@ class Emitter(ABC):
         return (self.index(value) + (self.index(divisor) - 1)) // divisor
 
     def convert(self, value: Value, type_: Type) -> Value:
-        """Between integer widths (sign-extending) and between float and double."""
+        """Between integer widths (sign-extending) and between float and double, of vectors too."""
         if value.type.name == type_.name:
             return value
         if value.type.is_float:
-            word = "fpext" if type_ == F64 else "fptrunc"
+            word = "fpext" if type_.scalar == F64 else "fptrunc"
         else:
             word = "sext" if type_.bits > value.type.bits else "trunc"
         return self.emit(type_, f"{word} {value.type} {value.name} to {type_}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.codegen.rowsum import COLUMN_ROWS, LEAST_ROWS, row_roundings
+from gemmlab.codegen.columns import column_roundings
+from gemmlab.codegen.nests import nest_roundings
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.ops.op import Float32Array
 
@@ -38,14 +40,6 @@ def axes_of(ndim: int) -> list[Any]:
     return [None, -1, *(choice for count in range(ndim + 1) for choice in combinations(range(ndim), count))]
 
 
-def column_roundings(rows: int) -> int:
-    """Additions in a row of `reduce_columns`: by eight rows in a block, their tree, the rest, the blocks."""
-    step = LEAST_ROWS
-    while step * step < rows * COLUMN_ROWS:
-        step *= 2
-    return min(step, rows) // COLUMN_ROWS + 3 + 3 + -(-rows // step)
-
-
 @pytest.mark.parametrize("view", VIEWS)
 def test_any_view_along_any_axes(view: str) -> None:
     x = VIEWS[view]()
@@ -56,7 +50,7 @@ def test_any_view_along_any_axes(view: str) -> None:
         assert np.shape(found) == np.shape(reference)
         assert found.dtype == np.float32
         terms = x.size // max(1, np.size(reference))
-        bound = (row_roundings(terms) + column_roundings(terms)) * UNIT * magnitude
+        bound = max(nest_roundings(terms), column_roundings()) * UNIT * magnitude
         assert (np.abs(found - reference) <= bound).all(), axis
 
 
@@ -124,6 +118,72 @@ def test_a_long_sum_is_no_worse_than_numpys() -> None:
     x = np.full(1 << 22, 0.1, np.float32)
     exact = float(x[0]) * x.size
     assert abs(float(gemmlab.sum(x)) - exact) <= max(abs(float(np.sum(x)) - exact), 20 * UNIT * exact)
+
+
+@pytest.mark.parametrize("shape", [(2403, 3), (3, 2403), (2, 2403, 1), (900, 9), (8192, 1), (20, 20, 20), (5000, 2)])
+def test_small_sums_along_axes_are_as_accurate_as_large_ones(shape: tuple[int, ...]) -> None:
+    """Rows one after the other into the result would be off by hundreds of roundings."""
+    x = np.full(shape, 0.1, np.float32)
+    for axis in axes_of(len(shape)):
+        terms = x.size // max(1, np.size(x.sum(axis=axis)))
+        found, exact = gemmlab.sum(x, axis), float(x.flat[0]) * terms
+        assert np.abs(found - exact).max() <= 110 * UNIT * exact
+
+
+def test_a_broadcast_or_stepped_array_is_read_where_it_lies() -> None:
+    one, row = np.float32(0.75), MATRIX[0]
+    assert gemmlab.sum(np.broadcast_to(one, (1 << 40,))) == 0.75 * 2**40
+    spread = np.broadcast_to(row, (1 << 30, row.size))
+    assert np.array_equal(gemmlab.sum(spread, 0), row * np.float32(2**30))
+    assert gemmlab.sum(spread) == pytest.approx(row.sum(dtype=np.float64) * 2**30, rel=1e-4)
+    assert np.array_equal(gemmlab.sum(np.broadcast_to(row, (5, row.size)), 1), np.full(5, gemmlab.sum(row)))
+    assert gemmlab.sum(np.broadcast_to(row[:, None], (row.size, 1 << 30)), 1, keepdims=True).shape == (row.size, 1)
+    x = np.ones(1 << 22, np.float32)
+    tracemalloc.start()
+    for view in (
+        x[::2],
+        x[::-3],
+        x.reshape(1 << 11, 1 << 11)[::2, ::2],
+        x.reshape(4, 1 << 10, 1 << 10).transpose(2, 0, 1),
+    ):
+        for axis in axes_of(view.ndim):
+            results = view.size // view.sum(axis=axis).size if axis != () else 1
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            found = gemmlab.sum(view, axis)
+            assert tracemalloc.get_traced_memory()[1] - before <= np.size(found) * 4 + 20_000
+            assert (found == results).all()
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["value", "flag"])
+def test_fields_of_packed_records_are_read_where_they_lie(name: str) -> None:
+    records = np.zeros(
+        (300, 41), [("tag", np.uint8), ("value", np.float32), ("flag", np.float32), ("end", np.uint8, 3)]
+    )
+    records[name] = MATRIX[:, :41]
+    for axis in axes_of(2):
+        assert np.allclose(gemmlab.sum(records[name], axis), MATRIX[:, :41].sum(axis=axis, dtype=np.float64), atol=1e-2)
+
+
+def test_an_axis_that_is_no_whole_number_is_refused_after_one_that_is() -> None:
+    gemmlab.sum(CUBE, 1)
+    gemmlab.sum(CUBE, (0, 1))
+    wrong: list[Any] = [1.0, (0, 1.0)]
+    for axis in wrong:
+        with pytest.raises(ArgumentTypeError, match="not a whole number"):
+            gemmlab.sum(CUBE, axis)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 5, 16, 17, 255, 1023, 1025, 3000])
+@pytest.mark.parametrize("rows", [1, 2, 7, 8, 9, 31, 600])
+def test_columns_of_any_width_and_rows_of_any_length(rows: int, columns: int) -> None:
+    x = RNG.integers(-8, 9, (rows, 2 * columns)).astype(np.float32)
+    for view in (x[:, :columns], x[:, ::2], x[:, ::-2], np.asfortranarray(x)[:, :columns], x[::-1, -columns:]):
+        for threads in (1, 3):
+            assert np.array_equal(gemmlab.sum(view, 0, threads=threads), view.sum(axis=0))
+            assert np.array_equal(gemmlab.sum(view, 1, threads=threads), view.sum(axis=1))
+            assert gemmlab.sum(view, threads=threads) == view.sum()
 
 
 def test_input_is_left_alone_and_may_be_read_only() -> None:

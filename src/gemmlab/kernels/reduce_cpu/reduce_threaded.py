@@ -1,22 +1,27 @@
 """The row cut into 64 parts, whatever the number of threads: each is summed by vectors, then their sums in order.
 
 One core cannot ask for data as fast as memory brings them. Parts are the same for any number of threads, so the result
-is the same to the bit (`codegen/reductions.py`). This is also the code behind `gemmlab.sum`: many rows and many columns
-have entries of their own in the same object.
+is the same to the bit (`codegen/reductions.py`). This is also the code behind `gemmlab.sum`, whose entries, for any strides
+and axes, lie in the same object.
 """
 
 from __future__ import annotations
 
-from gemmlab.codegen.reductions import COLUMN_SUMS, GRAIN, PARTS, ROW_SUMS, emit_sums
+from gemmlab.codegen.reductions import GRAIN, PARTS, SUMS, emit_sums
 from gemmlab.codegen.rowsum import row_roundings
+from gemmlab.codegen.sum_entry import emit_python_sum
 from gemmlab.ir.function import Function
 from gemmlab.kernels.cpu_kernel import Arguments
 from gemmlab.kernels.cpu_reduce import PLAIN, operator_of, reduce_kernel
 from gemmlab.kernels.gemm_cpu.threaded import resources
 
+PYTHON_SUM = "gemmlab_python_sum"
+
 
 def emit(fn: Function, g: Arguments) -> None:
-    g.out[0] = fn.call(emit_sums(g.module, operator_of(g)), g.n, g.x, g.threads)
+    long = emit_sums(g.module, operator_of(g))
+    emit_python_sum(g.module, PYTHON_SUM)
+    g.out[0] = fn.call(long, g.n, g.x, g.threads)
 
 
 KERNEL = reduce_kernel(
@@ -28,7 +33,7 @@ KERNEL = reduce_kernel(
     emit=emit,
     args=(*PLAIN, "threads"),
     threaded=True,
-    exports=("gemmlab_pool_init", "gemmlab_worker", ROW_SUMS, COLUMN_SUMS),
+    exports=("gemmlab_pool_init", "gemmlab_worker", SUMS, PYTHON_SUM),
     # All code of a process shares one pool, so all of it asks for the workspace that the product needs.
     resources=resources,
     roundings=lambda _config, n: row_roundings(-(-n // PARTS) + GRAIN) + row_roundings(PARTS),

@@ -1,0 +1,33 @@
+"""Places in arrays of many axes: a number counted over all of them, the last one fastest, into distances."""
+
+from __future__ import annotations
+
+from gemmlab.ir.function import Function
+from gemmlab.ir.types import I64
+from gemmlab.ir.values import Operand, Value
+
+
+def unravelled(fn: Function, index: Value, axes: Value, count: Operand, steps: int) -> list[Value]:
+    """How far number `index` lies from the first, in each of `steps` arrays.
+
+    `axes` has 1 + `steps` words for each of `count` axes: its extent, and the step along it in each array.
+    """
+    words = 1 + steps
+    rest = fn.var(I64, index)
+    moved = [fn.var(I64, 0) for _ in range(steps)]
+    last = fn.index(count) - 1
+
+    def move(axis: Value, at: Value) -> None:
+        for word, where in enumerate(moved, 1):
+            where.set(where + axis[word] * at)
+
+    with fn.range(last) as done:
+        axis = axes + (last - done) * words
+        here = rest.read()
+        quotient = here // axis[0]
+        move(axis, here - quotient * axis[0])
+        rest.set(quotient)
+    # What is left counts along the first axis: no division.
+    with fn.when(last >= 0):
+        move(axes, rest.read())
+    return [where.read() for where in moved]

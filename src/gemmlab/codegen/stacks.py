@@ -1,0 +1,203 @@
+"""Stacks of products in one call: which code multiplies them, and the cut of the stack into jobs for the threads.
+
+Products along the innermost axis of a stack are a run: one call for all of them, each operand with a distance of its
+own. A thread takes a share of the stack; products that are large by themselves, and few, are shared by the threads one
+after the other instead. Either way each product is computed as if it were alone, to the bit.
+"""
+
+from __future__ import annotations
+
+from gemmlab.codegen.axes import unravelled
+from gemmlab.codegen.blocking import Blocks
+from gemmlab.codegen.microkernel import Tile
+from gemmlab.codegen.pool import TASK_SIGNATURE, pack_words
+from gemmlab.codegen.product import PRODUCT, SERIAL_WORK
+from gemmlab.codegen.small import emit_small, is_small
+from gemmlab.codegen.small_dots import emit_dots
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import F32, I64, pointer
+from gemmlab.ir.values import Operand, Value
+
+MOST_AXES = 32
+AXIS_WORDS = 4
+"""Words of an axis: its extent, and elements from product to product of A, B and C."""
+STACK = (*PRODUCT, ("axes", pointer(I64)), ("axis_count", I64))
+"""A product's arguments for the first of the stack, and the axes, outermost first. No extent is 0."""
+
+_OVERHEAD = 512
+"""What a product costs beside its multiply-adds, in multiply-adds."""
+_LARGE = 1 << 24
+"""Multiply-adds from which on a product is worth all threads, however many products there are."""
+_JOBS_A_THREAD = 4
+
+_M, _N, _K, _SCALARS, _A, _B, _C, _A_ROW, _A_COL, _B_ROW, _B_COL, _LDC, _AXES, _AXIS_COUNT, _TOTAL, _SHARE = range(16)
+_POOL = 16
+
+
+def stack_cost(total: Value, m: Value, n: Value, k: Value) -> Value:
+    """Multiply-adds of a stack, or what takes as long."""
+    return total * (m * n * k + _OVERHEAD)
+
+
+def emit_stack(module: Module, tile: Tile, blocks: Blocks, product: Function) -> Function:
+    """Emit `stack`, which computes every product of a stack; the module has the product already."""
+    run = _emit_run(module, tile, blocks, product)
+    part = _emit_part(module, run)
+    fold = _emit_fold(module)
+    with module.function("stack", STACK) as fn:
+        m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace, pool_at, threads, axes, found = (
+            fn.args
+        )
+        folded = fn.scratch(I64, MOST_AXES * AXIS_WORDS)
+        count = fn.call(fold, axes, found, folded)
+        total = fn.var(I64, 1)
+        with fn.range(count) as index:
+            total.set(total * folded[index * AXIS_WORDS])
+        cost = stack_cost(total.read(), m, n, k)
+        helpers = fn.select(cost < SERIAL_WORK, 1, threads)
+        work = m * n * k
+        few = (total < threads * 2) | (work >= _LARGE)
+        alone = (work >= SERIAL_WORK) & few & (threads > 1)
+        share = fn.ceil_div(total.read(), fn.select(helpers < 2, 1, helpers * _JOBS_A_THREAD))
+        words: list[Operand] = [
+            m, n, k, 0, fn.address(a), fn.address(b), fn.address(c), a_row, a_col, b_row, b_col, ldc,
+            fn.address(folded), count, total.read(), share, fn.address(pool_at),
+        ]  # fmt: skip
+        context = pack_words(fn, words)
+        floats = fn.cast(context, F32)
+        floats[2 * _SCALARS] = alpha
+        floats[2 * _SCALARS + 1] = beta
+        with fn.choose(alone) as how:
+            with how.yes(), fn.range(total.read()) as index:
+                at = _place(fn, index, folded, count, (a, b, c))
+                a_at, b_at, c_at = at
+                fn.call(
+                    product, m, n, k, alpha, a_at, a_row, a_col, b_at, b_row, b_col, beta, c_at, ldc, workspace,
+                    pool_at, threads,
+                )  # fmt: skip
+            with how.no():
+                jobs = fn.ceil_div(total.read(), share)
+                fn.call(module["pool_run"], pool_at, fn.function_address(part), context, jobs, helpers, workspace)
+        fn.finish()
+    return fn
+
+
+def _emit_fold(module: Module) -> Function:
+    """Emit `fold_axes(axes, count, out)`: how many axes are left without those of extent 1 and even neighbours.
+
+    The longest of them goes to the end, where the runs are.
+    """
+    words = pointer(I64)
+    with module.function("fold_axes", [("axes", words), ("count", I64), ("out", words)], I64) as fn:
+        axes, count, out = fn.args
+        found = fn.var(I64, 0)
+        with fn.range(count) as index:
+            axis = axes + index * AXIS_WORDS
+            extent = axis[0]
+            with fn.when(extent.differs(1)):
+                last = out + (found - 1) * AXIS_WORDS
+                joined = fn.var(I64, 0)
+                with fn.when(found > 0):
+                    even = fn.zero_extend(last[1].equals(axis[1] * extent) & last[2].equals(axis[2] * extent))
+                    joined.set(even & fn.zero_extend(last[3].equals(axis[3] * extent)))
+                with fn.choose(joined.differs(0)) as how:
+                    with how.yes():
+                        last[0] = last[0] * extent
+                    with how.no():
+                        found += 1
+                place = out + (found - 1) * AXIS_WORDS
+                with fn.when(joined.equals(0)):
+                    place[0] = extent
+                for word in range(1, AXIS_WORDS):
+                    place[word] = axis[word]
+        longest = fn.var(I64, 0)
+        with fn.range(found.read()) as index, fn.when(out[index * AXIS_WORDS] > out[longest * AXIS_WORDS]):
+            longest.set(index)
+        with fn.when(found > 0):
+            one, two = out + longest * AXIS_WORDS, out + (found - 1) * AXIS_WORDS
+            for word in range(AXIS_WORDS):
+                kept = one[word]
+                one[word] = two[word]
+                two[word] = kept
+        fn.finish(found.read())
+    return fn
+
+
+def _place(
+    fn: Function, index: Value, axes: Value, count: Operand, starts: tuple[Value, Value, Value]
+) -> tuple[Value, Value, Value]:
+    """The operands of product number `index` of a stack, or of the first of a run."""
+    moved = unravelled(fn, index, axes, count, 3)
+    a, b, c = (start + step for start, step in zip(starts, moved, strict=True))
+    return a, b, c
+
+
+def _emit_part(module: Module, run: Function) -> Function:
+    """Emit the task of a thread: the runs of a share of the stack."""
+    params = list(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
+    with module.function("stack_part", params) as fn:
+        context, job, workspace = fn.args
+        axes, count, total, share = fn.cast(context[_AXES], I64), context[_AXIS_COUNT], context[_TOTAL], context[_SHARE]
+        first = job * share
+        end = fn.minimum(first + share, total)
+        inner = axes + (count - 1) * AXIS_WORDS
+        with fn.choose(count.equals(0)) as none:
+            with none.yes():
+                starts = [fn.cast(context[word], F32) for word in (_A, _B, _C)]
+                fn.call(run, context, 1, 0, 0, 0, *starts, workspace)
+            with none.no():
+                at = fn.var(I64, first)
+                with fn.loop() as done:
+                    here = at.read()
+                    fn.leave_if(done, here >= end)
+                    extent = inner[0]
+                    many = fn.minimum(extent - here % extent, end - here)
+                    a, b, c = (fn.cast(context[word], F32) for word in (_A, _B, _C))
+                    places = _place(fn, here, axes, count, (a, b, c))
+                    fn.call(run, context, many, inner[1], inner[2], inner[3], *places, workspace)
+                    at.set(here + many)
+        fn.finish()
+    return fn
+
+
+def _emit_run(module: Module, tile: Tile, blocks: Blocks, product: Function) -> Function:
+    """Emit `stack_run`: products at even distances, on one thread."""
+    small, dots = emit_small(module, tile), emit_dots(module)
+    floats = pointer(F32)
+    params = [
+        ("context", pointer(I64)), ("count", I64), ("a_next", I64), ("b_next", I64), ("c_next", I64), ("a", floats),
+        ("b", floats), ("c", floats), ("workspace", floats),
+    ]  # fmt: skip
+    with module.function("stack_run", params) as fn:
+        context, count, a_next, b_next, c_next, a, b, c, workspace = fn.args
+        m, n, k, a_row, a_col, b_row, b_col, ldc = (
+            context[word] for word in (_M, _N, _K, _A_ROW, _A_COL, _B_ROW, _B_COL, _LDC)
+        )
+        scalars = fn.cast(context, F32)
+        alpha, beta = scalars[2 * _SCALARS], scalars[2 * _SCALARS + 1]
+        products = (k > 0) & alpha.differs(0.0)
+        # What a single product does by dot products sums up in another order.
+        vectors = (m.equals(1) | n.equals(1)) & a_col.equals(1) & b_row.equals(1)
+        with fn.when(products & vectors.equals(0) & is_small(m, n, k, blocks)):
+            steps = (count, a_next, b_next, c_next)
+            fn.call(small, *steps, m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace)
+            fn.ret()
+        column = n.equals(1)
+        with fn.when(products & vectors & is_small(m, n, k, blocks)):
+
+            def either(one: Value, two: Value) -> Value:
+                return fn.select(column, one, two, one.type)
+
+            matrix, other, rows, apart = either(a, b), either(b, a), either(m, n), either(a_row, b_col)
+            steps = (count, either(a_next, b_next), either(b_next, a_next), c_next)
+            fn.call(dots, *steps, rows, k, alpha, matrix, apart, other, beta, c, fn.select(column, ldc, 1))
+            fn.ret()
+        a_at, b_at, c_at = (fn.var(floats, start) for start in (a, b, c))
+        with fn.range(count):
+            job = (m, n, k, alpha, a_at, a_row, a_col, b_at, b_row, b_col, beta, c_at, ldc, workspace)
+            fn.call(product, *job, fn.cast(context[_POOL], I64), 1)
+            for where, step in ((a_at, a_next), (b_at, b_next), (c_at, c_next)):
+                where.set(where + step)
+        fn.finish()
+    return fn

@@ -1,0 +1,115 @@
+"""Plans for sums on a CPU: which elements of an array of this shape and these strides make which result.
+
+Axes whose elements follow each other evenly are joined, backward ones turned round, and along axes that repeat one
+element (stride 0) nothing is added: the sum is multiplied, the result repeated. So an array that was broadcast costs
+what lies in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gemmlab.codegen.reductions import PLAN
+
+_SIZE = 4
+_LINE = 64
+_CACHED = 1 << 15
+"""Bytes that stay in the first cache, about."""
+_Axes = list[tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SumPlan:
+    """What compiled code is told (see `codegen.sums.PLAN`), and what is left to do in Python."""
+
+    words: array[int]
+    address: int
+    shape: tuple[int, ...]
+    """Of the result."""
+    made: tuple[int, ...]
+    """Of what is computed, which is repeated along axes of extent 1 to make the result."""
+    elements: int
+    """That are read."""
+
+
+def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], *, keepdims: bool) -> SumPlan:
+    """The plan for an array with this shape and these strides (bytes), summed along `axes`, each from 0 on."""
+    whole = [1 if index in axes else extent for index, extent in enumerate(shape) if keepdims or index not in axes]
+    small = [1 if index in axes or strides[index] == 0 else shape[index] for index in range(len(shape))]
+    out_steps = [_SIZE * math.prod(small[index + 1 :]) for index in range(len(small))]
+    made = [extent for index, extent in enumerate(small) if keepdims or index not in axes]
+    if 0 in shape:
+        return SumPlan(array("q"), 0, tuple(whole), tuple(made), 0)
+    terms: _Axes = []
+    kept: _Axes = []
+    first = first_out = 0
+    times = 1
+    for index, (extent, step) in enumerate(zip(shape, strides, strict=True)):
+        if index in axes:
+            if step == 0:
+                times *= extent
+            elif extent > 1:
+                first += min(0, (extent - 1) * step)
+                terms.append((extent, abs(step)))
+        elif step and extent > 1:
+            over = out_steps[index]
+            if step < 0:
+                first += (extent - 1) * step
+                first_out += (extent - 1) * over
+            kept.append((extent, abs(step), over if step > 0 else -over))
+    terms, kept = _joined(terms), _joined(kept)
+    count = math.prod(extent for extent, _ in terms)
+    results = math.prod(extent for extent, *_ in kept)
+    place = _column_axis(terms, kept, count, results)
+    by_columns = place is not None
+    if place is None and kept:
+        place = max(range(len(kept)), key=lambda index: kept[index][0])
+    cols, col_apart, out_apart = kept.pop(place) if place is not None else (1, 0, _SIZE)
+    length, apart = terms[-1] if terms else (1, _SIZE)
+    middle, middle_apart = terms[-2] if len(terms) > 1 else (1, 0)
+    nest, outer = terms[:-2], kept
+    nest_at = len(PLAN)
+    kept_at = nest_at + 2 * len(nest)
+    dims_at = kept_at + 3 * len(outer)
+    words = array("q", (
+        by_columns, first, first_out, times, count * results, count, results, len(made), length, apart, middle,
+        middle_apart, nest_at, len(nest), cols, col_apart, out_apart, kept_at, len(outer), dims_at,
+    ))  # fmt: skip
+    for axis in (*nest, *outer):
+        words.extend(axis)
+    words.extend(made)
+    return SumPlan(words, words.buffer_info()[0], tuple(whole), tuple(made), count * results)
+
+
+def _joined(axes: _Axes) -> _Axes:
+    """The widest steps first; neighbouring axes joined where their elements follow each other in every array."""
+    found: _Axes = []
+    for extent, *steps in sorted(axes, key=lambda axis: -axis[1]):
+        if found and all(outer == extent * inner for outer, inner in zip(found[-1][1:], steps, strict=True)):
+            found[-1] = (found[-1][0] * extent, *steps)
+        else:
+            found.append((extent, *steps))
+    return found
+
+
+def _column_axis(terms: _Axes, kept: _Axes, count: int, results: int) -> int | None:
+    """Along which of the axes of the result columns are summed together; None where each result has rows of its own.
+
+    By what it takes, in steps of some nanosecond.
+    """
+    if not terms or not kept:
+        return None
+    length, apart = terms[-1]
+    side_by_side = apart == _SIZE
+    each = count / 12 if side_by_side and length >= _LINE // _SIZE else count if len(terms) > 1 else count / 2
+    far = apart >= _LINE and count * _LINE > _CACHED
+    best, found = results * (8 + 8 * len(terms) * (len(terms) > 1) + each * (6 if far else 1)), None
+    for index, (cols, step, _) in enumerate(kept):
+        sweep = (cols / 16 + 1) / 2 if step == _SIZE else cols * (5 if step >= _LINE and cols * _LINE > _CACHED else 1)
+        cost = results / cols * (60 + count * sweep + count / length)
+        if cost < best:
+            best, found = cost, index
+    return found

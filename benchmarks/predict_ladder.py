@@ -15,13 +15,14 @@ from statistics import median
 
 from gemmlab.core import gpu
 from gemmlab.core.precision import FLOAT32
-from gemmlab.core.records import Result, load_record
+from gemmlab.core.records import Result
 from gemmlab.explain.model.constants import FITTED, FITTED_H200, Constants
 from gemmlab.explain.model.fit import Fit, Sample, with_constants
 from gemmlab.explain.model.predict import Model
 from gemmlab.explain.model.recorded import CONFIGURATION, LADDER, NAME, Case, ModelRecord, save_model
 from gemmlab.explain.model.study import loads_of, study
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.renamed import read_record
 from gemmlab.ops.catalog import find_op
 
 RESULTS = Path(__file__).parent / "results" / "h200"
@@ -77,7 +78,7 @@ def recorded() -> Iterator[Timed]:
     """Every rung's times; a kernel and size once."""
     seen: set[tuple[str, str]] = set()
     for name, part in SOURCES.items():
-        record = load_record(RESULTS / name)
+        record = read_record(RESULTS / name, notice=False)
         op = find_op(record.op)
         for result in record.results:
             key = result.contestant, result.label

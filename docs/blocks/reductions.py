@@ -20,13 +20,14 @@ OURS = "reduce_peak"
 def ladder_table(record: Record) -> str:
     """Each rung at 2^25 elements: time, bytes a second, share of the read rate, gain, ratio to the fastest library."""
     rows = {row.contestant: row for row in summarise(record).rows if row.label == TOP}
-    rungs = [row for kernel in ladder("reduce", "cuda") if (row := rows.get(f"kernel:{kernel.id}")) is not None]
     lines = [
         [
-            f"[`{_name(row)}`](#{_name(row)})", *_speed(row),
-            "" if lower is None else times(lower.median_us / row.median_us), interval(row.ratios.get(FASTEST)),
+            f"[`{kernel.id}`](#{kernel.id})", *_speed(row),
+            "" if (lower := rows.get(f"kernel:{kernel.after}")) is None else times(lower.median_us / row.median_us),
+            interval(row.ratios.get(FASTEST)),
         ]
-        for lower, row in zip([None, *rungs], rungs, strict=False)
+        for kernel in ladder("reduce", "cuda")
+        if (row := rows.get(f"kernel:{kernel.id}")) is not None
     ]  # fmt: skip
     lines += [[row.contestant, *_speed(row), "", ""] for row in rows.values() if row.role == "peer"]
     heading = ["rung", "ms", "GB/s", "of the read rate", "x rung below", "x fastest library (95 %)"]
@@ -76,10 +77,6 @@ def _speed(row: Row) -> Sequence[str]:
         digits(row.median_us / 1e3), digits(row.gbs) if row.verified is not False else "wrong",
         "" if row.peak_share is None else percent(row.peak_share),
     )  # fmt: skip
-
-
-def _name(row: Row) -> str:
-    return row.contestant.removeprefix("kernel:")
 
 
 def _power(label: str) -> str:

@@ -9,7 +9,7 @@ from blocks.counted import ISSUE, L1, Counted, counted
 from blocks.gpu_counts import COUNTS, GPU, counted_on, number
 from blocks.markdown import interval, markdown_table, provenance
 from blocks.records import from_record, load
-from blocks.speeds import Speed, Speeds, square
+from blocks.speeds import Speed, Speeds, below, square
 from gemmlab.core.gpu import model
 from gemmlab.core.precision import TF32
 from gemmlab.core.records import Record
@@ -57,18 +57,17 @@ def ladder_table() -> str:
     speeds, size = Speeds(record, TF32), square(TOP)
     vendor = speeds.at(VENDOR, size)
     lines = []
-    before: Speed | None = None
     for kernel in rungs():
-        speed = speeds.rung(kernel.id, size)
+        speed, lower = speeds.rung(kernel.id, size), below(kernel)
         if speed is None:
             continue
+        before = None if lower is None else speeds.rung(lower.id, size)
         lines.append([
             f"[`{kernel.id}`](#{kernel.id})", digits(speed.time_us / 1e3),
             digits(speed.tflops) if speed.right else "wrong", percent(speed.tflops / peak_tflops()),
             "" if before is None else times(speed.to(before).value),
             "" if vendor is None else interval(speed.to(vendor, resamples=2000)), version(kernel, speed),
         ])  # fmt: skip
-        before = speed
     for name in speeds.peers:
         peer = speeds.at(name, size)
         if peer is not None:
@@ -156,8 +155,7 @@ FIGURES: Mapping[str, Callable[[Counted], str]] = {
 
 def rung_block(kernel: Kernel) -> str:
     """Its counters beside those of the rung below, bound, time, source."""
-    place = list(rungs()).index(kernel)
-    seen = [_counts()[one.id] for one in rungs()[max(0, place - 1) : place + 1]]
+    seen = [_counts()[one.id] for one in (below(kernel), kernel) if one is not None and one.id in _counts()]
     lines = [[heading, *(figure(item) for item in seen)] for heading, figure in FIGURES.items()]
     lines += [[f"cycles: {unit}", *(_cycles(item, unit) for item in seen)] for unit in (TENSOR, ISSUE, L1)]
     table = markdown_table(["for 1000 multiply-adds", *(f"`{item.kernel}`" for item in seen)], lines)

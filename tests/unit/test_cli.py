@@ -13,6 +13,7 @@ import gemmlab
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
+from gemmlab.kernels.catalog import ladder
 
 VERBS = (
     "bench",
@@ -170,10 +171,9 @@ def test_version() -> None:
 def test_list_is_the_catalog_in_ladder_order() -> None:
     kernels = json.loads(run("list", "--op", "gemm", "--device", "cpu", "--json").stdout)
     rungs = [kernel for kernel in kernels if kernel["step"] is not None]
-    assert [kernel["id"] for kernel in rungs] == [
-        "naive_ijk", "loop_reorder_ikj", "blas_naive", "cache_block", "packed", "microkernel", "threaded",
-    ]  # fmt: skip
-    assert len({kernel["step"] for kernel in rungs}) == len(rungs)
+    assert [kernel["id"] for kernel in rungs] == [kernel.id for kernel in ladder("gemm", "cpu")]
+    assert [kernel["step"] for kernel in rungs] == [*range(1, len(rungs) + 1)]
+    assert rungs[0]["after"] == ""
     for kernel in kernels:
         assert kernel["summary"]
         assert kernel["idea"]

@@ -47,13 +47,6 @@ def built(kernel: Kernel, arch: str, operator: str = "sum", **config: int) -> Ar
     return build(kernel.program(kernel.instantiate(kernel.configure(config), scalars), arch))
 
 
-def test_the_ladder_has_its_nine_rungs() -> None:
-    assert {kernel.id.removeprefix("reduce_"): kernel.step for kernel in RUNGS} == {
-        "interleaved": 0, "strided_index": 1, "sequential": 2, "first_add": 3, "unroll_last_warp": 4, "unrolled": 5,
-        "grid_stride": 6, "shuffle": 7, "peak": 8,
-    }  # fmt: skip
-
-
 @each_rung
 def test_a_file_states_what_it_is(kernel: Kernel) -> None:
     text = kernel.path.read_text(encoding="utf-8")

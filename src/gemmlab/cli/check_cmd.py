@@ -109,7 +109,7 @@ def _plan(
     config: Mapping[str, int], seed: int, flags: Mapping[str, Any],
 ) -> dict[str, Callable[[Progress], CheckReport]]:  # fmt: skip
     from gemmlab.core.hardware import physical_cores, require_cpus
-    from gemmlab.kernels.catalog import ladder
+    from gemmlab.kernels.catalog import current_id, ladder
     from gemmlab.measure.check import check_kernel
     from gemmlab.measure.families import family_of
     from gemmlab.measure.own_kernel import kernel_named, require_device
@@ -131,7 +131,8 @@ def _plan(
         )  # fmt: skip
 
     library = family_of(where, op.name).library_call
-    for name in names or [*(kernel.id for kernel in ladder(op.name, where.kernels)), *([library] if library else [])]:
+    every = [*(kernel.id for kernel in ladder(op.name, where.kernels)), *([library] if library else [])]
+    for name in [current_id(name) for name in names] or every:
         if name in _LIBRARY_CHECKS:
             if name != library:
                 raise UsageError(f"{name} does not run on {where}, or is not of the operation {op.name}")

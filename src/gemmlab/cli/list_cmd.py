@@ -19,6 +19,9 @@ from gemmlab.kernels.kernel import Kernel
 def _describe(kernel: Kernel) -> dict[str, Any]:
     return {
         "step": kernel.step,
+        "after": kernel.after,
+        "branch": kernel.branch,
+        "aliases": list(kernel.aliases),
         "id": kernel.id,
         "op": kernel.op,
         "device": kernel.device,
@@ -49,8 +52,13 @@ def _print_ladders(kernels: Sequence[Mapping[str, Any]]) -> None:
         for kernel in ladder:
             step = "" if kernel["step"] is None else str(kernel["step"])
             exact = "" if kernel["precision"] == FLOAT32 else f" ({kernel['precision']})"
-            table.add_row(*(Text(cell) for cell in (step, kernel["id"], f"{kernel['summary']}{exact}")))
+            branch = f" [{_branch(kernel['after'])}]" if kernel["branch"] else ""
+            table.add_row(*(Text(cell) for cell in (step, kernel["id"], f"{kernel['summary']}{exact}{branch}")))
     table_console().print(table)
+
+
+def _branch(after: str) -> str:
+    return f"branches off {after}" if after else "begins a line of its own"
 
 
 def _print_whole(kernels: Sequence[Mapping[str, Any]]) -> None:

@@ -94,12 +94,13 @@ def _asked(
     names: Sequence[str], op: str | None, sizes: str | None, config: list[str] | None, flags: Mapping[str, Any],
     ncu: str, *, baseline: bool,
 ) -> _Asked:  # fmt: skip
-    from gemmlab.kernels.catalog import ladder
+    from gemmlab.kernels.catalog import current_id, ladder
     from gemmlab.measure.own_kernel import kernel_named, operation_of
     from gemmlab.ops.catalog import find_op
 
     if config and not names:
         raise UsageError("--config: name the kernel it is for")
+    names = [current_id(name) for name in names]
     operation = find_op(op or operation_of(names, flags))
     for name in names:
         kernel = kernel_named(name, flags)

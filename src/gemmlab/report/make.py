@@ -10,10 +10,10 @@ from pathlib import Path
 from gemmlab.core.errors import UsageError
 from gemmlab.core.files import replace_file
 from gemmlab.core.naming import nearest
-from gemmlab.core.records import load_record
 from gemmlab.core.wording import counted
-from gemmlab.kernels.catalog import all_kernels
+from gemmlab.kernels.catalog import all_kernels, current_id
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.renamed import read_record
 from gemmlab.measure.own_kernel import is_own, kernel_named
 from gemmlab.measure.profiles import from_record, load_profiles
 from gemmlab.report.kept import keep, recall
@@ -59,7 +59,7 @@ def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Ma
         from gemmlab.explain.subject import machine
 
         machine("", plan.gpu)
-    records = [load_record(path) for path in plan.records]
+    records = [read_record(path) for path in plan.records]
     profiles = [load_profiles(path) for path in plan.profiles]
     profiles += [from_record(record) for record in records if record.kind == "profile"]
     seen = seen_kernels(records)
@@ -101,6 +101,7 @@ def _chosen(named: Sequence[str], seen: dict[str, list[Seen]]) -> dict[str, tupl
     """Id -> the name that it is found by, and the kernel, where there is one."""
     catalog = {kernel.id: kernel for kernel in all_kernels()}
     if named:
+        named = [current_id(name) for name in named]
         files = {name: kernel_named(name) for name in named if is_own(name)}
         if unknown := [name for name in named if name not in {**files, **catalog, **seen}]:
             names = [*seen, *catalog]

@@ -21,7 +21,7 @@ def emit(fn: Function, g: Arguments) -> None:
 
 KERNEL = reduce_kernel(
     __file__,
-    step=4,
+    after="reduce_vector",
     summary="64 parts of the row, drawn by threads",
     idea="Several cores ask memory for more than one can, and the parts are the same for any number of them.",
     source="the article names threads as the last step on a CPU; the pool is our own",

@@ -29,12 +29,12 @@ def test_a_line_is_followed_from_the_rung_that_comes_after_none() -> None:
     assert [(kernel.id, kernel.step) for kernel in found] == [("b", 1), ("c", 2), ("a", 3), ("x", None)]
 
 
-def test_branches_come_after_the_whole_line_lowest_first_then_by_name() -> None:
+def test_branches_come_after_the_whole_line_highest_first_then_by_name() -> None:
     line = [rung("a", ""), rung("b", "a"), rung("c", "b")]
     high, two, one = (rung("d", "c", branch=True), rung("z", "a", branch=True), rung("y", "a", branch=True))
     goes_on, of_branch = rung("e", "z"), rung("f", "z", branch=True)
     other = rung("0", "", branch=True)
-    assert names(high, two, one, goes_on, of_branch, *line, other) == ["a", "b", "c", "0", "y", "z", "e", "f", "d"]
+    assert names(high, two, one, goes_on, of_branch, *line, other) == ["a", "b", "c", "d", "y", "z", "e", "f", "0"]
 
 
 def test_each_operation_and_device_has_a_ladder_of_its_own() -> None:

@@ -1,7 +1,8 @@
 """The order of a ladder, which follows from what each rung says it comes after.
 
-The main line first, from the rung with `after = ""` up. Then the branches, those that leave the line lowest first,
-by name where several leave the same rung; a branch is again a line with its branches behind it.
+The main line first, from the rung with `after = ""` up to the last one. Then the branches, back down the line: those
+that leave it highest come first, by name where several leave one rung. A branch is a line again, with its own branches
+behind it.
 """
 
 from __future__ import annotations
@@ -85,14 +86,14 @@ def _climbed(rungs: Sequence[Kernel], ladder: str) -> list[Kernel]:
 
 
 def _from(before: str, following: Mapping[str, Kernel], branches: Mapping[str, Sequence[Kernel]]) -> Iterator[Kernel]:
-    """What comes after a rung: the line to its end, then what branches off the rung and off the line."""
+    """What comes after a rung: the line to its end, then what branches off the line, from its end back to the rung."""
     line = list[Kernel]()
     place = before
     while place in following:
         line.append(following[place])
         place = line[-1].id
     yield from line
-    for left in (before, *(rung.id for rung in line)):
+    for left in (*(rung.id for rung in reversed(line)), before):
         for branch in branches.get(left, ()):
             yield branch
             yield from _from(branch.id, following, branches)

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from blocks.gpu_times import measured
 from blocks.markdown import interval, markdown_table
 from blocks.records import from_record
-from gemmlab.core.records import Record
+from gemmlab.core.records import Record, Result
 from gemmlab.kernels.catalog import ladder
+from gemmlab.kernels.kernel import Kernel
 from gemmlab.measure.climb_rows import digits, percent, times
 from gemmlab.measure.summary import FASTEST, Row, Summary, summarise
+from gemmlab.ops.reduce import ReduceOp, ReduceProblem
 
 TOP = str(1 << 25)
 """Elements at which rungs are compared: as many as the article's."""
@@ -32,6 +34,27 @@ def ladder_table(record: Record) -> str:
     lines += [[row.contestant, *_speed(row), "", ""] for row in rows.values() if row.role == "peer"]
     heading = ["rung", "ms", "GB/s", "of the read rate", "x rung below", "x fastest library (95 %)"]
     return "\n\n".join([markdown_table(heading, lines), f"{_power(TOP)} elements. {measured(record)}"])
+
+
+def counter_table(record: Record) -> str:
+    """What the emulator counted of each rung, all launches together, and the additions in a row of its bound."""
+    found = {str(result.facts["name"]): result for result in record.results if "facts" in result.facts}
+    lines = [_counts(kernel, found[kernel.id]) for kernel in ladder("reduce", "cuda") if kernel.id in found]
+    heading = ["rung", "instructions", "barriers", "shared loads", "wavefronts", "shuffles", "global loads",
+               "additions in a row"]  # fmt: skip
+    sizes = ", ".join(dict.fromkeys(_power(result.label) for result in found.values()))
+    note = f"{sizes} elements, counted on {record.device.get('id')}."
+    return "\n\n".join([markdown_table(heading, lines), note])
+
+
+def _counts(kernel: Kernel, result: Result) -> list[str]:
+    seen, opcodes = result.facts["facts"], result.facts["opcodes"]
+    scalars = ReduceOp().scalars(ReduceProblem(int(result.problem["n"])))
+    shuffles = sum(count for name, count in opcodes.items() if name.partition(".")[0] == "SHFL")
+    figures = (seen["instructions"], seen["barriers"], seen["shared_load_requests"], seen["shared_load_wavefronts"],
+               shuffles, seen["global_load_requests"])  # fmt: skip
+    roundings = kernel.roundings(kernel.instantiate(result.facts["config"], scalars), scalars)
+    return [f"[`{kernel.id}`](#{kernel.id})", *(f"{value:,.0f}" for value in figures), str(roundings)]
 
 
 def by_length(record: Record) -> str:
@@ -87,6 +110,7 @@ def _power(label: str) -> str:
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "reduce-ladder": from_record("h200/reduce.json", ladder_table),
+    "reduce-counts": from_record("emulated/reduce.json", counter_table),
     "reduce-lengths": from_record("h200/reduce.json", by_length),
     "reduce-cpu": from_record("cpu/reduce.json", library_call),
 }

@@ -57,9 +57,6 @@ def test_a_file_states_what_it_is(kernel: Kernel) -> None:
     assert len(text.splitlines()) <= 250
     assert all(len(line) <= 120 and line == line.rstrip() and "\t" not in line for line in text.splitlines())
     assert kernel.idea.endswith(".")
-    assert len(kernel.source.split()) > 3
-    assert not kernel.source[0].isdigit()
-    assert kernel.expect
     assert kernel.args in (ARGS, (*ARGS, *TEXTURES))
     assert kernel.restrictions == ()
 

@@ -24,9 +24,9 @@ EMULATED := benchmarks/results/emulated
 
 # What the published figures of a GPU are measured at; ten minutes. The ladder of float32, and that of tensor cores beside it.
 H200 := benchmarks/results/h200
-SIMT := naive_strided naive block_tile thread_tile_1d thread_tile_2d vector_load register_stage double_buffer warp_tile \
-	warp_tile_double_buffer conflict_free async_copy block_swizzle maxas_64 maxas_256
-TENSOR := wmma_tf32 wmma_tf32_pipelined mma_tf32_pipelined
+RUNGS = $$($(BIN)/gemmlab list --rungs --op gemm --device cuda --precision
+SIMT = $(RUNGS) float32)
+TENSOR = $(RUNGS) tf32)
 GPU_SIZES := 64,128,256:4096:128,8192
 GPU_SUMS := $(SUMS),2^25,2^30
 ON_GPU := --device cuda --processes 1 --no-naive

@@ -19,10 +19,11 @@ from typing import Any
 
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.program import Config
-from gemmlab.core.records import Record, load_record
+from gemmlab.core.records import Record
 from gemmlab.dispatch.measurements import FILE, Measured, Table
 from gemmlab.dispatch.waves import estimate, gpu_model
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.renamed import read_record
 from gemmlab.ops.gemm import GemmOp
 
 HERE = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
@@ -43,7 +44,7 @@ TYPICAL_START_US = 6.0
 
 def table() -> Table:
     """The table of the records."""
-    records = [load_record(HERE / name) for name in RECORDS]
+    records = [read_record(HERE / name, notice=False) for name in RECORDS]
     entries = [_fitted(entry) for entry in _measured(records)]
     kept = _chosen_somewhere(entries)
     return Table(MEASURED_ON, str(records[0].environment["time_utc"])[:10], tuple(kept))

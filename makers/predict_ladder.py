@@ -20,8 +20,9 @@ from gemmlab.analysis.model.model_record import CONFIGURATION, LADDER, NAME, Cas
 from gemmlab.analysis.model.predict import Model
 from gemmlab.core import gpu
 from gemmlab.core.precision import FLOAT32
-from gemmlab.core.records import Result, load_record
+from gemmlab.core.records import Result
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.renamed import read_record
 from gemmlab.ops.catalog import find_op
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
@@ -77,7 +78,7 @@ def recorded() -> Iterator[Timed]:
     """Every rung's times; a kernel and size once."""
     seen: set[tuple[str, str]] = set()
     for name, part in SOURCES.items():
-        record = load_record(RESULTS / name)
+        record = read_record(RESULTS / name, notice=False)
         op = find_op(record.op)
         for result in record.results:
             key = result.contestant, result.label

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from blocks.markdown import interval, markdown_table, plain, provenance
 from blocks.records import CPU, RESULTS, from_record, load
 from gemmlab.core.records import Record
-from gemmlab.kernels.catalog import ladder
+from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.observe.cache_record import cache_rows
 from gemmlab.plots.chart import save
 from gemmlab.plots.curves import bench_chart
 from gemmlab.plots.ladder import climb_chart
-from gemmlab.results.climb_rows import ClimbRow, about, climb_rows, digits, peer_names, percent, short_size, times
+from gemmlab.results.climb_rows import about, climb_rows, digits, peer_names, percent, short_size, times
 from gemmlab.results.summary import FASTEST, summarise
 
 
@@ -38,15 +38,15 @@ def climb_table(record: Record) -> str:
 
 def gains_table(record: Record) -> str:
     """Each rung's gain over the one before, and its idea."""
-    rungs = [row for row in climb_rows(record) if row.role == "rung"]
-    before: list[ClimbRow | None] = [None, *rungs[:-1]]
+    rungs = {row.name: row for row in climb_rows(record) if row.role == "rung"}
     lines = [
         [
             f"[`{row.name}`](#{row.name})", short_size(row.size), str(row.threads), digits(row.gflops),
             percent(row.peak_share),
-            "" if last is None else times(row.gflops / last.gflops), row.idea,
+            "" if (last := rungs.get(find_kernel(row.name).after or "")) is None else times(row.gflops / last.gflops),
+            row.idea,
         ]
-        for row, last in zip(rungs, before, strict=True)
+        for row in rungs.values()
     ]  # fmt: skip
     heading = ["rung", "size", "threads", "GFLOP/s", "of FMA peak", "x rung before", "why"]
     return "\n\n".join([markdown_table(heading, lines, ["why"]), f"Measured on {provenance(record)}."])

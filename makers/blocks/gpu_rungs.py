@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from blocks.counted import FMA, ISSUE, L1, Counted
+from blocks.diffs import link
 from blocks.gpu_code import fit, swept
 from blocks.gpu_counts import COUNTS, FIGURES, number, rung_counts
 from blocks.gpu_times import CONFIGS, TIMES, TOP
@@ -32,8 +33,13 @@ def _lines(kernel: Kernel) -> dict[str, str]:
         "Occupancy": _occupancy(kernel),
         "Measured": _measured(kernel),
         "Best configuration": _best(kernel),
+        "Code": _code(kernel),
         "Source": f"{kernel.source}.",
     }
+
+
+def _code(kernel: Kernel) -> str:
+    return f"{link(kernel)}." if kernel.after else ""
 
 
 def _counters(kernel: Kernel) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from gemmlab.core.records import Record, load_record
+from gemmlab.core.records import Record
+from gemmlab.kernels.renamed import read_record
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -18,7 +19,7 @@ CPU = "cpu-intel-6-207"
 def load(name: str) -> Record | None:
     """`"h200/gemm.json"`, or `None` where it has not been made yet."""
     path = RESULTS / name
-    return load_record(path) if path.exists() else None
+    return read_record(path, notice=False) if path.exists() else None
 
 
 def matching(pattern: str) -> list[str]:

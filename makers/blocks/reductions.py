@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from blocks.gpu_times import measured
 from blocks.markdown import interval, markdown_table
 from blocks.records import CPU, from_record
-from gemmlab.core.records import Record
+from gemmlab.core.records import Record, Result
 from gemmlab.kernels.catalog import ladder
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.reduce import ReduceOp, ReduceProblem
 from gemmlab.results.climb_rows import digits, percent, times
 from gemmlab.results.summary import FASTEST, Row, Summary, summarise
 
@@ -20,17 +22,39 @@ OURS = "reduce_peak"
 def ladder_table(record: Record) -> str:
     """Each rung at 2^25 elements: time, bytes a second, share of the read rate, gain, ratio to the fastest library."""
     rows = {row.contestant: row for row in summarise(record).rows if row.label == TOP}
-    rungs = [row for kernel in ladder("reduce", "cuda") if (row := rows.get(f"kernel:{kernel.id}")) is not None]
     lines = [
         [
-            f"[`{_name(row)}`](#{_name(row)})", *_speed(row),
-            "" if lower is None else times(lower.median_us / row.median_us), interval(row.ratios.get(FASTEST)),
+            f"[`{kernel.id}`](#{kernel.id})", *_speed(row),
+            "" if (lower := rows.get(f"kernel:{kernel.after}")) is None else times(lower.median_us / row.median_us),
+            interval(row.ratios.get(FASTEST)),
         ]
-        for lower, row in zip([None, *rungs], rungs, strict=False)
+        for kernel in ladder("reduce", "cuda")
+        if (row := rows.get(f"kernel:{kernel.id}")) is not None
     ]  # fmt: skip
     lines += [[row.contestant, *_speed(row), "", ""] for row in rows.values() if row.role == "peer"]
     heading = ["rung", "ms", "GB/s", "of the read rate", "x rung below", "x fastest library (95 %)"]
     return "\n\n".join([markdown_table(heading, lines), f"{_power(TOP)} elements. {measured(record)}"])
+
+
+def counter_table(record: Record) -> str:
+    """What the emulator counted of each rung, all launches together, and the additions in a row of its bound."""
+    found = {str(result.facts["name"]): result for result in record.results if "facts" in result.facts}
+    lines = [_counts(kernel, found[kernel.id]) for kernel in ladder("reduce", "cuda") if kernel.id in found]
+    heading = ["rung", "instructions", "barriers", "shared loads", "wavefronts", "shuffles", "global loads",
+               "additions in a row"]  # fmt: skip
+    sizes = ", ".join(dict.fromkeys(_power(result.label) for result in found.values()))
+    note = f"{sizes} elements, counted on {record.device.get('id')}."
+    return "\n\n".join([markdown_table(heading, lines), note])
+
+
+def _counts(kernel: Kernel, result: Result) -> list[str]:
+    seen, opcodes = result.facts["facts"], result.facts["opcodes"]
+    scalars = ReduceOp().scalars(ReduceProblem(int(result.problem["n"])))
+    shuffles = sum(count for name, count in opcodes.items() if name.partition(".")[0] == "SHFL")
+    figures = (seen["instructions"], seen["barriers"], seen["shared_load_requests"], seen["shared_load_wavefronts"],
+               shuffles, seen["global_load_requests"])  # fmt: skip
+    roundings = kernel.roundings(kernel.instantiate(result.facts["config"], scalars), scalars)
+    return [f"[`{kernel.id}`](#{kernel.id})", *(f"{value:,.0f}" for value in figures), str(roundings)]
 
 
 def by_length(record: Record) -> str:
@@ -78,10 +102,6 @@ def _speed(row: Row) -> Sequence[str]:
     )  # fmt: skip
 
 
-def _name(row: Row) -> str:
-    return row.contestant.removeprefix("kernel:")
-
-
 def _power(label: str) -> str:
     """`"1024"` as 2^10; other lengths as they are."""
     n = int(label)
@@ -90,6 +110,7 @@ def _power(label: str) -> str:
 
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "reduce-ladder": from_record("h200/reduce.json", ladder_table),
+    "reduce-counts": from_record("emulated/reduce.json", counter_table),
     "reduce-lengths": from_record("h200/reduce.json", by_length),
     "reduce-cpu": from_record(f"{CPU}/reduce.json", library_call),
 }

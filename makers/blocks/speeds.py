@@ -10,7 +10,7 @@ from typing import Any
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import Ratio, Timings, ratio_of_medians, spread
-from gemmlab.kernels.catalog import ladder
+from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.kernels.kernel import Kernel
 
 VENDOR = "cublas"
@@ -100,9 +100,8 @@ def rungs() -> Sequence[Kernel]:
 
 
 def below(kernel: Kernel) -> Kernel | None:
-    """The rung under another."""
-    place = list(rungs()).index(kernel)
-    return rungs()[place - 1] if place else None
+    """The rung that another comes after."""
+    return find_kernel(kernel.after) if kernel.after else None
 
 
 def _speed(result: Result) -> Speed:

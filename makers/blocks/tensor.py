@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 
 from blocks.counted import ISSUE, L1, Counted, counted
+from blocks.diffs import link
 from blocks.gpu_counts import COUNTS, GPU, counted_on, number
 from blocks.markdown import interval, markdown_table, provenance
 from blocks.records import from_record, load
-from blocks.speeds import Speed, Speeds, square
+from blocks.speeds import Speed, Speeds, below, square
 from gemmlab.analysis.issue_slots import peak_gflops
 from gemmlab.core.gpu import model
 from gemmlab.core.precision import TF32
@@ -57,18 +58,17 @@ def ladder_table() -> str:
     speeds, size = Speeds(record, TF32), square(TOP)
     vendor = speeds.at(VENDOR, size)
     lines = []
-    before: Speed | None = None
     for kernel in rungs():
-        speed = speeds.rung(kernel.id, size)
+        speed, lower = speeds.rung(kernel.id, size), _below(kernel)
         if speed is None:
             continue
+        before = None if lower is None else speeds.rung(lower.id, size)
         lines.append([
             f"[`{kernel.id}`](#{kernel.id})", digits(speed.time_us / 1e3),
             digits(speed.tflops) if speed.right else "wrong", percent(speed.tflops / peak_tflops()),
             "" if before is None else times(speed.to(before).value),
             "" if vendor is None else interval(speed.to(vendor, resamples=2000)), version(kernel, speed),
         ])  # fmt: skip
-        before = speed
     for name in speeds.peers:
         peer = speeds.at(name, size)
         if peer is not None:
@@ -154,16 +154,22 @@ FIGURES: Mapping[str, Callable[[Counted], str]] = {
 """Counters by heading, for 1000 multiply-adds where they are counts."""
 
 
+def _below(kernel: Kernel) -> Kernel | None:
+    """The rung of this page that another comes after: the first one comes after a rung without tensor cores."""
+    lower = below(kernel)
+    return lower if lower in rungs() else None
+
+
 def rung_block(kernel: Kernel) -> str:
     """Its counters beside those of the rung below, bound, time, source."""
-    place = list(rungs()).index(kernel)
-    seen = [_counts()[one.id] for one in rungs()[max(0, place - 1) : place + 1]]
+    seen = [_counts()[one.id] for one in (_below(kernel), kernel) if one is not None and one.id in _counts()]
     lines = [[heading, *(figure(item) for item in seen)] for heading, figure in FIGURES.items()]
     lines += [[f"cycles: {unit}", *(_cycles(item, unit) for item in seen)] for unit in (TENSOR, ISSUE, L1)]
     table = markdown_table(["for 1000 multiply-adds", *(f"`{item.kernel}`" for item in seen)], lines)
     parts = {
         "Configuration": ", ".join(f"`{name}` {value}" for name, value in kernel.params.items()),
         "Measured": _measured(kernel),
+        "Code": link(kernel),
         "Source": kernel.source,
     }
     return "\n\n".join([table, *(f"**{name}.** {text}." for name, text in parts.items() if text)])

@@ -38,8 +38,8 @@ def find(
 ) -> list[Finding]:
     """All that holds, by weight. `words` are what texts may quote beside the facts; `ladder` the kernels to point to.
 
-    A rung on a lower step than the kernel's own, or the kernel itself, teaches it nothing. Of code that is no kernel at
-    hand (`None`) the step and the precision are unknown.
+    A rung that comes no later than the kernel, or than the rung it says it improves on, teaches it nothing. Of code
+    that is no kernel at hand (`None`) the place and the precision are unknown.
     """
     found = [_finding(row, kernel, ladder, facts, words) for row in advice if _expression(row.when)(facts)]
     worth = [finding for finding in found if finding.weight >= LEAST]
@@ -50,9 +50,8 @@ def _finding(
     row: Advice, kernel: Kernel | None, ladder: Sequence[Kernel], facts: Mapping[str, float], words: Mapping[str, str]
 ) -> Finding:
     when, weight = _expression(row.when), _expression(row.weight)
-    above = {rung.id for rung in ladder
-             if kernel is None or (_above(rung, kernel)
-                                   and (row.any_precision or rung.precision == kernel.precision))}  # fmt: skip
+    above = {rung.id for rung in _above(kernel, ladder)
+             if kernel is None or row.any_precision or rung.precision == kernel.precision}  # fmt: skip
     return Finding(
         key=row.key,
         weight=float(weight(facts)),
@@ -63,10 +62,13 @@ def _finding(
     )
 
 
-def _above(rung: Kernel, kernel: Kernel) -> bool:
-    if rung.op != kernel.op or rung.id == kernel.id or rung.step is None:
-        return False
-    return kernel.step is None or rung.step > kernel.step
+def _above(kernel: Kernel | None, ladder: Sequence[Kernel]) -> Sequence[Kernel]:
+    """The rungs that come later than the kernel; all of them where its place is not known."""
+    if kernel is None:
+        return ladder
+    rungs = [rung for rung in ladder if rung.op == kernel.op]
+    places = {rung.id: place for place, rung in enumerate(rungs, start=1)}
+    return rungs[places.get(kernel.id, places.get(kernel.after or "", 0)) :]
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,6 +11,7 @@ from typing import Any
 
 import typer
 
+from gemmlab.core.deprecation import GemmlabDeprecationWarning
 from gemmlab.core.errors import GemmlabError, TimeLimitError
 
 _answered: ContextVar[bool] = ContextVar("_answered", default=False)
@@ -19,6 +21,23 @@ def print_json(answer: Any) -> None:
     """A verb's whole answer: the one document on standard output."""
     typer.echo(json.dumps(answer, indent=1, allow_nan=False))
     _answered.set(True)
+
+
+@contextmanager
+def notices() -> Iterator[None]:
+    """A line on standard error for each `GemmlabDeprecationWarning`; other warnings as Python shows them."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, GemmlabDeprecationWarning):
+            typer.echo(f"gemmlab: {message}", err=True)
+        else:
+            usual(message, category, *where, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", GemmlabDeprecationWarning)
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 import gemmlab
 import gemmlab.cli
-from gemmlab.cli.answer import error_message, exit_code, json_errors
+from gemmlab.cli.answer import error_message, exit_code, json_errors, notices
 from gemmlab.core.errors import GemmlabError
 
 
@@ -27,7 +27,7 @@ class _Verbs(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            with json_errors(wanted="--json" in ctx.args):
+            with notices(), json_errors(wanted="--json" in ctx.args):
                 return super().invoke(ctx)
         except (GemmlabError, MemoryError) as error:
             if ctx.params.get("debug"):

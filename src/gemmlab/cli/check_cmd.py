@@ -149,7 +149,7 @@ def _plan(
 ) -> dict[str, Callable[[Progress], CheckReport]]:  # fmt: skip
     from gemmlab.core.hardware import physical_cores, require_cpus
     from gemmlab.kernels.by_name import kernel_named, require_device
-    from gemmlab.kernels.catalog import ladder
+    from gemmlab.kernels.catalog import current_id, ladder
     from gemmlab.timing.families import family_of
     from gemmlab.verify.check import check_kernel
 
@@ -170,7 +170,8 @@ def _plan(
         )  # fmt: skip
 
     library = family_of(where, op.name).library_call
-    for name in names or [*(kernel.id for kernel in ladder(op.name, where.kernels)), *([library] if library else [])]:
+    every = [*(kernel.id for kernel in ladder(op.name, where.kernels)), *([library] if library else [])]
+    for name in [current_id(name) for name in names] or every:
         if name in _LIBRARY_CHECKS:
             if name != library:
                 raise UsageError(f"{name} does not run on {where}, or is not of the operation {op.name}")

@@ -41,11 +41,11 @@ def compare(
 
     Ends with 1 when a kernel of ours, or the library call, is surely slower or is wrong since.
     """
-    from gemmlab.core.records import load_record
+    from gemmlab.kernels.renamed import read_record
     from gemmlab.results.comparison import THRESHOLD, gone
     from gemmlab.results.comparison import compare as judge
 
-    before, after = load_record(old), load_record(new)
+    before, after = read_record(old), read_record(new)
     found = judge(
         before, after, threshold=THRESHOLD if threshold is None else threshold, relative_to=relative_to,
         other_device=other_device, ignore_same_code=ignore_same_code,

@@ -11,7 +11,7 @@ import typer
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import table_console
 from gemmlab.core.errors import DeviceError, UsageError
-from gemmlab.core.precision import FLOAT32
+from gemmlab.core.precision import FLOAT32, PRECISIONS
 from gemmlab.devices.select import parse_device
 from gemmlab.kernels.kernel import Kernel
 
@@ -19,6 +19,9 @@ from gemmlab.kernels.kernel import Kernel
 def _describe(kernel: Kernel) -> dict[str, Any]:
     return {
         "step": kernel.step,
+        "after": kernel.after,
+        "branch": kernel.branch,
+        "aliases": list(kernel.aliases),
         "id": kernel.id,
         "op": kernel.op,
         "device": kernel.device,
@@ -49,8 +52,13 @@ def _print_ladders(kernels: Sequence[Mapping[str, Any]]) -> None:
         for kernel in ladder:
             step = "" if kernel["step"] is None else str(kernel["step"])
             exact = "" if kernel["precision"] == FLOAT32 else f" ({kernel['precision']})"
-            table.add_row(*(Text(cell) for cell in (step, kernel["id"], f"{kernel['summary']}{exact}")))
+            branch = f" [{_branch(kernel['after'])}]" if kernel["branch"] else ""
+            table.add_row(*(Text(cell) for cell in (step, kernel["id"], f"{kernel['summary']}{exact}{branch}")))
     table_console().print(table)
+
+
+def _branch(after: str) -> str:
+    return f"branches off {after}" if after else "begins a line of its own"
 
 
 def _print_whole(kernels: Sequence[Mapping[str, Any]]) -> None:
@@ -84,15 +92,19 @@ def list_kernels(
     ] = None,
     op: Annotated[str | None, typer.Option(help="Only kernels of this operation, as `gemm`.")] = None,
     device: Annotated[str | None, typer.Option(help="Only kernels that run there: cpu, cuda, emulated.")] = None,
+    precision: Annotated[str | None, typer.Option(help="Only kernels of this precision: float32, tf32.")] = None,
+    rungs: Annotated[bool, typer.Option("--rungs", help="Print the ids of rungs alone, a line each.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the kernels in ladder order, or tell of some of them what they are, take and come from."""
     from gemmlab.kernels.catalog import all_kernels, find_kernel
 
     named = [find_kernel(name) for name in kernels or []]
-    if named and (op or device):
-        raise UsageError("list: name kernels, or choose by --op and --device")
-    if named:
+    if named and (op or device or precision):
+        raise UsageError("list: name kernels, or choose by --op, --device and --precision")
+    if precision not in (None, *PRECISIONS):
+        raise UsageError(f"no precision named {precision!r}; precisions: {', '.join(PRECISIONS)}")
+    if named and not rungs:
         described = [_describe(kernel) for kernel in named]
         return print_json(described) if as_json else _print_whole(described)
 
@@ -100,9 +112,13 @@ def list_kernels(
     ops = sorted({kernel.op for kernel in all_kernels()})
     if op is not None and op not in ops:
         raise UsageError(f"no operation named {op!r}; operations: {', '.join(ops) or 'none'}")
-    chosen = [_describe(k) for k in all_kernels() if op in (None, k.op) and family in (None, k.device)]
+    chosen = [_describe(k) for k in named or all_kernels()
+              if op in (None, k.op) and family in (None, k.device) and precision in (None, k.precision)]  # fmt: skip
     if device is not None and not chosen:
         raise DeviceError(f"no kernels for the device {device!r} in this version")
+    if rungs:
+        chosen = [kernel for kernel in chosen if kernel["step"] is not None]
+        return print_json(chosen) if as_json else typer.echo("\n".join(kernel["id"] for kernel in chosen))
     return print_json(chosen) if as_json else _print_ladders(chosen)
 
 

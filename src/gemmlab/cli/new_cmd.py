@@ -1,4 +1,4 @@
-"""`gemmlab new`: a CUDA kernel file to begin with."""
+"""`gemmlab new`: a CUDA kernel file to begin with, or a rung of a ladder in a checkout."""
 
 from __future__ import annotations
 
@@ -12,11 +12,38 @@ from gemmlab.core.errors import UsageError
 
 
 def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE.cu", help="Where to write it; its name becomes the kernel's.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE.cu]", help="Where to write it; its name becomes the kernel's.")
+    ] = None,
+    rung: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Draft a rung of a ladder instead: its file and docs section.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="KERNEL", help="The rung that it comes after, and begins as a copy of.")
+    ] = None,
+    branch: Annotated[bool, typer.Option("--branch", help="A side branch: the ladder goes on without it.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write a working, commented CUDA kernel that gemmlab can compile, check and count."""
+    """Write a working, commented CUDA kernel that gemmlab can compile, check and count.
+
+    With --rung and --after, in a checkout of gemmlab: a new rung of a ladder.
+    """
+    if rung is not None:
+        if file is not None or after is None or force:
+            raise UsageError(
+                "--rung NAME goes with --after KERNEL, and --branch; the file's place is the ladder's folder"
+            )
+        _new_rung(rung, after, branch=branch, as_json=as_json)
+    elif file is None:
+        raise UsageError("name the FILE.cu to write, or a new rung: --rung NAME --after KERNEL")
+    elif after is not None or branch:
+        raise UsageError("--after, --branch: they go with --rung NAME")
+    else:
+        _new_file(file, force=force, as_json=as_json)
+
+
+def _new_file(file: Path, *, force: bool, as_json: bool) -> None:
     from gemmlab.kernels.user_kernel import starting_text
 
     text = starting_text(file)
@@ -34,6 +61,33 @@ def new(
         print_json({"file": str(file), "kernel": file.stem, "next": steps})
     else:
         typer.echo(f"Written: {file}. Next:\n  " + "\n  ".join(steps))
+
+
+def _new_rung(name: str, after: str, *, branch: bool, as_json: bool) -> None:
+    from gemmlab.kernels.rung_draft import OPEN, draft_rung
+
+    draft = draft_rung(name, after, branch=branch)
+    draft.write()
+    on_gpu = draft.kernel.suffix == ".cu"
+    steps = [
+        f"gemmlab check {name}" + (" --device emulated" if on_gpu else ""),
+        *(["make counts"] if on_gpu else []),
+        "make tables",
+        "pytest tests/docs/test_rungs.py",
+    ]
+    if as_json:
+        print_json({
+            "file": str(draft.kernel), "kernel": name, "page": str(draft.page), "follower": draft.follower,
+            "next": steps,
+        })  # fmt: skip
+        return
+    typer.echo(f"Written: {draft.kernel}, a copy of {after} under another name.")
+    typer.echo(f"Its section: {draft.page}, under ## {name}.")
+    if draft.follower:
+        typer.echo(f"{draft.follower} comes after {name} now.")
+    expect = ", and state what its counters must show (`expect`)" if on_gpu else ""
+    typer.echo(f'Fill in what begins with "{OPEN}"{expect}. Next:')
+    typer.echo("  " + "\n  ".join(steps))
 
 
 def register(app: typer.Typer) -> None:

@@ -101,12 +101,13 @@ def _asked(
     ncu: str, *, baseline: bool,
 ) -> _Asked:  # fmt: skip
     from gemmlab.kernels.by_name import kernel_named
-    from gemmlab.kernels.catalog import ladder
+    from gemmlab.kernels.catalog import current_id, ladder
     from gemmlab.ops.catalog import find_op
     from gemmlab.timing.families import operation_of
 
     if config and not names:
         raise UsageError("--config: name the kernel it is for")
+    names = [current_id(name) for name in names]
     operation = find_op(op or operation_of(names, flags))
     for name in names:
         kernel = kernel_named(name, flags)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import RecordError
+from gemmlab.kernels.catalog import current_id
 
 FILE = Path(__file__).parent / "measured.json"
 SCHEMA = "gemmlab.choices/1"
@@ -63,10 +64,15 @@ def table_from_json(data: Mapping[str, Any]) -> Table:
     try:
         if data["schema"] != SCHEMA:
             raise RecordError(f"no table of choices: schema {data['schema']!r}")
-        entries = tuple(Measured(**{**entry, "layouts": tuple(entry["layouts"])}) for entry in data["entries"])
+        entries = tuple(_measured(entry) for entry in data["entries"])
         return Table(str(data["gpu"]), str(data["taken"]), entries)
     except (KeyError, TypeError) as error:
         raise RecordError(f"no table of choices: {error}") from error
+
+
+def _measured(entry: Mapping[str, Any]) -> Measured:
+    kernel = current_id(entry["kernel"], notice=False)
+    return Measured(**{**entry, "kernel": kernel, "layouts": tuple(entry["layouts"])})
 
 
 @cache

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from gemmlab.core.deprecation import warn_once
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import nearest
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.order import in_order
 
 _HERE = Path(__file__).parent
 SOURCE_SUFFIX = ".cu"
@@ -16,13 +19,15 @@ SOURCE_SUFFIX = ".cu"
 
 @cache
 def all_kernels() -> tuple[Kernel, ...]:
-    """Every kernel shipped, in ladder order (operation, device, step, id)."""
+    """Every kernel shipped, by operation and device, in ladder order (`order.in_order`).
+
+    Raises `UsageError`, which names the file, for one that cannot be used or whose place on the ladder is unclear.
+    """
     from gemmlab.kernels.cuda_kernel import shipped_kernel
 
     found = [_kernel_in(path) for path in sorted(_HERE.glob("*_cpu/*.py")) if path.stem != "__init__"]
     found += [shipped_kernel(path) for path in sorted(_HERE.glob(f"*_cuda/*{SOURCE_SUFFIX}"))]
-    last = max((kernel.step for kernel in found if kernel.step is not None), default=0) + 1
-    return tuple(sorted(found, key=lambda k: (k.op, k.device, last if k.step is None else k.step, k.id)))
+    return tuple(in_order(found))
 
 
 def _kernel_in(path: Path) -> Kernel:
@@ -37,18 +42,37 @@ def _kernel_in(path: Path) -> Kernel:
 
 
 def ladder(op: str, device: str) -> tuple[Kernel, ...]:
-    """The rungs for an operation on a family of devices, in order."""
+    """The rungs for an operation on a family of devices, in order, side branches last."""
     return tuple(k for k in all_kernels() if (k.op, k.device) == (op, device) and k.step is not None)
 
 
+@cache
+def renamed() -> Mapping[str, str]:
+    """Ids that kernels had in earlier versions -> the present ones."""
+    return {alias: kernel.id for kernel in all_kernels() for alias in kernel.aliases}
+
+
+def current_id(name: str, *, notice: bool = True) -> str:
+    """The present id of a kernel; any other name as it is. With `notice`, an earlier id gets a `DeprecationWarning`."""
+    if name not in renamed():
+        return name
+    if notice:
+        warn_once(f"the kernel {name} is called {renamed()[name]}; the next version drops the old name")
+    return renamed()[name]
+
+
 def find_kernel(kernel_id: str) -> Kernel:
-    """The kernel of that id, or that of a file if it ends in `.cu`; `UsageError` with the nearest names otherwise."""
+    """The kernel of that id, or that of a file if it ends in `.cu`; `UsageError` with the nearest names otherwise.
+
+    An id of an earlier version is taken, with one `DeprecationWarning`.
+    """
     if kernel_id.endswith(SOURCE_SUFFIX):
         from gemmlab.kernels.user_kernel import user_kernel
 
         return user_kernel(Path(kernel_id))
+    wanted = current_id(kernel_id)
     for kernel in all_kernels():
-        if kernel.id == kernel_id:
+        if kernel.id == wanted:
             return kernel
     names = [kernel.id for kernel in all_kernels()]
     raise UsageError(f"no kernel named {kernel_id!r}; {nearest(kernel_id, names, 'kernels')}")

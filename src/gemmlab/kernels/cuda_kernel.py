@@ -38,6 +38,8 @@ def shipped_kernel(path: Path) -> Kernel:
     stated = Stated(origin, (header,))
     if missing := [key for key in _REQUIRED if stated.get(key) is None]:
         raise UsageError(f"{origin}: {missing[0]} is not stated")
+    if stated.get("step") is not None:
+        raise stated.error("step", 'rungs are not numbered; `after = "ID"` names the rung that this one comes after')
     facts = read_facts(stated, "")
     folder = path.parent.name.removesuffix("_cuda")
     if facts.op != folder:
@@ -68,7 +70,9 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         id=path.stem,
         op=facts.op,
         device="cuda",
-        step=facts.step,
+        after=facts.after,
+        branch=facts.branch,
+        aliases=facts.aliases,
         summary=facts.summary,
         idea=facts.idea,
         source=facts.source,

@@ -32,12 +32,10 @@ class Kernel:
     op: str
     device: str
     """Family of devices it runs on: `"cpu"` or `"cuda"`."""
-    step: int | None
-    """Place on the ladder, lowest first; `None` for kernels that are not rungs."""
     summary: str
     """One line: what it is."""
     idea: str
-    """One sentence: why it is faster than the rung below."""
+    """One sentence: why it is faster than the rung it comes after."""
     source: str
     """Where the technique comes from."""
     params: Config
@@ -45,6 +43,14 @@ class Kernel:
     """Argument names in signature order; `threads` and `workspace` are supplied by the caller of `launches`."""
     make_program: Callable[[Config, str], Program] = field(repr=False)
     path: Path
+    after: str | None = None
+    """Id of the rung that this one improves on, empty for the first of a line; `None` for a kernel that is no rung."""
+    branch: bool = False
+    """Whether it is a side branch of the rung it comes after: the ladder goes on without it."""
+    step: int | None = None
+    """Place on the ladder from 1, which the catalog finds from `after`; `None` for a kernel that is no rung."""
+    aliases: tuple[str, ...] = ()
+    """Ids that it had in earlier versions."""
     precision: str = FLOAT32
     """One of `core.precision`: what its inputs are rounded to."""
     layouts: tuple[str, ...] = ("nn",)

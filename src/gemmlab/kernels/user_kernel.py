@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gemmlab.core.deprecation import warn_once
 from gemmlab.core.errors import UsageError
 from gemmlab.kernels.cuda_file.header import Stated, from_flags, read_header, read_text, read_toml
 from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
@@ -40,7 +41,13 @@ def user_kernel(path: Path, *, toml: Path | None = None, **flags: Any) -> Kernel
     layers = [header] if header is not None else []
     if toml is not None or beside.is_file():
         layers.append(read_toml(toml or beside))
-    facts = read_facts(Stated(path.name, (*layers, from_flags(flags))), DEFAULT_OP)
+    stated = Stated(path.name, (*layers, from_flags(flags)))
+    if stated.get("step") is not None:
+        warn_once(
+            f"{stated.where('step')}: rungs are not numbered any more, and the key is ignored: take it out, or name "
+            'the rung that the kernel improves on, `after = "naive"`; the next version refuses it'
+        )
+    facts = read_facts(stated, DEFAULT_OP)
     signature = _chosen(path, facts, signatures(text))
     missing = [key for key, value in (("grid", facts.grid), ("threads", facts.threads)) if not value]
     if missing:

@@ -16,6 +16,7 @@ from gemmlab.core.counters import EXACT
 from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, Result, from_json
 from gemmlab.kernels.catalog import all_kernels
+from gemmlab.kernels.renamed import current_contestant, with_current_ids
 from gemmlab.observe.ncu_report import METRICS
 from gemmlab.observe.profile import NCU, Profile, Profiles, largest_first
 
@@ -54,6 +55,7 @@ def from_record(record: Record) -> Profiles:
     """The profiles of a record. `RecordError` for one of another kind or a malformed one."""
     if record.kind not in ("profile", "count"):
         raise RecordError(f"a record of kind {record.kind!r} holds no profiles")
+    record = with_current_ids(record, notice=False)
     device = record.device
     facts = _mapping(device.get("facts", {}), "device.facts")
     return Profiles(
@@ -101,7 +103,7 @@ def _from_old(data: Mapping[str, Any]) -> Profiles:
 
 def _old(one: object, where: str) -> Profile:
     launch = _mapping(one, where)
-    contestant = _text(launch.get("contestant"), f"{where}.contestant")
+    contestant = current_contestant(_text(launch.get("contestant"), f"{where}.contestant"), notice=False)
     # Such records do not say what a kernel of ours rounds its inputs to.
     known = {f"kernel:{kernel.id}": {"precision": kernel.precision} for kernel in all_kernels()}
     facts = {**known.get(contestant, {}), **_mapping(launch.get("facts"), f"{where}.facts")}

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.files import replace_file
-from gemmlab.core.records import load_record
 from gemmlab.core.words import counted, nearest
 from gemmlab.kernels.by_name import is_own, kernel_named
-from gemmlab.kernels.catalog import all_kernels
+from gemmlab.kernels.catalog import all_kernels, current_id
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.renamed import read_record
 from gemmlab.observe.profile_reader import from_record, load_profiles
 from gemmlab.pages.kernel_results import Seen, request_for, seen_kernels
 from gemmlab.pages.page import Page, render
@@ -58,7 +58,7 @@ def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Ma
         from gemmlab.analysis.subject import machine
 
         machine("", plan.gpu)
-    records = [load_record(path) for path in plan.records]
+    records = [read_record(path) for path in plan.records]
     profiles = [load_profiles(path) for path in plan.profiles]
     profiles += [from_record(record) for record in records if record.kind == "profile"]
     seen = seen_kernels(records)
@@ -100,6 +100,7 @@ def _chosen(named: Sequence[str], seen: dict[str, list[Seen]]) -> dict[str, tupl
     """Id -> the name that it is found by, and the kernel, where there is one."""
     catalog = {kernel.id: kernel for kernel in all_kernels()}
     if named:
+        named = [current_id(name) for name in named]
         files = {name: kernel_named(name) for name in named if is_own(name)}
         if unknown := [name for name in named if name not in {**files, **catalog, **seen}]:
             names = [*seen, *catalog]

@@ -83,10 +83,11 @@ def jobs(
         kernel = find_kernel(name)
         if kernel.device != "cuda":
             raise UsageError(f"{name} is a kernel for {kernel.device}; those for cuda are compiled ahead of time")
+        origin = name if name.endswith(_SOURCE) else kernel.id
         for arch in archs:
             try:
                 chosen = replace(kernel, layouts=tuple(n for n in kernel.layouts if not layouts or n in layouts))
-                found += _of_kernel(chosen, name, arch, config, every=every)
+                found += _of_kernel(chosen, origin, arch, config, every=every)
             except DeviceError as error:
                 if names:
                     raise UsageError(str(error)) from error

@@ -19,7 +19,7 @@ from gemmlab.core.errors import GemmlabError, RecordError
 from gemmlab.core.files import replace_file
 from gemmlab.core.program import Config
 from gemmlab.core.version import __version__
-from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.catalog import current_id, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import texture_over
 from gemmlab.ops.catalog import find_op
@@ -78,12 +78,12 @@ def load_sweep(path: Path) -> list[Swept]:
         raise RecordError(f"{path} is no {SCHEMA}")
     found = []
     for kernel, known in data["kernels"].items():
-        names = known["params"]
+        kernel_id, names = current_id(kernel, notice=False), known["params"]
         for arch, rows in known["archs"].items():
             for row in rows:
                 config, figures = row[: len(names)], row[len(names) :]
                 values = dict(zip(data["figures"], figures, strict=True))
-                found.append(Swept(kernel, arch, dict(zip(names, config, strict=True)), values))
+                found.append(Swept(kernel_id, arch, dict(zip(names, config, strict=True)), values))
     return found
 
 

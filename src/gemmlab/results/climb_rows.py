@@ -9,6 +9,7 @@ from typing import Any
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import spread
+from gemmlab.kernels.catalog import all_kernels
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import GBS, GFLOPS
 from gemmlab.results.summary import FASTEST, Row, summarise
@@ -46,10 +47,18 @@ class ClimbRow:
 
 
 def climb_rows(record: Record) -> list[ClimbRow]:
-    """Rungs in ladder order, then library calls by thread count, each with the peers timed beside it."""
+    """Rungs in ladder order, then library calls by thread count, each with the peers timed beside it.
+
+    The order is today's; rungs that the catalog does not know come last, in the order that they had.
+    """
     facts = {(r.label, r.threads, r.contestant): r.facts for r in record.results}
     rows = summarise(record).rows
-    rungs = sorted((row for row in rows if row.role == "rung"), key=lambda row: facts[_key(row)].get("step", 0))
+    places = {f"kernel:{kernel.id}": place for place, kernel in enumerate(all_kernels())}
+
+    def place(row: Row) -> tuple[int, int]:
+        return places.get(row.contestant, len(places)), facts[_key(row)].get("step") or 0
+
+    rungs = sorted((row for row in rows if row.role == "rung"), key=place)
     calls = [row for row in rows if row.role == "library call"]
     # Where there is no library call, peers are shown where the highest rungs were timed.
     top = max(rungs, key=lambda row: row.gflops * row.median_us, default=None)

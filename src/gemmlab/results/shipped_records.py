@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import gemmlab
-from gemmlab.core.records import Record, load_record
+from gemmlab.core.records import Record
+from gemmlab.kernels.renamed import read_record
 
 _PACKAGE = Path(gemmlab.__file__).parent
 FOLDERS = (_PACKAGE / "recorded", _PACKAGE.parents[1] / "benchmarks" / "results")
@@ -21,7 +22,7 @@ def recorded_climb(op: str) -> Record | None:
     """
     for folder in FOLDERS:
         for path in sorted(folder.glob(f"*/{NAME}")):
-            record = load_record(path)
+            record = read_record(path, notice=False)
             if record.op == op:
                 return record
     return None

@@ -49,10 +49,6 @@ def opcodes(artifact: Artifact) -> Counter[str]:
     return Counter(".".join((i.opcode, *i.modifiers)) for i in functions[artifact.entry].instructions)
 
 
-def test_the_three_rungs_are_in_their_places() -> None:
-    assert {"naive": 2, "block_tile": 3, "vector_load": 6}.items() <= {k.id: k.step for k in CUDA_KERNELS}.items()
-
-
 @each_kernel
 def test_a_file_states_what_it_is(kernel: Kernel) -> None:
     text = kernel.path.read_text(encoding="utf-8")
@@ -61,17 +57,8 @@ def test_a_file_states_what_it_is(kernel: Kernel) -> None:
     assert len(text.splitlines()) <= 250
     assert all(len(line) <= 120 and line == line.rstrip() and "\t" not in line for line in text.splitlines())
     assert kernel.idea.endswith(".")
-    assert len(kernel.source.split()) > 3
-    assert not kernel.source[0].isdigit()
-    assert kernel.expect
     assert kernel.args in (ARGS, (*ARGS, *TEXTURES))
     assert kernel.restrictions == ()
-
-
-def test_ids_and_steps_are_unique() -> None:
-    assert len({kernel.id for kernel in all_kernels()}) == len(all_kernels())
-    rungs = [(kernel.op, kernel.device, kernel.step) for kernel in all_kernels() if kernel.step is not None]
-    assert len(set(rungs)) == len(rungs)
 
 
 @each_kernel

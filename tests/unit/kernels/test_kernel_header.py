@@ -32,7 +32,9 @@ idea = "it is here"
 source = "this test"
 op = "gemm"
 kernel = "k"
-step = 7
+after = "naive"
+branch = true
+aliases = ["k_old", "k_older"]
 arch = "sm_80"
 precision = "tf32"
 params = { BM = 64, PAD = -1 }
@@ -47,7 +49,8 @@ expect = ["shared_load_excess == 0", { shape = "64x32x16", config = { BM = 32 },
 tune.BM = [32, 64, 128]
 """)
     assert (facts.summary, facts.idea, facts.source) == ("a kernel", "it is here", "this test")
-    assert (facts.op, facts.kernel, facts.step, facts.arch, facts.precision) == ("gemm", "k", 7, "sm_80", "tf32")
+    assert (facts.op, facts.kernel, facts.arch, facts.precision) == ("gemm", "k", "sm_80", "tf32")
+    assert (facts.after, facts.branch, facts.aliases) == ("naive", True, ("k_old", "k_older"))
     assert dict(facts.params) == {"BM": 64, "PAD": -1}
     assert dict(facts.tune) == {"BM": (32, 64, 128)}
     assert [expression.text for expression in facts.require] == ["BM % 32 == 0", "M % BM == 0"]
@@ -59,13 +62,14 @@ tune.BM = [32, 64, 128]
     assert (plain.that.text, plain.shape, dict(plain.config)) == ("shared_load_excess == 0", "128", {})
     assert (other.shape, dict(other.config)) == ("64x32x16", {"BM": 32})
     assert other.that.names == {"some.counter"}
-    assert other.where == f"mine.cu:{FIRST_LINE + 17}: expect"
-    assert set(KEYS) <= {*Facts.__dataclass_fields__, "transposes"}
+    assert other.where == f"mine.cu:{FIRST_LINE + 19}: expect"
+    assert set(KEYS) <= {*Facts.__dataclass_fields__, "transposes", "step"}
 
 
 def test_what_is_not_stated_has_a_meaning() -> None:
     facts = facts_of("")
-    assert (facts.op, facts.step, facts.arch, facts.precision, facts.align) == ("gemm", None, "", "float32", 4)
+    assert (facts.op, facts.after, facts.arch, facts.precision, facts.align) == ("gemm", None, "", "float32", 4)
+    assert (facts.branch, facts.aliases) == (False, ())
     assert (facts.grid, facts.threads, facts.args, facts.layouts) == ((), (), None, ("nn",))
     assert facts.smem_bytes({}) == 0
 
@@ -108,9 +112,11 @@ def test_a_later_statement_replaces_an_earlier_one_key_by_key() -> None:
         ("summary = 3", "mine.cu:4: summary: 3 is not one line of text"),
         ('idea = """a\nb"""', "mine.cu:4: idea: 'a\\nb' is not one line"),
         ('op = "sort"', "mine.cu:4: op: no operation named 'sort'; operations: gemm"),
-        ('step = "3"', "step: '3' is not a whole number from 0 to 999"),
-        ("step = true", "step: True is not"),
-        ("step = -1", "step: -1 is not"),
+        ("after = 3", "mine.cu:4: after: 3 is no id of a rung"),
+        ('after = "two words"', "after: 'two words' is no id of a rung"),
+        ("branch = 1", "mine.cu:4: branch: 1 is neither true nor false"),
+        ('aliases = ["a", "b c"]', "mine.cu:4: aliases: 'b c' is no id of a kernel"),
+        ("aliases = 7", "aliases: 7 is not a list of texts"),
         ('arch = "90"', "arch: '90' is not an architecture, as sm_80"),
         ('arch = "sm_91"', "mine.cu:4: arch: unknown architecture 'sm_91'; known: sm_70, sm_72, sm_75, sm_80"),
         ('arch = "sm_85a"', "arch: unknown architecture 'sm_85a'"),

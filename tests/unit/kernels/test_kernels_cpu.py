@@ -16,7 +16,7 @@ from gemmlab.core.program import Launch
 from gemmlab.devices.cpu import CpuDevice
 from gemmlab.ir.target import WIDTHS, host_target
 from gemmlab.kernels.bound import bind
-from gemmlab.kernels.catalog import all_kernels, find_kernel, ladder
+from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.verify.check import check_kernel
@@ -110,11 +110,6 @@ def test_no_kernel_reads_or_writes_beyond_its_operands() -> None:
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100, check=False)
     last = done.stdout.splitlines()[-1:] or [""]
     assert (done.returncode, last) == (0, ["all right"]), f"died at {last[0]!r}: {done.stderr[-500:]}"
-
-
-def test_the_ladder_is_the_catalog_in_order() -> None:
-    assert [kernel.step for kernel in ladder("gemm", "cpu")] == list(range(1, 8))
-    assert {kernel.id for kernel in ladder("gemm", "cpu")} <= {kernel.id for kernel in CPU_KERNELS}
 
 
 def test_an_unknown_kernel_is_named_with_the_nearest() -> None:

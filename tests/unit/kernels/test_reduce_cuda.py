@@ -21,7 +21,7 @@ from support.cuda_source import needs_compiler
 
 OP = ReduceOp()
 RUNGS = ladder("reduce", "cuda")
-IN_PASSES = RUNGS[:-1]
+IN_PASSES = [kernel for kernel in RUNGS if not kernel.zeroed_workspace]
 each_rung = pytest.mark.parametrize("kernel", [pytest.param(kernel, id=kernel.id) for kernel in RUNGS])
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 
@@ -47,21 +47,12 @@ def built(kernel: Kernel, arch: str, operator: str = "sum", **config: int) -> Ar
     return build(kernel.program(kernel.instantiate(kernel.configure(config), scalars), arch))
 
 
-def test_the_ladder_has_its_nine_rungs() -> None:
-    assert {kernel.id.removeprefix("reduce_"): kernel.step for kernel in RUNGS} == {
-        "interleaved": 0, "strided_index": 1, "sequential": 2, "first_add": 3, "unroll_last_warp": 4, "unrolled": 5,
-        "grid_stride": 6, "shuffle": 7, "peak": 8,
-    }  # fmt: skip
-
-
 @each_rung
 def test_a_file_states_what_it_is(kernel: Kernel) -> None:
     text = kernel.path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 250
     assert all(len(line) <= 120 and line == line.rstrip() and "\t" not in line for line in text.splitlines())
     assert kernel.idea.endswith(".")
-    assert len(kernel.source.split()) > 3
-    assert kernel.expect
     workspace = ("workspace",) if kernel.zeroed_workspace else ()
     assert (kernel.args, kernel.restrictions) == (("n", "x", "out", *workspace), ())
     assert kernel.zeroed_workspace == (kernel.id == "reduce_peak")

@@ -17,6 +17,6 @@ class Advice:
     attempt: str
     """What to try."""
     rungs: tuple[str, ...] = ()
-    """Kernels that do it; shown is the first of the same operation above the kernel's own step."""
+    """Kernels that do it; shown is the first of the same operation above the kernel's own place."""
     any_precision: bool = False
     """Whether a rung that rounds its inputs otherwise than the kernel does is shown too."""

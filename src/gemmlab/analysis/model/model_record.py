@@ -13,6 +13,7 @@ from typing import Any
 
 from gemmlab.core.errors import RecordError
 from gemmlab.core.files import replace_file
+from gemmlab.kernels.catalog import current_id
 from gemmlab.results.shipped_records import FOLDERS
 
 SCHEMA = "gemmlab.model/1"
@@ -105,10 +106,14 @@ def load_model(path: Path) -> ModelRecord:
         if data.pop("schema") != SCHEMA:
             raise RecordError(f"{path} is no {SCHEMA}")
         return ModelRecord(
-            data["gpu"], data["constants"], tuple(data["fitted"]), tuple(Case(**case) for case in data["cases"])
+            data["gpu"], data["constants"], tuple(data["fitted"]), tuple(_case(case) for case in data["cases"])
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecordError(f"cannot read the record {path}: {error}") from error
+
+
+def _case(data: Mapping[str, Any]) -> Case:
+    return Case(**{**data, "kernel": current_id(data["kernel"], notice=False)})
 
 
 def save_model(record: ModelRecord, path: Path) -> None:

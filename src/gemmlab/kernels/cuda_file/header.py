@@ -24,8 +24,9 @@ MOST_CHARACTERS = 20_000
 _OPENING = re.compile(r"^[ \t]*/\*[ \t]*gemmlab[ \t]*\r?$", re.MULTILINE)
 _TOML_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 KEYS = (
-    "summary", "idea", "source", "op", "kernel", "step", "arch", "precision", "params", "tune", "require", "grid",
-    "threads", "smem_bytes", "again", "workspace", "roundings", "align", "transposes", "args", "expect",
+    "summary", "idea", "source", "op", "kernel", "after", "branch", "aliases", "step", "arch", "precision", "params",
+    "tune", "require", "grid", "threads", "smem_bytes", "again", "workspace", "roundings", "align", "transposes",
+    "args", "expect",
 )  # fmt: skip
 """Everything that can be stated."""
 

@@ -20,6 +20,7 @@ from gemmlab.ops.catalog import find_op
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
 _PARAMETER = re.compile(r"[A-Z][A-Z0-9_]*")
+_ID = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
 _LARGEST_PARAMETER = 2**31 - 1
 _MOST_COMBINATIONS = 1 << 14
@@ -36,7 +37,10 @@ class Facts:
     op: str
     kernel: str
     """Name of the function; empty where it was not stated."""
-    step: int | None
+    after: str | None
+    """Id of the rung it comes after, empty for a first one; `None` where nothing was stated."""
+    branch: bool
+    aliases: tuple[str, ...]
     arch: str
     precision: str
     params: Config
@@ -80,7 +84,9 @@ def read_facts(stated: Stated, default_op: str) -> Facts:
         source=reader.text("source"),
         op=op,
         kernel=reader.text("kernel"),
-        step=reader.step(),
+        after=reader.after(),
+        branch=reader.flag("branch"),
+        aliases=reader.aliases(),
         arch=reader.arch(),
         precision=reader.one_of("precision", PRECISIONS),
         params=params,
@@ -125,12 +131,25 @@ class _Reader:
             raise self._stated.error(key, f"{value!r} is none of {', '.join(known)}")
         return value
 
-    def step(self) -> int | None:
-        value = self._stated.get("step")
-        if value is not None and not (_is_whole(value) and 0 <= value <= 999):
-            raise self._stated.error("step", f"{value!r} is not a whole number from 0 to 999")
-        kept: int | None = value
-        return kept
+    def after(self) -> str | None:
+        value = self._stated.get("after")
+        if value is not None and not (isinstance(value, str) and (not value or _ID.fullmatch(value))):
+            raise self._stated.error("after", f'{value!r} is no id of a rung, as "naive", nor "" for the first rung')
+        known: str | None = value
+        return known
+
+    def flag(self, key: str) -> bool:
+        value = self._stated.get(key)
+        if value is not None and not isinstance(value, bool):
+            raise self._stated.error(key, f"{value!r} is neither true nor false")
+        return value is True
+
+    def aliases(self) -> tuple[str, ...]:
+        names = self.texts("aliases")
+        for name in names:
+            if not _ID.fullmatch(name):
+                raise self._stated.error("aliases", f"{name!r} is no id of a kernel", name)
+        return tuple(names)
 
     def params(self, names: OpNames) -> dict[str, int]:
         params = self._table("params")

@@ -31,7 +31,7 @@ def emit(fn: Function, g: Gemm) -> None:
 
 KERNEL = cpu_kernel(
     __file__,
-    step=3,
+    after="loop_reorder_ikj",
     summary="column-major BLAS sgemm: transposition, alpha, beta, leading dimensions",
     idea="Not faster: the full BLAS interface on naive loops, the baseline that everyone's library must match in "
     "meaning.",

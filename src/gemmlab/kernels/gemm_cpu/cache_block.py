@@ -33,7 +33,7 @@ def emit(fn: Function, g: Gemm) -> None:
 
 KERNEL = cpu_kernel(
     __file__,
-    step=4,
+    after="blas_naive",
     summary="loops cut into blocks that fit the caches",
     idea="A block of B is used for MC rows of A while it is in cache, so memory is read less often.",
     source="Chinese article on AVX2 SGEMM: blocking by inner and outer products",

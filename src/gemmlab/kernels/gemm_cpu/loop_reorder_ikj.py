@@ -22,7 +22,7 @@ def emit(fn: Function, g: Gemm) -> None:
 
 KERNEL = cpu_kernel(
     __file__,
-    step=2,
+    after="naive_ijk",
     summary="the two inner loops exchanged, so that memory is walked along rows",
     idea="Rows of B and C are read in order, so each cache line is used whole and the compiler can use vectors.",
     source="Chinese article on AVX2 SGEMM: its optimize_row_major_sgemm",

@@ -49,7 +49,7 @@ def emit(fn: Function, g: Gemm) -> None:
 
 KERNEL = cpu_kernel(
     __file__,
-    step=6,
+    after="packed",
     summary="a register tile in generated vector code, inside cache blocks",
     idea="The tile of C stays in vector registers for a whole k-block, so nearly every instruction is a multiply-add.",
     source="Chinese article on AVX2 SGEMM: its 16x6 tile; loops as in BLIS; AVX-512 and NEON tiles are our own",

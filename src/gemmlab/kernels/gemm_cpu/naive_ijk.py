@@ -23,7 +23,7 @@ def emit(fn: Function, g: Gemm) -> None:
 
 KERNEL = cpu_kernel(
     __file__,
-    step=1,
+    after="",
     summary="three loops, one dot product an element",
     idea="The definition as it stands: a column of B costs a cache line an element, and every multiply-add waits "
     "for the last.",

@@ -71,7 +71,7 @@ def _tile_sums(fn: Function, tile: Tile, depth: Value, panel: Value, strip: Valu
 
 KERNEL = cpu_kernel(
     __file__,
-    step=5,
+    after="cache_block",
     summary="A in panels, B in strips, copied into reading order",
     idea="Packed operands are read strictly forward, whatever the leading dimension, and a tile of C is summed up "
     "before it is stored.",

@@ -43,7 +43,7 @@ def emit(fn: Function, g: Gemm) -> None:
 
 KERNEL = cpu_kernel(
     __file__,
-    step=7,
+    after="microkernel",
     summary="the same on all cores: rectangles of C as jobs for waiting threads",
     idea="Every core computes its own rectangles of C, and work is handed over in less than a microsecond.",
     source="Chinese article on AVX2 SGEMM names threads as the last step; the pool is our own",

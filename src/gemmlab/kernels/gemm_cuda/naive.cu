@@ -3,7 +3,7 @@ summary = "one thread an element, neighbours along a row"
 idea = "The lanes of a warp share a row of A and read neighbouring columns of B, so a request needs few sectors."
 source = "Korean worklog on CUDA matmul: its kernel 1; Chinese summary of SGEMM versions: its v0"
 op = "gemm"
-step = 2
+after = "naive_strided"
 arch = "sm_75"
 params = { BM = 32, BN = 32 }
 tune = { BM = [4, 8, 16, 32], BN = [8, 16, 32, 64] }

@@ -3,7 +3,7 @@ summary = "fragments of both tiles staged in registers by 128-bit shared loads"
 idea = "A step k reads its TM + TN words by LDS.128 into a_frag and b_frag; the outer product is registers alone."
 source = "Chinese summary of SGEMM versions: its v4; Chinese SGEMM write-up: the fragments of its tiled kernel"
 op = "gemm"
-step = 7
+after = "vector_load"
 arch = "sm_75"
 params = { BM = 128, BN = 128, BK = 8, TM = 8, TN = 8 }
 tune = { BM = [64, 128], BN = [64, 128], BK = [8, 16], TM = [4, 8], TN = [4, 8] }

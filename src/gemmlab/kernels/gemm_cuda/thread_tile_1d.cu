@@ -3,7 +3,7 @@ summary = "a thread owns a column of TM results"
 idea = "A word of Bs serves TM multiply-adds from a register: 1 + TM shared words for TM products instead of 2 * TM."
 source = "Korean worklog on CUDA matmul: its kernel 3"
 op = "gemm"
-step = 4
+after = "block_tile"
 arch = "sm_75"
 params = { BM = 64, BN = 64, BK = 8, TM = 8 }
 tune = { BM = [32, 64, 128], BN = [32, 64, 128], TM = [4, 8, 16] }

@@ -3,7 +3,7 @@ summary = "a thread owns TM x TN results"
 idea = "TM + TN shared words serve TM * TN multiply-adds from registers: a quarter word each for 8 x 8, not 9/8."
 source = "Korean worklog on CUDA matmul: its kernel 4; Chinese SGEMM profiling notes: kernel 2; SGEMM versions: v2"
 op = "gemm"
-step = 5
+after = "thread_tile_1d"
 arch = "sm_75"
 params = { BM = 128, BN = 128, BK = 8, TM = 8, TN = 8 }
 tune = { BM = [64, 128], BN = [64, 128], BK = [8, 16], TM = [4, 8], TN = [4, 8] }

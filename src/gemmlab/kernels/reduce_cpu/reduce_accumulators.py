@@ -30,7 +30,7 @@ def emit(fn: Function, g: Arguments) -> None:
 
 KERNEL = reduce_kernel(
     __file__,
-    step=2,
+    after="reduce_scalar",
     summary="several accumulators in turn",
     idea="Additions that do not wait for each other run at once: as many as the units take, not one in four cycles.",
     source="what every guide to fast loops says of sums; the chains are the article's tree with few leaves",

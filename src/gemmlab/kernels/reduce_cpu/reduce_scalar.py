@@ -24,7 +24,7 @@ def emit(fn: Function, g: Arguments) -> None:
 
 KERNEL = reduce_kernel(
     __file__,
-    step=1,
+    after="",
     summary="one accumulator, one number after the other",
     idea="The definition as it stands: every addition waits for the one before, four cycles each.",
     source="the loop that everybody writes first",

@@ -1,8 +1,8 @@
 """The row cut into 64 parts, whatever the number of threads: each is summed by vectors, then their sums in order.
 
 One core cannot ask for data as fast as memory brings them. Parts are the same for any number of threads, so the result
-is the same to the bit (`codegen/reductions.py`). This is also the code behind `gemmlab.sum`, whose entries, for any strides
-and axes, lie in the same object.
+is the same to the bit (`codegen/reductions.py`). This is also the code behind `gemmlab.sum`, whose entries, for any
+strides and axes, lie in the same object.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def emit(fn: Function, g: Arguments) -> None:
 
 KERNEL = reduce_kernel(
     __file__,
-    step=4,
+    after="reduce_vector",
     summary="64 parts of the row, drawn by threads",
     idea="Several cores ask memory for more than one can, and the parts are the same for any number of them.",
     source="the article names threads as the last step on a CPU; the pool is our own",

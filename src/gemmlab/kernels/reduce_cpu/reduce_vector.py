@@ -14,7 +14,7 @@ def emit(fn: Function, g: Arguments) -> None:
 
 KERNEL = reduce_kernel(
     __file__,
-    step=3,
+    after="reduce_accumulators",
     summary="eight vector accumulators, chains of 64",
     idea="An instruction adds a number in every lane, until the caches, then memory, cannot bring more.",
     source="beyond the article: its GPU tree, leaves first, as vectors",

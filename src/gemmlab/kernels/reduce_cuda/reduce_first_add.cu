@@ -3,7 +3,7 @@ summary = "each thread adds two elements on their way into shared memory"
 idea = "Half of the threads had nothing to do from the first step on: now each adds once, in half as many blocks."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce3"
 op = "reduce"
-step = 3
+after = "reduce_sequential"
 arch = "sm_80"
 params = { BLOCK = 256 }
 tune = { BLOCK = [128, 256, 512, 1024] }

@@ -3,7 +3,7 @@ summary = "a chosen number of blocks, each thread adding many elements in a regi
 idea = "One tree a block for thousands of elements instead of one for every 512: nearly all work is loading and adding."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce6"
 op = "reduce"
-step = 6
+after = "reduce_unrolled"
 arch = "sm_80"
 params = { BLOCK = 256, BLOCKS = 1024 }
 tune = { BLOCK = [128, 256, 512, 1024], BLOCKS = [132, 264, 528, 1024, 2048, 4096] }

@@ -3,7 +3,7 @@ summary = "a tree in shared memory between neighbours, threads picked by a remai
 idea = "A block halves its values in as many steps as a tree is deep, where one thread would take an addition for each."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce0"
 op = "reduce"
-step = 0
+after = ""
 arch = "sm_80"
 params = { BLOCK = 256 }
 tune = { BLOCK = [128, 256, 512, 1024] }

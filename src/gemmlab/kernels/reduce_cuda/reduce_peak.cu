@@ -3,7 +3,7 @@ summary = "16-byte loads, many on their way at once; one launch, ended by the bl
 idea = "Memory is kept busy by loads on their way, not by threads: a thread has LOADS * 16 bytes under way."
 source = "beyond the article: vector loads, registers in place of shared memory, a ticket in place of a second launch"
 op = "reduce"
-step = 8
+after = "reduce_shuffle"
 arch = "sm_80"
 params = { BLOCK = 512, BLOCKS = 264, LOADS = 8, ALONE = 16384 }
 tune = { BLOCK = [256, 512, 1024], BLOCKS = [264, 528, 1056, 2112, 4096], LOADS = [4, 8], ALONE = [8192, 16384, 32768] }

@@ -3,7 +3,7 @@ summary = "the tree between the two halves of what is left"
 idea = "Neighbouring lanes read neighbouring words, so no two of them meet in a bank of shared memory."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce2"
 op = "reduce"
-step = 2
+after = "reduce_strided_index"
 arch = "sm_80"
 params = { BLOCK = 256 }
 tune = { BLOCK = [128, 256, 512, 1024] }

@@ -3,7 +3,7 @@ summary = "lanes of a warp exchange registers; shared memory holds one value a w
 idea = "A shuffle hands over a register without a write, a barrier and a read: one barrier is left of the whole tree."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce7"
 op = "reduce"
-step = 7
+after = "reduce_grid_stride"
 arch = "sm_80"
 params = { BLOCK = 256, BLOCKS = 1024 }
 tune = { BLOCK = [128, 256, 512, 1024], BLOCKS = [132, 264, 528, 1024, 2048, 4096] }

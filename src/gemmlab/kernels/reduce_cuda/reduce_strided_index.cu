@@ -3,7 +3,7 @@ summary = "the same tree, threads packed: the first ones add, each at its own st
 idea = "The threads that add fill whole warps, and warps with nothing to do leave a step at once: less divergence."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce1"
 op = "reduce"
-step = 1
+after = "reduce_interleaved"
 arch = "sm_80"
 params = { BLOCK = 256 }
 tune = { BLOCK = [128, 256, 512, 1024] }

@@ -3,7 +3,7 @@ summary = "the last six steps by one warp, without barriers of the block"
 idea = "Once 64 values are left, one warp is at work and the others wait at barriers for nothing: six barriers less."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce4"
 op = "reduce"
-step = 4
+after = "reduce_first_add"
 arch = "sm_80"
 params = { BLOCK = 256 }
 tune = { BLOCK = [128, 256, 512, 1024] }

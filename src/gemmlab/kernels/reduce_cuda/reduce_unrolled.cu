@@ -3,7 +3,7 @@ summary = "the tree unrolled for the block size it is compiled for"
 idea = "The steps are known to the compiler: no counter, no comparison and no jump is left of the loop."
 source = "Chinese article on GPU reductions after Mark Harris: its reduce5"
 op = "reduce"
-step = 5
+after = "reduce_unroll_last_warp"
 arch = "sm_80"
 params = { BLOCK = 256 }
 tune = { BLOCK = [128, 256, 512, 1024] }

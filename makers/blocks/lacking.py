@@ -1,0 +1,92 @@
+"""What a rung still lacks: facts in its file, its section of the docs, its records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from blocks.records import RESULTS, load
+from gemmlab.core.precision import TF32
+from gemmlab.core.records import Record
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.order import file_of
+from gemmlab.kernels.rung_draft import OPEN, page_of, section_of
+from gemmlab.observe.profile_reader import load_profiles
+
+FEWEST_WORDS = 4
+"""In `source`: a language or a place, and a title."""
+_RECORDS: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("gemm", "cpu"): {"cpu/climb.json": "make results", "cpu/cache.json": "make results"},
+    ("gemm", "cuda"): {"emulated/counters.json": "make counts", "h200/gemm.json": "make gpu-results",
+                       "h200/ncu.json": "make gpu-results"},
+    ("reduce", "cpu"): {},
+    ("reduce", "cuda"): {"emulated/reduce.json": "make counts", "h200/reduce.json": "make gpu-results"},
+}  # fmt: skip
+"""Records by operation and device, and what makes them. The rungs of sums on a CPU are in none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """One thing that is not there."""
+
+    rung: str
+    what: str
+    drafted: bool = False
+    """Whether `gemmlab new --rung` writes it: without it the pages cannot be made."""
+
+    def __str__(self) -> str:
+        return f"{self.rung}: {self.what}"
+
+
+def lacking(kernel: Kernel) -> Iterator[Lack]:
+    """Everything that a rung lacks; nothing for a finished one."""
+    for what in (*_facts(kernel), *_records(kernel)):
+        yield Lack(kernel.id, what)
+    page = page_of(kernel)
+    section = section_of(kernel, page.read_text(encoding="utf-8"))
+    where = f"{page.parent.name}/{page.name}"
+    if section is None:
+        yield Lack(kernel.id, f"a section `## {kernel.id}` in {where}, as gemmlab new --rung drafts it", drafted=True)
+        return
+    if OPEN in section:
+        yield Lack(kernel.id, f"text in its section of {where}: it still says {OPEN!r}")
+    if (kernel.op, kernel.device) == ("gemm", "cuda"):
+        if f"<!-- begin rung-{kernel.id} -->" not in section:
+            yield Lack(kernel.id, f"the block `rung-{kernel.id}` in its section of {where}", drafted=True)
+        if "```text\n" not in section:
+            yield Lack(kernel.id, f"a picture (```text) in its section of {where}")
+
+
+def _facts(kernel: Kernel) -> Iterator[str]:
+    where = f"in {file_of(kernel)}"
+    for key in ("summary", "idea", "source"):
+        said = getattr(kernel, key)
+        if not said or OPEN in said:
+            yield f"`{key}` {where}"
+    if OPEN not in kernel.source and (len(kernel.source.split()) < FEWEST_WORDS or kernel.source[0].isdigit()):
+        yield f"`source` {where} that says where the technique comes from: {kernel.source!r}"
+    if not kernel.idea.endswith("."):
+        yield f"a whole sentence as `idea` {where}"
+    if kernel.device == "cuda" and not kernel.expect:
+        yield f"`expect` {where}: what its counters must show"
+
+
+def _records(kernel: Kernel) -> Iterator[str]:
+    for usual, command in _RECORDS[kernel.op, kernel.device].items():
+        name = "h200/tf32.json" if usual == "h200/gemm.json" and kernel.precision == TF32 else usual
+        if kernel.id not in recorded(name):
+            yield f"a result in benchmarks/results/{name}: {command}"
+
+
+def recorded(name: str) -> set[str]:
+    """Ids of the kernels in a record; none where there is no record."""
+    if name.endswith("ncu.json"):
+        path = RESULTS / name
+        return {one.name for one in load_profiles(path).profiles} if path.exists() else set()
+    record = load(name)
+    return set() if record is None else _kernels(record)
+
+
+def _kernels(record: Record) -> set[str]:
+    return {re.sub(r"^kernel:|\[.*", "", result.contestant) for result in record.results}

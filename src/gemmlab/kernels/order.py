@@ -1,0 +1,113 @@
+"""The order of a ladder, which follows from what each rung says it comes after.
+
+The main line first, from the rung with `after = ""` up to the last one. Then the branches, back down the line: those
+that leave it highest come first, by name where several leave one rung. A branch is a line again, with its own branches
+behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.words import nearest
+from gemmlab.kernels.kernel import Kernel
+
+START = ""
+"""What the first rung of a line comes after."""
+
+
+def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Kernels by operation and device, in ladder order with their `step`, those that are no rungs last, by id.
+
+    Raises `UsageError`, which names the files, for an id or alias that two kernels have, for `after` that names no rung
+    of the same ladder, for two rungs that continue one, and for a circle.
+    """
+    _require_own_names(kernels)
+    found = list[Kernel]()
+    by_ladder = sorted(kernels, key=lambda kernel: (kernel.op, kernel.device, kernel.id))
+    for (op, device), group in groupby(by_ladder, key=lambda kernel: (kernel.op, kernel.device)):
+        members = list(group)
+        rungs = _climbed([kernel for kernel in members if kernel.after is not None], f"{op} on {device}")
+        found += [replace(rung, step=step) for step, rung in enumerate(rungs, start=1)]
+        found += [_no_rung(kernel) for kernel in members if kernel.after is None]
+    return found
+
+
+def file_of(kernel: Kernel) -> str:
+    """The kernel's file with its folder, as messages name it."""
+    return f"{kernel.path.parent.name}/{kernel.path.name}"
+
+
+def _require_own_names(kernels: Sequence[Kernel]) -> None:
+    named = dict[str, Kernel]()
+    for kernel in kernels:
+        if kernel.id in named:
+            raise UsageError(f"two kernels named {kernel.id}: {file_of(named[kernel.id])} and {file_of(kernel)}")
+        named[kernel.id] = kernel
+    for kernel in kernels:
+        for alias in kernel.aliases:
+            if alias in named:
+                other = named[alias]
+                raise UsageError(f"{file_of(kernel)}: alias {alias!r} is a name of {other.id} ({file_of(other)})")
+            named[alias] = kernel
+
+
+def _no_rung(kernel: Kernel) -> Kernel:
+    if kernel.branch:
+        raise UsageError(f"{file_of(kernel)}: a branch without `after`, which names the rung that it leaves")
+    return kernel
+
+
+def _climbed(rungs: Sequence[Kernel], ladder: str) -> list[Kernel]:
+    """The rungs of one ladder in order. `rungs` are sorted by name."""
+    known = {rung.id: rung for rung in rungs}
+    following = dict[str, Kernel]()
+    branches = dict[str, list[Kernel]]()
+    for rung in rungs:
+        before = rung.after or START
+        if before != START and before not in known:
+            raise UsageError(f"{file_of(rung)}: after = {before!r} is no rung of {ladder}; {nearest(before, known)}")
+        if rung.branch:
+            branches.setdefault(before, []).append(rung)
+        elif before in following:
+            raise UsageError(_both_follow(following[before], rung, before, ladder))
+        else:
+            following[before] = rung
+    order = [*_from(START, following, branches)]
+    placed = {rung.id for rung in order}
+    if left := {rung.id: rung for rung in rungs if rung.id not in placed}:
+        raise UsageError(f"the ladder of {ladder} runs in a circle: {_circle(left)}")
+    if order and START not in following:
+        raise UsageError(f"no rung begins the ladder of {ladder}: {file_of(order[0])} is a branch")
+    return order
+
+
+def _from(before: str, following: Mapping[str, Kernel], branches: Mapping[str, Sequence[Kernel]]) -> Iterator[Kernel]:
+    """What comes after a rung: the line to its end, then what branches off the line, from its end back to the rung."""
+    line = list[Kernel]()
+    place = before
+    while place in following:
+        line.append(following[place])
+        place = line[-1].id
+    yield from line
+    for left in (*(rung.id for rung in reversed(line)), before):
+        for branch in branches.get(left, ()):
+            yield branch
+            yield from _from(branch.id, following, branches)
+
+
+def _both_follow(first: Kernel, second: Kernel, before: str, ladder: str) -> str:
+    what = f"continue {before}" if before != START else f"begin the ladder of {ladder}"
+    return f"{file_of(first)} and {file_of(second)} both {what}; `branch = true` makes one of them a side branch"
+
+
+def _circle(left: Mapping[str, Kernel]) -> str:
+    """One circle among rungs that no line reaches: `a.cu after b, b.cu after a`."""
+    way, place = list[str](), next(iter(left))
+    while place not in way:
+        way.append(place)
+        place = str(left[place].after)
+    return ", ".join(f"{file_of(left[name])} after {left[name].after}" for name in way[way.index(place) :])

@@ -1,0 +1,39 @@
+"""Records of earlier versions with the present ids of kernels that have been renamed since."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from gemmlab.core.records import Record, Result, load_record
+from gemmlab.kernels.catalog import current_id
+
+_HEADS = ("kernel:", "baseline:", "")
+"""What stands before a kernel's id in the name of a contestant."""
+
+
+def read_record(path: str | os.PathLike[str], *, notice: bool = True) -> Record:
+    """The record in a file, with present ids. Raises `RecordError`; `notice` as of `current_id`."""
+    return with_current_ids(load_record(path), notice=notice)
+
+
+def with_current_ids(record: Record, *, notice: bool) -> Record:
+    """The record with the present ids of all kernels in it."""
+    return replace(record, results=tuple(_renamed(result, notice=notice) for result in record.results))
+
+
+def current_contestant(name: str, *, notice: bool) -> str:
+    """`kernel:old[BM=32]` as `kernel:new[BM=32]`; a peer as it is."""
+    head = next(head for head in _HEADS if name.startswith(head))
+    kernel, bracket, config = name.removeprefix(head).partition("[")
+    return f"{head}{current_id(kernel, notice=notice)}{bracket}{config}"
+
+
+def _renamed(result: Result, *, notice: bool) -> Result:
+    contestant = current_contestant(result.contestant, notice=notice)
+    if contestant == result.contestant:
+        return result
+    facts = dict(result.facts)
+    if isinstance(facts.get("name"), str):
+        facts["name"] = current_id(facts["name"], notice=notice)
+    return replace(result, contestant=contestant, facts=facts)

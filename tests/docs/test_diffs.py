@@ -1,0 +1,72 @@
+"""The diffs of the rungs: of code alone, and true."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from blocks import diffs
+from blocks.records import ROOT
+from gemmlab.kernels.catalog import all_kernels, find_kernel
+from gemmlab.kernels.kernel import Kernel
+
+PAGE = (ROOT / "docs" / diffs.PAGE).read_text(encoding="utf-8")
+RUNGS = [pytest.param(kernel, id=kernel.id) for kernel in all_kernels() if kernel.step is not None]
+HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+
+
+def patched(old: list[str], changed: list[str]) -> list[str]:
+    """What a unified diff makes of lines; refuses one that does not fit them."""
+    made, taken = list[str](), 0
+    for line in changed:
+        hunk = HUNK.fullmatch(line)
+        if hunk:
+            # A hunk without old lines names the line that it comes after.
+            begins = int(hunk[1]) - (0 if hunk[2] == "0" else 1)
+            made += old[taken:begins]
+            taken = begins
+            continue
+        if line[0] != "+":
+            assert old[taken] == line[1:]
+            taken += 1
+        if line[0] != "-":
+            made.append(line[1:])
+    return made + old[taken:]
+
+
+@pytest.mark.parametrize("kernel", RUNGS)
+def test_the_diff_on_the_page_makes_the_rung_of_the_one_before(kernel: Kernel) -> None:
+    section = re.split(rf"^### {kernel.id}$", PAGE, flags=re.MULTILINE)[1].partition("\n### ")[0]
+    if not kernel.after:
+        assert f"all {len(diffs.code_of(kernel))} lines" in section
+        return
+    shown = re.search(r"^```diff\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    before = find_kernel(kernel.after)
+    old = [re.sub(rf"\b{before.id}\b(?=\s*\(|$)", kernel.id, line) for line in diffs.code_of(before)]
+    assert patched(old, shown[1].splitlines() if shown else []) == diffs.code_of(kernel)
+
+
+@pytest.mark.parametrize("kernel", RUNGS)
+def test_a_description_is_no_code(kernel: Kernel) -> None:
+    code = "\n".join(diffs.code_of(kernel))
+    assert kernel.id in code or kernel.device == "cpu"
+    assert kernel.summary not in code
+    assert kernel.idea not in code
+    assert not re.search(r"^(KERNEL|after) = ", code, re.MULTILINE)
+
+
+def test_another_code_makes_another_diff(tmp_path: Path) -> None:
+    kernel = find_kernel("block_tile")
+    path = tmp_path / "block_tile.cu"
+    path.write_text(kernel.path.read_text(encoding="utf-8") + "// one line more\n", encoding="utf-8")
+    more = diffs.changes(replace(kernel, path=path))
+    assert [line for line in more if line not in diffs.changes(kernel)][-1] == "+// one line more"
+    assert diffs.size_of(["+a", "-b", "-c", " d"]) == "1 line added, 2 removed"
+
+
+def test_a_rung_that_begins_a_line_has_no_diff() -> None:
+    kernel = find_kernel("naive_ijk")
+    assert (diffs.changes(kernel), diffs.link(kernel)) == ([], "")

@@ -182,7 +182,7 @@ class Counters:
 
 UNFINISHED = "unfinished"
 """Kind of the hazard that a launch was given up, because it took too long to be sensible."""
-STOPPING = frozenset({"deadlock", "endless loop", "trap", UNFINISHED})
+STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED})
 """Kinds of hazards after which nothing more of a launch ran: what it had not written yet stays as it was."""
 
 

@@ -29,6 +29,7 @@ NAMES = {
     Kind.ASYNC: "async copy",
     Kind.TRAP: "trap",
     Kind.TEXTURE: "texture",
+    Kind.CALL: "call",
 }
 SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", Space.CONSTANT: "constant"}
 _SITES = {
@@ -161,6 +162,8 @@ def _message(image: Image, geometry: Geometry, memory: Reach, event: _Event) -> 
     instruction = image.code.instructions[event.site]
     if kind == Kind.TRAP:
         return _stopped(OUTSIDE.get(address, ""))
+    if kind == Kind.CALL:
+        return _ASTRAY[extra]
     if kind == Kind.TEXTURE:
         return f"a fetch through {address}, which is no texture object"
     if kind == Kind.BARRIER:
@@ -182,6 +185,14 @@ def _message(image: Image, geometry: Geometry, memory: Reach, event: _Event) -> 
     if kind == Kind.ASYNC:
         return f"{what} that an asynchronous copy has not brought yet: no wait for it came before"
     return f"{what} that nothing has written"
+
+
+_ASTRAY = {
+    Kind.CALLED: "a call to an address that is no function",
+    Kind.RETURNED: "a return to an address that is no instruction",
+    Kind.JUMPED: "a jump to an address that is no instruction",
+    Kind.RAN_ON: "it goes to where no instruction is",
+}
 
 
 def _stopped(called: str) -> str:

@@ -184,7 +184,7 @@ UNFINISHED = "unfinished"
 """Kind of the hazard that a launch was given up, because it took too long to be sensible."""
 CLUSTER = "cluster"
 """Kind of the hazard that nothing was launched: the grid is not made of whole clusters."""
-STOPPING = frozenset({"deadlock", "endless loop", "trap", UNFINISHED, CLUSTER})
+STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED, CLUSTER})
 """Kinds of hazards after which nothing more of a launch ran: what it had not written yet stays as it was."""
 
 

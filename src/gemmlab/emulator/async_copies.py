@@ -57,7 +57,8 @@ def emit_copy(fn: Function, module: Module) -> None:
     size = fn.zero_extend(width)
     with fn.range(LANES) as lane, fn.when(_bit(fn, execute, lane)):
         with fn.when(pending.load(Pending.COUNT, I64) >= Pending.CAPACITY):
-            fn.call(module["land"], warp_ptr, insn, 0)
+            # All of them, those of the group that is still open too.
+            fn.call(module["land"], warp_ptr, insn, -1)
         host = fn.call(module["locate_shared"], warp_ptr, insn, lane, to[lane], (Lanes(width) + STORE).value)
         with fn.when(host.differs(0)):
             place = translate(fn, warp, "shared", to[lane], fn.constant(0, I64), size, lane)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gemmlab.core.errors import CompileError
+from gemmlab.core.errors import CompileError, UsageError
 from gemmlab.core.program import Program
 from gemmlab.core.sources import Sources
 from gemmlab.ir import GENERATOR
@@ -38,7 +38,8 @@ def compiled(
     try:
         artifact = build(program, target)
     except CompileError as error:
-        if isinstance(error.__cause__, CompileError | RuntimeError | type(None)):
-            raise
-        raise error.__cause__ from None
+        # What has no meaning is told by its own name; anything else is a form that nobody thought of.
+        if isinstance(error.__cause__, UsageError):
+            raise error.__cause__ from None
+        raise
     return load_object(artifact.code, symbols, imports).addresses

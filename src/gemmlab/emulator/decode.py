@@ -12,6 +12,8 @@ from gemmlab.core.errors import CompileError
 from gemmlab.emulator.handlers import handler_addresses
 from gemmlab.emulator.isa import table
 from gemmlab.emulator.layout import ROW, Insn, Warp
+from gemmlab.emulator.operand_limits import require_named
+from gemmlab.emulator.services import service_addresses
 from gemmlab.sass.instruction import Instruction, Operand, SassFunction
 
 Bytes = npt.NDArray[np.uint8]
@@ -19,7 +21,9 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Decoded instructions, in order; `records` holds one of `Insn.SIZE` bytes each, counters at zero."""
+    """Decoded instructions, in order; `records` holds one of `Insn.SIZE` bytes each, counters at zero, and behind them
+    the one where whatever runs past the last instruction arrives.
+    """
 
     name: str
     instructions: tuple[Instruction, ...]
@@ -28,14 +32,20 @@ class Code:
     """Index of the first instruction to execute."""
 
 
-def decode(function: SassFunction) -> Code:
-    """Find or make every handler and fill the records. `UnsupportedError` names the first unknown instruction."""
+def decode(function: SassFunction, entries: frozenset[int] = frozenset()) -> Code:
+    """Find or make every handler and fill the records.
+
+    `entries`: indices at which a function begins that may be called by its address. `UnsupportedError` names the first
+    unknown instruction, `CompileError` one that names what no GPU has: every index that handlers take from a record is
+    compared here, and never again.
+    """
     instructions = tuple(function.instructions)
     if not instructions:
         raise CompileError(f"{function.name} holds no instructions")
+    require_named(function.name, instructions)
     addresses = handler_addresses(instructions)
     indices = {instruction.address: index for index, instruction in enumerate(instructions)}
-    records = np.zeros((len(instructions), Insn.SIZE), np.uint8)
+    records = np.zeros((len(instructions) + 1, Insn.SIZE), np.uint8)
     after = -1
     for index, instruction in enumerate(instructions):
         _fill(records[index], index, instruction, addresses[table.form_key(instruction)], indices)
@@ -43,6 +53,13 @@ def decode(function: SassFunction) -> Code:
             after = index
         elif instruction.opcode == "ENDCOLLECTIVE" and after >= 0:
             records[index, Insn.TARGET : Insn.TARGET + 8] = records[after, Insn.TARGET : Insn.TARGET + 8]
+    for index in entries:
+        if 0 <= index < len(instructions):
+            _put(records[index], Insn.ENTRY, 1)
+    _put(records[-1], Insn.HANDLER, service_addresses()["lost"])
+    # Hazards are reported at instructions, so this one has the number of the last.
+    _put(records[-1], Insn.INDEX, len(instructions) - 1)
+    _put(records[-1], Insn.GUARD, Warp.predicate(7))
     return Code(function.name, instructions, records, 0)
 
 
@@ -63,7 +80,7 @@ def _fill(record: Bytes, index: int, instruction: Instruction, handler: int, ind
         for part, value in enumerate(fields(operand)):
             _put(record, where + 8 * part, value)
         if operand.kind == "label":
-            _put(record, Insn.TARGET, indices.get(operand.value, -1))
+            _put(record, Insn.TARGET, indices.get(operand.value, len(indices)))
 
 
 def fields(operand: Operand) -> tuple[int, ...]:

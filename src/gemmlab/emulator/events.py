@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from gemmlab.emulator.layout import Block, Event, Insn, Launch, Warp
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import Block, Event, Insn, Kind, Launch, Status, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64, pointer
 
 NOTE = (
@@ -44,4 +46,12 @@ def emit_note(fn: Function) -> None:
     fn.finish()
 
 
-__all__ = ["I32", "NOTE", "emit_note"]
+def emit_lost(fn: Function, module: Module) -> None:
+    """Body of `lost(warp, insn, execute)`, the handler of what stands behind the last instruction."""
+    warp, insn, execute = fn.args
+    first = fn.zero_extend(Lanes(execute).call_flag("cttz", flag=True).value)
+    fn.call(module["note"], warp, insn, Kind.CALL, first, 0, Kind.RAN_ON, -1)
+    fn.finish(Status.FAULT)
+
+
+__all__ = ["I32", "NOTE", "emit_lost", "emit_note"]

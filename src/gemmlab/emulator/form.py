@@ -181,7 +181,7 @@ class Form:
         return word.splat(self.lanes)
 
     def _constant_word(self, operand: Operand, record: int, part: int) -> Lanes:
-        if operand.base != 255 or operand.ubase != 63:
+        if operand.base != 255 or operand.ubase != 63 or operand.bank < 0:
             raise self.refuse("an indexed constant operand")
         bank = self.launch.load(Launch.CONSTANT + 8 * operand.bank, I64)
         word = Raw(self.fn, self.fn.cast(bank, I8)).load(self.field(record) + 4 * part, I32)

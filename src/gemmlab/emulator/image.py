@@ -11,16 +11,17 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import CompileError
 from gemmlab.emulator.decode import Code, decode
-from gemmlab.emulator.layout import DRIVER_CODE, LOCAL_WINDOW, SHARED_WINDOW
+from gemmlab.emulator.layout import DRIVER_CODE, LOCAL_WINDOW, SHARED_WINDOW, Launch
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
+from gemmlab.emulator.operand_limits import highest_register
 from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction
 from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
 
 Bytes = npt.NDArray[np.uint8]
-CONSTANT_BANKS = 8
 ADDRESSES = 4
 """The bank that has the addresses of variables."""
-BANK_BYTES = 65536
+MOST_LOCAL = 512 * 1024
+"""Local memory a thread that any GPU has."""
 OPEN_STACK = 4096
 """Local memory a thread where the compiler could not bound it (recursion, calls by address)."""
 STACK_TOP = 0x28
@@ -47,6 +48,8 @@ class Image:
     constants: Mapping[int, Bytes] = field(repr=False)
     variables: Mapping[str, int]
     """Address of each `__device__` variable."""
+    registers: int
+    """That a warp needs: the kernel's, or more where a function that lies beside it names more."""
     local_bytes: int
     byte_shared: bool
     """Whether shared memory is accessed by less than a word."""
@@ -63,6 +66,8 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
     sections = _place_variables(cubin, memory)
     bases = {section: allocation.address for section, allocation in sections.items()}
     called = {other: code for other, code in functions.items() if not _is_kernel(cubin, other)}
+    if (most := highest_register(functions[name].instructions)) >= max(function.registers, 1):
+        raise CompileError(f"{name}: damaged: its code names R{most}, and its attributes give it {function.registers}")
     starts, instructions = _gather({name: functions[name], **called}, name)
     symbols = {outside: address for address, outside in OUTSIDE.items()} | {
         symbol.name: bases[symbol.section] + symbol.offset
@@ -78,12 +83,22 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
             _patch(sections[relocation.section].data, relocation, symbols)
     instructions = _patched(instructions, starts, cubin.relocations, symbols)
     local = _local_bytes(function)
+    if local > MOST_LOCAL:
+        raise CompileError(
+            f"{name}: it needs {local} bytes of local memory a thread; no GPU has more than {MOST_LOCAL}"
+        )
+    entries = {starts[f".text.{other}"] for other in called if other != name}
+    entries |= {starts[section] + offset for section, offset in cubin.labels.values() if section in starts}
     return Image(
         function=function,
         arch=cubin.arch,
-        code=decode(SassFunction(name, tuple(instructions), functions[name].labels)),
+        code=decode(
+            SassFunction(name, tuple(instructions), functions[name].labels),
+            frozenset(address // 16 for address in entries if address % 16 == 0),
+        ),
         constants=_constants(cubin, function, symbols, local),
         variables={symbol: address for symbol, address in symbols.items() if symbol not in OUTSIDE.values()},
+        registers=max(function.registers, 1, highest_register(instructions) + 1),
         local_bytes=local,
         byte_shared=any(_narrow_shared(instruction) for instruction in instructions),
         async_copies=any(instruction.opcode == "LDGSTS" for instruction in instructions),
@@ -140,6 +155,10 @@ def _patched(
         value = symbols[relocation.symbol] + relocation.addend
         word = (value >> 32 if relocation.kind in _HIGH else value) & 0xFFFFFFFF
         index = (starts[relocation.section] + relocation.offset) // 16
+        if index >= len(patched):
+            raise CompileError(
+                f"damaged: byte {relocation.offset} of {relocation.section} is to be patched, behind its end"
+            )
         operands = tuple(
             replace(operand, value=value)
             if operand.kind == "label"
@@ -192,19 +211,22 @@ def _patch(data: Bytes, relocation: Relocation, symbols: Mapping[str, int]) -> N
     wide = relocation.kind in {"R_CUDA_64", "R_CUDA_G64"}
     word = value >> 32 if relocation.kind in _HIGH else value
     raw = (word & ((1 << (64 if wide else 32)) - 1)).to_bytes(8 if wide else 4, "little")
-    data[relocation.offset : relocation.offset + len(raw)] = np.frombuffer(raw, np.uint8)
+    end = relocation.offset + len(raw)
+    if end > data.size:
+        raise CompileError(f"damaged: byte {end} of {relocation.section} is to be patched; it has {data.size}")
+    data[relocation.offset : end] = np.frombuffer(raw, np.uint8)
 
 
 def _constants(cubin: Cubin, function: CubinFunction, symbols: Mapping[str, int], local: int) -> dict[int, Bytes]:
     banks: dict[int, Bytes] = {}
-    for number in range(CONSTANT_BANKS):
-        bank = np.zeros(BANK_BYTES, np.uint8)
+    for number in range(Launch.BANKS):
+        bank = np.zeros(Launch.BANK_BYTES + Launch.BANK_SLACK, np.uint8)
         initial = np.frombuffer(function.constants.get(number, b""), np.uint8)
         bank[: initial.size] = initial
         banks[number] = bank
     for relocation in cubin.relocations:
         where = cubin.bank(relocation.section)
-        if where is not None and where[1] in {"", function.name} and where[0] < CONSTANT_BANKS:
+        if where is not None and where[1] in {"", function.name} and where[0] < Launch.BANKS:
             _patch(banks[where[0]], relocation, symbols)
     banks[0][: function.param_base] = 0
     banks[0][STACK_TOP : STACK_TOP + 4].view(np.uint32)[0] = local

@@ -32,7 +32,7 @@ def geometry_of(image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks:
         threads=launch.threads,
         shared_low=function.reserved_smem_bytes,
         shared_bytes=function.static_smem_bytes + launch.smem_bytes,
-        registers=max(function.registers, 1),
+        registers=image.registers,
         local_bytes=image.local_bytes,
         constants=constants,
         check_races=check_races,

@@ -61,11 +61,13 @@ class Warp:
     ZERO = LANE + ROW
     SWALLOW = ZERO + 4 * ROW
     REGISTERS = SWALLOW + 4 * ROW
+    WIDEST = 4
+    """Registers that an operand may name by its first one."""
 
     @staticmethod
     def size(registers: int) -> int:
-        """Bytes of a warp whose kernel uses that many registers."""
-        return Warp.REGISTERS + registers * ROW
+        """Bytes of a warp whose kernel uses that many registers, and of what a wide operand at the last one takes."""
+        return Warp.REGISTERS + (registers + Warp.WIDEST) * ROW
 
     @staticmethod
     def register(index: int, *, write: bool = False) -> int:
@@ -165,11 +167,15 @@ class Launch:
     CONSTANT = 8
     """8 host addresses of constant banks, then their 8 sizes."""
     CONSTANT_SIZE = 72
+    BANKS, BANK_BYTES, BANK_SLACK = 8, 65536, 16
+    """Each bank has bytes behind its end, so that a wide operand at its last byte lies in memory too."""
     EVENTS = 136
     EVENT_COUNT = 144
     EVENT_CAPACITY = 152
     CODE = 160
+    """The instruction records, and one more where whatever runs past the last of them arrives (`lost`)."""
     CODE_COUNT = 168
+    """i64: how many there are without that one. Nothing else is ever executed: a computed target is compared first."""
     GRID = 176
     """3 i32, then 3 i32 of blockDim."""
     TEXTURES = 200
@@ -296,6 +302,8 @@ class Insn:
     """i64, as the next two: what Nsight Compute's source page has of an asynchronous copy (`emulator.copy_counts`)."""
     PAGE_IDEAL = PAGE_WAVEFRONTS + 8
     PAGE_SECTORS = PAGE_WAVEFRONTS + 16
+    ENTRY = PAGE_WAVEFRONTS + 24
+    """i64: 1 where a function begins that a call by address may go to."""
     SIZE = PAGE_WAVEFRONTS + 32
 
 
@@ -304,6 +312,9 @@ class Kind:
 
     OUT_OF_BOUNDS, MISALIGNED, UNWRITTEN, RACE_BLOCK, RACE_WARP, BARRIER, ASYNC, TRAP, TEXTURE = range(1, 10)
     WARP_SYNC, SHUFFLE = range(10, 12)
+    CALL = 16
+    """Where control went is no function, or no instruction; `extra` is one of these."""
+    CALLED, RETURNED, JUMPED, RAN_ON = range(4)
 
 
 class Space:

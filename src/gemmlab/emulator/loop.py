@@ -32,6 +32,9 @@ def emit_push(fn: Function) -> None:
     warp_ptr, pc, lanes, wait, argument = fn.args
     warp = Raw(fn, warp_ptr)
     count = warp.load(Warp.GROUPS, I64)
+    # Groups share no lane, so that there is room for all that are not empty.
+    with fn.when((Lanes(lanes).eq(0) | Lanes(count).uge(LANES)).value):
+        fn.ret()
     group = Raw(fn, warp_ptr + (count * Warp.GROUP_SIZE + Warp.GROUP))
     group.store(GROUP_PC, pc, I64)
     group.store(GROUP_LANES, lanes)

@@ -62,10 +62,11 @@ def run(
 
     Everything that it writes but the memory's bytes is its own, so that several threads may run grids at once.
     """
-    records = code.records.copy()
+    everything = code.records.copy()
+    records = everything[:-1]
     events = np.zeros((EVENTS, Event.SIZE // 8), np.int64)
     reach = memory.reach()
-    launch = launch_structure(code, records, events, geometry, reach)
+    launch = launch_structure(code, everything, events, geometry, reach)
     blocks = geometry.grid[0] * geometry.grid[1] * geometry.grid[2]
     recorded = _record(trace, blocks, records, launch) if trace is not None else None
     awaited: dict[tuple[int, int, int], None] = {}

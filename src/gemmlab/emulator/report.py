@@ -34,6 +34,7 @@ NAMES = {
     Kind.TEXTURE: "texture",
     Kind.WARP_SYNC: "warp sync",
     Kind.SHUFFLE: "warp sync",
+    Kind.CALL: "call",
 }
 _NO_ADDRESS = frozenset({Kind.BARRIER, Kind.TRAP, Kind.TEXTURE, Kind.WARP_SYNC, Kind.SHUFFLE})
 """Kinds whose event has something else in its place."""
@@ -174,6 +175,8 @@ def _message(image: Image, geometry: Geometry, memory: Reach, event: _Event) -> 
     instruction = image.code.instructions[event.site]
     if kind == Kind.TRAP:
         return _stopped(OUTSIDE.get(address, ""))
+    if kind == Kind.CALL:
+        return _ASTRAY[extra]
     if kind == Kind.TEXTURE:
         return f"a fetch through {address}, which is no texture object"
     if kind == Kind.BARRIER:
@@ -210,6 +213,14 @@ def _lanes_in_words(mask: int) -> str:
     """`"lane 3"`, `"lane 16 (and 15 more)"`."""
     lanes = [lane for lane in range(LANES) if mask >> lane & 1]
     return f"lane {lanes[0]}" + (f" (and {len(lanes) - 1} more)" if len(lanes) > 1 else "")
+
+
+_ASTRAY = {
+    Kind.CALLED: "a call to an address that is no function",
+    Kind.RETURNED: "a return to an address that is no instruction",
+    Kind.JUMPED: "a jump to an address that is no instruction",
+    Kind.RAN_ON: "it goes to where no instruction is",
+}
 
 
 def _stopped(called: str) -> str:

@@ -10,7 +10,7 @@ from gemmlab.emulator.async_copies import COPY, LAND, emit_copy, emit_land
 from gemmlab.emulator.barriers import emit_barriers
 from gemmlab.emulator.compiled import compiled
 from gemmlab.emulator.copy_counts import COUNT_COPY, emit_count_past_l1, emit_count_through_l1
-from gemmlab.emulator.events import NOTE, emit_note
+from gemmlab.emulator.events import NOTE, emit_lost, emit_note
 from gemmlab.emulator.loop import emit_loops
 from gemmlab.emulator.memo import ANALYSE, emit_analyse
 from gemmlab.emulator.memory_access import emit_access
@@ -35,6 +35,7 @@ SERVICES = (
     "dot",
     "land",
     "trace_step",
+    "lost",
     "run_warp",
     "run_block",
     *(f"locate_{space}" for space in memory.SPACES),
@@ -53,6 +54,8 @@ def emit_services(target: Target) -> str:
     module = Module(target)
     with module.function("note", NOTE, VOID, exported=True) as fn:
         emit_note(fn)
+    with module.function("lost", TRACE_STEP, I32, exported=True) as fn:
+        emit_lost(fn, module)
     with module.function("analyse", ANALYSE, VOID, exported=True) as fn:
         emit_analyse(fn)
         fn.finish()

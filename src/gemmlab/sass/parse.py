@@ -103,8 +103,9 @@ class _Draft:
         opcode, *modifiers = name.split(".")
         operands = parse_operands(rest, printed.encoding, self.labels)
         targets = annotation[1].split(",") if annotation and annotation[1] else []
-        for label in [*targets, *(operand.name for operand in operands if operand.kind == "label")]:
-            if label.startswith(".L_") and label not in self.labels:
+        named = [operand.name for operand in operands if operand.kind == "label"]
+        for label in [*targets, *(name for name in named if name.startswith(".L_"))]:
+            if label not in self.labels:
                 raise _broken(
                     printed.number, text, f"a label of {self.name}, not {label}; perhaps the text was cut short"
                 )

@@ -24,6 +24,9 @@ RESERVED_SMEM_BYTES = 1024
 _OBJECT, _FUNCTION, _ENTRY = 1, 2, 0x10
 _LATER_ABI, _ACCELERATED = 8, 0x800
 _BANKS = 18
+_BANK_BYTES = 65536
+_MOST_REGISTERS = 255
+_MOST_VARIABLES = 1 << 36
 _BANK = re.compile(r"\.nv\.constant(\d+)(?:\.(.+))?", re.DOTALL)
 _RELOCATIONS = {
     1: "R_CUDA_32", 2: "R_CUDA_64", 3: "R_CUDA_G32", 4: "R_CUDA_G64", 55: "R_CUDA_ABS32_32",
@@ -113,7 +116,10 @@ class Cubin:
 
 
 def read_cubin(data: bytes, name: str) -> Cubin:
-    """Take a cubin apart; `name` stands in errors. Raises `UsageError` saying what is wrong with it."""
+    """Take a cubin apart; `name` stands in errors. Raises `UsageError` saying what is wrong with it.
+
+    What it returns fits together: symbols and relocations lie in their sections, parameters in their bank.
+    """
     elf = read_elf(data, name)
     if elf.machine != MACHINE:
         raise UsageError(f"{name}: no cubin: an ELF file for machine {elf.machine}, not {MACHINE} (CUDA)")
@@ -125,7 +131,7 @@ def read_cubin(data: bytes, name: str) -> Cubin:
         functions = {function.name: function for function in _functions(elf, by_name, reserved)}
         placed = [(symbol, section) for symbol in elf.symbols if (section := elf.section_of(symbol))]
         symbols = {
-            symbol.name: _variable(section, symbol)
+            symbol.name: _variable(section, symbol, name)
             for symbol, section in placed
             if symbol.kind == _OBJECT and section.name in sections
         }
@@ -134,9 +140,13 @@ def read_cubin(data: bytes, name: str) -> Cubin:
             for symbol, section in placed
             if symbol.kind == _FUNCTION and symbol.name not in functions
         }
-        relocations = tuple(_relocations(elf, sections))
-    except (struct.error, IndexError) as error:
+        relocations = tuple(_relocations(elf, sections, name))
+    except (struct.error, IndexError, ValueError, OverflowError) as error:
+        if isinstance(error, UsageError):
+            raise
         raise UsageError(f"{name}: a malformed cubin: {error}") from error
+    for function in functions.values():
+        _require_sane(function, name)
     if not functions:
         raise UsageError(f"{name}: no functions in this cubin")
     return Cubin(arch, functions, symbols, relocations, sections, labels)
@@ -217,20 +227,44 @@ def _banks(by_name: Mapping[str, Section], function: str) -> Iterator[tuple[int,
             yield number, section.data
 
 
-def _variable(section: Section, symbol: Symbol) -> Variable:
+def _require_sane(function: CubinFunction, name: str) -> None:
+    """Compare what a function's attributes say with what there can be."""
+    if not 0 <= function.registers <= _MOST_REGISTERS:
+        raise UsageError(f"{name}: a malformed cubin: {function.name} has {function.registers} registers")
+    if function.param_base + function.param_bytes > _BANK_BYTES:
+        raise UsageError(f"{name}: a malformed cubin: the parameters of {function.name} end behind constant bank 0")
+    for number, bank in function.constants.items():
+        if len(bank) > _BANK_BYTES:
+            raise UsageError(f"{name}: a malformed cubin: constant bank {number} has {len(bank)} bytes")
+
+
+def _variable(section: Section, symbol: Symbol, name: str) -> Variable:
     end = symbol.value + symbol.size
+    if end > section.size or section.size > _MOST_VARIABLES:
+        raise UsageError(
+            f"{name}: a malformed cubin: {symbol.name} ends at byte {end} of {section.name}, which has {section.size}"
+        )
     data = bytes(symbol.size) if section.kind == NOBITS else section.data[symbol.value : end]
     return Variable(symbol.name, section.name, symbol.value, symbol.size, data)
 
 
-def _relocations(elf: Elf, sections: Mapping[str, Section]) -> Iterator[Relocation]:
+def _relocations(elf: Elf, sections: Mapping[str, Section], name: str) -> Iterator[Relocation]:
     for table in elf.sections:
         if table.kind not in {REL, RELA}:
             continue
+        if table.info >= len(elf.sections):
+            raise UsageError(
+                f"{name}: a malformed cubin: {table.name} patches section {table.info}, which is not there"
+            )
         target = elf.sections[table.info]
         if target.name not in sections:
             continue
         for entry in elf.relocations(table):
+            if entry.symbol >= len(elf.symbols) or entry.offset + 4 > target.size:
+                raise UsageError(
+                    f"{name}: a malformed cubin: {table.name} patches byte {entry.offset} of {target.name} with symbol "
+                    f"{entry.symbol}; there are {target.size} bytes and {len(elf.symbols)} symbols"
+                )
             addend = entry.addend
             if addend is None:
                 layout = _IN_PLACE.get(entry.kind)

@@ -11,9 +11,11 @@ from importlib import metadata
 from pathlib import Path
 
 from gemmlab.core.errors import CompileError, NoCompilerError
+from gemmlab.toolchain import bounded_process as limited
 
 _PACKAGES = ("nvidia-cuda-nvdisasm", "nvidia-cuda-nvcc-cu12")
-_TIMEOUT_S = 120.0
+_SECONDS, _SECONDS_A_MEGABYTE = 8.0, 20.0
+"""Processor time that it may take: ten times what it needs for sound machine code; with a damaged one it may hang."""
 
 
 @cache
@@ -43,19 +45,21 @@ def remedy() -> str:
 def disassemble(cubin: bytes, kernel: str) -> str:
     """Instructions of every function with source lines (`-g`) and encodings (`-hex`).
 
-    `kernel` names the code in errors. Raises `CompileError` when it cannot be read, `NoCompilerError` without the tool.
+    `kernel` names the code in errors. Raises `CompileError` when it cannot be read, also where the disassembler takes
+    much longer than sound code of that size needs; `NoCompilerError` without the tool.
     """
-    program = tool()
+    program, seconds = tool(), _SECONDS + _SECONDS_A_MEGABYTE * len(cubin) / 1e6
     with tempfile.TemporaryDirectory(prefix="gemmlab-") as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
         try:
-            result = subprocess.run(
-                [str(program), "-g", "-hex", "-c", str(path)],
-                capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=_TIMEOUT_S, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired) as error:
+            result = limited.run([str(program), "-g", "-hex", "-c", str(path)], seconds)
+        except OSError as error:
             raise CompileError(f"{kernel}: nvdisasm did not run: {error}") from error
+        except subprocess.TimeoutExpired as error:
+            raise CompileError(
+                f"{kernel}: nvdisasm did not read the machine code in {seconds:.0f} s; the cubin is damaged"
+            ) from error
     if result.returncode:
         reason = result.stderr.strip().replace(str(path), "the cubin") or f"it ended with {result.returncode}"
         raise CompileError(f"{kernel}: nvdisasm cannot read the machine code: {reason}")

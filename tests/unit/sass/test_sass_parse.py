@@ -112,6 +112,13 @@ def test_annotations_are_no_operands() -> None:
     assert (moved.text, moved.operands, moved.targets) == ("YIELD", (), ())
 
 
+@pytest.mark.parametrize("targets", [".L_x_1,", ".L_x_1,elsewhere"])
+def test_a_target_that_is_no_label_is_refused(targets: str) -> None:
+    branch = f'BRX R6 -0x100      (*"BRANCH_TARGETS {targets}"*) ;'
+    with pytest.raises(RecordError, match=r"line [0-9]+: expected a label of f"):
+        parse(SMALL.replace("@P0 BRA `(.L_x_1) ;", branch))
+
+
 @pytest.mark.parametrize("cut", range(9, len(SMALL.splitlines())))
 def test_a_text_cut_short_is_refused(cut: int) -> None:
     with pytest.raises(RecordError, match="cut short"):

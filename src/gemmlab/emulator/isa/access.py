@@ -18,7 +18,6 @@ SPACE = {
     "STG": "global", "STS": "shared", "STL": "local", "ST": "",
 }  # fmt: skip
 """Memory space by opcode; none where addresses are generic."""
-BANK_BYTES = 65536
 SCALES = {"X4": 2, "X8": 3, "X16": 4}
 
 
@@ -185,7 +184,7 @@ def _within_variables(x: Form, offset: Lanes, width: int) -> None:
 
 def _constants(x: Form, bank: Value, offset: Lanes, width: int) -> list[Lanes]:
     """One lane's constant as words."""
-    inside = offset.ule(BANK_BYTES - width)
+    inside = offset.ule(Launch.BANK_BYTES - width)
     place = x.fn.cast(bank + inside.select(offset, 0).zext("i64").value, I8)
     if width < 4:
         narrow = Lanes(x.fn.load(x.fn.cast(place, I8 if width == 1 else I16)))

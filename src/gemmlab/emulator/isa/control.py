@@ -7,8 +7,9 @@ from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, lane_mask
-from gemmlab.emulator.layout import DRIVER_CODE, LANES, Block, Insn, Kind, Status, Wait, Warp
+from gemmlab.emulator.layout import DRIVER_CODE, LANES, Block, Insn, Kind, Launch, Status, Wait, Warp
 from gemmlab.emulator.loop import PUSH
+from gemmlab.emulator.raw import Raw
 from gemmlab.emulator.warp_syncs import ENDED, NOT_NAMED
 from gemmlab.ir.types import I8, I32, I64, VOID, pointer
 from gemmlab.ir.values import Value
@@ -221,17 +222,44 @@ def bmov(x: Form) -> None:
         x.fn.store(row, x.execute.select(value.like(0), value).value)
 
 
-def jump(x: Form, targets: Lanes) -> None:
-    """Lanes go to the instructions whose indices they hold; those that differ from the first lane's come here again."""
+def jump(x: Form, targets: Lanes, address: Lanes, how: int) -> None:
+    """Lanes go to the instructions whose indices they hold, by these addresses; those that differ from the first lane's
+    come here again. The launch ends where the first lane's is no instruction, or (`Kind.CALLED`) no function's first.
+    """
+    x.status(_go(x, targets, address, how))
+
+
+def _go(x: Form, targets: Lanes, address: Lanes, how: int) -> Value:
+    """`jump` without setting the instruction's status, which is returned."""
     fn = x.fn
     target = x.first_active(targets)
+    number, named = target.zext("i64"), x.first_active(address)
+    known = number.ult(Lanes(x.launch.load(Launch.CODE_COUNT, I64))) & (named & 15).eq(0)
+    if how == Kind.CALLED:
+        code = fn.cast(x.launch.load(Launch.CODE, I64), I8)
+        there = Raw(fn, code + known.select(number, 0).value * Insn.SIZE)
+        known = known & Lanes(there.load(Insn.ENTRY, I64)).ne(0)
+    status = fn.var(I32, Status.GO)
+    with fn.choose(known.value) as choice:
+        with choice.yes():
+            _jump(x, targets, target, number)
+        with choice.no():
+            first = Lanes(x.exec_bits).call_flag("cttz", flag=False).zext("i64")
+            x.service("note", VOID, NOTE, Kind.CALL, first.value, named.zext("i64").value, how, -1)
+            status.set(Status.FAULT)
+    return status.read()
+
+
+def _jump(x: Form, targets: Lanes, target: Lanes, number: Lanes) -> None:
+    """To an instruction that there is."""
+    fn = x.fn
     same = (targets.eq(target.splat(LANES)) & x.execute).mask_bits()
     rest = Lanes(x.exec_bits) & ~same
     with fn.when(rest.ne(0).value):
         again = x.warp.load(Warp.PC, I64) + -1
         push(x, again, rest, Wait.READY, 0)
         x.warp.store(Warp.ACTIVE, (Lanes(x.warp.load(Warp.ACTIVE)) & ~rest).value)
-    branch(x, same, target.zext("i64").value)
+    branch(x, same, number.value)
 
 
 @opcode("CALL")
@@ -248,7 +276,7 @@ def call(x: Form) -> None:
             x.take("label")
             branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
         else:
-            _indirect(x)
+            _indirect(x, Kind.CALLED)
         return
     if direct:
         _operand, record = x.take("label")
@@ -265,26 +293,26 @@ def call(x: Form) -> None:
             if targets is None:
                 branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
             else:
-                jump(x, targets.lshr(4).trunc("i32"))
+                status.set(_go(x, targets.lshr(4), targets, Kind.CALLED))
     x.status(status.read())
 
 
 @opcode("RET")
 def ret(x: Form) -> None:
     """To the address in a register pair, within the section that the label names, or (`.ABS`) plus a constant."""
-    _indirect(x)
+    _indirect(x, Kind.RETURNED)
 
 
-def _indirect(x: Form) -> None:
+def _indirect(x: Form, how: int) -> None:
     address = x.source_pair()
-    start = x.constant(0)
+    start = x.constant(0, "i64")
     operand = x.peek()
     if x.has("ABS") and operand is not None:
-        start = x.source().lshr(4)
+        start = x.source().zext("i64").lshr(4)
     elif operand is not None:
         _operand, record = x.take("label")
-        start = Lanes(x.field(record)).lshr(4).trunc("i32").splat(LANES)
-    jump(x, address.lshr(4).trunc("i32") + start)
+        start = Lanes(x.field(record)).lshr(4).splat(LANES)
+    jump(x, address.lshr(4) + start, address, how)
 
 
 @opcode("BRX")
@@ -292,7 +320,7 @@ def brx(x: Form) -> None:
     """Register plus constant, relative to the next instruction."""
     address = x.source_pair().trunc("i32") + x.source()
     here = Lanes(x.warp.load(Warp.PC, I64)).trunc("i32").splat(LANES)
-    jump(x, address.arithmetic_shift(4) + here)
+    jump(x, address.arithmetic_shift(4) + here, address, Kind.JUMPED)
 
 
 @opcode("B2R")

@@ -46,6 +46,8 @@ def _handle(x: Form) -> Lanes:
     if operand is not None and operand.kind == "imm":
         # A place in the constant bank: the bank, then the word in it.
         bank, word = x.literal(), x.literal()
+        if not (0 <= bank < Launch.BANKS and 0 <= 4 * word < Launch.BANK_BYTES):
+            raise x.refuse("a texture object in no constant bank")
         where = Raw(x.fn, x.fn.cast(x.launch.load(Launch.CONSTANT + 8 * bank, I64), I8))
         return Lanes(where.load(4 * word, I32)).splat(LANES)
     found = x.source().splat(LANES)

@@ -1,0 +1,57 @@
+"""What instructions name by number: compared once with what there is, so that no handler has to.
+
+A disassembler prints nothing else of whole machine code. Of damaged code, or of text that is not a disassembler's,
+anything may come, and a handler reads and writes at the offset that such a number leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from gemmlab.core.errors import CompileError
+from gemmlab.emulator.layout import Launch
+from gemmlab.sass.instruction import PT, RZ, UNRESOLVED, URZ, Instruction, Operand
+
+BARRIERS = 16
+_MOST = {"reg": RZ, "ureg": URZ, "pred": PT, "upred": PT, "barrier": BARRIERS - 1}
+
+
+def require_named(function: str, instructions: Iterable[Instruction]) -> None:
+    """Raise `CompileError` naming the first instruction with a register, predicate, barrier or constant that is not."""
+    for instruction in instructions:
+        guard = instruction.predicate
+        if guard is not None and guard.kind not in {"pred", "upred"}:
+            raise CompileError(f"{function}: damaged: the guard of {instruction.text!r} is no predicate")
+        for operand in (*(() if guard is None else (guard,)), *instruction.operands):
+            if why := _missing(operand):
+                raise CompileError(f"{function}: damaged: {instruction.text!r} names {why}, which there is not")
+
+
+def _missing(operand: Operand) -> str:
+    """What an operand names that does not exist; empty where all of it does."""
+    most = _MOST.get(operand.kind)
+    if most is not None and not 0 <= operand.index <= most:
+        return f"{operand.kind} {operand.index}"
+    if operand.kind in {"mem", "const"}:
+        for index, limit in ((operand.base, RZ), (operand.ubase, URZ), (operand.desc, URZ)):
+            if not 0 <= index <= limit:
+                return f"register {index}"
+    if operand.kind == "const" and operand.bank != UNRESOLVED:
+        if not 0 <= operand.bank < Launch.BANKS:
+            return f"constant bank {operand.bank}"
+        # What is added to a register is compared when it runs.
+        if (operand.base, operand.ubase) == (RZ, URZ) and not 0 <= operand.value < Launch.BANK_BYTES:
+            return f"a constant at {operand.value:#x}"
+    return ""
+
+
+def highest_register(instructions: Sequence[Instruction]) -> int:
+    """The highest number of a vector register that is named; -1 where none is."""
+    return max((index for instruction in instructions for index in _registers(instruction)), default=-1)
+
+
+def _registers(instruction: Instruction) -> Iterator[int]:
+    for operand in instruction.operands:
+        index = operand.index if operand.kind == "reg" else operand.base if operand.kind in {"mem", "const"} else RZ
+        if index != RZ:
+            yield index

@@ -1,0 +1,75 @@
+"""Programs of others run for a limited time: neither a hang nor the end of this process leaves one behind."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+PATIENCE = 4
+"""Seconds by the clock for each second of processor time, since others may use the processors too."""
+
+
+def run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run a program for at most so many seconds of processor time, and four times as long by the clock.
+
+    Raises `OSError`, and `subprocess.TimeoutExpired` for a program that did not end; it and what it started are gone
+    then. On Linux the limit holds, and the program ends, also when this process is killed.
+    """
+    group: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
+    with subprocess.Popen(
+        [*_tie(), *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, encoding="utf-8", errors="replace", **group,
+    ) as process:  # fmt: skip
+        _limit(process.pid, seconds)
+        try:
+            out, errors = process.communicate(timeout=PATIENCE * seconds)
+        except BaseException:
+            _end(process)
+            raise
+    if sys.platform != "win32" and process.returncode == -signal.SIGKILL:
+        raise subprocess.TimeoutExpired(list(command), seconds)
+    return subprocess.CompletedProcess(list(command), process.returncode, out, errors)
+
+
+@cache
+def _tie() -> tuple[str, ...]:
+    """What stands before a command so that the program is killed when the thread that waits for it ends.
+
+    Nothing of Python may run between fork and exec where there are threads, so util-linux's setpriv asks the kernel.
+    """
+    program = shutil.which("setpriv") if sys.platform == "linux" else None
+    tie = (program, "--pdeathsig", "KILL") if program else ()
+    # That of busybox knows no such option.
+    if tie and subprocess.run([*tie, "true"], capture_output=True, check=False).returncode:
+        return ()
+    return tie
+
+
+def _limit(process: int, seconds: float) -> None:
+    """Have the kernel end a process after so much processor time."""
+    if sys.platform == "linux":
+        import resource
+
+        most = math.ceil(seconds)
+        try:
+            resource.prlimit(process, resource.RLIMIT_CPU, (most, most))
+        except (OSError, ValueError):
+            return  # It has ended, or has a lower limit already.
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill a program and whatever it started."""
+    if sys.platform == "win32":
+        process.kill()
+        return
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        process.kill()

@@ -142,8 +142,11 @@ class ClockedDevice(Protocol):
 class CountingDevice(Protocol):
     """A device that notices what a kernel does while it runs it, accesses outside of its buffers among it."""
 
-    def observe(self, loaded: Any, launch: Launch) -> Observation:
-        """Run once, as `launch` does, and say what was counted and what went wrong."""
+    def observe(self, loaded: Any, launch: Launch, *, races: bool = False) -> Observation:
+        """Run once, as `launch` does, and say what was counted and what went wrong.
+
+        `races`: look for those in global memory, too, where that is not done anyway.
+        """
 
 
 @runtime_checkable

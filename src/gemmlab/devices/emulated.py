@@ -143,12 +143,14 @@ class EmulatedDevice:
         if seen.hazards:
             raise WrongResultError("; ".join(hazard.explain() for hazard in seen.hazards[:4]))
 
-    def observe(self, loaded: EmulatedLoaded, launch: Launch) -> Observation:
+    def observe(self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False) -> Observation:
         """Run once, and say what was counted and what went wrong. Hazards do not end the run, but for a deadlock.
+
+        `races`: look for races in global memory, too, which takes several times as long and 64 bytes a word.
 
         `TimeLimitError` when the limit that is set (`core.time_limit`) passes.
         """
-        geometry, outcome = self._run(loaded, launch)
+        geometry, outcome = self._run(loaded, launch, races=races)
         return observe(loaded.image, geometry, outcome, self.id)
 
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
@@ -159,11 +161,14 @@ class EmulatedDevice:
         return recording(outcome.recorded, seen, launch.grid, launch.threads, geometry.shared_low)
 
     def _run(
-        self, loaded: EmulatedLoaded, launch: Launch, trace: TraceRequest | None = None
+        self, loaded: EmulatedLoaded, launch: Launch, trace: TraceRequest | None = None, *, races: bool = False
     ) -> tuple[Geometry, Outcome]:
         resident = self.resident_blocks(loaded, launch)
         wave_blocks = self.wave_blocks or resident
-        geometry = geometry_of(loaded.image, launch, self.limits, wave_blocks=wave_blocks, check_races=self.check_races)
+        geometry = geometry_of(
+            loaded.image, launch, self.limits, wave_blocks=wave_blocks, check_races=self.check_races or races,
+            global_races=races,
+        )  # fmt: skip
         limit = current_limit()
         outcome = run(loaded.image.code, geometry, self._memory, resident_limit=resident, trace=trace, limit=limit)
         if limit is not None and outcome.stopped == TIMED_OUT:

@@ -49,6 +49,8 @@ def emit_copy(fn: Function, module: Module) -> None:
             fn.call(module["count_past_l1"], insn, copying, to, firsts, width)
         with choice.no():
             fn.call(module["count_through_l1"], insn, copying, to, firsts, width)
+    nowhere = fn.scratch(I32, LANES)
+    fn.call(module["global_race"], warp_ptr, insn, copying, firsts, nowhere, width, 0)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     with fn.when(block.load(Block.RACES, I64).differs(0)):
         nothing = fn.scratch(I32, LANES)

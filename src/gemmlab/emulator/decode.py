@@ -70,6 +70,7 @@ def _put(record: Bytes, offset: int, value: int, type_: Any = np.int64) -> None:
 def _fill(record: Bytes, index: int, instruction: Instruction, handler: int, indices: dict[int, int]) -> None:
     _put(record, Insn.HANDLER, handler)
     _put(record, Insn.INDEX, index)
+    _put(record, Insn.STRONG, int("STRONG" in instruction.modifiers), np.int32)
     guard = instruction.predicate
     _put(record, Insn.GUARD, Warp.predicate(guard.index, uniform=guard.kind == "upred") if guard else Warp.predicate(7))
     _put(record, Insn.GUARD_XOR, -1 if guard and guard.invert else 0, np.int32)

@@ -53,6 +53,8 @@ class Image:
     local_bytes: int
     byte_shared: bool
     """Whether shared memory is accessed by less than a word."""
+    global_shift: int
+    """Global memory is accessed by 2^shift bytes at least; 2 for words and more."""
     async_copies: bool
     """Whether it copies asynchronously from global to shared memory."""
 
@@ -101,6 +103,7 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         registers=max(function.registers, 1, highest_register(instructions) + 1),
         local_bytes=local,
         byte_shared=any(_narrow_shared(instruction) for instruction in instructions),
+        global_shift=min(map(_global_shift, instructions), default=2),
         async_copies=any(instruction.opcode == "LDGSTS" for instruction in instructions),
     )
 
@@ -113,6 +116,12 @@ def _local_bytes(function: CubinFunction) -> int:
 def _narrow_shared(instruction: Instruction) -> bool:
     narrow = {"U8", "S8", "U16", "S16"} & set(instruction.modifiers)
     return bool(narrow) and instruction.opcode in {"LDS", "STS", "LD", "ST"}
+
+
+def _global_shift(instruction: Instruction) -> int:
+    if instruction.opcode not in {"LDG", "STG", "LD", "ST"}:
+        return 2
+    return 0 if {"U8", "S8"} & set(instruction.modifiers) else 1 if {"U16", "S16"} & set(instruction.modifiers) else 2
 
 
 def _gather(functions: Mapping[str, SassFunction], name: str) -> tuple[dict[str, int], list[Instruction]]:

@@ -17,7 +17,9 @@ BLOCK_DIM, GRID_DIM = 0x0, 0xC
 """Where in constant bank 0 blockDim and gridDim lie."""
 
 
-def geometry_of(image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks: int, check_races: bool) -> Geometry:
+def geometry_of(
+    image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks: int, check_races: bool, global_races: bool = False
+) -> Geometry:
     """Everything the machine needs for one launch. `UsageError` for what the architecture does not allow."""
     function, name = image.function, plain_name(image.function.name)
     _check_limits(image, launch, limits, name)
@@ -38,6 +40,8 @@ def geometry_of(image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks:
         check_races=check_races,
         wave_blocks=wave_blocks,
         byte_races=image.byte_shared,
+        global_races=global_races,
+        global_shift=image.global_shift,
         async_copies=image.async_copies,
         cluster=function.cluster or (1, 1, 1),
         constant_bytes=len(function.constants.get(VARIABLES, b"")),

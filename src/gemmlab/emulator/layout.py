@@ -144,6 +144,10 @@ class Block:
     """i64: 2 where the shadow has an element a word, 0 where it has one a byte."""
     WAVE = 136
     """i64: number of the wave of blocks that this one is of, 1 to 255 in turn."""
+    FENCED = 144
+    """i64: time of the block's last fence; 0 before the first."""
+    SEEN = 152
+    """i64: time of its last atomic or volatile access to global memory."""
     CLOCKS = 128
     """Host address of 32 rows of 32 i32: what each warp knows of every warp's clock."""
     BARRIER = 192
@@ -186,7 +190,15 @@ class Launch:
     """i64: not 0 once the launch is to end: no warp gets another turn."""
     CONSTANT_USED = 224
     """i64: bytes that `__constant__` variables take, in bank 3."""
-    SIZE = 256
+    RACES = 232
+    """Host address of the shadows by slot (see `emulator.global_races`); 0 where those races are not looked for."""
+    RACE_SHIFT = 240
+    """i64: the shadows have an element for 2^shift bytes."""
+    PUBLISHED = 248
+    """Host address of what each block last published."""
+    TIME = 256
+    """i64, from 1 on: grows with each fence and publication."""
+    SIZE = 264
 
 
 class Trace:
@@ -304,14 +316,16 @@ class Insn:
     PAGE_SECTORS = PAGE_WAVEFRONTS + 16
     ENTRY = PAGE_WAVEFRONTS + 24
     """i64: 1 where a function begins that a call by address may go to."""
-    SIZE = PAGE_WAVEFRONTS + 32
+    STRONG = PAGE_WAVEFRONTS + 32
+    """i32: 1 for a load or store that is volatile, or goes to the level-2 cache."""
+    SIZE = PAGE_WAVEFRONTS + 64
 
 
 class Kind:
     """What an event reports."""
 
     OUT_OF_BOUNDS, MISALIGNED, UNWRITTEN, RACE_BLOCK, RACE_WARP, BARRIER, ASYNC, TRAP, TEXTURE = range(1, 10)
-    WARP_SYNC, SHUFFLE = range(10, 12)
+    WARP_SYNC, SHUFFLE, RACE_GRID = range(10, 13)
     CALL = 16
     """Where control went is no function, or no instruction; `extra` is one of these."""
     CALLED, RETURNED, JUMPED, RAN_ON = range(4)

@@ -21,6 +21,7 @@ from gemmlab.core.time_limit import TimeLimit
 from gemmlab.core.trace import TraceRequest
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.endless_loops import StoppedError, Watch, patience, settled
+from gemmlab.emulator.global_races import Shadows, shadows
 from gemmlab.emulator.layout import Event, Insn, Launch, Status
 from gemmlab.emulator.memory_map import MemoryMap, Reach
 from gemmlab.emulator.resident import Bytes, Geometry, Resident
@@ -67,6 +68,8 @@ def run(
     events = np.zeros((EVENTS, Event.SIZE // 8), np.int64)
     reach = memory.reach()
     launch = launch_structure(code, everything, events, geometry, reach)
+    # The launch is told where they lie; they live as long as it runs.
+    looked_for = _look_for_races(launch, geometry, reach) if geometry.global_races else None  # noqa: F841
     blocks = geometry.grid[0] * geometry.grid[1] * geometry.grid[2]
     recorded = _record(trace, blocks, records, launch) if trace is not None else None
     awaited: dict[tuple[int, int, int], None] = {}
@@ -131,6 +134,15 @@ def _stopped_at(limit: TimeLimit | None, launch: Bytes) -> Iterator[None]:
         timer.cancel()
 
 
+def _look_for_races(launch: Bytes, geometry: Geometry, reach: Reach) -> Shadows:
+    made = shadows(reach, geometry.global_shift)
+    words = launch.view(np.int64)
+    words[Launch.RACES // 8] = made.table.ctypes.data
+    words[Launch.PUBLISHED // 8] = made.releases.ctypes.data
+    words[Launch.RACE_SHIFT // 8] = geometry.global_shift
+    return made
+
+
 def _require_whole_clusters(geometry: Geometry) -> None:
     """`StoppedError` for a launch that a GPU refuses."""
     if any(extent % size for extent, size in zip(geometry.grid, geometry.cluster, strict=True)):
@@ -190,6 +202,7 @@ def launch_structure(
     for bank, data in geometry.constants.items():
         put(Launch.CONSTANT + 8 * bank, data.ctypes.data)
         put(Launch.CONSTANT_SIZE + 8 * bank, data.nbytes)
+    put(Launch.TIME, 1)
     put(Launch.CONSTANT_USED, geometry.constant_bytes)
     put(Launch.EVENTS, events.ctypes.data)
     put(Launch.EVENT_CAPACITY, EVENTS)

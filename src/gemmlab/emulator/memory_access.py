@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gemmlab.emulator.address_space import translate
 from gemmlab.emulator.lanes import Lanes, lane_mask
-from gemmlab.emulator.layout import Block, Insn, Warp
+from gemmlab.emulator.layout import Block, Insn, Launch, Warp
 from gemmlab.emulator.memo import Memo
 from gemmlab.emulator.memory_counts import counted
 from gemmlab.emulator.memory_vectors import Move, serve_whole
@@ -22,6 +22,10 @@ def emit_access(fn: Function, module: Module, space: str, *, store: bool) -> Non
     insn.add(Insn.REQUESTS, 1)
     if space == "shared":
         _check_races(fn, module, warp)
+    if space == "global":
+        launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
+        with fn.when(launch.load(Launch.RACES, I64).differs(0)):
+            fn.call(module["global_race"], *fn.args, insn.load(Insn.STRONG))
     low, highest = insn.load(Memo.LOWEST, I64), insn.load(Memo.HIGHEST, I64)
     width = Lanes(key) & 255
     place = translate(fn, warp, space, pattern.base, low, highest + fn.zero_extend(width.value), fn.constant(0, I64))

@@ -28,6 +28,7 @@ NAMES = {
     Kind.UNWRITTEN: "unwritten",
     Kind.RACE_BLOCK: "race",
     Kind.RACE_WARP: "race",
+    Kind.RACE_GRID: "race",
     Kind.BARRIER: "barrier",
     Kind.ASYNC: "async copy",
     Kind.TRAP: "trap",
@@ -132,6 +133,7 @@ class _Event:
     thread: int
     address: int
     extra: int
+    other_block: int
 
 
 def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
@@ -140,11 +142,12 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
     Instructions note only their first ones and count the rest; where all of theirs are of one group, that is its
     number.
     """
-    events = [_Event(*event[:7]) for event in outcome.events.tolist()]
+    events = [_Event(*event) for event in outcome.events.tolist()]
     groups: dict[tuple[object, ...], list[_Event]] = {}
     for event in events:
         places = (_line(image, event.site) or ("at", event.site), _line(image, event.other) or ("at", event.other))
-        groups.setdefault((NAMES[event.kind], event.kind == Kind.RACE_WARP, *places), []).append(event)
+        apart = event.kind if event.kind in (Kind.RACE_WARP, Kind.RACE_GRID) else 0
+        groups.setdefault((NAMES[event.kind], apart, *places), []).append(event)
     mixed = Counter(site for group in groups.values() for site in {event.site for event in group})
     for group in groups.values():
         first = group[0]
@@ -195,9 +198,15 @@ def _message(image: Image, geometry: Geometry, memory: Reach, event: _Event) -> 
     width, space = extra & 0xFF, SPACES[extra >> 16 & 0xFF]
     verb = "write" if extra & 0x100 else "read"
     what = f"{width}-byte {verb} of {space} memory"
-    if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP}:
+    if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP, Kind.RACE_GRID}:
         fellow = _position(extra >> 32, geometry.threads)
         there = image.code.instructions[event.other].name if event.other >= 0 else "?"
+        if kind == Kind.RACE_GRID:
+            block = _position(event.other_block, geometry.grid)
+            return (
+                f"{what} ({instruction.name}) and an access by thread {fellow} of block {block} ({there}) with nothing"
+                " between that orders blocks: an atomic or a flag with __threadfence, or the end of a launch"
+            )
         missing = "no barrier" if kind == Kind.RACE_BLOCK else "no warp-level synchronisation"
         return f"{what} ({instruction.name}) and an access by thread {fellow} ({there}) with {missing} between"
     if kind == Kind.OUT_OF_BOUNDS:

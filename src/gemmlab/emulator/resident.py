@@ -35,6 +35,10 @@ class Geometry:
     check_races: bool = False
     byte_races: bool = False
     """Whether the kernel accesses shared memory by less than 4 bytes."""
+    global_races: bool = False
+    """Whether races in global memory are looked for, too."""
+    global_shift: int = 2
+    """The kernel accesses global memory by 2^shift bytes at least, or by words."""
     wave_blocks: int = 1
     """Blocks that a GPU would have resident together: what is counted as distinct is so within such a wave."""
     async_copies: bool = False
@@ -137,6 +141,8 @@ class Resident:
             (Block.RACES, self.shadow.ctypes.data if self.shadow.size else 0),
             (Block.RACE_SHIFT, 0 if self.geometry.byte_races else 2),
             (Block.CLOCKS, self.clocks.ctypes.data),
+            (Block.FENCED, 0),
+            (Block.SEEN, 0),
         ):
             self._put(offset, value)
 

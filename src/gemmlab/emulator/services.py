@@ -11,6 +11,7 @@ from gemmlab.emulator.barriers import emit_barriers
 from gemmlab.emulator.compiled import compiled
 from gemmlab.emulator.copy_counts import COUNT_COPY, emit_count_past_l1, emit_count_through_l1
 from gemmlab.emulator.events import NOTE, emit_lost, emit_note
+from gemmlab.emulator.global_races import GLOBAL_RACE, emit_global_race
 from gemmlab.emulator.loop import emit_loops
 from gemmlab.emulator.memo import ANALYSE, emit_analyse
 from gemmlab.emulator.memory_access import emit_access
@@ -31,6 +32,7 @@ SERVICES = (
     "arrive",
     "release_all",
     "ended",
+    "global_race",
     "copy",
     "dot",
     "land",
@@ -61,6 +63,8 @@ def emit_services(target: Target) -> str:
         fn.finish()
     with module.function("race", memory.ACCESS, VOID) as fn:
         emit_race(fn, module)
+    with module.function("global_race", GLOBAL_RACE, VOID, exported=True) as fn:
+        emit_global_race(fn, module)
     with module.function("trace_access", TRACE_ACCESS, VOID) as fn:
         emit_trace_access(fn)
     with module.function("trace_step", TRACE_STEP, I32, exported=True) as fn:

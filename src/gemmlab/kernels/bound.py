@@ -46,14 +46,16 @@ class BoundKernel:
                 totals[index] += time_us
         return totals
 
-    def observe(self) -> Observation:
-        """Execute once, and what was counted. `UsageError` where the device counts nothing."""
+    def observe(self, *, races: bool = False) -> Observation:
+        """Execute once, and what was counted, with `races` in global memory. `UsageError` where the device counts
+        nothing.
+        """
         device = self.device
         if not isinstance(device, CountingDevice):
             raise UsageError(f"the device {device.id} counts nothing")
         if not self.launches:
             return Observation(Counters(self.loaded.artifact.entry, device.id, ()))
-        return merge([device.observe(self.loaded, launch) for launch in self.launches])
+        return merge([device.observe(self.loaded, launch, races=races) for launch in self.launches])
 
     def download(self, name: str, out: npt.NDArray[np.float32]) -> None:
         """Copy operand `name` back into a C-contiguous array (a no-op where memory is shared)."""

@@ -53,6 +53,7 @@ def launch(
     arch: str | None = None,
     options: Sequence[str] = (),
     timeout_s: float | None = None,
+    races: bool = False,
 ) -> Launched:
     """Run `kernel` once and wait for it.
 
@@ -69,7 +70,7 @@ def launch(
     `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU where there is one, else the
     emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s`, in
     seconds, is what the kernel may run; compiling comes on top. A GPU whose kernel ran into it serves this process no
-    more.
+    more. With `races` the emulator looks for races in global memory, too (`docs/emulator.md`); that takes longer.
 
     Raises `ArgumentTypeError`, `UsageError` (a launch that does not fit the kernel or the architecture),
     `CompileError`, `DeviceError`, `MemoryError`, `TimeLimitError` that says how far the kernel came in `timeout_s`, and
@@ -104,7 +105,8 @@ def launch(
     bound = Bound(where, parameters(artifact.kernel, function.params, signature), given, artifact.kernel)
     try:
         with time_limit(timeout_s):
-            seen = _run(where, loaded, Launch(tuple(bound.values), request.grid, request.threads, request.smem_bytes))
+            asked = Launch(tuple(bound.values), request.grid, request.threads, request.smem_bytes)
+            seen = _run(where, loaded, asked, races=races)
         outputs = bound.outputs()
     finally:
         bound.free()
@@ -117,9 +119,9 @@ def launch(
     )
 
 
-def _run(device: Device, loaded: Any, request: Launch) -> Observation | None:
+def _run(device: Device, loaded: Any, request: Launch, *, races: bool) -> Observation | None:
     if isinstance(device, CountingDevice):
-        return device.observe(loaded, request)
+        return device.observe(loaded, request, races=races)
     device.launch(loaded, request)
     return None
 

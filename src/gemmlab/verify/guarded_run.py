@@ -34,8 +34,11 @@ class GuardedRun:
             for index, operand in enumerate(op.operands(problem))
         }
 
-    def run(self) -> Observation | None:
-        """Execute once and bring everything back, guards and inputs too; what the device noticed, if it does."""
+    def run(self, *, races: bool = False) -> Observation | None:
+        """Execute once and bring everything back, guards and inputs too; what the device noticed, if it does.
+
+        `races`: those in global memory, too.
+        """
         device = self._placed.device
         copies = {name: device.upload(guarded.words) for name, guarded in self.guarded.items()}
         try:
@@ -43,7 +46,7 @@ class GuardedRun:
             bound = self._placed.bind(self._op, self._problem, inside, threads=self._threads)
             seen = None
             if isinstance(device, CountingDevice):
-                seen = bound.observe()
+                seen = bound.observe(races=races)
             else:
                 bound.run()
             device.free(bound.workspace)

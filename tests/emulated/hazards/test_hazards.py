@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,10 @@ class Pair:
     smem_bytes: int = 0
     follows: frozenset[str] = frozenset()
     """Kinds that may be reported as well: a refused write leaves its place unwritten."""
+    races: bool = False
+    """Whether races in global memory are looked for."""
+    twin: tuple[Any, ...] = ()
+    """Arguments of the twin, where they are others."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.bad}"
@@ -50,6 +54,8 @@ def pair(file: str, stem: str, kind: str, *args: Any, good: str = "", **launch: 
     return Pair(file, f"{stem}_bad", good or f"{stem}_good", kind, args, **launch)
 
 
+SCORES = np.random.default_rng(3).permutation(90).astype(f32)
+PLACES = np.random.default_rng(4).uniform(0, 20, 90).astype(f32)
 STUCK = frozenset({"deadlock"})
 """Also said where lanes that are missing wait for those that wait for them."""
 PAIRS = [
@@ -82,6 +88,14 @@ PAIRS = [
     pair("async_copy", "wrong_group", "async copy", ones, fresh(32), threads=32),
     pair("async_copy", "no_barrier", "race", ones, fresh(64)),
     pair("async_copy", "past_the_end", "out of bounds", np.ones(62, f32), fresh(32), i32(62), threads=32),
+    pair("global_race", "nms", "race", SCORES, PLACES, np.ones(90, np.bool_), i32(90), threads=30, grid=3, races=True),
+    pair("global_race", "neighbour", "race", np.ones(90, f32), i32(90), threads=32, grid=3, races=True),
+    pair("global_race", "sum", "race", np.ones(97, f32), i32(96), threads=32, grid=3, races=True),
+    pair("global_race", "clear", "race", np.full(4, 7, i32), i32(3), threads=32, grid=3, races=True,
+         twin=(fresh(4, i32), i32(3))),
+    pair("global_race", "warps", "race", fresh(128), i32(3), races=True),
+    pair("global_race", "last_block", "race", fresh(128), fresh(1, u32), grid=5, races=True),
+    pair("global_race", "chain", "race", fresh(8), fresh(8, i32), grid=5, races=True),
     pair("deadlock", "flag", "deadlock", fresh(1, i32), fresh(64, i32)),
     pair("deadlock", "locks", "deadlock", fresh(2, i32), fresh(1, i32)),
     pair("deadlock", "named_barrier", "deadlock", fresh(64, i32)),
@@ -98,9 +112,11 @@ PAIRS = [
 
 def run(pair: Pair, kernel: str, arch: str) -> tuple[Hazard, ...]:
     device = EmulatedDevice(arch)
+    args = pair.twin if pair.twin and kernel == pair.good else pair.args
     ran = launch(
-        HERE / f"{pair.file}.cu", kernel, pair.grid, pair.threads, pair.args, device=device, smem_bytes=pair.smem_bytes
-    )
+        HERE / f"{pair.file}.cu", kernel, pair.grid, pair.threads, args, device=device, smem_bytes=pair.smem_bytes,
+        races=pair.races,
+    )  # fmt: skip
     assert ran.hazards is not None
     return ran.hazards
 
@@ -203,8 +219,8 @@ def test_a_grid_that_is_not_made_of_whole_clusters_is_not_launched() -> None:
     told = (hazard.kind, hazard.line, hazard.kernel)
     assert told == ("cluster", *marked(pair("cluster", "fours", "cluster"), "HERE"), "fours_bad")
     assert "a grid of (6, 1, 1) blocks is not made of clusters of (4, 1, 1)" in hazard.message
-    outputs: Any = refused.outputs
-    assert not np.any(outputs[0])
+    assert isinstance(refused.outputs, list)
+    assert not refused.outputs[0].any()
     assert launch(HERE / "cluster.cu", "fours_good", 6, 32, [fresh(192)], device=device).hazards == ()
     assert launch(HERE / "cluster.cu", "fours_bad", 8, 32, [fresh(256)], device=device).hazards == ()
 
@@ -224,3 +240,21 @@ def test_words_of_barriers_constants_and_warps() -> None:
     assert "lane 16 (and 15 more) of the warp, which the mask names, ended without reaching it" in told["some_lanes"]
     assert told["returned"] == {"a shuffle reads from lane 16, which does not take part in it"}
     assert told["mask"] == {"lane 0 of the warp takes part and is not in the mask"}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_neighbouring_bytes_and_equal_stores_are_no_race(arch: str) -> None:
+    args = [np.ones(90, np.uint8), fresh(1, i32), i32(90)]
+    ran = launch(HERE / "global_race.cu", "bytes_good", 5, 19, args, device=EmulatedDevice(arch), races=True)
+    assert ran.hazards == ()
+
+
+def test_races_in_global_memory_are_told_with_both_blocks_and_only_when_asked_for() -> None:
+    case = next(each for each in PAIRS if each.bad == "chain_bad")
+    (hazard,) = run(case, case.bad, "sm_90")
+    assert (hazard.block, hazard.thread, hazard.count) == ((1, 0, 0), (0, 0, 0), 4)
+    assert hazard.message == (
+        "4-byte read of global memory (LDG.E) and an access by thread (0, 0, 0) of block (0, 0, 0) (STG.E) with nothing"
+        " between that orders blocks: an atomic or a flag with __threadfence, or the end of a launch"
+    )
+    assert not run(replace(case, races=False), case.bad, "sm_90")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gemmlab.emulator.address_space import COUNT, STORE, Place, translate
 from gemmlab.emulator.form import Form, join
+from gemmlab.emulator.global_races import GLOBAL_RACE
 from gemmlab.emulator.isa.access import addresses
 from gemmlab.emulator.isa.each_lane import each_lane, locate, row
 from gemmlab.emulator.isa.halves import bfloat_of, half_of, pack_halves, to_bfloat
@@ -76,6 +77,9 @@ def _count(x: Form, where: Lanes, width: int) -> None:
     spots = row(x, where)
     x.insn.add(Insn.REQUESTS, 1)
     x.service(f"count_{space}", VOID, COUNT, x.exec_bits, spots, width + STORE)
+    if space == "global":
+        nothing = x.fn.scratch(I32, LANES)
+        x.service("global_race", VOID, GLOBAL_RACE, x.exec_bits, spots, nothing, width + STORE, 1)
 
 
 def _place(x: Form, address: Value, lane: Value, width: int, *, generic_float: bool) -> Place:

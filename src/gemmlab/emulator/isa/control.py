@@ -5,6 +5,7 @@ from __future__ import annotations
 from gemmlab.emulator.barriers import ARRIVE
 from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import Form
+from gemmlab.emulator.global_races import fence
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import DRIVER_CODE, LANES, Block, Insn, Kind, Launch, Status, Wait, Warp
@@ -23,7 +24,12 @@ def nop(x: Form) -> None:
 
 @opcode("YIELD", "NANOSLEEP", "ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "MEMBAR")
 def hint(x: Form) -> None:
-    """Order of memory as others see it, and time: the emulator keeps every access in order."""
+    """Order of memory as others see it, and time: the emulator keeps every access in order.
+
+    A fence for other blocks matters to whoever looks for races.
+    """
+    if x.instruction.opcode == "MEMBAR" and not x.has("CTA"):
+        fence(x.launch, x.block)
     while x.left:
         x.skip()
 

@@ -15,6 +15,7 @@ import threading
 from contextlib import suppress
 from typing import TypeVar
 
+from gemmlab.codegen.llvm import private_memory
 from gemmlab.codegen.pool import POOL_BYTES, SEQUENCE, WORD
 
 SYMBOL = "gemmlab_runtime"
@@ -47,7 +48,7 @@ def huge_pages(nbytes: int) -> int:
     Private to the process: after a fork, parent and child write to pages of their own.
     """
     try:
-        memory = _mapped(nbytes + HUGE_PAGE)
+        memory = private_memory(nbytes + HUGE_PAGE)
     except (OSError, OverflowError) as error:
         raise MemoryError(f"no {nbytes} bytes for a workspace: {error}") from error
     if hasattr(mmap, "MADV_HUGEPAGE"):
@@ -55,13 +56,6 @@ def huge_pages(nbytes: int) -> int:
             memory.madvise(mmap.MADV_HUGEPAGE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(_immortal(memory)))
     return address + -address % HUGE_PAGE
-
-
-def _mapped(nbytes: int) -> mmap.mmap:
-    # Windows knows neither the flags nor a fork.
-    if not hasattr(mmap, "MAP_PRIVATE"):
-        return mmap.mmap(-1, nbytes)
-    return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 class Runtime:
@@ -105,7 +99,10 @@ class Runtime:
         return self.word(DEFAULT_THREADS_AT).value
 
     def ensure_workers(self, count: int) -> None:
-        """Have at least `count` workers; fewer when that is many for this machine or the system refuses threads."""
+        """Have at least `count` workers; fewer when that is many for this machine or it has no threads or memory left.
+
+        The callers, and the workers that there are, then do the work.
+        """
         count = min(count, _WORKERS_A_CORE * (os.cpu_count() or 1))
         if self.workers >= count:
             return
@@ -113,7 +110,10 @@ class Runtime:
             while self.workers < count:
                 # There is a workspace already where a thread could not be started or was left behind by a fork.
                 if len(self._worker_spaces) == self.workers:
-                    self._worker_spaces.append(huge_pages(self.workspace_bytes))
+                    try:
+                        self._worker_spaces.append(huge_pages(self.workspace_bytes))
+                    except MemoryError:
+                        return
                 workspace = self._worker_spaces[self.workers]
                 seen = self.word(SEQUENCE).value
                 # Counted first: if an interrupt kept a started one from being counted, another would get its workspace.
@@ -121,7 +121,7 @@ class Runtime:
                 try:
                     _thread.start_new_thread(self._worker, (self.address, workspace, seen))
                 except RuntimeError:
-                    # The interpreter is ending or the thread limit is reached: the callers do the work.
+                    # The interpreter is ending or the thread limit is reached.
                     self.word(WORKERS_AT).value -= 1
                     return
 

@@ -16,8 +16,8 @@ from gemmlab.toolchain import cache as store
 @cache
 def compiler() -> str:
     """The code generator's name: llvmlite and the LLVM in it."""
+    binding = llvm.binding()
     import llvmlite
-    from llvmlite import binding
 
     return f"llvmlite {llvmlite.__version__} (LLVM {'.'.join(map(str, binding.llvm_version_info))})"
 
@@ -28,7 +28,7 @@ def generator_fingerprint() -> str:
 
 
 def build(program: Program, target: Target) -> Artifact:
-    """The compiled program, from the cache when it is there. Raises `CompileError`."""
+    """The compiled program, from the cache when it is there. Raises `CompileError`, `MemoryError`."""
     if not program.fingerprint:
         return _compile(program, target)
     key = store.key_of(
@@ -44,6 +44,8 @@ def build(program: Program, target: Target) -> Artifact:
 def _compile(program: Program, target: Target) -> Artifact:
     try:
         text = program.emit()
+    except MemoryError:
+        raise
     except Exception as error:
         raise CompileError(f"{program.kernel} for {program.target}: {type(error).__name__}: {error}") from error
     code = compile_object(text, target, vectorize=program.vectorize)

@@ -9,14 +9,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from gemmlab.codegen import llvm
 from gemmlab.core.errors import CompileError
 from gemmlab.ir.target import Target, host_target
+
+_COMPILING_BYTES, _COMPILING = 32 << 20, 12
+"""Memory that compiling may take: so much, and so many times the text's length. Half of that was seen at most."""
+_LINKING_BYTES, _LINKING = 8 << 20, 4
 
 
 @cache
 def _initialize() -> None:
-    from llvmlite import binding
-
+    binding = llvm.binding()
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     # For the assembly in the code: Arm has no other way to name some instructions.
@@ -24,19 +28,18 @@ def _initialize() -> None:
 
 
 def _machine(target: Target) -> Any:
-    from llvmlite import binding
-
     _initialize()
     # Code for the older linker (see `_jit`) names every address in full.
     reloc, model = ("static", "large") if target.windows else ("pic", "default")
-    return binding.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, reloc=reloc, codemodel=model
+    return (
+        llvm.binding()
+        .Target.from_triple(target.triple)
+        .create_target_machine(cpu=target.cpu, features=target.features, opt=3, reloc=reloc, codemodel=model)
     )
 
 
 def _optimised(text: str, target: Target, *, vectorize: bool, level: int) -> tuple[Any, Any]:
-    from llvmlite import binding
-
+    binding = llvm.binding()
     machine = _machine(target)
     try:
         module = binding.parse_assembly(text)
@@ -57,21 +60,20 @@ def _optimised(text: str, target: Target, *, vectorize: bool, level: int) -> tup
 def compile_object(text: str, target: Target, *, vectorize: bool = False, level: int = 2) -> bytes:
     """Object code of a module. `vectorize` lets LLVM's own loop passes widen and unroll scalar loops.
 
-    Raises `CompileError` when the IR is malformed.
+    Raises `CompileError` when the IR is malformed, `MemoryError` where there is less memory than LLVM may need.
     """
+    llvm.require_room(_COMPILING_BYTES + _COMPILING * len(text), "compile")
     machine, module = _optimised(text, target, vectorize=vectorize, level=level)
     return bytes(machine.emit_object(module))
 
 
 @cache
 def _jit() -> Any:
-    from llvmlite import binding
-
     _initialize()
     # LLVM's older linker asks the system for memory for code and for constants apart, and aborts the process where
     # they come to lie too far from each other for a reference of 32 bits: so they do once much of the address space is
     # taken, as CUDA takes it. The newer one puts an object into one piece; llvmlite does not offer it on Windows.
-    return binding.create_lljit_compiler(use_jit_link=not host_target().windows)
+    return llvm.binding().create_lljit_compiler(use_jit_link=not host_target().windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +91,11 @@ _linking = threading.Lock()
 def load_object(code: bytes, symbols: Sequence[str], imports: Mapping[str, int] | None = None) -> LoadedObject:
     """Link object code and look up `symbols`. `imports` gives addresses of symbols that the process lacks.
 
-    Raises `CompileError` when a symbol is missing or the code is not an object file.
+    Raises `CompileError` when a symbol is missing or the code is not an object file, `MemoryError`.
     """
-    from llvmlite import binding
-
+    llvm.require_room(_LINKING_BYTES + _LINKING * len(code), "link compiled code")
     name = f"gemmlab{next(_numbers)}"
-    builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
+    builder = llvm.binding().JITLibraryBuilder().add_object_img(code).add_current_process()
     for label, address in (imports or {}).items():
         builder.import_symbol(label, address)
     for symbol in symbols:

@@ -6,6 +6,7 @@ import platform
 from dataclasses import dataclass
 from functools import cache
 
+from gemmlab.codegen import llvm
 from gemmlab.core.errors import DeviceError
 
 WIDTHS = (4, 8, 16)
@@ -50,8 +51,7 @@ def host_target(lanes: int | None = None) -> Target:
 
     Raises `DeviceError` when the processor cannot execute vectors of `lanes` float32.
     """
-    from llvmlite import binding
-
+    binding = llvm.binding()
     features = dict(binding.get_host_cpu_features())
     arm = platform.machine().lower() in ("arm64", "aarch64")
     widest = (

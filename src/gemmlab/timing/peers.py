@@ -216,7 +216,11 @@ def _custom(text: str, mode: str) -> Spec:
     name, _, given = text.partition("=")
     if not _NAME.match(name) or name.lower() in ("installed", "none", *_OUR_ROLES):
         raise UsageError(f"{text!r}: a name of letters and digits before the =, other than {', '.join(_OUR_ROLES)}")
-    path = Path(given).expanduser()
+    try:
+        path = Path(given).expanduser()
+    except RuntimeError:
+        # There is no such home: the name as it is.
+        path = Path(given)
     if not path.is_file():
         raise PeerError(f"{name}: no library at {given}")
     return Spec(name, "library", path=str(path.resolve()), mode=mode)

@@ -52,6 +52,8 @@ def place(program: Program) -> Placed:
     name = program.path or f"{program.kernel}.cu"
     try:
         source = program.emit()
+    except MemoryError:
+        raise
     except Exception as error:
         raise CompileError(f"{program.kernel} for {program.target}: {type(error).__name__}: {error}") from error
     main = virtual(PurePath(name).name)

@@ -120,3 +120,49 @@ def test_when_memory_runs_out_the_library_says_so_and_goes_on() -> None:
         "    print((gemmlab.gemm(small, small, threads=2) == 50).all())\n"
     )
     assert process.communicate(timeout=60) == ("MemoryError\nTrue\n" * 2, "")
+
+
+@pytest.mark.parametrize("state", ["cold", "warm", "loaded"])
+@pytest.mark.parametrize("room", [0, 150, 200, 230, 260, 320])
+def test_the_first_call_with_little_memory_is_right_or_a_memory_error(tmp_path: Path, state: str, room: int) -> None:
+    """LLVM aborts the process where it gets none; `room` is what the process may take beside what it has, in MiB."""
+    gemm(np.ones((4, 4), np.float32), np.ones((4, 4), np.float32))
+    process = start(
+        ("from gemmlab.codegen import llvm\nllvm.binding()\n" if state == "loaded" else "")
+        + "a, c = np.ones((40, 50), np.float32), np.full((40, 40), 7, np.float32)\n"
+        "held = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, (held + ({room} << 20),) * 2)\n"
+        "for _ in range(2):\n"
+        "    try:\n"
+        "        gemmlab.gemm(a, a.T, out=c)\n"
+        "        print('product', (c == 50).all())\n"
+        "    except MemoryError:\n"
+        "        print('MemoryError', (c == 7).all())\n",
+        **({"GEMMLAB_CACHE_DIR": str(tmp_path)} if state == "cold" else {}),
+    )
+    said, errors = process.communicate(timeout=200)
+    assert (process.returncode, errors) == (0, "")
+    assert said in ("product True\n" * 2, "MemoryError True\n" * 2)
+    if room in {0, 320}:
+        assert said.startswith("product") == bool(room)
+
+
+def test_a_worker_without_memory_leaves_the_work_to_the_others() -> None:
+    process = start(
+        "from gemmlab.codegen import runtime as shared\n"
+        "a = np.random.default_rng(0).integers(-4, 5, (300, 300))\n"
+        "expected, a = (a @ a).astype(np.float32), a.astype(np.float32)\n"
+        "gemmlab.gemm(a, a, threads=1), gemmlab.sum(a, threads=1)\n"
+        "space = shared.runtime().workspace_bytes + shared.HUGE_PAGE\n"
+        "for spaces in (0, 1, 2):\n"
+        "    held = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "    more = spaces - shared.runtime().workers\n"
+        "    soft = held + more * (space + (9 << 20)) + (1 << 20)\n"
+        "    resource.setrlimit(resource.RLIMIT_AS, (soft, resource.RLIM_INFINITY))\n"
+        "    found = [np.array_equal(gemmlab.gemm(a, a, threads=4), expected) for _ in range(20)]\n"
+        "    total = gemmlab.sum(a, threads=4) == expected.dtype.type(a.astype(int).sum())\n"
+        "    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
+        "    print(all(found), total, shared.runtime().workers <= spaces)\n"
+        "print(np.array_equal(gemmlab.gemm(a, a, threads=4), expected), shared.runtime().workers)\n"
+    )
+    assert process.communicate(timeout=100) == ("True True True\n" * 3 + "True 3\n", "")

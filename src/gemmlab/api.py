@@ -19,7 +19,8 @@ from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
 from gemmlab.core.argument_checks import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.core.precision import FLOAT32
-from gemmlab.dispatch.operands import checked_target, request, same
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.operands import checked_target, host_operand, request, same
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 
 if TYPE_CHECKING:
@@ -97,10 +98,7 @@ def gemm(
             from gemmlab.dispatch.cuda_calls import device_gemm
 
             _again = again
-            return device_gemm(
-                a, b, alpha, beta, c, out, trans_a, trans_b, threads=threads, precision=precision, kernel=kernel,
-                config=config,
-            )  # fmt: skip
+            return device_gemm(Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config))
         if is_host_array(a) or is_host_array(b):
             views = host_views("gemm", {"a": a, "b": b, "c": c, "out": out})
             result = gemm(
@@ -112,7 +110,7 @@ def gemm(
         result = _entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
         if result is not None:
             return result
-    return _general(a, b, alpha, beta, c, out, trans_a, trans_b, threads, kernel, config)
+    return _general(Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config))
 
 
 def explain_choice(
@@ -140,7 +138,8 @@ def explain_choice(
     """
     from gemmlab.dispatch.reasons import explain
 
-    return explain(a, b, trans_a, trans_b, device=device, precision=precision, kernel=kernel, config=config)
+    call = Call(a, b, trans_a=trans_a, trans_b=trans_b, precision=precision, kernel=kernel, config=config)
+    return explain(call, device)
 
 
 def _load() -> CpuProduct:
@@ -156,37 +155,29 @@ def _load() -> CpuProduct:
         return _product
 
 
-def _general(
-    a: object,
-    b: object,
-    alpha: SupportsFloat,
-    beta: SupportsFloat,
-    c: object,
-    out: object,
-    trans_a: object,
-    trans_b: object,
-    threads: object,
-    kernel: object,
-    config: Mapping[str, int] | None,
-) -> Float32Array:
+def _general(call: Call) -> Float32Array:
+    """The product of any views on the CPU."""
     try:
-        asked = request(a, b, c, alpha, beta, trans_a, trans_b, float32_array)
-        count = thread_count("gemm", threads)
-        target = _fresh_of(asked.shape) if out is None else checked_target(out, asked, float32_array)
+        asked = request(call, host_operand)
+        count = thread_count("gemm", call.threads)
+        if call.out is None:
+            target = _fresh_of(asked.shape)
+        else:
+            target = checked_target(float32_array("gemm", "out", call.out), asked)
     except ArgumentTypeError:
-        one_package("gemm", {"a": a, "b": b, "c": c, "out": out})
+        one_package("gemm", call.arrays)
         raise
     if asked.addend is not None and not same(asked.addend, target):
         np.copyto(target, asked.addend)
-    if kernel is None and config is None:
-        _load().run(*asked.stacks(target), asked.alpha, asked.beta, count)
-    else:
+    if call.forced:
         from gemmlab.dispatch.cpu_forced import forced_product
 
-        forced = forced_product(kernel, config)
+        forced = forced_product(call.kernel, call.config)
         for left, right, full in asked.products(target):
             forced.run(left, right, full, asked.alpha, asked.beta, count)
-    return target if out is None else cast("Float32Array", out)
+    else:
+        _load().run(*asked.stacks(target), asked.alpha, asked.beta, count)
+    return target if call.out is None else cast("Float32Array", call.out)
 
 
 def _fresh_of(shape: tuple[int, ...]) -> Float32Array:

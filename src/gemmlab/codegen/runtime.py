@@ -15,8 +15,8 @@ import threading
 from contextlib import suppress
 from typing import TypeVar
 
-from gemmlab.codegen.llvm import private_memory
 from gemmlab.codegen.pool import POOL_BYTES, SEQUENCE, WORD
+from gemmlab.ir.llvm import private_memory
 
 SYMBOL = "gemmlab_runtime"
 SLOTS = 128

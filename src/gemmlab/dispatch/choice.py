@@ -12,9 +12,11 @@ from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import PRECISIONS
-from gemmlab.dispatch.measurements import Measured, Table
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.measurements import Measured, Table, shipped_table
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import no_lower, precision_for
+from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import Estimate, Gpu, estimate, gpu_model
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -76,6 +78,14 @@ class Choice:
             lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more that would take longer")
         lines += [f"    not {kernel}: {why}" for kernel, why in self.refused.items()]
         return "\n".join(lines)
+
+
+def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
+    """The kernel that serves a call whose product lies in memory as `what` says. Raises as `choose` and `forced` do."""
+    problem, table, precision, aligned = what.problem, shipped_table(), call.precision, what.aligned
+    if call.forced:
+        return forced(call.kernel, call.config, problem, where, table, precision=precision, aligned=aligned)
+    return choose(problem, where, table, precision=precision, aligned=aligned)
 
 
 def choose(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from gemmlab.arrays.packages import LEGACY_STREAM, Package, package_of
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import context_kept
 from gemmlab.dispatch.batches import Batch, Step
+from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_gemm import Plan
 from gemmlab.dispatch.operands import Float32Array, Request
 
@@ -26,15 +27,6 @@ _ALIGNED = 15
 _NUMBERS = frozenset((float, int, np.float32, np.float64))
 _MOST_KNOWN, _MOST_STEPS = 1024, 256
 """Calls that are kept, and launches of one of them; of a larger batch the preparation is a small part."""
-
-
-class Operands(NamedTuple):
-    """Arrays of a call as the caller gave them."""
-
-    a: Any
-    b: Any
-    c: Any
-    out: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +53,11 @@ _packages: dict[type, Package] = {}
 def again(
     a: Any, b: Any, c: Any, out: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, kernel: Any
 ) -> Any:  # fmt: skip
-    """The product of arrays like those of an earlier call, or `None` for a call that has to be looked at first."""
+    """The product of arrays like those of an earlier call, or `None` for a call that has to be looked at first.
+
+    The call has no configuration. Arguments come one by one, and `Call` is made of them once this returned `None`: to
+    make that value and to take it apart again would lengthen every call.
+    """
     kind = type(a)
     package = _packages.get(kind)
     if package is None or type(b) is not kind or not (out is None or type(out) is kind):
@@ -105,30 +101,31 @@ def again(
     return out
 
 
-def remember(
-    given: Operands, how: tuple[bool, bool, str, object], device: CudaDevice, plan: Plan, asked: Request, batch: Batch
-) -> None:  # fmt: skip
-    """Keep what was found for a call, where it holds for others alike. `how` are its flags, precision and kernel."""
-    package, added = package_of(given.a), None if given.c is given.out else given.c
-    beside = given.a if given.out is None else given.out
-    alike = {type(x) for x in (given.a, given.b, beside, added)} - {type(None)} == {type(given.a)}
-    if package is None or not alike or (given.out is not None and added is not None):
+def remember(call: Call, device: CudaDevice, plan: Plan, asked: Request, batch: Batch) -> None:
+    """Keep what was found for a call, where it holds for others alike."""
+    if call.config is not None:
         return
-    by_name = how[-1] is None or type(how[-1]) is str
+    package, added = package_of(call.a), None if call.c is call.out else call.c
+    beside = call.a if call.out is None else call.out
+    alike = {type(x) for x in (call.a, call.b, beside, added)} - {type(None)} == {type(call.a)}
+    if package is None or not alike or (call.out is not None and added is not None):
+        return
+    by_name = call.kernel is None or type(call.kernel) is str
     steps = batch.steps
     if not (by_name and plan.free and len(steps) <= _MOST_STEPS):
         return
-    places = [package.address(x) for x in (given.a, given.b, beside)]
-    forms = [None if x is None else package.layout(x) for x in (added, given.out)]
+    places = [package.address(x) for x in (call.a, call.b, beside)]
+    forms = [None if x is None else package.layout(x) for x in (added, call.out)]
     aligned = not any(place & _ALIGNED for place in places)
     if len(_known) >= _MOST_KNOWN:
         _known.clear()
-    _known[package.layout(given.a), package.layout(given.b), *forms, aligned, *how] = _Known(
+    how = (bool(call.trans_a), bool(call.trans_b), call.precision, call.kernel)
+    _known[package.layout(call.a), package.layout(call.b), *forms, aligned, *how] = _Known(
         device=device, plan=plan, fresh=package.fresh(beside, asked.shape), stream=package.current_stream(beside),
         steps=steps, swapped=batch.swapped,
         near_a=_near(asked.left, batch.fulls), near_b=_near(asked.right, batch.fulls),
     )  # fmt: skip
-    _packages[type(given.a)] = package
+    _packages[type(call.a)] = package
 
 
 def _scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:

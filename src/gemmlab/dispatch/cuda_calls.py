@@ -17,38 +17,32 @@ from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.devices.cuda_driver import Driver, context_kept, open_driver, order
 from gemmlab.devices.cuda_memory import ordinal_of
 from gemmlab.dispatch.batches import Batch, batch_of
-from gemmlab.dispatch.cuda_again import Operands, remember
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.cuda_again import remember
 from gemmlab.dispatch.cuda_gemm import gemm_on
 from gemmlab.dispatch.lending import hold
-from gemmlab.dispatch.operands import Request, checked_target, request, same
+from gemmlab.dispatch.operands import Operand, Request, checked_target, request, same
 from gemmlab.dispatch.results import as_its_package_s, place_for
-from gemmlab.dispatch.shadows import copied, device_operand, in_place, packed, shadow
+from gemmlab.dispatch.shadows import copied, device_operand, in_place, packed
 from gemmlab.dispatch.storage import Stored, stored
 
 Float32Array = npt.NDArray[np.float32]
 
 
-def device_gemm(
-    a: Any, b: Any, alpha: Any, beta: Any, c: Any, out: Any, trans_a: Any, trans_b: Any, *, threads: object,
-    precision: str, kernel: object, config: object,
-) -> Any:  # fmt: skip
+def device_gemm(call: Call) -> Any:
     """`gemmlab.gemm` of arrays on a GPU. Raises as that does."""
-    if threads is not None:
+    if call.threads is not None:
         raise UsageError("gemm: threads are this machine's; arrays on a GPU are multiplied there")
-    found: dict[str, DeviceArray] = {}
-
-    def view(call: str, name: str, value: object) -> Float32Array:
-        found[name] = device_operand(call, name, value)
-        return shadow(found[name])
-
-    asked = request(a, b, c, alpha, beta, trans_a, trans_b, view)
-    target = None if out is None else checked_target(out, asked, view)
+    asked = request(call, device_operand)
+    out = None if call.out is None else device_operand("gemm", "out", call.out)
+    target = None if out is None else checked_target(out.view, asked)
     if not (in_place(asked.left) and in_place(asked.right)):
-        a, b = (
-            value if in_place(x) else copied(n, value) for n, value, x in (("a", a, asked.left), ("b", b, asked.right))
+        call = call._replace(
+            a=call.a if in_place(asked.left) else copied("a", call.a),
+            b=call.b if in_place(asked.right) else copied("b", call.b),
         )
-        asked = request(a, b, c, alpha, beta, trans_a, trans_b, view)
-    values = {"a": a, "b": b, "c": c, "out": out}
+        asked = request(call, device_operand)
+    values, found = call.arrays, _places(asked, out)
     name = "out" if out is not None else next((n for n in "abc" if package_of(values[n]) is not None), "a")
     with context_kept():
         driver = open_driver()
@@ -59,21 +53,25 @@ def device_gemm(
             result, stream = place.array, place.stream
             target = packed(asked.shape, place.pointer)
         else:
-            result, stream = out, stream_for(out, found["out"])
+            result, stream = call.out, stream_for(call.out, found["out"])
         for operand in found.keys() - {name}:
             _wait(driver, values[operand], found[operand], stream)
         if asked.addend is not None and not same(asked.addend, target):
-            _fill(driver, result, c, target, asked.addend, stream)
+            _fill(driver, result, call.c, target, asked.addend, stream)
         if target.size:
             batch = batch_of(asked, target)
             what = _stored(batch, asked)
-            plan = gemm.plan(what, precision, kernel, config)
+            plan = gemm.plan(what, call)
             plan.enqueue(stream, asked.alpha, asked.beta, what.a, what.b, what.c, batch.steps)
             hold(driver, list(found.values()), stream)
-            if config is None:
-                how = (bool(trans_a), bool(trans_b), precision, kernel)
-                remember(Operands(a, b, c, out), how, gemm.device, plan, asked, batch)
+            remember(call, gemm.device, plan, asked, batch)
     return as_its_package_s(values[name], result)
+
+
+def _places(asked: Request, out: Operand | None) -> dict[str, DeviceArray]:
+    """All arrays of a call on the GPU, by name."""
+    operands = zip(("a", "b", "c", "out"), (*asked.operands, out), strict=True)
+    return {name: x.on_gpu for name, x in operands if x is not None and x.on_gpu is not None}
 
 
 def _stored(batch: Batch, asked: Request) -> Stored:

@@ -16,8 +16,8 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import context_kept
 from gemmlab.dispatch.batches import Step
-from gemmlab.dispatch.choice import Choice, choose, forced
-from gemmlab.dispatch.measurements import shipped_table
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.choice import Choice, choice_for
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import Gpu, gpu_of_facts
@@ -74,28 +74,20 @@ class CudaGemm:
         )
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
-    def plan(self, what: Stored, precision: str, kernel: object, config: object) -> Plan:
-        """What runs for a product. Raises `UsageError`, `DeviceError` and `CompileError`."""
+    def plan(self, what: Stored, call: Call) -> Plan:
+        """What runs for a product of a call. Raises `UsageError`, `DeviceError` and `CompileError`."""
         p, aligned = what.problem, what.aligned
-        named = None if config is None else tuple(sorted(checked_config(config).items()))
-        key = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, aligned, precision, str(kernel), named)
+        named = None if call.config is None else tuple(sorted(checked_config(call.config).items()))
+        how = (aligned, call.precision, str(call.kernel), named)
+        key = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, *how)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._prepared(self.choice(p, precision, kernel, config, aligned=aligned), p)
+            plan = self._prepared(choice_for(call, what, self.gpu), p)
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[key] = plan
         _require(plan, what)
         return plan
-
-    def choice(
-        self, problem: GemmProblem, precision: str, kernel: object, config: object, *, aligned: bool
-    ) -> Choice:  # fmt: skip
-        """What runs for a problem on this GPU, and why."""
-        table = shipped_table()
-        if kernel is None and config is None:
-            return choose(problem, self.gpu, table, precision=precision, aligned=aligned)
-        return forced(kernel, config, problem, self.gpu, table, precision=precision, aligned=aligned)
 
     def _prepared(self, choice: Choice, problem: GemmProblem) -> Plan:
         kernel, op = named_kernel(choice.kernel, "cuda"), GemmOp()
@@ -137,7 +129,7 @@ def gemm_on(ordinal: int) -> CudaGemm:
         return _gemms[ordinal]
 
 
-def choice_on(ordinal: int, what: Stored, precision: str, kernel: object, config: object) -> Choice:
+def choice_on(ordinal: int, call: Call, what: Stored) -> Choice:
     """What would run on a GPU of this machine. Raises `DeviceError` where there is none."""
     with context_kept():
-        return gemm_on(ordinal).choice(what.problem, precision, kernel, config, aligned=what.aligned)
+        return choice_for(call, what, gemm_on(ordinal).gpu)

@@ -8,17 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.arrays.on_gpu import DeviceArray
+from gemmlab.core.argument_checks import float32_array
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.dispatch.call import Call
 
 Float32Array = npt.NDArray[np.float32]
-View = Callable[[str, str, object], Float32Array]
-"""(call, name, value) -> the operand as a view; `ArgumentTypeError` for what is none."""
 _CALL = "gemm"
+
+
+class Operand(NamedTuple):
+    """An array of a call as a view of the right dtype."""
+
+    view: Float32Array
+    on_gpu: DeviceArray | None = None
+    """Its place on a GPU; `None` for memory of this machine. The view then only describes it."""
+
+
+View = Callable[[str, str, object], Operand]
+"""(call, name, value) -> the operand; `ArgumentTypeError` for a value that is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,8 @@ class Request:
     beta: float
     addend: Float32Array | None
     """c, broadcast to the result; `None` where it is not read."""
+    operands: tuple[Operand, Operand, Operand | None]
+    """a, b and c as they were given."""
 
     def stacks(self, target: Float32Array) -> tuple[Float32Array, Float32Array, Float32Array]:
         """Left and right matrices and their places in `target`, all with the same leading axes."""
@@ -53,19 +68,22 @@ class Request:
             yield lefts[index], rights[index], full[index]
 
 
-def request(
-    a: object, b: object, c: object, alpha: SupportsFloat, beta: SupportsFloat, trans_a: object, trans_b: object,
-    view: View,
-) -> Request:  # fmt: skip
+def host_operand(call: str, name: str, value: object) -> Operand:
+    """An array in memory of this machine. Raises `ArgumentTypeError`."""
+    return Operand(float32_array(call, name, value))
+
+
+def request(call: Call, view: View) -> Request:
     """Check operands, scalars and flags. Raises `ArgumentTypeError` and `UsageError`."""
-    scale, keep = _scalar("alpha", alpha), _scalar("beta", beta)
-    left, right = _operand("a", a, view), _operand("b", b, view)
+    scale, keep = _scalar("alpha", call.alpha), _scalar("beta", call.beta)
+    a, b = _operand("a", call.a, view), _operand("b", call.b, view)
+    left, right = a.view, b.view
     row, column = left.ndim == 1, right.ndim == 1
-    for name, flag in (("trans_a", trans_a), ("trans_b", trans_b)):
+    for name, flag in (("trans_a", call.trans_a), ("trans_b", call.trans_b)):
         if not isinstance(flag, int | np.integer | np.bool_) or flag not in (0, 1):
             raise ArgumentTypeError(f"gemm: {name} is {flag!r}; it must be True or False")
-    left = left[np.newaxis, :] if row else left.swapaxes(-1, -2) if trans_a else left
-    right = right[:, np.newaxis] if column else right.swapaxes(-1, -2) if trans_b else right
+    left = left[np.newaxis, :] if row else left.swapaxes(-1, -2) if call.trans_a else left
+    right = right[:, np.newaxis] if column else right.swapaxes(-1, -2) if call.trans_b else right
     if left.shape[-1] != right.shape[-2]:
         raise UsageError(
             f"gemm: op(a) of shape {left.shape} and op(b) of shape {right.shape} do not fit: "
@@ -79,12 +97,13 @@ def request(
         ) from error
     matrix = (*batch, left.shape[-2], right.shape[-1])
     shape = (*batch, *(() if row else matrix[-2:-1]), *(() if column else matrix[-1:]))
-    return Request(left, right, batch, shape, row, column, scale, keep, _addend(c, keep, shape, view))
+    c = None if call.c is None else view(_CALL, "c", call.c)
+    addend = _addend(None if c is None else c.view, keep, shape)
+    return Request(left, right, batch, shape, row, column, scale, keep, addend, (a, b, c))
 
 
-def checked_target(out: object, asked: Request, view: View) -> Float32Array:
-    """`out` as a view that the result can be written to. Raises `ArgumentTypeError` and `UsageError`."""
-    target = view(_CALL, "out", out)
+def checked_target(target: Float32Array, asked: Request) -> Float32Array:
+    """The view of `out`, if the result can be written to it. Raises `UsageError`."""
     if target.shape != asked.shape:
         raise UsageError(f"gemm: out has shape {target.shape}; the result has {asked.shape}")
     if not target.flags.writeable:
@@ -112,11 +131,11 @@ def rows_contiguous(matrix: Float32Array) -> bool:
     return matrix.size == 0 or ((cols == 1 or over == 4) and (rows == 1 or (down % 4 == 0 and down >= 4 * cols)))
 
 
-def _operand(name: str, value: object, view: View) -> Float32Array:
-    array = view(_CALL, name, value)
-    if array.ndim == 0:
+def _operand(name: str, value: object, view: View) -> Operand:
+    found = view(_CALL, name, value)
+    if found.view.ndim == 0:
         raise UsageError(f"gemm: {name} is a scalar; it must have at least one axis")
-    return array
+    return found
 
 
 def _scalar(name: str, value: SupportsFloat) -> float:
@@ -128,17 +147,16 @@ def _scalar(name: str, value: SupportsFloat) -> float:
     raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number")
 
 
-def _addend(c: object, beta: float, shape: tuple[int, ...], view: View) -> Float32Array | None:
+def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Float32Array | None:
     """c broadcast to the result; None when beta == 0 leaves it unread."""
     if c is None:
         if beta != 0.0:
             raise UsageError(f"gemm: beta is {beta} but there is no c to scale by it")
         return None
-    array = view(_CALL, "c", c)
     try:
-        spread = np.broadcast_to(array, shape)
+        spread = np.broadcast_to(c, shape)
     except ValueError as error:
-        raise UsageError(f"gemm: c of shape {array.shape} does not broadcast to the result's {shape}") from error
+        raise UsageError(f"gemm: c of shape {c.shape} does not broadcast to the result's {shape}") from error
     return None if beta == 0.0 else spread
 
 

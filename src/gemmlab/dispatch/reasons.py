@@ -10,39 +10,32 @@ import numpy as np
 
 from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_view, is_host_array
-from gemmlab.core.argument_checks import float32_array
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.select import DEFAULT_ARCH, RUNS, parse_device
 from gemmlab.dispatch.batches import batch_of
-from gemmlab.dispatch.choice import FORCED, RULE, Choice, choose, forced, named
-from gemmlab.dispatch.measurements import shipped_table
-from gemmlab.dispatch.operands import Float32Array, Request, request
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.choice import FORCED, RULE, Choice, choice_for, named
+from gemmlab.dispatch.operands import Float32Array, Operand, Request, host_operand, request
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import precision_for
-from gemmlab.dispatch.shadows import device_operand, in_place, packed, shadow
+from gemmlab.dispatch.shadows import device_array_of, device_operand, in_place, packed
 from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.dispatch.waves import Gpu, gpu_model
 
 
-def explain(
-    a: Any, b: Any, trans_a: object, trans_b: object, *, device: object, precision: str, kernel: object,
-    config: object,
-) -> Choice:  # fmt: skip
+def explain(call: Call, device: object) -> Choice:
     """`gemmlab.explain_choice`."""
-    asked = request(a, b, None, 1.0, 0.0, trans_a, trans_b, _look)
-    where = _where(device, a, b)
+    asked = request(call, _look)
+    where = _where(device, call.a, call.b)
     if where is None:
-        return _on_cpu(_one(asked), precision, kernel, config)
+        return _on_cpu(call, _one(asked))
     what = _launch(asked)
     if isinstance(where, int):
         from gemmlab.dispatch.cuda_gemm import choice_on
 
-        return choice_on(where, what, precision, kernel, config)
-    table = shipped_table()
-    if kernel is None and config is None:
-        return choose(what.problem, where, table, precision=precision, aligned=what.aligned)
-    return forced(kernel, config, what.problem, where, table, precision=precision, aligned=what.aligned)
+        return choice_on(where, call, what)
+    return choice_for(call, what, where)
 
 
 def _one(asked: Request) -> Stored:
@@ -71,14 +64,14 @@ def _readable(
     return found
 
 
-def _look(call: str, name: str, value: Any) -> Float32Array:
+def _look(call: str, name: str, value: Any) -> Operand:
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         if not all(isinstance(extent, int | np.integer) and extent >= 0 for extent in value):
             raise ArgumentTypeError(f"{call}: {name} is {value!r}, neither an array nor a shape")
-        return packed(tuple(int(extent) for extent in value))
+        return Operand(packed(tuple(int(extent) for extent in value)))
     if is_device_array(value):
-        return shadow(device_operand(call, name, value))
-    return float32_array(call, name, host_view(call, name, value) if is_host_array(value) else value)
+        return device_operand(call, name, value)
+    return host_operand(call, name, host_view(call, name, value) if is_host_array(value) else value)
 
 
 def _where(device: object, a: Any, b: Any) -> Gpu | int | None:
@@ -112,19 +105,19 @@ def _by_operands(a: Any, b: Any) -> int | None:
         from gemmlab.devices.cuda_memory import ordinal_of
 
         driver = open_driver()
-        return 0 if on_gpu is None else ordinal_of(driver, device_operand("gemm", "a", on_gpu)) or 0
+        return 0 if on_gpu is None else ordinal_of(driver, device_array_of("gemm", "a", on_gpu)) or 0
     except DeviceError:
         if on_gpu is not None:
             raise
         return None
 
 
-def _on_cpu(what: Stored, precision: str, kernel: object, config: object) -> Choice:
-    precision_for(precision, (FLOAT32,))
-    found = named_kernel(USUAL if kernel is None else kernel, "cpu")
-    usual = kernel is None and config is None
+def _on_cpu(call: Call, what: Stored) -> Choice:
+    precision_for(call.precision, (FLOAT32,))
+    found = named_kernel(USUAL if call.kernel is None else call.kernel, "cpu")
     reason = "the one kernel of the CPU: it serves every shape, single rows and columns by loops of their own"
     return Choice(
-        kernel=found.id, config=found.configure(checked_config(config)), basis=RULE if usual else FORCED, where="cpu",
-        problem=named(what.problem, precision), reason=reason if usual else "the caller names it",
+        kernel=found.id, config=found.configure(checked_config(call.config)), basis=FORCED if call.forced else RULE,
+        where="cpu", problem=named(what.problem, call.precision),
+        reason="the caller names it" if call.forced else reason,
     )  # fmt: skip

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gemmlab.arrays.on_gpu import DeviceArray, device_array, is_device_array
 from gemmlab.arrays.packages import package_of
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.dispatch.operands import Operand
 from gemmlab.dispatch.storage import readable
 
 Float32Array = npt.NDArray[np.float32]
@@ -41,8 +42,17 @@ def packed(shape: tuple[int, ...], pointer: int = _ANYWHERE) -> Float32Array:
     return shadow(DeviceArray(pointer, shape, strides, np.dtype(np.float32), None, None))
 
 
-def device_operand(call: str, name: str, value: Any) -> DeviceArray:
-    """An operand on a GPU; `ArgumentTypeError` for what lies elsewhere or has another dtype and for a read-only out."""
+def device_operand(call: str, name: str, value: Any) -> Operand:
+    """An operand on a GPU. Raises as `device_array_of` does."""
+    found = device_array_of(call, name, value)
+    return Operand(shadow(found), found)
+
+
+def device_array_of(call: str, name: str, value: Any) -> DeviceArray:
+    """The place of an operand on a GPU.
+
+    Raises `ArgumentTypeError` for an array that lies elsewhere or has another dtype, and for an out that is read-only.
+    """
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if not is_device_array(value):
         raise ArgumentTypeError(f"{call}: {name} is {kind}, which lies on no GPU; other operands of this call do")

@@ -7,7 +7,7 @@ from functools import cache
 
 from gemmlab.core.errors import CompileError
 from gemmlab.core.program import Artifact, Program
-from gemmlab.ir import GENERATOR
+from gemmlab.ir import GENERATOR, llvm
 from gemmlab.ir.compile import compile_object
 from gemmlab.ir.target import Target
 from gemmlab.toolchain import cache as store

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from gemmlab.codegen import llvm
 from gemmlab.core.errors import CompileError
+from gemmlab.ir import llvm
 from gemmlab.ir.target import Target, host_target
 
 _COMPILING_BYTES, _COMPILING = 32 << 20, 12

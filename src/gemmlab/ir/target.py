@@ -6,8 +6,8 @@ import platform
 from dataclasses import dataclass
 from functools import cache
 
-from gemmlab.codegen import llvm
 from gemmlab.core.errors import DeviceError
+from gemmlab.ir import llvm
 
 WIDTHS = (4, 8, 16)
 

@@ -15,7 +15,8 @@ from torch.autograd import forward_ad
 from gemmlab.api import gemm
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32
-from gemmlab.dispatch.operands import Float32Array, request
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.operands import Operand, request
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.dispatch.shadows import packed
 
@@ -122,12 +123,12 @@ def _refuse(
     a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float, trans_a: bool, trans_b: bool
 ) -> NoReturn:
     """Raise what `gemmlab.gemm` says of arrays of these shapes, with numbers in place of symbols."""
-
-    def view(_call: str, _name: str, value: Any) -> Float32Array:
-        return packed(tuple(int(extent) for extent in value.shape))
-
-    request(a, b, c, alpha, beta, trans_a, trans_b, view)
+    request(Call(a, b, c, None, alpha, beta, trans_a, trans_b), _of_that_shape)
     raise AssertionError("gemm: shapes were refused that fit")
+
+
+def _of_that_shape(_call: str, _name: str, value: Any) -> Operand:
+    return Operand(packed(tuple(int(extent) for extent in value.shape)))
 
 
 if not hasattr(torch.library, "register_autocast"):

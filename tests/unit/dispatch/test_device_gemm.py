@@ -13,7 +13,7 @@ import pytest
 import gemmlab
 from gemmlab import kernels
 from gemmlab.core.errors import UsageError
-from gemmlab.dispatch import choice, cuda_gemm
+from gemmlab.dispatch import choice
 from gemmlab.kernels.catalog import find_kernel
 from support.cuda_source import needs_compiler
 from support.gemm_on_gpu import A, B, C, close, emulate, forms, played_driver, uniform
@@ -113,7 +113,7 @@ def test_a_shape_is_chosen_and_loaded_once(driver: GemmDriver, monkeypatch: pyte
         chosen.append(arguments)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(cuda_gemm, "choose", choose)
+    monkeypatch.setattr(choice, "choose", choose)
     for alpha in (1.0, 2.0):
         close(gemmlab.gemm(OnGpu(A), OnGpu(B), alpha=alpha), alpha * A @ B)
     assert len(chosen) == 1

@@ -128,7 +128,7 @@ def test_the_first_call_with_little_memory_is_right_or_a_memory_error(tmp_path: 
     """LLVM aborts the process where it gets none; `room` is what the process may take beside what it has, in MiB."""
     gemm(np.ones((4, 4), np.float32), np.ones((4, 4), np.float32))
     process = start(
-        ("from gemmlab.codegen import llvm\nllvm.binding()\n" if state == "loaded" else "")
+        ("from gemmlab.ir import llvm\nllvm.binding()\n" if state == "loaded" else "")
         + "a, c = np.ones((40, 50), np.float32), np.full((40, 40), 7, np.float32)\n"
         "held = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         f"resource.setrlimit(resource.RLIMIT_AS, (held + ({room} << 20),) * 2)\n"

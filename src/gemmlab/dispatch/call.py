@@ -1,0 +1,37 @@
+"""One call of `gemmlab.gemm` as a value, on its way to the code that serves it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gemmlab.dispatch.precision_rule import HIGHEST
+
+
+class Call(NamedTuple):
+    """The arguments of one call of `gemmlab.gemm`, as the caller wrote them: nothing is checked yet.
+
+    A named tuple is made in a tenth of the time of a frozen dataclass, and small products are made one after another.
+    """
+
+    a: Any
+    b: Any
+    c: Any = None
+    out: Any = None
+    alpha: Any = 1.0
+    beta: Any = 0.0
+    trans_a: Any = False
+    trans_b: Any = False
+    threads: Any = None
+    precision: str = HIGHEST
+    kernel: Any = None
+    config: Any = None
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The operands and the result by name; `None` for those that are not given."""
+        return {"a": self.a, "b": self.b, "c": self.c, "out": self.out}
+
+    @property
+    def forced(self) -> bool:
+        """Whether the caller names the kernel or parameters of it."""
+        return self.kernel is not None or self.config is not None

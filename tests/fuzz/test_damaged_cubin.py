@@ -24,7 +24,7 @@ from support.cuda_source import compiled, needs_compiler
 from support.trials import Trials
 
 ARCHITECTURES = ("sm_80", "sm_90")
-SECONDS = 240.0
+SECONDS = 90.0
 """After which a launch counts as hanging, also on a busy machine."""
 
 

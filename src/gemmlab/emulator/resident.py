@@ -74,7 +74,22 @@ class Resident:
         self.clocks = np.zeros((LANES, LANES), np.int32)
         self.shadow = self._shadow() if geometry.check_races else np.zeros(0, np.uint8)
         self._template = self._warp_template(launch_address)
-        self._put(Block.LAUNCH, launch_address)
+        # What is the same for every block that this one becomes: there may be thousands, which take little time each.
+        for offset, value in (
+            (Block.LAUNCH, launch_address),
+            (Block.WARPS, self.warps.ctypes.data),
+            (Block.WARP_COUNT, self.count),
+            (Block.WARP_SIZE, self.size),
+            (Block.SHARED, self.shared.ctypes.data),
+            (Block.VALID, self.valid.ctypes.data),
+            (Block.SHARED_LOW, geometry.shared_low),
+            (Block.SHARED_HIGH, geometry.shared_low + geometry.shared_bytes),
+            (Block.THREADS, self.threads),
+            (Block.RACES, self.shadow.ctypes.data if self.shadow.size else 0),
+            (Block.RACE_SHIFT, 0 if geometry.byte_races else 2),
+            (Block.CLOCKS, self.clocks.ctypes.data),
+        ):
+            self._put(offset, value)
 
     def _shadow(self) -> Bytes:
         elements = self.geometry.shared_bytes if self.geometry.byte_races else -(-self.geometry.shared_bytes // 4)
@@ -126,25 +141,11 @@ class Resident:
         gx, gy, _gz = self.geometry.grid
         position = np.array([linear % gx, linear // gx % gy, linear // (gx * gy)], np.int32)
         self.block[Block.CTAID : Block.CTAID + 12].view(np.int32)[:] = position
-        for offset, value in (
-            (Block.LINEAR, linear),
-            (Block.WAVE, linear // self.geometry.wave_blocks % 255 + 1),
-            (Block.WARPS, self.warps.ctypes.data),
-            (Block.WARP_COUNT, self.count),
-            (Block.WARP_SIZE, self.size),
-            (Block.SHARED, self.shared.ctypes.data),
-            (Block.VALID, self.valid.ctypes.data),
-            (Block.SHARED_LOW, self.geometry.shared_low),
-            (Block.SHARED_HIGH, self.geometry.shared_low + self.geometry.shared_bytes),
-            (Block.LIVE, self.threads),
-            (Block.THREADS, self.threads),
-            (Block.RACES, self.shadow.ctypes.data if self.shadow.size else 0),
-            (Block.RACE_SHIFT, 0 if self.geometry.byte_races else 2),
-            (Block.CLOCKS, self.clocks.ctypes.data),
-            (Block.FENCED, 0),
-            (Block.SEEN, 0),
-        ):
-            self._put(offset, value)
+        self._put(Block.LINEAR, linear)
+        self._put(Block.WAVE, linear // self.geometry.wave_blocks % 255 + 1)
+        self._put(Block.LIVE, self.threads)
+        self._put(Block.FENCED, 0)
+        self._put(Block.SEEN, 0)
 
     @property
     def linear(self) -> int:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from gemmlab.core.arguments import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.wording import shown
 from gemmlab.devices.host_arrays import host_views, is_host_array, like, one_package
 from gemmlab.devices.interop import device_array, is_device_array
 
@@ -138,12 +139,12 @@ def _axes(axis: object, ndim: int) -> list[int]:
         try:
             index = operator.index(cast("Any", each))
         except TypeError as error:
-            raise ArgumentTypeError(f"sum: axis is {each!r}, not a whole number") from error
+            raise ArgumentTypeError(f"sum: axis is {shown(each)}, not a whole number") from error
         if not -ndim <= index < ndim:
-            raise UsageError(f"sum: axis {index} of an array of {ndim} axes")
+            raise UsageError(f"sum: axis {shown(index)} of an array of {ndim} axes")
         found.append(index % ndim)
     if len(set(found)) < len(found):
-        raise UsageError(f"sum: an axis is there twice in {axis}")
+        raise UsageError(f"sum: an axis is there twice in {shown(axis)}")
     return sorted(found)
 
 

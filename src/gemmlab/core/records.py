@@ -13,6 +13,7 @@ import re
 import types
 import typing
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -193,7 +194,8 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
             return value
     elif kind is float:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
+            with suppress(OverflowError):
+                return float(value)
         if value in ("inf", "-inf", "nan"):
             return float(value)
     elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):

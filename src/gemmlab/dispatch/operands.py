@@ -13,7 +13,9 @@ from typing import Any, SupportsFloat
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.core.arguments import float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.wording import shown
 
 Float32Array = npt.NDArray[np.float32]
 View = Callable[[str, str, object], Float32Array]
@@ -35,6 +37,7 @@ class Request:
     """Whether the left or the right operand was one-dimensional."""
     alpha: float
     beta: float
+    """Both rounded to float32."""
     addend: Float32Array | None
     """c, broadcast to the result; `None` where it is not read."""
 
@@ -58,7 +61,7 @@ def request(
     row, column = left.ndim == 1, right.ndim == 1
     for name, flag in (("trans_a", trans_a), ("trans_b", trans_b)):
         if not isinstance(flag, int | np.integer | np.bool_) or flag not in (0, 1):
-            raise ArgumentTypeError(f"gemm: {name} is {flag!r}; it must be True or False")
+            raise ArgumentTypeError(f"gemm: {name} is {shown(flag)}; it must be True or False")
     left = left[np.newaxis, :] if row else left.swapaxes(-1, -2) if trans_a else left
     right = right[:, np.newaxis] if column else right.swapaxes(-1, -2) if trans_b else right
     if left.shape[-1] != right.shape[-2]:
@@ -117,10 +120,10 @@ def _operand(name: str, value: object, view: View) -> Float32Array:
 def _scalar(name: str, value: SupportsFloat) -> float:
     try:
         if not isinstance(value, (str, bytes, bytearray)):
-            return float(value)
+            return float32_scalar(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number") from error
-    raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number")
+        raise ArgumentTypeError(f"gemm: {name} is {shown(value)}, not a real number") from error
+    raise ArgumentTypeError(f"gemm: {name} is {shown(value)}, not a real number")
 
 
 def _addend(c: object, beta: float, shape: tuple[int, ...], view: View) -> Float32Array | None:

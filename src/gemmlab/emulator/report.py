@@ -18,6 +18,7 @@ from gemmlab.emulator.layout import LANES, Insn, Kind, Space
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.memory_map import MemoryMap
 from gemmlab.emulator.resident import Geometry
+from gemmlab.sass.instruction import Instruction
 
 NAMES = {
     Kind.OUT_OF_BOUNDS: "out of bounds",
@@ -137,7 +138,7 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome, memory: MemoryMa
     for group in groups.values():
         first = group[0]
         noted = {site: _noted(outcome, site) for site in {event.site for event in group} if mixed[site] == 1}
-        instruction = image.code.instructions[first.site]
+        instruction = _instruction(image, first.site)
         yield Hazard(
             kind=NAMES[first.kind],
             kernel=plain_name(image.function.name),
@@ -158,7 +159,7 @@ def _noted(outcome: Outcome, site: int) -> int:
 
 def _message(image: Image, geometry: Geometry, memory: MemoryMap, event: _Event) -> str:
     kind, extra, address = event.kind, event.extra, event.address
-    instruction = image.code.instructions[event.site]
+    instruction = _instruction(image, event.site)
     if kind == Kind.TRAP:
         return _stopped(OUTSIDE.get(address, ""))
     if kind == Kind.TEXTURE:
@@ -172,7 +173,7 @@ def _message(image: Image, geometry: Geometry, memory: MemoryMap, event: _Event)
     what = f"{width}-byte {verb} of {space} memory"
     if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP}:
         fellow = _position(extra >> 32, geometry.threads)
-        there = image.code.instructions[event.other].name if event.other >= 0 else "?"
+        there = _instruction(image, event.other).name if event.other >= 0 else "?"
         missing = "no barrier" if kind == Kind.RACE_BLOCK else "no warp-level synchronisation"
         return f"{what} ({instruction.name}) and an access by thread {fellow} ({there}) with {missing} between"
     if kind == Kind.OUT_OF_BOUNDS:
@@ -210,7 +211,7 @@ def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
         if not places:
             continue
         linear, warp, index = places[0]
-        instruction = image.code.instructions[min(index, len(image.code.instructions) - 1)]
+        instruction = _instruction(image, index)
         file, line = instruction.line or ("", 0)
         yield Hazard(
             kind=kind,
@@ -236,6 +237,11 @@ def _stalled(kind: str, places: tuple[tuple[int, int, int], ...]) -> str:
             return f"given up: no block should need so many instructions; if this one does, {PATIENCE} allows more"
         case _:
             return "waited for a block with a higher number, which need not be resident at the same time"
+
+
+def _instruction(image: Image, index: int) -> Instruction:
+    """The one at an index, the nearest for an index outside, to which damaged code may have led."""
+    return image.code.instructions[max(0, min(index, len(image.code.instructions) - 1))]
 
 
 def _line(image: Image, index: int) -> int:

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from gemmlab.core.counters import Counters, Hazard, Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
 from gemmlab.core.program import Artifact, Launch
+from gemmlab.core.wording import shown
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.devices.select import open_device, parse_device
 from gemmlab.launching.arguments import Bound, in_order, parameters
-from gemmlab.launching.source import ReadyCubin, Source, read_source
+from gemmlab.launching.source import ReadyCubin, Source, encodable, read_source
 from gemmlab.toolchain.cubin import read_cubin
 
 Extents = SupportsIndex | Sequence[SupportsIndex]
@@ -72,6 +73,10 @@ def launch(
     emulator what a kernel did wrong is in `hazards`.
     """
     code = read_source(source)
+    if isinstance(options, str):
+        raise ArgumentTypeError(f"launch: options is a str; [{options!a}] is a list of one")
+    for what, text in (("kernel", kernel), *(("an option", option) for option in options)):
+        encodable(what, text)
     where = _where(device, arch or (code.cubin.arch if isinstance(code, ReadyCubin) else None))
     if isinstance(code, ReadyCubin):
         if options or arch not in (None, code.cubin.arch):
@@ -166,7 +171,7 @@ def _whole(name: str, value: Any) -> int:
     try:
         number = operator.index(value)
     except TypeError as error:
-        raise ArgumentTypeError(f"launch: {name} is {value!r}, not whole numbers") from error
-    if number < 0:
-        raise UsageError(f"launch: {name} is {number}; it cannot be negative")
+        raise ArgumentTypeError(f"launch: {name} is {shown(value)}, not whole numbers") from error
+    if not 0 <= number < 2**31:
+        raise UsageError(f"launch: {name} is {shown(number)}; it must be at least 0 and less than 2^31")
     return number

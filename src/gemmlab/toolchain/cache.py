@@ -15,7 +15,6 @@ import re
 import stat
 import sys
 import tempfile
-import warnings
 import zlib
 from contextlib import suppress
 from dataclasses import asdict
@@ -23,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from gemmlab.core.program import Artifact
+from gemmlab.core.warning import warn_caller
 
 MAGIC = b"gemmlab artifact 1\n"
 _LENGTH_BYTES = 8
@@ -173,4 +173,4 @@ def _warn_unkept(directory: Path, error: OSError) -> None:
 
 @cache
 def _warn(message: str) -> None:
-    warnings.warn(message, RuntimeWarning, stacklevel=3)
+    warn_caller(message)

@@ -20,6 +20,7 @@ from gemmlab.arrays.on_gpu import device_array, is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
 from gemmlab.core.argument_checks import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.words import shown
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.cpu_sums import CpuSums
@@ -150,12 +151,12 @@ def _axes(axis: object, ndim: int) -> list[int]:
         try:
             index = operator.index(cast("Any", each))
         except TypeError as error:
-            raise ArgumentTypeError(f"sum: axis is {each!r}, not a whole number") from error
+            raise ArgumentTypeError(f"sum: axis is {shown(each)}, not a whole number") from error
         if not -ndim <= index < ndim:
-            raise UsageError(f"sum: axis {index} of an array of {ndim} axes")
+            raise UsageError(f"sum: axis {shown(index)} of an array of {ndim} axes")
         found.append(index % ndim)
     if len(set(found)) < len(found):
-        raise UsageError(f"sum: an axis is there twice in {axis}")
+        raise UsageError(f"sum: an axis is there twice in {shown(axis)}")
     return sorted(found)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gemmlab.devices.emulated import EmulatedDevice
 from support.programs.program import make_data, make_group
 from support.programs.running import compile_group, differences, host_compiler, run_on_device, run_on_host
 from support.trials import Trials
@@ -32,6 +33,6 @@ def test_programs_give_the_same_bits_on_the_emulator_and_on_the_host(trials: Tri
         data = [make_data(rng) for _ in group.names]
         print(f"{arch} {' '.join(options)}; the source is {tmp_path / 'programs.cpp'}")
         expected = run_on_host(group, data, tmp_path)
-        found, hazards = run_on_device(group, compile_group(group, arch, options).code, data, f"emulated:{arch}")
+        found, hazards = run_on_device(group, compile_group(group, arch, options), data, EmulatedDevice(arch))
         assert hazards == []
         assert differences(group, expected, found) == []

@@ -10,6 +10,7 @@ import pytest
 
 import gemmlab
 from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.select import open_device
 from support.programs.program import make_data, make_group
 from support.programs.running import compile_group, differences, host_compiler, run_on_device, run_on_host
 
@@ -34,9 +35,9 @@ def test_programs_give_the_same_bits_on_a_gpu(number: int, gpu: CudaDevice, emul
     rng = np.random.default_rng([13, number])
     group = make_group(rng, COUNT)
     data = [make_data(rng) for _ in group.names]
-    code = compile_group(group, gpu.target({}), OPTIONS[number % len(OPTIONS)]).code
+    code = compile_group(group, gpu.target({}), OPTIONS[number % len(OPTIONS)])
     found, _none = run_on_device(group, code, data, gpu)
-    emulated, hazards = run_on_device(group, code, data, emulated_too)
+    emulated, hazards = run_on_device(group, code, data, open_device(emulated_too))
     assert hazards == []
     assert differences(group, found, emulated) == []
     if host_compiler() is not None:

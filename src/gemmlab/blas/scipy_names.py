@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.api import gemm
+from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.words import shown
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -79,17 +81,17 @@ def _flag(name: str, value: Any) -> bool:
     try:
         number = int(value)
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"sgemm: {name} is {value!r}; it must be 0, 1 or 2") from error
+        raise ArgumentTypeError(f"sgemm: {name} is {shown(value)}; it must be 0, 1 or 2") from error
     if not 0 <= number <= 2:
-        raise UsageError(f"sgemm: {name} is {value!r}; it must be 0, 1 or 2")
+        raise UsageError(f"sgemm: {name} is {shown(value)}; it must be 0, 1 or 2")
     return number != 0
 
 
 def _number(name: str, value: Any) -> float:
     try:
-        return float(value)
+        return float32_scalar(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentTypeError(f"sgemm: {name} is {value!r}, not a real number") from error
+        raise ArgumentTypeError(f"sgemm: {name} is {shown(value)}, not a real number") from error
 
 
 def _result(

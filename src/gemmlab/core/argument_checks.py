@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import operator
-from typing import Any, cast
+from typing import Any, SupportsFloat, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.words import shown
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -33,6 +35,14 @@ def float32_array(call: str, name: str, value: object) -> Float32Array:
     return cast("Float32Array", value.view(np.ndarray))
 
 
+def float32_scalar(value: SupportsFloat) -> float:
+    """A factor as products compute with it: rounded to float32, to 0 or an infinity where that has nothing nearer.
+
+    Whatever depends on a factor, such as whether a matrix is read at all, depends on this value. Raises as `float`.
+    """
+    return ctypes.c_float(float(value)).value
+
+
 def thread_count(call: str, threads: object) -> int | None:
     """A number of threads, `None` where nothing was said."""
     if threads is None:
@@ -40,7 +50,7 @@ def thread_count(call: str, threads: object) -> int | None:
     try:
         count = operator.index(cast("Any", threads))
     except TypeError as error:
-        raise ArgumentTypeError(f"{call}: threads is {threads!r}, not a whole number") from error
+        raise ArgumentTypeError(f"{call}: threads is {shown(threads)}, not a whole number") from error
     if isinstance(threads, bool) or count < 1:
-        raise UsageError(f"{call}: threads is {threads}; it must be at least 1")
+        raise UsageError(f"{call}: threads is {shown(threads)}; it must be at least 1")
     return count

@@ -12,6 +12,7 @@ import math
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from statistics import median
 from typing import Any, Literal
@@ -65,7 +66,8 @@ def decode(kind: Any, value: Any, where: str) -> Any:
             return value
     elif kind is float:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
+            with suppress(OverflowError):
+                return float(value)
         if value in ("inf", "-inf", "nan"):
             return float(value)
     elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.arrays.packages import LEGACY_STREAM, Package, package_of
+from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import context_kept
 from gemmlab.dispatch.batches import Batch, Step
@@ -62,7 +63,7 @@ def again(
     package = _packages.get(kind)
     if package is None or type(b) is not kind or not (out is None or type(out) is kind):
         return None
-    if type(alpha) is not float or type(beta) is not float:
+    if type(alpha) is not float or type(beta) is not float or alpha != 1.0 or (beta and beta != 1.0):
         scalars = _scalars(alpha, beta)
         if scalars is None:
             return None
@@ -129,11 +130,11 @@ def remember(call: Call, device: CudaDevice, plan: Plan, asked: Request, batch: 
 
 
 def _scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
-    """As floats; `None` for what may be no number, or none that fits."""
+    """Rounded to float32, which decides whether c is read; `None` for what may be no number, or none that fits."""
     if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
         return None
     try:
-        return float(alpha), float(beta)
+        return float32_scalar(alpha), float32_scalar(beta)
     except OverflowError:
         return None
 

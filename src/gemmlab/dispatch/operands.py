@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.arrays.on_gpu import DeviceArray
-from gemmlab.core.argument_checks import float32_array
+from gemmlab.core.argument_checks import float32_array, float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.words import shown
 from gemmlab.dispatch.call import Call
 
 Float32Array = npt.NDArray[np.float32]
@@ -48,6 +49,7 @@ class Request:
     """Whether the left or the right operand was one-dimensional."""
     alpha: float
     beta: float
+    """Both rounded to float32."""
     addend: Float32Array | None
     """c, broadcast to the result; `None` where it is not read."""
     operands: tuple[Operand, Operand, Operand | None]
@@ -81,7 +83,7 @@ def request(call: Call, view: View) -> Request:
     row, column = left.ndim == 1, right.ndim == 1
     for name, flag in (("trans_a", call.trans_a), ("trans_b", call.trans_b)):
         if not isinstance(flag, int | np.integer | np.bool_) or flag not in (0, 1):
-            raise ArgumentTypeError(f"gemm: {name} is {flag!r}; it must be True or False")
+            raise ArgumentTypeError(f"gemm: {name} is {shown(flag)}; it must be True or False")
     left = left[np.newaxis, :] if row else left.swapaxes(-1, -2) if call.trans_a else left
     right = right[:, np.newaxis] if column else right.swapaxes(-1, -2) if call.trans_b else right
     if left.shape[-1] != right.shape[-2]:
@@ -141,10 +143,10 @@ def _operand(name: str, value: object, view: View) -> Operand:
 def _scalar(name: str, value: SupportsFloat) -> float:
     try:
         if not isinstance(value, (str, bytes, bytearray)):
-            return float(value)
+            return float32_scalar(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number") from error
-    raise ArgumentTypeError(f"gemm: {name} is {value!r}, not a real number")
+        raise ArgumentTypeError(f"gemm: {name} is {shown(value)}, not a real number") from error
+    raise ArgumentTypeError(f"gemm: {name} is {shown(value)}, not a real number")
 
 
 def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Float32Array | None:

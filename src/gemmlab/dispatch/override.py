@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.words import shown
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
 
@@ -21,7 +22,7 @@ def named_kernel(name: object, device: str) -> Kernel:
     Raises `ArgumentTypeError` for what is no name, `UsageError` for an unknown one and for one that runs elsewhere.
     """
     if not isinstance(name, (str, os.PathLike)):
-        raise ArgumentTypeError(f"gemm: kernel is {name!r}; it must be the id of one, or the path of a .cu file")
+        raise ArgumentTypeError(f"gemm: kernel is {shown(name)}; it must be the id of one, or the path of a .cu file")
     kernel = find_kernel(os.fspath(name))
     if kernel.op != "gemm":
         raise UsageError(f"gemm: {kernel.id} computes {kernel.op}")
@@ -36,7 +37,7 @@ def checked_config(config: object) -> dict[str, int]:
     if config is None:
         return {}
     if not isinstance(config, Mapping):
-        raise ArgumentTypeError(f"gemm: config is {config!r}; it must be a dictionary of parameters, or None")
+        raise ArgumentTypeError(f"gemm: config is {shown(config)}; it must be a dictionary of parameters, or None")
     return {str(name): _whole(str(name), value) for name, value in config.items()}
 
 
@@ -44,4 +45,4 @@ def _whole(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError as error:
-        raise ArgumentTypeError(f"gemm: {name} in config is {value!r}, not a whole number") from error
+        raise ArgumentTypeError(f"gemm: {name} in config is {shown(value)}, not a whole number") from error

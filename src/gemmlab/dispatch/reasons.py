@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_view, is_host_array
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32
+from gemmlab.core.words import shown
 from gemmlab.devices.select import DEFAULT_ARCH, RUNS, parse_device
 from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
@@ -22,6 +24,9 @@ from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.dispatch.shadows import device_array_of, device_operand, in_place, packed
 from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.dispatch.waves import Gpu, gpu_model
+
+_MOST_ELEMENTS = 2**60
+"""Of an array of float32: sizes and strides in bytes have 63 bits."""
 
 
 def explain(call: Call, device: object) -> Choice:
@@ -67,7 +72,9 @@ def _readable(
 def _look(call: str, name: str, value: Any) -> Operand:
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         if not all(isinstance(extent, int | np.integer) and extent >= 0 for extent in value):
-            raise ArgumentTypeError(f"{call}: {name} is {value!r}, neither an array nor a shape")
+            raise ArgumentTypeError(f"{call}: {name} is {shown(value)}, neither an array nor a shape")
+        if math.prod(value) > _MOST_ELEMENTS or max(value, default=0) > _MOST_ELEMENTS:
+            raise UsageError(f"{call}: {name} of shape {shown(value)} is larger than any array can be")
         return Operand(packed(tuple(int(extent) for extent in value)))
     if is_device_array(value):
         return device_operand(call, name, value)

@@ -21,6 +21,7 @@ from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.out_of_line import call_site
 from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.warp_syncs import NOT_NAMED
+from gemmlab.sass.instruction import Instruction
 
 NAMES = {
     Kind.OUT_OF_BOUNDS: "out of bounds",
@@ -152,7 +153,7 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
     for group in groups.values():
         first = group[0]
         noted = {site: _noted(outcome, site) for site in {event.site for event in group} if mixed[site] == 1}
-        instruction = image.code.instructions[first.site]
+        instruction = _instruction(image, first.site)
         yield Hazard(
             kind=NAMES[first.kind],
             kernel=plain_name(image.function.name),
@@ -175,7 +176,7 @@ def _noted(outcome: Outcome, site: int) -> int:
 
 def _message(image: Image, geometry: Geometry, memory: Reach, event: _Event) -> str:
     kind, extra, address = event.kind, event.extra, event.address
-    instruction = image.code.instructions[event.site]
+    instruction = _instruction(image, event.site)
     if kind == Kind.TRAP:
         return _stopped(OUTSIDE.get(address, ""))
     if kind == Kind.CALL:
@@ -200,7 +201,7 @@ def _message(image: Image, geometry: Geometry, memory: Reach, event: _Event) -> 
     what = f"{width}-byte {verb} of {space} memory"
     if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP, Kind.RACE_GRID}:
         fellow = _position(extra >> 32, geometry.threads)
-        there = image.code.instructions[event.other].name if event.other >= 0 else "?"
+        there = _instruction(image, event.other).name if event.other >= 0 else "?"
         if kind == Kind.RACE_GRID:
             block = _position(event.other_block, geometry.grid)
             return (
@@ -281,7 +282,7 @@ def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
         if not places:
             continue
         linear, warp, index = places[0]
-        instruction = image.code.instructions[min(index, len(image.code.instructions) - 1)]
+        instruction = _instruction(image, index)
         file, line = instruction.line or ("", 0)
         yield Hazard(
             kind=kind,
@@ -309,6 +310,11 @@ def _stalled(kind: str, places: tuple[tuple[int, int, int], ...], geometry: Geom
             return f"given up: no block should need so many instructions; if this one does, {PATIENCE} allows more"
         case _:
             return "waited for a block with a higher number, which need not be resident at the same time"
+
+
+def _instruction(image: Image, index: int) -> Instruction:
+    """The one at an index, the nearest for an index outside, to which damaged code may have led."""
+    return image.code.instructions[max(0, min(index, len(image.code.instructions) - 1))]
 
 
 def _line(image: Image, index: int) -> int:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gemmlab.arrays.on_gpu import device_array, is_device_array
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.words import shown
 from gemmlab.devices.device import Buffer, Device, TextureDevice
 from gemmlab.devices.select import parse_device
 from gemmlab.kernels.cuda_file.arguments import C_TYPES, TEXTURE_TYPE
@@ -192,7 +193,7 @@ def _fitting(parameter: Parameter, value: Any, dtype: np.dtype[Any], *, exact: b
     if dtype.kind != "f":
         if not isinstance(value, numbers.Integral):
             raise ArgumentTypeError(
-                f"{parameter.place} is {value!r}; the kernel takes {parameter.type or 'an integer'}"
+                f"{parameter.place} is {shown(value)}; the kernel takes {parameter.type or 'an integer'}"
             )
         number = int(value)
         if dtype.kind == "b":
@@ -203,7 +204,11 @@ def _fitting(parameter: Parameter, value: Any, dtype: np.dtype[Any], *, exact: b
             # Of an unknown type only the size counts: an unsigned value has bits too.
             most = 2 ** (8 * dtype.itemsize) - 1
         if not least <= number <= most:
-            raise UsageError(f"{parameter.place} is {number}, which {dtype} cannot hold")
+            raise UsageError(f"{parameter.place} is {shown(number)}, which {dtype} cannot hold")
         bits = np.array(number % 2 ** (8 * dtype.itemsize), f"u{dtype.itemsize}")
         return cast("np.generic", bits.view(dtype)[()])
-    return cast("np.generic", np.array(float(value), dtype)[()])
+    try:
+        with np.errstate(over="raise"):
+            return cast("np.generic", np.array(float(value), dtype)[()])
+    except (OverflowError, FloatingPointError) as error:
+        raise UsageError(f"{parameter.place} is {shown(value)}, which {dtype} cannot hold") from error

@@ -14,10 +14,11 @@ from gemmlab.core.counters import Counters, Hazard, Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.time_limit import require_seconds, time_limit
+from gemmlab.core.words import shown
 from gemmlab.devices.device import CountingDevice, Device, own
 from gemmlab.devices.select import open_device, parse_device
 from gemmlab.launching.parameters import Bound, in_order, parameters
-from gemmlab.launching.source import ReadyCubin, Source, read_source
+from gemmlab.launching.source import ReadyCubin, Source, encodable, read_source
 from gemmlab.toolchain.cubin import read_cubin
 
 Extents = SupportsIndex | Sequence[SupportsIndex]
@@ -81,6 +82,10 @@ def launch(
     """
     require_seconds("launch: timeout_s", timeout_s)
     code = read_source(source)
+    if isinstance(options, str):
+        raise ArgumentTypeError(f"launch: options is a str; [{options!a}] is a list of one")
+    for what, text in (("kernel", kernel), *(("an option", option) for option in options)):
+        encodable(what, text)
     where = own(_where(device, arch or (code.cubin.arch if isinstance(code, ReadyCubin) else None)))
     if isinstance(code, ReadyCubin):
         if options or arch not in (None, code.cubin.arch):
@@ -177,7 +182,7 @@ def _whole(name: str, value: Any) -> int:
     try:
         number = operator.index(value)
     except TypeError as error:
-        raise ArgumentTypeError(f"launch: {name} is {value!r}, not whole numbers") from error
-    if number < 0:
-        raise UsageError(f"launch: {name} is {number}; it cannot be negative")
+        raise ArgumentTypeError(f"launch: {name} is {shown(value)}, not whole numbers") from error
+    if not 0 <= number < 2**31:
+        raise UsageError(f"launch: {name} is {shown(number)}; it must be at least 0 and less than 2^31")
     return number

@@ -99,7 +99,7 @@ def read_source(source: Source) -> CudaText | ReadyCubin:
     if isinstance(source, bytes | bytearray | memoryview):
         return _ready(bytes(source), "the cubin")
     if isinstance(source, str) and ("\n" in source or not source.strip().endswith((".cu", ".cubin"))):
-        return CudaText(source, "")
+        return CudaText(encodable("source", source), "")
     if not isinstance(source, str | os.PathLike):
         raise ArgumentTypeError(
             f"launch: source is a {type(source).__name__}; it must be CUDA C++ text, a path or a cubin's bytes"
@@ -107,14 +107,32 @@ def read_source(source: Source) -> CudaText | ReadyCubin:
     path = Path(source)
     try:
         data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"launch: cannot read {path}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        # ValueError: a name that no file can have.
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"launch: cannot read {path}: {why}") from error
     if data.startswith(_ELF):
         return _ready(data, path.name)
     try:
         return CudaText(data.decode("utf-8-sig"), str(path))
     except UnicodeDecodeError as error:
         raise UsageError(f"launch: {path} is neither a cubin nor UTF-8 text (byte {error.start})") from error
+
+
+def encodable(what: str, text: str) -> str:
+    """`text`, which a compiler is to get as UTF-8.
+
+    Raises `ArgumentTypeError` for anything but a `str`, `UsageError` where a lone surrogate stands in it.
+    """
+    if not isinstance(text, str):
+        raise ArgumentTypeError(f"launch: {what} is a {type(text).__name__}, not a str")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"launch: {what} is no text: character {error.start + 1}, {text[error.start]!a}, is half a surrogate pair"
+        ) from error
+    return text
 
 
 def plain(name: str) -> str:

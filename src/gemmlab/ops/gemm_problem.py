@@ -6,8 +6,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-
+from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.core.errors import UsageError
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
@@ -42,8 +41,7 @@ class GemmProblem:
         if self.contents not in CONTENTS:
             raise UsageError(f"contents {self.contents!r}: one of {', '.join(CONTENTS)}")
         for name in ("alpha", "beta"):
-            with np.errstate(over="ignore"):
-                object.__setattr__(self, name, float(np.float32(getattr(self, name))))
+            object.__setattr__(self, name, float32_scalar(getattr(self, name)))
         for name, row in self._row_lengths().items():
             given = getattr(self, name)
             if given == 0:

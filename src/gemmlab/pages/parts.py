@@ -56,7 +56,7 @@ def part_of(path: Path, record: Record) -> Part:
         return _part(path, record)
     except GemmlabError as error:
         raise RecordError(f"{path}: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         # Facts are free JSON: what is wrong in them shows where they are used.
         raise RecordError(f"{path}: facts that cannot be used ({type(error).__name__}: {error})") from error
 

@@ -12,13 +12,13 @@ import hashlib
 import json
 import os
 import sys
-import warnings
 import zlib
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 from gemmlab.core.program import Artifact
+from gemmlab.core.warning import warn_caller
 from gemmlab.toolchain import private_files
 
 MAGIC = b"gemmlab artifact 1\n"
@@ -177,4 +177,4 @@ def _warn_unkept(directory: Path | None, error: OSError) -> None:
 
 @cache
 def _warn(message: str) -> None:
-    warnings.warn(message, RuntimeWarning, stacklevel=3)
+    warn_caller(message)

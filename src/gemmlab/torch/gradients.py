@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from gemmlab.core.argument_checks import float32_scalar
+
 
 def setup_context(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any], output: torch.Tensor) -> None:
     """Keep of an operand what the gradients asked for will read."""
@@ -27,7 +29,7 @@ def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     # torch leaves out what equals its default, so that there may be no third.
     need_a, need_b, need_c = (*ctx.needs_input_grad, False)[:3]
     (a, b), (a_shape, b_shape, c_shape) = ctx.saved_tensors, ctx.shapes
-    beta = ctx.options["beta"]
+    beta = float32_scalar(ctx.options["beta"])
     row, column = len(a_shape) == 1, len(b_shape) == 1
     trans_a, trans_b = ctx.options["trans_a"] and not row, ctx.options["trans_b"] and not column
     scale = {"alpha": ctx.options["alpha"], "precision": ctx.options["precision"]}

@@ -13,6 +13,7 @@ import torch
 from torch.autograd import forward_ad
 
 from gemmlab.api import gemm
+from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
@@ -37,7 +38,7 @@ def _product(
     shape = _checked(a, b, c, alpha, beta, trans_a, trans_b, precision)
     left, right = _plain(a), _plain(b)
     options: dict[str, Any] = {"alpha": alpha, "trans_a": trans_a, "trans_b": trans_b, "precision": precision}
-    addend = c if beta != 0 else None
+    addend = c if float32_scalar(beta) != 0 else None
     if a.is_cuda and addend is None:
         result: torch.Tensor = gemm(left, right, **options)
         return result
@@ -90,7 +91,7 @@ def _checked(
     if precision != HIGHEST:
         precision_for(precision, (FLOAT32,))
     shape = _shape(a.shape, b.shape, trans_a, trans_b)
-    if shape is None or (beta != 0 if c is None else not _broadcasts(c.shape, shape)):
+    if shape is None or (float32_scalar(beta) != 0 if c is None else not _broadcasts(c.shape, shape)):
         _refuse(a, b, c, alpha, beta, trans_a, trans_b)
     return shape
 

@@ -104,12 +104,13 @@ DEVICE inline f64 even(f64 x) { return rint(x); }
 struct alignas(16) Quad { f32 x, y, z, w; };
 struct alignas(8) Pair { i32 x, y; };
 struct alignas(16) Wide { f64 x; u64 y; };
-struct Mixed { u8 a; i16 b; f64 c; i32 d; u16 e; i8 f; };
+// No padding: a debug build copies it, and nothing has written it.
+struct Mixed { f64 a; i32 b; i16 c; u16 d; u8 e; i8 f; u8 rest[6]; };
 struct Bits { u32 a : 3; i32 b : 13; u32 c : 16; u64 d : 41; };
-DEVICE inline Bits made_bits(u32 a, i32 b, u32 c, u64 d) { Bits made; made.a = a; made.b = b; made.c = c; made.d = d; return made; }
+DEVICE inline Bits made_bits(u32 a, i32 b, u32 c, u64 d) { Bits made = {}; made.a = a; made.b = b; made.c = c; made.d = d; return made; }
 
 // What a thread carries from phase to phase, and what it ends with.
-struct State { u32 a; i32 b; u64 c; i64 d; f32 e; f64 f; };
+struct State { u32 a; i32 b; u64 c; i64 d; f64 f; f32 e; u32 rest; };
 
 constexpr u32 THREADS = 64, PHASES = 4, WORDS = 8, RESULTS = 8;
 
@@ -121,7 +122,7 @@ struct Shared {
 };
 
 DEVICE inline void begin(u32 tid, State& s, Shared& shared, const u32* data) {
-  s = {data[0], (i32)data[1], (u64)data[2] << 32 | data[3], (i64)data[4], as_f32(data[5]), as_f64((u64)data[6] << 32 | data[7])};
+  s = {data[0], (i32)data[1], (u64)data[2] << 32 | data[3], (i64)data[4], as_f64((u64)data[6] << 32 | data[7]), as_f32(data[5]), 0};
   for (u32 i = 0; i < 4; ++i) shared.words[tid][i] = data[i] ^ i;
   for (u32 i = 0; i < 8; ++i) shared.bytes[tid][i] = (u8)(data[i] >> i);
   for (u32 i = 0; i < 2; ++i) shared.quads[tid][i] = {(f32)tid, (f32)(i32)data[i], 1.5f, as_f32(data[5 + i])};

@@ -5,22 +5,21 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-import gemmlab
-from gemmlab.core.program import Artifact, Program
-from gemmlab.devices.device import Device
+from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.toolchain import nvrtc
 from support.programs.program import RESULTS, THREADS, WORDS, Group
 
 Words = npt.NDArray[np.uint32]
 Results = list[tuple[npt.NDArray[np.uint64], Words]]
 """For each program what it gives, (`THREADS`, `RESULTS`) of uint64, and the data as it left them."""
-HOST_FLAGS = ("-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing")
+HOST_FLAGS = ("-std=c++17", "-O0", "-w", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing")
 _MAIN = """
 #include <cstdio>
 int main() {{
@@ -69,16 +68,24 @@ def compile_group(group: Group, arch: str, options: Sequence[str] = ()) -> Artif
     return nvrtc.compile_cubin(program)
 
 
-def run_on_device(group: Group, code: bytes, data: Sequence[Words], device: str | Device) -> tuple[Results, list[str]]:
+def run_on_device(group: Group, artifact: Artifact, data: Sequence[Words], device: Device) -> tuple[Results, list[str]]:
     """What the programs give there, and the hazards that were noticed."""
     found: Results = []
     hazards: list[str] = []
     for name, words in zip(group.names, data, strict=True):
-        results = np.zeros((THREADS, RESULTS), np.uint64)
-        done: Any = gemmlab.launch(code, name, 1, THREADS, [words, results], device=device)
-        left, given = done.outputs
-        found.append((given, left))
-        hazards += [f"{name}: {hazard.explain()}" for hazard in done.hazards or ()]
+        loaded = device.load(replace(artifact, kernel=name, entry=name))
+        results, left = np.zeros((THREADS, RESULTS), np.uint64), words.copy()
+        buffers = [device.upload(left), device.upload(results)]
+        request = Launch(tuple(buffers), (1, 1, 1), (THREADS, 1, 1))
+        if isinstance(device, CountingDevice):
+            hazards += [f"{name}: {hazard.explain()}" for hazard in device.observe(loaded, request).hazards]
+        else:
+            device.launch(loaded, request)
+        device.download(buffers[0], left)
+        device.download(buffers[1], results)
+        for buffer in buffers:
+            device.free(buffer)
+        found.append((results, left))
     return found, hazards
 
 

@@ -38,7 +38,7 @@ STRUCTURES = {
     "Quad": {"x": F32, "y": F32, "z": F32, "w": F32},
     "Pair": {"x": I32, "y": I32},
     "Wide": {"x": F64, "y": U64},
-    "Mixed": {"a": U8, "b": I16, "c": F64, "d": I32, "e": U16, "f": I8},
+    "Mixed": {"a": F64, "b": I32, "c": I16, "d": U16, "e": U8, "f": I8},
     "Bits": {"a": U32, "b": I32, "c": U32, "d": U64},
 }
 

@@ -207,6 +207,14 @@ def test_the_place_of_the_damage_is_named() -> None:
         from_json(document)
 
 
+@pytest.mark.parametrize("number", [10**400, -(10**400)])
+def test_a_number_that_no_float_holds_is_malformed(number: int) -> None:
+    document = to_json(EXAMPLE)
+    document["method"]["min_time_us"] = number
+    with pytest.raises(RecordError, match=r"record\.method\.min_time_us is malformed"):
+        from_json(document)
+
+
 def test_fields_of_later_minor_versions_are_ignored() -> None:
     assert from_json({**to_json(EXAMPLE), "added_later": 1}) == EXAMPLE
 

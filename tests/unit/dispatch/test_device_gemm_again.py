@@ -56,6 +56,17 @@ def test_into_out_again(driver: GemmDriver, settled: Callable[[], None], of_out:
     assert len(driver.launches) == 3
 
 
+def test_factors_that_float32_rounds_to_0_or_infinity(driver: GemmDriver, settled: Callable[[], None]) -> None:
+    x, y, c = Tensor(A), Tensor(B), Tensor(np.full_like(C, np.nan))
+    gemmlab.gemm(x, y)
+    gemmlab.gemm(x, y, beta=1.0, c=Tensor(C))
+    settled()
+    for added in (None, c):
+        close(gemmlab.gemm(x, y, beta=1e-60, c=added), A @ B)
+    assert np.isinf(gemmlab.gemm(x, y, alpha=1e39).values).all()
+    assert len(driver.launches) == 5
+
+
 @pytest.mark.parametrize("added", [C, C[0], C[:, :1], np.float32(7) * C[:1, :1]])
 def test_with_c_again(driver: GemmDriver, settled: Callable[[], None], added: Float32Array) -> None:
     x, y, c = Tensor(A), Tensor(B), Tensor(added)

@@ -105,6 +105,9 @@ def test_a_later_statement_replaces_an_earlier_one_key_by_key() -> None:
         ("grid = [1,", "mine.cu:4: Invalid value at the end of the TOML"),
         ("x = " + "[" * 5000, "nested too deeply"),
         (f'summary = "{"x" * 30_000}"', "characters of TOML; at most 20000"),
+        ("\nstep = " + "9" * 5000, "mine.cu:5: a whole number that does not fit in 64 bits"),
+        ("\nparams = { BM = 0x" + "f" * 5000 + " }", "mine.cu:5: a whole number that does not fit in 64 bits"),
+        ("step = 9223372036854775808", "mine.cu:4: a whole number that does not fit in 64 bits"),
         # keys
         ('\nsumary = "a"', "mine.cu:5: sumary: no such key; did you mean summary?"),
         ("xyzzy = 1", "mine.cu:4: xyzzy: no such key; known: summary, idea"),

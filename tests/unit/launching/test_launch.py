@@ -189,6 +189,27 @@ def test_an_emulator_without_a_disassembler_says_what_to_install(monkeypatch: py
         run("without_text", [np.zeros(1, np.int32)], source=source, threads=1)
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"source": SOURCE + "// \ud800"}, "source is no text: character [0-9]+, .*ud800.* is half a surrogate pair"),
+        ({"kernel": "axpy\udfff"}, "kernel is no text: character 5"),
+        ({"options": ["-DN=\udc80"]}, "an option is no text: character 5"),
+        ({"source": "\ud800.cu"}, "cannot read"),
+        ({"source": "a\0.cu"}, "cannot read .*null byte"),
+        ({"kernel": 3}, "kernel is a int, not a str"),
+        ({"options": "-DN=1"}, "options is a str; .* is a list of one"),
+        ({"grid": 10**5000}, r"grid is a int of 16,610 bits; it must be at least 0 and less than 2\^31"),
+        ({"args": (10**5000, 2.0, None, None)}, "argument 1 .* is a int of 16,610 bits, which int32 cannot hold"),
+        ({"args": (N, 10**5000, None, None)}, "argument 2 .* is a int of 16,610 bits, which float32 cannot hold"),
+        ({"args": (N, 1e39, None, None)}, r"argument 2 .* is 1e\+39, which float32 cannot hold"),
+    ],
+)
+def test_what_is_no_text_or_no_number_here_is_named(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        run(**more)
+
+
 def test_options_reach_the_compiler() -> None:
     source = 'extern "C" __global__ void f(int* p) { *p = VALUE; }'
     for value in (3, 4):

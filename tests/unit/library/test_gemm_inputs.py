@@ -162,6 +162,22 @@ def test_an_out_that_shares_elements_is_refused_and_left_alone(case: str) -> Non
     assert (arguments["out"] == 1).all()
 
 
+@pytest.mark.parametrize("beta", [1e-60, -1e-60, np.float64(1e-50)])
+def test_a_beta_that_is_0_in_float32_is_0_everywhere(beta: float) -> None:
+    memory = np.full((6, 4), np.nan, np.float32)
+    a = np.ones((4, 4), np.float32)
+    # It neither needs a c, nor reads the one there is, nor minds where that lies.
+    assert (gemmlab.gemm(a, a, beta=beta) == 4).all()
+    assert (gemmlab.gemm(a, a, beta=beta, c=memory[2:], out=memory[:4]) == 4).all()
+    assert (gemmlab.gemm(a, a, beta=beta, c=memory[:4], out=memory[:4]) == 4).all()
+
+
+def test_factors_beyond_float32_are_infinite() -> None:
+    a = np.ones((4, 4), np.float32)
+    assert (gemmlab.gemm(a, a, alpha=1e39) == np.inf).all()
+    assert (gemmlab.gemm(a, a[::-1], alpha=-1e39, beta=1e-60, c=a.T) == -np.inf).all()
+
+
 def test_an_unread_c_may_share_memory_with_out() -> None:
     out = np.ones((4, 6), np.float32)
     assert (gemm(A, B, beta=0.0, c=out[::-1], out=out) == 5).all()

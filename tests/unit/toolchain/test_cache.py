@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -145,6 +146,15 @@ def test_a_folder_that_cannot_be_made_costs_one_warning_and_nothing_else(
         first = build()
     assert len(said) == 1
     assert build() == first, "warned again, or another result"
+
+
+def test_the_warning_is_at_the_line_that_called_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    source = "__global__ void mark(int* p) { *p = 1; }"
+    with pytest.warns(RuntimeWarning, match="cannot be kept") as said:
+        gemmlab.launch(source, "mark", 1, 1, [np.zeros(1, np.int32)], device="emulated")
+    assert {warning.filename for warning in said} == {__file__}
 
 
 def test_a_read_only_folder_is_read_from_and_costs_one_warning_for_what_is_new(

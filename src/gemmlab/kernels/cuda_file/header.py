@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from gemmlab.core.words import nearest
 MOST_CHARACTERS = 20_000
 _OPENING = re.compile(r"^[ \t]*/\*[ \t]*gemmlab[ \t]*\r?$", re.MULTILINE)
 _TOML_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
+_LARGEST = 2**63
+_LONG_NUMBER = re.compile(r"[0-9][0-9A-Fa-fxob_]{18,}")
 KEYS = (
     "summary", "idea", "source", "op", "kernel", "after", "branch", "aliases", "step", "arch", "precision", "params",
     "tune", "require", "grid", "threads", "smem_bytes", "again", "workspace", "roundings", "align", "transposes",
@@ -116,6 +118,8 @@ def read_text(path: Path) -> str:
         raise UsageError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: no file can have this name: {error}") from error
 
 
 def _read_toml(origin: str, text: str, first_line: int) -> Statement:
@@ -125,13 +129,32 @@ def _read_toml(origin: str, text: str, first_line: int) -> Statement:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{origin}:{_toml_error(str(error), text, first_line)}") from None
+    except ValueError:
+        # Python reads no decimal number of so many digits.
+        raise _too_large(origin, text, first_line) from None
     except RecursionError:
         raise UsageError(f"{origin}:{first_line}: TOML nested too deeply") from None
+    if any(abs(number) >= _LARGEST for number in _integers(values)):
+        raise _too_large(origin, text, first_line)
     statement = Statement(origin, values, text, first_line)
     for key in values:
         if key not in KEYS:
             raise UsageError(f"{statement.where(key, '')}: no such key; {nearest(key, KEYS, most=1)}")
     return statement
+
+
+def _integers(value: object) -> Iterator[int]:
+    """All that stand in what TOML was read as."""
+    if isinstance(value, int):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _integers(part)
+
+
+def _too_large(origin: str, text: str, first_line: int) -> UsageError:
+    number = _LONG_NUMBER.search(text)
+    line = first_line + (text.count("\n", 0, number.start()) if number else 0)
+    return UsageError(f"{origin}:{line}: a whole number that does not fit in 64 bits")
 
 
 def _toml_error(message: str, text: str, first_line: int) -> str:

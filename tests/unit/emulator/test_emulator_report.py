@@ -1,0 +1,44 @@
+"""Places that damaged code led to are reported at the nearest instruction there is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gemmlab
+from gemmlab.core.counters import Hazard
+from gemmlab.core.gpu import limits
+from gemmlab.core.program import Launch
+from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.emulator.launching import geometry_of
+from gemmlab.emulator.layout import Event, Kind
+from gemmlab.emulator.machine import run
+from gemmlab.emulator.memory_map import MemoryMap
+from gemmlab.emulator.report import observe
+
+SOURCE = 'extern "C" __global__ void nothing() {}'
+
+
+def hazards(**changes: Any) -> tuple[Hazard, ...]:
+    """What is reported of a kernel that does nothing, had it come to something else."""
+    device, memory = EmulatedDevice("sm_90"), MemoryMap()
+    loaded = device.load(gemmlab.launch(SOURCE, "nothing", 1, 1, [], device=device).artifact)
+    geometry = geometry_of(loaded.image, Launch(()), limits("sm_90"), wave_blocks=1, check_races=True)
+    outcome = run(loaded.image.code, geometry, memory, resident_limit=1)
+    return observe(loaded.image, geometry, replace(outcome, **changes), "here").hazards
+
+
+@pytest.mark.parametrize("place", [-(2**40), -1, 2**40])
+def test_a_place_outside_the_code_is_reported(place: int) -> None:
+    (hazard,) = hazards(stopped="deadlock", stuck=((0, 0, place),))
+    assert (hazard.kind, hazard.line > 0) == ("deadlock", True)
+
+
+def test_a_race_with_an_instruction_that_is_not_there() -> None:
+    event = np.zeros((1, Event.SIZE // 8), np.int64)
+    event[0, :3] = Kind.RACE_BLOCK, 0, 2**40
+    (hazard,) = hazards(events=event)
+    assert hazard.kind == "race"

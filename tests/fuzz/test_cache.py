@@ -54,7 +54,7 @@ def spoil(seed: int, folder: Path) -> None:
         try:
             match rng.integers(8):
                 case 0:
-                    os.truncate(one, rng.integers(200))
+                    os.truncate(one, int(rng.integers(200)))
                 case 1:
                     with one.open("r+b") as file:
                         file.seek(int(rng.integers(400)))

@@ -266,12 +266,11 @@ def test_cudas_headers_are_the_compilers_own_and_cost_one_compilation(
 ) -> None:
     """The copy is compiled, not the real files again; what CUDA's headers include is not listed file by file."""
     kinds: list[str] = []
-    really = {kind: getattr(listing, kind) for kind in ("preprocessing", "traced")}
-    for kind in really:
+    for kind, really in [(kind, getattr(listing, kind)) for kind in ("preprocessing", "traced")]:
 
-        def noted(folder: Path, kind: str = kind) -> Any:
+        def noted(folder: Path, kind: str = kind, really: Any = really) -> Any:
             kinds.append(kind)
-            return really[kind](folder)
+            return really(folder)
 
         monkeypatch.setattr(listing, kind, noted)
     made = build(asked('#include <cuda_fp16.h>\n#include <cstdint>\n#include "h.h"', work / "k.cu"))

@@ -39,6 +39,6 @@ def opened(folder: Path, given: Collection[str]) -> list[str] | None:
         return None
     file.unlink()
     names = [line.lstrip(" ") for line in lines]
-    paths = [name for name in names if name not in given]
-    # What NVRTC has in itself has a name without a folder, and is no file.
-    return [absolute(path) for path in paths if Path(path).is_absolute() or Path(path).is_file()] if names else None
+    # CUDA's headers are opened hundreds of times. What NVRTC has in itself has a name without a folder, and is no file.
+    found = {name: absolute(name) for name in {*names} - {*given} if Path(name).is_absolute() or Path(name).is_file()}
+    return [found[name] for name in names if name in found] if names else None

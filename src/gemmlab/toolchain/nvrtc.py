@@ -119,9 +119,10 @@ class _Compilation:
         if found is not None and found.searched is not None:
             self._shadow.copy(found.data)
             with self._run(self._shadow.folders, self._shadow.redirections) as (handle, status):
-                opened = self._shadow.originals(listing.opened(self._folder, self._files.headers) or ())
+                listed = self._shadow.originals(listing.opened(self._folder, self._files.headers) or ())
+                opened = tuple(filter(self._where.is_own, listed))
                 # An error may end the run early.
-                if tuple(opened) == found.opened[: len(opened) if status else None]:
+                if opened == found.opened[: len(opened) if status else None]:
                     return self._finished(handle, status, found.searched)
         with self._run(self._real_folders, {}) as (handle, status):
             known = found.searched if found else None
@@ -144,14 +145,17 @@ class _Compilation:
         self._ready += tuple(cuda_headers.folders(compiler()))
         return self._followed(texts)[0]
 
+    @property
+    def _where(self) -> Surroundings:
+        return Surroundings(self._files.path, self._files.main, self._ready)
+
     def _followed(self, texts: Sequence[bytes]) -> tuple[Found | None, bool]:
         """What the directives lead to, and whether they all lead somewhere."""
-        where = Surroundings(self._files.path, self._files.main, self._ready)
         with self._run(self._real_folders, {}, listing.preprocessing(self._folder)) as (handle, _):
             # There is no code after this, which counts as an error; a real one is in the log.
             whole = "error" not in _text(self._nvrtc, handle, "ProgramLog")
         listed = listing.opened(self._folder, self._files.headers)
-        return (None if listed is None else discover(listed, texts, where)), whole
+        return (None if listed is None else discover(listed, texts, self._where)), whole
 
     @contextmanager
     def _run(

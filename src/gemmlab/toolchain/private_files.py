@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Iterator
@@ -71,7 +70,7 @@ def read(path: Path) -> bytes:
 
 def publish(path: Path, data: bytes) -> None:
     """Write a file of this user's own beside its place and rename it into it. Raises as `folder` does."""
-    temporary = f".new-{secrets.token_hex(8)}"
+    temporary = f".new-{os.urandom(8).hex()}"
     if sys.platform == "win32":
         _publish(path, path.with_name(temporary), data)
         return

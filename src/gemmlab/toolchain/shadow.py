@@ -26,8 +26,10 @@ class Shadow:
         self._root, self._path = absolute(str(root)), path
         self._copies: dict[str, str] = {}
         self.stand_ins = f"{self._root}/stand-ins"
+        for folder in {"", *(name.rpartition("/")[0] for name in HOST_HEADERS)}:
+            Path(self.stand_ins, folder).mkdir(exist_ok=True, parents=True)
         for name, text in HOST_HEADERS.items():
-            _write(f"{self.stand_ins}/{name}", f'#line 1 "{virtual(name)}"\n{text}'.encode())
+            Path(self.stand_ins, name).write_bytes(f'#line 1 "{virtual(name)}"\n{text}'.encode())
 
     @property
     def folders(self) -> list[str]:

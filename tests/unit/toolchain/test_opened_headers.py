@@ -259,3 +259,23 @@ def test_devices_see_the_same(work: Path, made: list[str]) -> None:
     says(work / "h.h", 43)
     assert value(device.build(request)) == 43
     assert len(made) == 2
+
+
+def test_cudas_headers_are_the_compilers_own_and_cost_one_compilation(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy is compiled, not the real files again; what CUDA's headers include is not listed file by file."""
+    kinds: list[str] = []
+    for kind, really in [(kind, getattr(listing, kind)) for kind in ("preprocessing", "traced")]:
+
+        def noted(folder: Path, kind: str = kind, really: Any = really) -> Any:
+            kinds.append(kind)
+            return really(folder)
+
+        monkeypatch.setattr(listing, kind, noted)
+    made = build(asked('#include <cuda_fp16.h>\n#include <cstdint>\n#include "h.h"', work / "k.cu"))
+    # Twice the directives, without CUDA's headers and with them, and one compilation.
+    assert (kinds.count("preprocessing"), kinds.count("traced")) == (2, 3)
+    assert made.searched is not None
+    assert {place for place, mark in made.searched.items() if mark} == {"0/h.h"}
+    assert {"0/cuda_fp16.h", "0/cstdint"} <= set(made.searched)

@@ -14,6 +14,7 @@ from blocks import (
     api,
     claims_page,
     cpu,
+    fuzzed,
     gpu_bounds,
     gpu_code,
     gpu_counts,
@@ -35,6 +36,7 @@ BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.D
 MODULES = (
     cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
     source_test, tensor_profiles, pictures, model, overhead, api,
+    fuzzed,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.entry import DATA, DESCR, METHOD, giving_up, new_array, python_words, type_of, without_lock
 from gemmlab.codegen.function import Function
 from gemmlab.codegen.module import Module
+from gemmlab.codegen.python_objects import (
+    DATA,
+    DESCR,
+    METHOD,
+    giving_up,
+    new_array,
+    python_words,
+    type_of,
+    without_lock,
+)  # fmt: skip
 from gemmlab.codegen.sums import PLAN, SUMS
 from gemmlab.codegen.types import F32, F64, I8, I64, pointer
 

@@ -31,7 +31,7 @@ GPU_SIZES := 64,128,256:4096:128,8192
 GPU_SUMS := $(SUMS),2^25,2^30
 ON_GPU := --device cuda --processes 1 --no-naive
 
-.PHONY: climb test fuzz lint wheel results gpu-results counts tables install clean
+.PHONY: climb test fuzz fuzz-record lint wheel results gpu-results counts tables install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -45,6 +45,12 @@ test: $(STAMP)
 SECONDS := 600
 fuzz: $(STAMP)
 	$(BIN)/python -m pytest tests/fuzz --numprocesses auto --timeout 0 --fuzz-seconds $(SECONDS) $(FUZZ)
+
+# Check a million random products one after the other, some ten minutes on one core, and leave a record of them.
+PRODUCTS := 1000000
+fuzz-record: $(STAMP)
+	$(BIN)/python makers/fuzz_products.py --products $(PRODUCTS)
+	$(BIN)/python makers/build_tables.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

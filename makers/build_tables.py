@@ -15,6 +15,7 @@ from blocks import (
     claims_page,
     cpu,
     diffs,
+    fuzzed,
     gpu_bounds,
     gpu_code,
     gpu_counts,
@@ -35,7 +36,7 @@ from blocks.records import ROOT
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 MODULES = (
     cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
-    source_test, tensor_profiles, diffs, pictures, model, overhead, api,
+    source_test, tensor_profiles, diffs, pictures, model, overhead, api, fuzzed,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

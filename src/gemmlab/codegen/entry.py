@@ -8,37 +8,38 @@ Python, either prepares the operands or says what is wrong with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gemmlab.codegen.macrokernel import JOB
-from gemmlab.codegen.product import VECTOR_SERIAL
-from gemmlab.codegen.runtime import DEFAULT_THREADS_AT, PYTHON_AT, SLOTS, SLOTS_AT, SYMBOL, WORKERS_AT
+from gemmlab.codegen.python_objects import (
+    DATA,
+    DESCR,
+    METHOD,
+    SHAPE,
+    STRIDES,
+    GiveUp,
+    Objects,
+    axis_count,
+    giving_up,
+    new_array,
+    number,
+    python_words,
+    read_only,
+    thread_word,
+    type_of,
+    without_lock,
+)  # fmt: skip
+from gemmlab.codegen.runtime import SLOTS, SLOTS_AT, SYMBOL
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.target import Target
-from gemmlab.ir.types import F32, F64, I1, I8, I32, I64, VOID, Type, pointer
+from gemmlab.ir.types import F32, I1, I8, I64, VOID, Type, pointer
 from gemmlab.ir.values import Operand, Value, Var
 
 DONE, NO_WORKSPACE = 0, 1
 
 Signature = Sequence[tuple[str, Type]]
 C_ENTRY = (*(argument for argument in JOB if argument[0] != "workspace"), ("threads", I64))
-
-PYTHON_WORDS = ("ndarray", "float32", "float", "int", "none", "true", "false", "new_array")
-"""Objects whose addresses stand in the runtime's memory from `PYTHON_AT` on, and NumPy's function `PyArray_New`."""
-
-# Offsets in CPython's and NumPy's structures, the same since NumPy 1.7; checked when the entry is made.
-_TYPE = 8
-_FLOAT_VALUE = 16
-DATA, NDIM, SHAPE, STRIDES, DESCR, _FLAGS = 16, 24, 32, 40, 56, 64
-_WRITEABLE = 0x400
-_NPY_FLOAT = 11
-"""NumPy's number for the type float32."""
-
-_KEEP_GIL_WORK = 1 << 15
-"""Multiply-adds below which giving up the interpreter's lock would cost more than the product."""
-
 
 STACK_ENTRY = (*C_ENTRY, ("axes", pointer(I64)), ("axis_count", I64))
 
@@ -173,11 +174,6 @@ def emit_python_entry(module: Module, product: Function, stack: Function, name: 
     return fn
 
 
-def axis_count(fn: Function, obj: Value) -> Value:
-    """How many axes an array has."""
-    return fn.zero_extend(fn.load(fn.cast(obj + NDIM, I32)))
-
-
 def result_array(
     fn: Function, give_up_when: GiveUp, python: Objects, out: Value, shape: tuple[Value, Value], slot: Value, data: Var
 ) -> Value:
@@ -198,54 +194,11 @@ def result_array(
     return result.read()
 
 
-def new_array(fn: Function, python: Objects, count: Value, dims: Value) -> Value:
-    """A new array of float32 with `count` axes, their extents at `dims`; null where there is no memory for it."""
-    types = (pointer(I8), I32, pointer(I64), I32, pointer(I64), pointer(I8), I32, I32, pointer(I8))
-    new, kind = (fn.cast(python[label], I8) for label in ("new_array", "ndarray"))
-    nothing = fn.cast(fn.index(0), I8)
-    made = fn.call_pointer(
-        new, pointer(I8), types, kind, fn.convert(count, I32), dims, _NPY_FLOAT, fn.cast(nothing, I64), nothing, 0, 0,
-        nothing,
-    )  # fmt: skip
-    with fn.when(fn.address(made).equals(0)):
-        fn.call_external("PyErr_Clear", VOID, ())
-    return made
-
-
-METHOD = (("self", pointer(I8)), ("args", pointer(I64)), ("count", I64))
-"""Arguments of a built-in function that takes none by name."""
-GiveUp = Callable[[Value], None]
-Objects = dict[str, Value]
-
-
-def python_words(fn: Function) -> Objects:
-    """Addresses of the objects that others are compared with."""
-    base = fn.symbol(f"@{SYMBOL}", I8)
-    return {label: fn.load(fn.cast(base + (PYTHON_AT + 8 * index), I64)) for index, label in enumerate(PYTHON_WORDS)}
-
-
-def giving_up(fn: Function, python: Objects) -> GiveUp:
-    """What returns None from the function when a condition holds."""
-
-    def give_up_when(condition: Value) -> None:
-        with fn.when(condition):
-            none = fn.cast(python["none"], I8)
-            fn.call_external("Py_IncRef", VOID, (pointer(I8),), none)
-            fn.ret(none)
-
-    return give_up_when
-
-
-def type_of(fn: Function, obj: Value) -> Value:
-    """The address of an object's type."""
-    return fn.load(fn.cast(obj + _TYPE, I64))
-
-
 def options(
     fn: Function, give_up_when: GiveUp, python: Objects, objects: Sequence[Value]
 ) -> tuple[Value, Value, Value, Value]:
     """alpha, beta, and whether a and b are transposed, from all arguments; c is not read or is out itself."""
-    alpha, beta = (_number(fn, give_up_when, python, obj) for obj in objects[4:6])
+    alpha, beta = (number(fn, give_up_when, python, obj) for obj in objects[4:6])
     addend = fn.address(objects[3])
     absent = addend.equals(python["none"])
     own = addend.equals(fn.address(objects[2]))
@@ -256,22 +209,6 @@ def options(
         turned.append(where.equals(python["true"]))
         give_up_when(where.differs(python["true"]) & where.differs(python["false"]))
     return alpha, beta, turned[0], turned[1]
-
-
-def read_only(fn: Function, obj: Value) -> Value:
-    """Whether an array is."""
-    return (fn.zero_extend(fn.load(fn.cast(obj + _FLAGS, I32))) & _WRITEABLE).equals(0)
-
-
-def without_lock(fn: Function, work: Value, call: Callable[[], object]) -> None:
-    """Emit `call` twice: with the interpreter's lock for little work, without it for more."""
-    with fn.choose(work < _KEEP_GIL_WORK) as small:
-        with small.yes():
-            call()
-        with small.no():
-            state = fn.call_external("PyEval_SaveThread", pointer(I8), ())
-            call()
-            fn.call_external("PyEval_RestoreThread", VOID, (pointer(I8),), state)
 
 
 def _matrix(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value) -> _Matrix:
@@ -287,26 +224,3 @@ def _matrix(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value) -> 
         row_step=fn.var(I64, fn.binary("ashr", row_bytes, 2)),
         col_step=fn.var(I64, fn.binary("ashr", col_bytes, 2)),
     )
-
-
-def _number(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value) -> Value:
-    """A Python float, rounded to float32."""
-    give_up_when(type_of(fn, obj).differs(python["float"]))
-    return fn.convert(fn.load(fn.cast(obj + _FLOAT_VALUE, F64)), F32)
-
-
-def thread_word(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value, work: Value, target: Target) -> Value:
-    """None or a positive int. Work for more threads than there are goes through Python, which starts them."""
-    # C's long has 32 bits on Windows.
-    as_integer = "PyLong_AsLongLong" if target.windows else "PyLong_AsLong"
-    base = fn.symbol(f"@{SYMBOL}", I8)
-    threads = fn.var(I64, fn.load(fn.cast(base + DEFAULT_THREADS_AT, I64)))
-    with fn.when(fn.address(obj).differs(python["none"])):
-        give_up_when(type_of(fn, obj).differs(python["int"]))
-        threads.set(fn.call_external(as_integer, I64, (pointer(I8),), obj))
-        with fn.when(threads < 1):
-            fn.call_external("PyErr_Clear", VOID, ())
-        give_up_when(threads < 1)
-    short = threads > fn.load(fn.cast(base + WORKERS_AT, I64)) + 1
-    give_up_when(short & (work >= VECTOR_SERIAL))
-    return threads.read()

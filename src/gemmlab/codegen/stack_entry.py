@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.codegen.entry import (
+from gemmlab.codegen.entry import options, result_array, slot_flag, workspace_at
+from gemmlab.codegen.python_objects import (
     DATA,
     DESCR,
     METHOD,
@@ -18,15 +19,11 @@ from gemmlab.codegen.entry import (
     GiveUp,
     axis_count,
     giving_up,
-    options,
     python_words,
     read_only,
-    result_array,
-    slot_flag,
     thread_word,
     type_of,
     without_lock,
-    workspace_at,
 )  # fmt: skip
 from gemmlab.codegen.runtime import SYMBOL
 from gemmlab.codegen.stacks import AXIS_WORDS, MOST_AXES, stack_cost

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from gemmlab.codegen.entry import DATA, DESCR, METHOD, giving_up, new_array, python_words, type_of, without_lock
+from gemmlab.codegen.python_objects import (
+    DATA,
+    DESCR,
+    METHOD,
+    giving_up,
+    new_array,
+    python_words,
+    type_of,
+    without_lock,
+)  # fmt: skip
 from gemmlab.codegen.reductions import PLAN, SUMS
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module

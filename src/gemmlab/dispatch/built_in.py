@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gemmlab.codegen import runtime as shared
-from gemmlab.codegen.entry import PYTHON_WORDS
+from gemmlab.codegen.python_objects import PYTHON_WORDS
 from gemmlab.codegen.runtime import PYTHON_AT
 
 _METH_FASTCALL = 0x80

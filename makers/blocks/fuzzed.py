@@ -1,0 +1,32 @@
+"""How many random products were checked, in the words of the record that `makers/fuzz_products.py` leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from blocks.records import RESULTS
+
+RECORD = "fuzz.json"
+SCHEMA = "gemmlab.fuzz/1"
+
+
+def fuzzed(record: Mapping[str, Any]) -> str:
+    """A sentence. `ValueError` for what is no such record."""
+    if record.get("schema") != SCHEMA:
+        raise ValueError(f"{RECORD}: schema {record.get('schema')!r}, not {SCHEMA}")
+    extents = [f"{name} {record['ranges'][name][0]} to {record['ranges'][name][1]}" for name in ("m", "n", "k")]
+    return (
+        f"{record['products']:,} random products in {record['calls']:,} calls of `{record['call']}`, "
+        f"{record['wrong'] or 'none'} wrong ({', '.join(extents)}; seed {record['seed']}; version {record['version']}, "
+        f"{record['cpu']}, NumPy {record['numpy']}, Python {record['python']}, {record['taken']})."
+    )
+
+
+def _block() -> str:
+    path = RESULTS / RECORD
+    return fuzzed(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else ""
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {"fuzzed": _block}

@@ -1,0 +1,112 @@
+"""Python's objects and NumPy's arrays as compiled code sees them: offsets in structures, calls back to both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gemmlab.codegen.product import VECTOR_SERIAL
+from gemmlab.codegen.runtime import DEFAULT_THREADS_AT, PYTHON_AT, SYMBOL, WORKERS_AT
+from gemmlab.ir.function import Function
+from gemmlab.ir.target import Target
+from gemmlab.ir.types import F32, F64, I8, I32, I64, VOID, pointer
+from gemmlab.ir.values import Value
+
+PYTHON_WORDS = ("ndarray", "float32", "float", "int", "none", "true", "false", "new_array")
+"""Objects whose addresses stand in the runtime's memory from `PYTHON_AT` on, and NumPy's function `PyArray_New`."""
+
+# Offsets in CPython's and NumPy's structures, the same since NumPy 1.7; checked when the entry is made.
+_TYPE = 8
+_FLOAT_VALUE = 16
+DATA, NDIM, SHAPE, STRIDES, DESCR, _FLAGS = 16, 24, 32, 40, 56, 64
+_WRITEABLE = 0x400
+_NPY_FLOAT = 11
+"""NumPy's number for the type float32."""
+
+_KEEP_GIL_WORK = 1 << 15
+"""Multiply-adds below which giving up the interpreter's lock would cost more than the product."""
+
+METHOD = (("self", pointer(I8)), ("args", pointer(I64)), ("count", I64))
+"""Arguments of a built-in function that takes none by name."""
+GiveUp = Callable[[Value], None]
+Objects = dict[str, Value]
+
+
+def python_words(fn: Function) -> Objects:
+    """Addresses of the objects that others are compared with."""
+    base = fn.symbol(f"@{SYMBOL}", I8)
+    return {label: fn.load(fn.cast(base + (PYTHON_AT + 8 * index), I64)) for index, label in enumerate(PYTHON_WORDS)}
+
+
+def giving_up(fn: Function, python: Objects) -> GiveUp:
+    """What returns None from the function when a condition holds."""
+
+    def give_up_when(condition: Value) -> None:
+        with fn.when(condition):
+            none = fn.cast(python["none"], I8)
+            fn.call_external("Py_IncRef", VOID, (pointer(I8),), none)
+            fn.ret(none)
+
+    return give_up_when
+
+
+def type_of(fn: Function, obj: Value) -> Value:
+    """The address of an object's type."""
+    return fn.load(fn.cast(obj + _TYPE, I64))
+
+
+def axis_count(fn: Function, obj: Value) -> Value:
+    """How many axes an array has."""
+    return fn.zero_extend(fn.load(fn.cast(obj + NDIM, I32)))
+
+
+def new_array(fn: Function, python: Objects, count: Value, dims: Value) -> Value:
+    """A new array of float32 with `count` axes, their extents at `dims`; null where there is no memory for it."""
+    types = (pointer(I8), I32, pointer(I64), I32, pointer(I64), pointer(I8), I32, I32, pointer(I8))
+    new, kind = (fn.cast(python[label], I8) for label in ("new_array", "ndarray"))
+    nothing = fn.cast(fn.index(0), I8)
+    made = fn.call_pointer(
+        new, pointer(I8), types, kind, fn.convert(count, I32), dims, _NPY_FLOAT, fn.cast(nothing, I64), nothing, 0, 0,
+        nothing,
+    )  # fmt: skip
+    with fn.when(fn.address(made).equals(0)):
+        fn.call_external("PyErr_Clear", VOID, ())
+    return made
+
+
+def read_only(fn: Function, obj: Value) -> Value:
+    """Whether an array is."""
+    return (fn.zero_extend(fn.load(fn.cast(obj + _FLAGS, I32))) & _WRITEABLE).equals(0)
+
+
+def without_lock(fn: Function, work: Value, call: Callable[[], object]) -> None:
+    """Emit `call` twice: with the interpreter's lock for little work, without it for more."""
+    with fn.choose(work < _KEEP_GIL_WORK) as small:
+        with small.yes():
+            call()
+        with small.no():
+            state = fn.call_external("PyEval_SaveThread", pointer(I8), ())
+            call()
+            fn.call_external("PyEval_RestoreThread", VOID, (pointer(I8),), state)
+
+
+def number(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value) -> Value:
+    """A Python float, rounded to float32."""
+    give_up_when(type_of(fn, obj).differs(python["float"]))
+    return fn.convert(fn.load(fn.cast(obj + _FLOAT_VALUE, F64)), F32)
+
+
+def thread_word(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value, work: Value, target: Target) -> Value:
+    """None or a positive int. Work for more threads than there are goes through Python, which starts them."""
+    # C's long has 32 bits on Windows.
+    as_integer = "PyLong_AsLongLong" if target.windows else "PyLong_AsLong"
+    base = fn.symbol(f"@{SYMBOL}", I8)
+    threads = fn.var(I64, fn.load(fn.cast(base + DEFAULT_THREADS_AT, I64)))
+    with fn.when(fn.address(obj).differs(python["none"])):
+        give_up_when(type_of(fn, obj).differs(python["int"]))
+        threads.set(fn.call_external(as_integer, I64, (pointer(I8),), obj))
+        with fn.when(threads < 1):
+            fn.call_external("PyErr_Clear", VOID, ())
+        give_up_when(threads < 1)
+    short = threads > fn.load(fn.cast(base + WORKERS_AT, I64)) + 1
+    give_up_when(short & (work >= VECTOR_SERIAL))
+    return threads.read()

@@ -1,0 +1,15 @@
+"""Products of anything beside float64: `gemmlab.gemm` on one pair of matrices and on stacks of them."""
+
+from products import check_products
+
+from support.trials import Trials
+
+
+def test_products(trials: Trials) -> None:
+    for rng in trials:
+        check_products(rng)
+
+
+def test_larger_products(trials: Trials) -> None:
+    for rng in trials:
+        check_products(rng, large=True)

@@ -17,7 +17,7 @@ from gemmlab.cli.check_cmd import parse_config
 from gemmlab.cli.console import DEVICE_HELP, progress_console
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import UsageError, WrongResultError
-from gemmlab.devices.select import open_device, parse_device
+from gemmlab.devices.select import open_device
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -108,7 +108,7 @@ def bench(
     flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require)
     workers, flags = split_threads(names, threads, flags)
     op = op or operation_of(names, flags)
-    if not family_of(where.id).timed:
+    if not family_of(where.family).timed:
         if judged:
             raise UsageError(f"--target, --floor: on {where.id} nothing is timed")
         if config or configs:
@@ -144,30 +144,31 @@ def _plan(
     from gemmlab.timing.baseline import baseline_spec
     from gemmlab.timing.bench import Plan
     from gemmlab.timing.configurations import config_specs
-    from gemmlab.timing.families import default_mode, family_of
+    from gemmlab.timing.families import family_of
     from gemmlab.timing.peers import kernel_spec, parse_contestant, parse_peers
 
-    operation, family, caches = find_op(op), family_of(device.id, op), mode or default_mode(device.id)
+    operation, family, where = find_op(op), family_of(device.family, op), device.device_name
+    caches = mode or where.modes[0]
     if kernels or not family.library_call:
-        ours = [kernel_spec(name, device.id, caches, flags) for name in kernels or _ladder(op, device)]
+        ours = [kernel_spec(name, where, caches, flags) for name in kernels or _ladder(op, device)]
         ours = config_specs(ours, named, some)
     elif named or some is not None:
         raise UsageError("--config, --configs: name the kernel that they are of")
     else:
-        ours = [parse_contestant("gemmlab", device.id, caches, op)]
+        ours = [parse_contestant("gemmlab", where, caches, op)]
     return Plan(
         op=operation, problems=operation.parse_sizes(sizes or family.bench_sizes),
-        contestants=[*ours, *parse_peers(peers, device.id, caches, op, {spec.precision for spec in ours})],
+        contestants=[*ours, *parse_peers(peers, where, caches, op, {spec.precision for spec in ours})],
         threads=_parse_threads(threads), rounds=rounds, processes=processes, seed=seed, verify=verify,
-        timing=replace(family.timing[caches], timeout_s=timeout_s), device=device.id, mode=caches,
-        baseline=baseline_spec(operation, device.id, caches) if naive else None,
+        timing=replace(family.timing[caches], timeout_s=timeout_s), device=where, mode=caches,
+        baseline=baseline_spec(operation, where, caches) if naive else None,
     )  # fmt: skip
 
 
 def _ladder(op: str, device: Device) -> list[str]:
     from gemmlab.kernels.catalog import ladder
 
-    return [kernel.id for kernel in ladder(op, parse_device(device.id).kernels)]
+    return [kernel.id for kernel in ladder(op, device.kernels)]
 
 
 def _count(
@@ -183,8 +184,8 @@ def _count(
     from gemmlab.timing.families import family_of
 
     operation = find_op(op)
-    chosen = [require_device(kernel_named(name, flags), device.id) for name in names or _ladder(op, device)]
-    problems = operation.parse_sizes(sizes or family_of(device.id, op).bench_sizes)
+    chosen = [require_device(kernel_named(name, flags), device.device_name) for name in names or _ladder(op, device)]
+    problems = operation.parse_sizes(sizes or family_of(device.family, op).bench_sizes)
     record = count(Count(operation, device, chosen, problems, seed))
     if save is not None:
         save_record(record, save)

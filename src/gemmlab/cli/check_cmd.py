@@ -15,7 +15,7 @@ from gemmlab.cli.console import DEVICE_HELP
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import GemmlabError, UsageError
 from gemmlab.core.words import counted
-from gemmlab.devices.select import open_device, parse_device
+from gemmlab.devices.select import open_device
 
 if TYPE_CHECKING:
     from gemmlab.devices.device import Device
@@ -116,7 +116,7 @@ def _plan(
 
     if config and not names:
         raise UsageError("--config: name the kernel it is for")
-    where = parse_device(device.id)
+    where = device.device_name
     if threads is not None:
         require_cpus(threads)
     # Two threads on a single core still show races.
@@ -130,7 +130,7 @@ def _plan(
             seed=seed, progress=progress,
         )  # fmt: skip
 
-    library = family_of(where, op.name).library_call
+    library = family_of(where.family, op.name).library_call
     for name in names or [*(kernel.id for kernel in ladder(op.name, where.kernels)), *([library] if library else [])]:
         if name in _LIBRARY_CHECKS:
             if name != library:

@@ -11,7 +11,7 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
-from gemmlab.devices.select import open_device, parse_device
+from gemmlab.devices.select import open_device
 
 if TYPE_CHECKING:
     from gemmlab.cli.predictions import PredictedRow
@@ -139,15 +139,15 @@ def _plan(
     from gemmlab.observe.counting import Count
     from gemmlab.ops.catalog import find_op
     from gemmlab.timing.climb import Climb
-    from gemmlab.timing.families import default_mode, family_of
+    from gemmlab.timing.families import family_of
     from gemmlab.timing.peers import parse_peers
 
-    what, family, mode = find_op(op), family_of(device.id, op), default_mode(device.id)
+    what, family, mode = find_op(op), family_of(device.family, op), device.device_name.modes[0]
     problems = what.parse_sizes(sizes or family.climb_sizes)
     kernels = _ladder(device, op)
     if not family.timed:
         return Count(what, device, kernels, problems, budget_s=budget_s)
-    named = [] if peers == INSTALLED else parse_peers(peers, device.id, mode, op)
+    named = [] if peers == INSTALLED else parse_peers(peers, device.device_name, mode, op)
     count = physical_cores() if threads is None else threads
     require_cpus(count)
     return Climb(what, device, kernels, named, count if family.host_threads else 1, sizes or "", quick, mode=mode)
@@ -156,13 +156,13 @@ def _plan(
 def _ladder(device: Device, op: str) -> tuple[Kernel, ...]:
     from gemmlab.kernels.catalog import ladder
 
-    return ladder(op, parse_device(device.id).kernels)
+    return ladder(op, device.kernels)
 
 
 def _run(part: Climb | Count, out: Path, *, installed: bool) -> Climbed:
     from gemmlab.observe.counting import Count
 
-    family = parse_device(part.device.id).family
+    family = part.device.family
     stem = out / ("climb" if family == "cpu" else f"climb-{family}")
     return _counted(part, stem) if isinstance(part, Count) else _timed(part, stem, installed=installed)
 
@@ -176,12 +176,12 @@ def _timed(part: Climb, stem: Path, *, installed: bool) -> Climbed:
         peers = list(part.peers)
         if installed:
             precisions = {kernel.precision for kernel in part.kernels}
-            peers = default_peers(part.device.id, part.mode, part.op.name, precisions)
+            peers = default_peers(part.device.device_name, part.mode, part.op.name, precisions)
         record, reports = run_climb(replace(part, peers=peers, progress=show))
     rows = climb_rows(record)
     wrong = [report.explain() for report in reports if not report.passed]
     wrong += [f"{r.name} at {r.size}: outside its bound" for r in rows if r.role != "peer" and r.verified is False]
-    notes = missing_peers(part.device.id, part.op.name) if installed else []
+    notes = missing_peers(part.device.device_name, part.op.name) if installed else []
     return Climbed(record, times=rows, notes=notes, wrong=wrong, files=_write(record, stem, chart=True))
 
 

@@ -136,11 +136,11 @@ def _measured(asked: _Asked, device: str | None, save: Path | None, *, as_json: 
 def _profiled(asked: _Asked, device: Device) -> Record:
     from gemmlab.timing.families import family_of
 
-    usual = family_of(device.id, asked.op.name).profile_sizes
+    usual = family_of(device.family, asked.op.name).profile_sizes
     if not usual:
         raise UsageError(f"--device {device.id}: profiled are GPU kernels, on cuda or emulated devices")
     problems = asked.op.parse_sizes(asked.sizes or usual)
-    if family_of(device.id).timed:
+    if family_of(device.family).timed:
         from gemmlab.observe.profile_recorder import Plan, profile_on_gpu
 
         return profile_on_gpu(

@@ -17,6 +17,7 @@ from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.core.trace import Trace, TraceRequest
 from gemmlab.devices.device import Buffer, DeviceInfo
+from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.image import Image, load_image, names_variables
 from gemmlab.emulator.launching import geometry_of
@@ -42,7 +43,7 @@ class EmulatedLoaded:
     image: Image = field(repr=False)
 
 
-class EmulatedDevice:
+class EmulatedDevice(DeviceIdentity):
     """Machine code of `arch`, run instruction by instruction on this machine's processor."""
 
     def __init__(self, arch: str = "sm_90", *, check_races: bool = True, wave_blocks: int | None = None) -> None:
@@ -52,15 +53,11 @@ class EmulatedDevice:
         """
         if arch not in ARCHITECTURES:
             raise DeviceError(f"no emulator for {arch!r}; there is one for {', '.join(ARCHITECTURES)}")
-        self.arch = arch
+        self.device_name, self.arch = DeviceName("emulated", arch), arch
         self.limits = gpu.limits(arch)
         self.check_races = check_races
         self.wave_blocks = wave_blocks
         self._memory = MemoryMap()
-
-    @property
-    def id(self) -> str:
-        return f"emulated:{self.arch}"
 
     def describe(self) -> DeviceInfo:
         """The architecture's limits; there are no peaks, because time on the emulator says nothing of a GPU's."""

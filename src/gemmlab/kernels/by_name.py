@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import UsageError
-from gemmlab.devices.select import DeviceName, parse_device
+from gemmlab.devices.device_name import DeviceName
 from gemmlab.kernels.catalog import SOURCE_SUFFIX, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.user_kernel import user_kernel
@@ -26,10 +26,9 @@ def kernel_named(name: str, flags: Mapping[str, Any] | None = None) -> Kernel:
     return user_kernel(Path(name), **(flags or {})) if is_own(name) else find_kernel(name)
 
 
-def require_device(kernel: Kernel, device: DeviceName | str) -> Kernel:
+def require_device(kernel: Kernel, device: DeviceName) -> Kernel:
     """The kernel, if it runs on that device; `UsageError` otherwise."""
-    name = parse_device(device) if isinstance(device, str) else device
-    if kernel.device != name.kernels:
+    if kernel.device != device.kernels:
         hint = " (--device cuda or emulated)" if kernel.device == "cuda" else ""
-        raise UsageError(f"{kernel.id} is a kernel for {kernel.device}{hint}, not for {name}")
+        raise UsageError(f"{kernel.id} is a kernel for {kernel.device}{hint}, not for {device}")
     return kernel

@@ -48,7 +48,9 @@ def profile_on_gpu(plan: Plan) -> Record:
     Raises `ProfilerError` where ncu is missing or may not count, `UsageError`, `PeerError` when it fails.
     """
     ncu, device = find_ncu(plan.ncu), plan.device
-    ours = [replace(kernel_spec(name, device.id, "warm", plan.flags), config=plan.config) for name in plan.kernels]
+    ours = [
+        replace(kernel_spec(name, device.device_name, "warm", plan.flags), config=plan.config) for name in plan.kernels
+    ]
     beside, notes = _baselines(plan, ours) if plan.baseline else ([], [])
     prebuild(of_specs(plan.op, ours, plan.problems), device)
     by_label = {problem.label: problem for problem in plan.problems}
@@ -66,7 +68,7 @@ def _baselines(plan: Plan, ours: Sequence[Spec]) -> tuple[list[Spec], list[str]]
         for name in BASELINES[plan.op.name]:
             text = name if precision == FLOAT32 else f"{name}:{precision}"
             try:
-                found.append(parse_contestant(text, plan.device.id, "warm", plan.op.name))
+                found.append(parse_contestant(text, plan.device.device_name, "warm", plan.op.name))
             except (PeerError, UsageError) as error:
                 why.append(str(error))
                 continue

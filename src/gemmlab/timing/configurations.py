@@ -82,7 +82,7 @@ def _configs(spec: Spec, named: Sequence[Mapping[str, int]], some: str | None) -
 
 def _configured(spec: Spec, config: Mapping[str, int]) -> Spec:
     said = ",".join(f"{name}={value}" for name, value in config.items())
-    host = "" if family_of(spec.device).host_threads else spec.name
+    host = "" if family_of(spec.device.family).host_threads else spec.name
     return replace(spec, name=f"{spec.name}[{said}]", config=dict(config), host=host)
 
 

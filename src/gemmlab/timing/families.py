@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from gemmlab.devices.select import DeviceName, modes, parse_device
 from gemmlab.kernels.by_name import kernel_named
 from gemmlab.ops.catalog import all_ops
 
@@ -134,15 +133,9 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
 """What is different for an operation other than the matrix product."""
 
 
-def family_of(device: DeviceName | str, op: str = "gemm") -> Family:
-    """The family of a device named as on the command line, and what comparing an operation there is like."""
-    name = parse_device(device) if isinstance(device, str) else device
-    return replace(FAMILIES[name.family], **OF_OPERATION.get((name.family, op), {}))
-
-
-def default_mode(device: DeviceName | str) -> str:
-    """How a device times when nothing is asked for."""
-    return modes(parse_device(device) if isinstance(device, str) else device)[0]
+def family_of(family: str, op: str = "gemm") -> Family:
+    """What comparing an operation is like on a family of devices: `"cpu"`, `"cuda"` or `"emulated"`."""
+    return replace(FAMILIES[family], **OF_OPERATION.get((family, op), {}))
 
 
 def operation_of(names: Sequence[str], flags: Mapping[str, Any] | None = None) -> str:

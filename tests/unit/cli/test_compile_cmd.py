@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from gemmlab.cli.app import build_app
 from gemmlab.core import gpu
 from gemmlab.core.errors import NoCompilerError, RecordError
+from gemmlab.devices.device_name import DeviceName
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.precompile.cubins import jobs
@@ -146,8 +147,9 @@ def test_a_sweep_is_a_record_that_can_be_read_back(folder: Path) -> None:
 
 def test_what_a_bench_will_run_is_compiled_before_its_workers_start() -> None:
     op, said = GemmOp(), list[str]()
-    specs = config_specs([kernel_spec("naive", "cuda", "cold")], [], "5")
-    plan = Plan(op, op.parse_sizes("8,16"), [*specs, Spec("cublas", "cublas")], device="cuda:0", mode="cold")
+    cuda = DeviceName("cuda", "0")
+    specs = config_specs([kernel_spec("naive", cuda, "cold")], [], "5")
+    plan = Plan(op, op.parse_sizes("8,16"), [*specs, Spec("cublas", "cublas")], device=cuda, mode="cold")
     device: Any = SimpleNamespace(id="cuda:0", target=lambda _config: "sm_90")
     prebuild(of_plan(plan), device, said.append)
     assert len(said) == 5

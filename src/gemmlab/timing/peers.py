@@ -18,7 +18,7 @@ from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.hardware import cpu_info, require_cpus
 from gemmlab.core.precision import FLOAT32, TF32
 from gemmlab.devices.device_name import CPU, DeviceName
-from gemmlab.kernels.by_name import is_own, kernel_named, require_device
+from gemmlab.kernels.by_name import NamedKernel, named_kernel, require_device
 from gemmlab.timing.families import family_of
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,31}\Z")
@@ -92,7 +92,7 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
     head, colon, tail = text.partition(":")
     family = family_of(device.family, op)
     if head == "kernel" and colon:
-        return kernel_spec(tail, device, mode)
+        return kernel_spec(named_kernel(tail), device, mode)
     if text == "gemmlab" and family.library_call:
         return Spec(text, "gemmlab", mode=mode)
     if "=" in text and family.host_threads:
@@ -107,14 +107,11 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
     raise UsageError(f"no contestant {text!r} for {op} on {device}; peers are {family.peer_grammar}")
 
 
-def kernel_spec(
-    name: str, device: DeviceName = CPU, mode: str = "warm", flags: Mapping[str, Any] | None = None
-) -> Spec:
+def kernel_spec(named: NamedKernel, device: DeviceName = CPU, mode: str = "warm") -> Spec:
     """A kernel of the catalog or a person's own file as a contestant. Raises `UsageError`."""
-    kernel = require_device(kernel_named(name, flags), device)
-    where = str(Path(name).resolve()) if is_own(name) else kernel.id
+    kernel = require_device(named.kernel, device)
     return Spec(
-        f"kernel:{kernel.id}", "kernel", kernel=where, device=device, mode=mode, flags=dict(flags or {}),
+        f"kernel:{kernel.id}", "kernel", kernel=named.origin, device=device, mode=mode, flags=dict(named.flags),
         precision=kernel.precision,
     )  # fmt: skip
 

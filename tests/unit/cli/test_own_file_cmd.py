@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.device_name import parse_device
-from gemmlab.kernels.by_name import kernel_named, require_device
+from gemmlab.kernels.by_name import kernel_named, named_kernel, require_device
 from gemmlab.timing.contestants.on_device import KernelCall
 from gemmlab.timing.peers import kernel_spec
 
@@ -162,7 +162,7 @@ def test_a_grid_without_blocks_is_told_by_its_expression(mine: str) -> None:
 
 def test_a_worker_is_told_where_the_file_is_and_what_was_said(mine: str) -> None:
     flags = {"kernel": "product", "grid": "ceil_div(N, 16), ceil_div(M, 8)", "threads": "16, 8"}
-    spec = kernel_spec(mine, parse_device("emulated"), "", flags).to_json()
+    spec = kernel_spec(named_kernel(mine, flags), parse_device("emulated"), "").to_json()
     assert (spec["name"], spec["kernel"], spec["flags"]) == ("kernel:mine", mine, flags)
     facts = KernelCall(spec["kernel"], {}, spec["device"], spec["mode"], spec["flags"]).facts()
     assert facts["device"] == "emulated:sm_90"

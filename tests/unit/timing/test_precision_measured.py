@@ -12,6 +12,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32, TF32
 from gemmlab.core.records import Record, Result, Sample
 from gemmlab.devices.device_name import DeviceName
+from gemmlab.kernels.by_name import named_kernel
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.results.climb_rows import climb_rows, with_precision
 from gemmlab.results.summary import FASTEST, summarise
@@ -102,8 +103,8 @@ def test_libraries_round_only_where_they_were_asked_to() -> None:
 
 
 def test_a_kernel_brings_its_precision_along() -> None:
-    assert kernel_spec("wmma_tf32", CUDA).precision == TF32
-    assert kernel_spec("naive", CUDA).precision == FLOAT32
+    assert kernel_spec(named_kernel("wmma_tf32"), CUDA).precision == TF32
+    assert kernel_spec(named_kernel("naive"), CUDA).precision == FLOAT32
     named = {kernel.id for kernel in all_kernels() if kernel.precision == TF32}
     assert named >= {"wmma_tf32", "wmma_tf32_pipelined", "mma_tf32_pipelined"}
     assert all("TF32" in Path(k.path).read_text(encoding="utf-8") for k in all_kernels() if k.id in named)

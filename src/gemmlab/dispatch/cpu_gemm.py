@@ -18,7 +18,7 @@ from gemmlab.codegen.entry import C_ENTRY as C_SIGNATURE
 from gemmlab.codegen.entry import NO_WORKSPACE, PYTHON_WORDS
 from gemmlab.codegen.runtime import PYTHON_AT
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
-from gemmlab.dispatch.operands import rows_contiguous
+from gemmlab.dispatch.request import rows_contiguous
 from gemmlab.kernels.gemm_cpu.threaded import C_ENTRY, KERNEL, PYTHON_ENTRY
 
 Float32Array = npt.NDArray[np.float32]

@@ -17,9 +17,9 @@ from gemmlab.devices.select import DEFAULT_ARCH
 from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import FORCED, RULE, Choice, choice_for, named
-from gemmlab.dispatch.operands import Float32Array, Operand, Request, host_operand, request
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import precision_for
+from gemmlab.dispatch.request import Float32Array, Operand, Request, host_operand, request
 from gemmlab.dispatch.shadows import device_array_of, device_operand, in_place, packed
 from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.dispatch.waves import Gpu, gpu_model

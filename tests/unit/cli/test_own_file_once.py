@@ -15,6 +15,7 @@ from gemmlab.core.records import Record
 from gemmlab.devices.device import DeviceInfo
 from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.kernels import user_kernel
+from gemmlab.kernels.cuda_file import header
 from gemmlab.timing import bench as bench_module
 from gemmlab.timing.bench import Plan
 
@@ -51,7 +52,7 @@ class Gpu(DeviceIdentity):
 def readings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """The headers that are read, in order; the working directory has `mine.cu`."""
     found: list[str] = []
-    real = user_kernel.read_header
+    real = header.read_header
 
     def read(origin: str, text: str) -> Any:
         found.append(origin)

@@ -21,6 +21,7 @@ from gemmlab.core.errors import GemmlabError
 from gemmlab.core.hardware import usable_cpus
 from gemmlab.core.records import save_record
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.by_name import NamedKernel
 from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.observe.counting import Count, count_kernels
 from gemmlab.observe.ncu import disagreements
@@ -54,8 +55,8 @@ def main() -> int:
 def at_a_gpu(file: Path, sizes: str, ncu: str) -> int:
     """Profile and write the record."""
     op = find_op("gemm")
-    names = [kernel.id for kernel in ladder(op.name, "cuda")]
-    record = profile_on_gpu(Plan(op, open_device("cuda", "warm"), op.parse_sizes(sizes), names, ncu=ncu))
+    kernels = [NamedKernel(kernel) for kernel in ladder(op.name, "cuda")]
+    record = profile_on_gpu(Plan(op, open_device("cuda", "warm"), op.parse_sizes(sizes), kernels, ncu=ncu))
     file.parent.mkdir(parents=True, exist_ok=True)
     save_record(record, file)
     print(f"{len(record.results)} profiles: {file}", *record.notes, sep="\n")

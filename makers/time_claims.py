@@ -19,22 +19,24 @@ from claims.evidence import Timed
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.program import Config
 from gemmlab.core.records import save_record
+from gemmlab.devices.device_name import DeviceName
 from gemmlab.devices.select import open_device
+from gemmlab.kernels.by_name import named_kernel
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.timing.bench import Plan, run_bench
 from gemmlab.timing.configurations import config_specs
-from gemmlab.timing.peers import Spec, kernel_spec, parse_contestant
+from gemmlab.timing.peers import Spec, parse_contestant
 from gemmlab.timing.prebuild import of_plan, prebuild
 
-RECORD, OP, DEVICE, MODE = "h200/claims.json", "gemm", "cuda:0", "cold"
+RECORD, OP, DEVICE, MODE = "h200/claims.json", "gemm", DeviceName("cuda", "0"), "cold"
 ROUNDS = 5
 Wanted = dict[str, list[Timed]]
 """Contestants by problem's label."""
 
 
 def main(path: Path, again: bool) -> int:
-    device = open_device(DEVICE, MODE)
+    device = open_device(str(DEVICE), MODE)
     if again:
         path.unlink(missing_ok=True)
         load.cache_clear()
@@ -88,7 +90,7 @@ def named(contestants: Sequence[Timed]) -> Iterator[tuple[str, Spec]]:
 
 
 def _kernel(who: str, config: Config) -> Spec:
-    (spec,) = config_specs([kernel_spec(who, DEVICE, MODE)], [config], None)
+    (spec,) = config_specs([named_kernel(who)], DEVICE, MODE, [config])
     return spec
 
 

@@ -20,8 +20,8 @@ from gemmlab.core.argument_checks import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.operands import checked_target, host_operand, request, same
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
+from gemmlab.dispatch.request import checked_target, host_operand, request, same
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.choice import Choice

@@ -13,6 +13,7 @@ import pytest
 
 from gemmlab.core.errors import PeerError
 from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.device_name import DeviceName
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.bench import Plan, run_bench
@@ -37,7 +38,7 @@ def gemmlab(*arguments: str, code: int = 0) -> Any:
 
 def peer(name: str) -> Spec:
     try:
-        return parse_contestant(name, "cuda:0", "cold")
+        return parse_contestant(name, DeviceName("cuda", "0"), "cold")
     except PeerError as error:
         pytest.skip(str(error))
 
@@ -67,9 +68,16 @@ def test_a_library_computes_every_layout(name: str) -> None:
 def test_a_bench_has_all_that_a_record_keeps(mode: str, gpu: CudaDevice) -> None:
     timing = QUICK if mode == "cold" else Timing(min_us=500, warm_us=200, inner_us=200, timeout_s=100)
     names = [name for name in PEERS if installed(name, mode)]
-    specs = [parse_contestant(name, gpu.id, mode) for name in ("kernel:naive", "kernel:vector_load", *names)]
+    specs = [parse_contestant(name, gpu.device_name, mode) for name in ("kernel:naive", "kernel:vector_load", *names)]
     plan = Plan(
-        OP, OP.parse_sizes("256,200x300x400"), specs, rounds=2, processes=1, timing=timing, device=gpu.id, mode=mode
+        OP,
+        OP.parse_sizes("256,200x300x400"),
+        specs,
+        rounds=2,
+        processes=1,
+        timing=timing,
+        device=gpu.device_name,
+        mode=mode,
     )
     record = run_bench(plan)
     # CuPy refuses to be captured in a graph, which is how short calls are timed warm. That shows in its first turn: it
@@ -95,7 +103,7 @@ def test_a_bench_has_all_that_a_record_keeps(mode: str, gpu: CudaDevice) -> None
 
 def installed(name: str, mode: str) -> bool:
     try:
-        parse_contestant(name, "cuda:0", mode)
+        parse_contestant(name, DeviceName("cuda", "0"), mode)
     except PeerError:
         return False
     return True

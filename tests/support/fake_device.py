@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices.device import Buffer, DeviceInfo, Loaded, Window
+from gemmlab.devices.device_name import CPU, DeviceIdentity, DeviceName
 from gemmlab.kernels.kernel import Kernel
 
 GEMM_ARGS = ("m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc", "trans_a", "trans_b")
@@ -37,11 +38,11 @@ class FakeLoaded:
 
 
 @dataclass
-class FakeDevice:
+class FakeDevice(DeviceIdentity):
     """Runs the body registered under the kernel's id."""
 
     bodies: dict[str, Callable[[tuple[Any, ...]], None]] = field(default_factory=dict)
-    id: str = "cpu"
+    device_name: DeviceName = CPU
 
     def describe(self) -> DeviceInfo:
         return DeviceInfo("cpu", "fake")

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gemmlab.cli.answer import print_json
+from gemmlab.cli.bench_request import BenchRequest
 from gemmlab.cli.check_cmd import parse_config
 from gemmlab.cli.console import DEVICE_HELP, progress_console
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import UsageError, WrongResultError
-from gemmlab.devices.select import open_device, parse_device
+from gemmlab.devices.select import open_device
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from gemmlab.core.records import Record
     from gemmlab.devices.device import Device
     from gemmlab.results.summary import Summary, Verdict
-    from gemmlab.timing.bench import Plan, Progress
+    from gemmlab.timing.bench import Progress
 
 REDRAW_S = 0.3
 
@@ -94,6 +95,7 @@ def bench(
     """
     from gemmlab.cli.bench_tables import print_tables
     from gemmlab.core.records import save_record, to_json
+    from gemmlab.kernels.by_name import named_kernels
     from gemmlab.results.summary import judge, summarise
     from gemmlab.timing.bench import run_bench
     from gemmlab.timing.configurations import config_tables
@@ -107,18 +109,23 @@ def bench(
     names = kernels or []
     flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require)
     workers, flags = split_threads(names, threads, flags)
-    op = op or operation_of(names, flags)
-    if not family_of(where.id).timed:
+    found = named_kernels(names, flags)
+    op = op or operation_of(names, found)
+    timed = family_of(where.family).timed
+    if not timed:
         if judged:
             raise UsageError(f"--target, --floor: on {where.id} nothing is timed")
         if config or configs:
             raise UsageError(f"--config, --configs: on {where.id} nothing is timed")
-        _count(where, names, op, sizes, seed, save, flags, as_json=as_json)
-        return
-    plan = _plan(
-        where, mode, names, op, sizes, peers, workers or "1", rounds, processes, seed, timeout, verify, naive, flags,
-        [parse_config(text.split(",")) for text in config or []], configs,
+    request = BenchRequest(
+        device=where, kernels=[found[name] for name in names], op=op, mode=mode, sizes=sizes, peers=peers,
+        threads=workers or "1", rounds=rounds, processes=processes, seed=seed, timeout_s=timeout, verify=verify,
+        naive=naive, configs=[parse_config(text.split(",")) for text in config or []], some_configs=configs,
     )  # fmt: skip
+    if not timed:
+        _count(request, save, as_json=as_json)
+        return
+    plan = request.plan()
     with _display() as bar:
         prebuild(of_plan(plan), where, lambda text: bar.update(bar.task_ids[0], description=text) if bar else None)
         record = run_bench(plan, device=_describe(where), progress=_reporter(bar))
@@ -135,57 +142,12 @@ def bench(
     _fail_if_wrong(record, summary, verdict)
 
 
-def _plan(
-    device: Device, mode: str | None, kernels: list[str], op: str, sizes: str | None, peers: str, threads: str,
-    rounds: int, processes: int, seed: int, timeout_s: float, verify: bool, naive: bool, flags: Mapping[str, Any],
-    named: Sequence[Mapping[str, int]], some: str | None,
-) -> Plan:  # fmt: skip
-    from gemmlab.ops.catalog import find_op
-    from gemmlab.timing.baseline import baseline_spec
-    from gemmlab.timing.bench import Plan
-    from gemmlab.timing.configurations import config_specs
-    from gemmlab.timing.families import default_mode, family_of
-    from gemmlab.timing.peers import kernel_spec, parse_contestant, parse_peers
-
-    operation, family, caches = find_op(op), family_of(device.id, op), mode or default_mode(device.id)
-    if kernels or not family.library_call:
-        ours = [kernel_spec(name, device.id, caches, flags) for name in kernels or _ladder(op, device)]
-        ours = config_specs(ours, named, some)
-    elif named or some is not None:
-        raise UsageError("--config, --configs: name the kernel that they are of")
-    else:
-        ours = [parse_contestant("gemmlab", device.id, caches, op)]
-    return Plan(
-        op=operation, problems=operation.parse_sizes(sizes or family.bench_sizes),
-        contestants=[*ours, *parse_peers(peers, device.id, caches, op, {spec.precision for spec in ours})],
-        threads=_parse_threads(threads), rounds=rounds, processes=processes, seed=seed, verify=verify,
-        timing=replace(family.timing[caches], timeout_s=timeout_s), device=device.id, mode=caches,
-        baseline=baseline_spec(operation, device.id, caches) if naive else None,
-    )  # fmt: skip
-
-
-def _ladder(op: str, device: Device) -> list[str]:
-    from gemmlab.kernels.catalog import ladder
-
-    return [kernel.id for kernel in ladder(op, parse_device(device.id).kernels)]
-
-
-def _count(
-    device: Device, names: list[str], op: str, sizes: str | None, seed: int, save: Path | None,
-    flags: Mapping[str, Any], *, as_json: bool,
-) -> None:  # fmt: skip
+def _count(request: BenchRequest, save: Path | None, *, as_json: bool) -> None:
     from gemmlab.cli.counts import count, print_counts, wrong_counts
     from gemmlab.core.records import save_record, to_json
-    from gemmlab.kernels.by_name import kernel_named, require_device
-    from gemmlab.observe.counting import Count
-    from gemmlab.ops.catalog import find_op
     from gemmlab.results.count_rows import count_rows
-    from gemmlab.timing.families import family_of
 
-    operation = find_op(op)
-    chosen = [require_device(kernel_named(name, flags), device.id) for name in names or _ladder(op, device)]
-    problems = operation.parse_sizes(sizes or family_of(device.id, op).bench_sizes)
-    record = count(Count(operation, device, chosen, problems, seed))
+    record = count(request.count())
     if save is not None:
         save_record(record, save)
     rows = count_rows(record)
@@ -199,15 +161,6 @@ def _count(
         print_counts(record, rows)
     if wrong := wrong_counts(rows):
         raise WrongResultError("\n".join(wrong))
-
-
-def _parse_threads(text: str) -> list[int]:
-    counts = []
-    for part in text.split(","):
-        if not (part.strip().isascii() and part.strip().isdigit()) or int(part) < 1:
-            raise UsageError(f"--threads {text!r}: {part.strip()!r} is not a whole number of at least 1")
-        counts.append(int(part))
-    return list(dict.fromkeys(counts))
 
 
 def _describe(device: Device) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,10 +17,11 @@ from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, limited
 from gemmlab.core.errors import GemmlabError, TimeLimitError, UsageError
 from gemmlab.core.time_limit import require_time
 from gemmlab.core.words import counted
-from gemmlab.devices.select import open_device, parse_device
+from gemmlab.devices.select import open_device
 
 if TYPE_CHECKING:
     from gemmlab.devices.device import Device
+    from gemmlab.kernels.by_name import NamedKernel
     from gemmlab.kernels.kernel import Kernel
     from gemmlab.ops.op import Op, Problem
     from gemmlab.verify.check import CheckReport, Progress
@@ -83,20 +84,24 @@ def check(
 
     Ends with 1, and says which element is wrong, when a result is outside its bound, or when the time is over.
     """
+    from gemmlab.kernels.by_name import named_kernels
     from gemmlab.ops.catalog import find_op
-    from gemmlab.timing.families import operation_of
+    from gemmlab.timing.families import library_operation, operation_of
 
     names = kernels or []
     flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require)
     workers, flags = split_threads(names, threads, flags)
-    operation = find_op(op or operation_of(names, flags))
+    found = named_kernels([name for name in names if not library_operation(name)], flags)
+    operation = find_op(op or operation_of(names, found))
     problems = operation.parse_sizes(sizes) if sizes is not None else None
     checked = _Checked()
     with limited(timeout, lambda error: _answer(checked.overdue(error), as_json=as_json)):
-        target = open_device(device)
-        plan = _plan(names, operation, target, problems, parse_thread_count(workers), "full" if full else "quick",
-                     parse_config(config or []), seed, flags)  # fmt: skip
-        _run(plan, checked)
+        request = _Request(
+            names=names, kernels=found, op=operation, problems=problems, device=open_device(device),
+            threads=parse_thread_count(workers), scale="full" if full else "quick",
+            config=parse_config(config or []), seed=seed,
+        )  # fmt: skip
+        _run(request.runs(), checked)
     _answer(checked, as_json=as_json)
     if any(not report.passed for report in checked.reports) or checked.not_checked:
         raise typer.Exit(1)
@@ -143,52 +148,72 @@ def _answer(checked: _Checked, *, as_json: bool) -> None:
         _print(checked)
 
 
-def _plan(
-    names: list[str], op: Op, device: Device, problems: list[Problem] | None, threads: int | None, scale: str,
-    config: Mapping[str, int], seed: int, flags: Mapping[str, Any],
-) -> dict[str, Callable[[Progress], CheckReport]]:  # fmt: skip
-    from gemmlab.core.hardware import physical_cores, require_cpus
-    from gemmlab.kernels.by_name import kernel_named, require_device
-    from gemmlab.kernels.catalog import current_id, ladder
-    from gemmlab.timing.families import family_of
-    from gemmlab.verify.check import check_kernel
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """The command line, its kernels read and its device open."""
 
-    if config and not names:
-        raise UsageError("--config: name the kernel it is for")
-    where = parse_device(device.id)
-    if threads is not None:
-        require_cpus(threads)
-    # Two threads on a single core still show races.
-    workers = max(2, physical_cores()) if threads is None else threads
-    plan: dict[str, Callable[[Progress], CheckReport]] = {}
+    names: Sequence[str]
+    """Of kernels and library functions, in order; empty for the ladder and the library's function."""
+    kernels: Mapping[str, NamedKernel]
+    op: Op
+    problems: Sequence[Problem] | None
+    """`None` for the whole contract."""
+    device: Device
+    threads: int | None
+    """`None` for all cores."""
+    scale: str
+    config: Mapping[str, int]
+    seed: int
 
-    def of_kernel(kernel: Kernel) -> Callable[[Progress], CheckReport]:
-        cases = None if problems is None else [q for p in problems for q in op.in_layouts(p, kernel.layouts)]
+    def runs(self) -> dict[str, Callable[[Progress], CheckReport]]:
+        """The check of everything that was named, by its name. Raises `UsageError`."""
+        from gemmlab.core.hardware import physical_cores, require_cpus
+        from gemmlab.kernels.by_name import NamedKernel, is_own, require_device
+        from gemmlab.kernels.catalog import ladder
+        from gemmlab.timing.families import family_of
+
+        if self.config and not self.names:
+            raise UsageError("--config: name the kernel it is for")
+        op, where = self.op, self.device.device_name
+        if self.threads is not None:
+            require_cpus(self.threads)
+        # Two threads on a single core still show races.
+        workers = max(2, physical_cores()) if self.threads is None else self.threads
+        library = family_of(where.family, op.name).library_call
+        kernels, names = self.kernels, self.names
+        if not names:
+            kernels = {kernel.id: NamedKernel(kernel) for kernel in ladder(op.name, where.kernels)}
+            names = [*kernels, *([library] if library else [])]
+        found: dict[str, Callable[[Progress], CheckReport]] = {}
+        for name in names:
+            if name in _LIBRARY_CHECKS:
+                if name != library:
+                    raise UsageError(f"{name} does not run on {where}, or is not of the operation {op.name}")
+                if self.config:
+                    raise UsageError(f"--config: {name} has no parameters")
+                found[name] = _LIBRARY_CHECKS[name](self.problems, workers, self.scale, self.seed)
+                continue
+            kernel = require_device(kernels[name].kernel, where)
+            if kernel.op != op.name:
+                raise UsageError(f"{name} is a kernel for {kernel.op}, not for {op.name}")
+            found[name if is_own(name) else kernel.id] = self._kernel_run(kernel, workers)
+        if not found:
+            raise UsageError(f"no ladder of {op.name} for {where}")
+        return found
+
+    def _kernel_run(self, kernel: Kernel, workers: int) -> Callable[[Progress], CheckReport]:
+        from gemmlab.verify.check import check_kernel
+
+        cases = None
+        if self.problems is not None:
+            cases = [case for problem in self.problems for case in self.op.in_layouts(problem, kernel.layouts)]
         return lambda progress: check_kernel(
-            kernel, device, op, config=config, threads=workers if kernel.threaded else 1, cases=cases, scale=scale,
-            seed=seed, progress=progress,
+            kernel, self.device, self.op, config=self.config, threads=workers if kernel.threaded else 1, cases=cases,
+            scale=self.scale, seed=self.seed, progress=progress,
         )  # fmt: skip
 
-    library = family_of(where, op.name).library_call
-    every = [*(kernel.id for kernel in ladder(op.name, where.kernels)), *([library] if library else [])]
-    for name in [current_id(name) for name in names] or every:
-        if name in _LIBRARY_CHECKS:
-            if name != library:
-                raise UsageError(f"{name} does not run on {where}, or is not of the operation {op.name}")
-            if config:
-                raise UsageError(f"--config: {name} has no parameters")
-            plan[name] = _LIBRARY_CHECKS[name](problems, workers, scale, seed)
-            continue
-        kernel = require_device(kernel_named(name, flags), where)
-        if kernel.op != op.name:
-            raise UsageError(f"{name} is a kernel for {kernel.op}, not for {op.name}")
-        plan[name] = of_kernel(kernel)
-    if not plan:
-        raise UsageError(f"no ladder of {op.name} for {where}")
-    return plan
 
-
-def _sum_call(problems: list[Any] | None, threads: int, scale: str, seed: int) -> Callable[[Progress], CheckReport]:
+def _sum_call(problems: Sequence[Any] | None, threads: int, scale: str, seed: int) -> Callable[[Progress], CheckReport]:
     def run(progress: Progress) -> CheckReport:
         import gemmlab
         from gemmlab.verify.check_sum import check_sum
@@ -201,7 +226,9 @@ def _sum_call(problems: list[Any] | None, threads: int, scale: str, seed: int) -
     return run
 
 
-def _product_call(problems: list[Any] | None, threads: int, scale: str, seed: int) -> Callable[[Progress], CheckReport]:
+def _product_call(
+    problems: Sequence[Any] | None, threads: int, scale: str, seed: int
+) -> Callable[[Progress], CheckReport]:
     def run(progress: Progress) -> CheckReport:
         import gemmlab
         from gemmlab.verify.check_call import Call, check_callable
@@ -219,9 +246,9 @@ _LIBRARY_CHECKS = {LIBRARY: _product_call, "gemmlab.sum": _sum_call}
 """What the library's functions are named among the kernels, and how each is checked."""
 
 
-def _run(plan: Mapping[str, Callable[[Progress], CheckReport]], checked: _Checked) -> None:
+def _run(runs: Mapping[str, Callable[[Progress], CheckReport]], checked: _Checked) -> None:
     with _progress() as show:
-        for name, run in plan.items():
+        for name, run in runs.items():
             checked.running, checked.so_far = name, ""
             try:
                 require_time(name)

@@ -11,13 +11,12 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
-from gemmlab.devices.select import open_device, parse_device
+from gemmlab.devices.select import open_device
 
 if TYPE_CHECKING:
     from gemmlab.cli.predictions import PredictedRow
     from gemmlab.core.records import Record
     from gemmlab.devices.device import Device
-    from gemmlab.kernels.kernel import Kernel
     from gemmlab.observe.counting import Count
     from gemmlab.results.climb_rows import ClimbRow
     from gemmlab.results.count_rows import CountRow
@@ -27,6 +26,44 @@ INSTALLED = "installed"
 """Stands for every peer that there is."""
 COUNT_BUDGET_S = 20.0
 """What counting the GPU's rungs may take behind a CPU's climb."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """How to climb the ladder of an operation, on whatever device."""
+
+    op: str
+    threads: int | None = None
+    """`None` for all physical cores."""
+    peers: str = INSTALLED
+    sizes: str | None = None
+    """`None` for those that suit the device."""
+    quick: bool = False
+    budget_s: float = float("inf")
+    """Seconds that counting may take."""
+
+    def plan(self, device: Device) -> Climb | Count:
+        """What to do on one device: time its ladder, or count it where time says nothing."""
+        from gemmlab.core.hardware import physical_cores, require_cpus
+        from gemmlab.kernels.catalog import ladder
+        from gemmlab.observe.counting import Count
+        from gemmlab.ops.catalog import find_op
+        from gemmlab.timing.climb import Climb
+        from gemmlab.timing.families import family_of
+        from gemmlab.timing.peers import parse_peers
+
+        op, where = find_op(self.op), device.device_name
+        family, mode = family_of(where.family, self.op), where.modes[0]
+        problems = op.parse_sizes(self.sizes or family.climb_sizes)
+        kernels = ladder(self.op, where.kernels)
+        if not family.timed:
+            return Count(op, device, kernels, problems, budget_s=self.budget_s)
+        named = [] if self.peers == INSTALLED else parse_peers(self.peers, where, mode, self.op)
+        count = physical_cores() if self.threads is None else self.threads
+        require_cpus(count)
+        return Climb(
+            op, device, kernels, named, count if family.host_threads else 1, self.sizes or "", self.quick, mode=mode
+        )
 
 
 @dataclass
@@ -78,9 +115,9 @@ def climb(
 
     instead = _no_gpu(device) if sizes is None else ""
     first, *others = _devices("emulated" if instead else device, op)
-    parts = [_plan(first, op, threads, INSTALLED if instead else peers, sizes, quick)]
+    parts = [_Request(op, threads, INSTALLED if instead else peers, sizes, quick).plan(first)]
     # What is asked for by name is the first device's.
-    parts += [_plan(other, op, None, INSTALLED, None, quick, COUNT_BUDGET_S) for other in others]
+    parts += [_Request(op, quick=quick, budget_s=COUNT_BUDGET_S).plan(other) for other in others]
     _make_folder(out)
     done = [_run(part, out, installed=peers == INSTALLED or part is not parts[0]) for part in parts]
     if instead:
@@ -130,39 +167,10 @@ def _devices(named: str | None, op: str) -> list[Device]:
     return devices
 
 
-def _plan(
-    device: Device, op: str, threads: int | None, peers: str, sizes: str | None, quick: bool,
-    budget_s: float = float("inf"),
-) -> Climb | Count:  # fmt: skip
-    """What to do on one device: time its ladder, or count it where time says nothing."""
-    from gemmlab.core.hardware import physical_cores, require_cpus
-    from gemmlab.observe.counting import Count
-    from gemmlab.ops.catalog import find_op
-    from gemmlab.timing.climb import Climb
-    from gemmlab.timing.families import default_mode, family_of
-    from gemmlab.timing.peers import parse_peers
-
-    what, family, mode = find_op(op), family_of(device.id, op), default_mode(device.id)
-    problems = what.parse_sizes(sizes or family.climb_sizes)
-    kernels = _ladder(device, op)
-    if not family.timed:
-        return Count(what, device, kernels, problems, budget_s=budget_s)
-    named = [] if peers == INSTALLED else parse_peers(peers, device.id, mode, op)
-    count = physical_cores() if threads is None else threads
-    require_cpus(count)
-    return Climb(what, device, kernels, named, count if family.host_threads else 1, sizes or "", quick, mode=mode)
-
-
-def _ladder(device: Device, op: str) -> tuple[Kernel, ...]:
-    from gemmlab.kernels.catalog import ladder
-
-    return ladder(op, parse_device(device.id).kernels)
-
-
 def _run(part: Climb | Count, out: Path, *, installed: bool) -> Climbed:
     from gemmlab.observe.counting import Count
 
-    family = parse_device(part.device.id).family
+    family = part.device.family
     stem = out / ("climb" if family == "cpu" else f"climb-{family}")
     return _counted(part, stem) if isinstance(part, Count) else _timed(part, stem, installed=installed)
 
@@ -176,12 +184,12 @@ def _timed(part: Climb, stem: Path, *, installed: bool) -> Climbed:
         peers = list(part.peers)
         if installed:
             precisions = {kernel.precision for kernel in part.kernels}
-            peers = default_peers(part.device.id, part.mode, part.op.name, precisions)
+            peers = default_peers(part.device.device_name, part.mode, part.op.name, precisions)
         record, reports = run_climb(replace(part, peers=peers, progress=show))
     rows = climb_rows(record)
     wrong = [report.explain() for report in reports if not report.passed]
     wrong += [f"{r.name} at {r.size}: outside its bound" for r in rows if r.role != "peer" and r.verified is False]
-    notes = missing_peers(part.device.id, part.op.name) if installed else []
+    notes = missing_peers(part.device.device_name, part.op.name) if installed else []
     return Climbed(record, times=rows, notes=notes, wrong=wrong, files=_write(record, stem, chart=True))
 
 

@@ -12,7 +12,7 @@ from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import table_console
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32, PRECISIONS
-from gemmlab.devices.select import parse_device
+from gemmlab.devices.device_name import parse_device
 from gemmlab.kernels.kernel import Kernel
 
 

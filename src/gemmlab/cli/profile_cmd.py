@@ -18,6 +18,7 @@ from gemmlab.devices.select import open_device
 if TYPE_CHECKING:
     from gemmlab.core.records import Record
     from gemmlab.devices.device import Device
+    from gemmlab.kernels.by_name import NamedKernel
     from gemmlab.ops.op import Op
 
 WHOLE = 3
@@ -25,14 +26,13 @@ WHOLE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What to profile."""
+class _Request:
+    """The kernels to profile, read, and how."""
 
-    names: Sequence[str]
+    kernels: Sequence[NamedKernel]
     op: Op
     sizes: str
     config: Mapping[str, int]
-    flags: Mapping[str, Any]
     baseline: bool
     ncu: str
 
@@ -90,34 +90,34 @@ def profile(
         return
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
-    asked = _asked(names, op, sizes, config, flags, ncu, baseline=baseline)
+    asked = _request(names, op, sizes, config, flags, ncu, baseline=baseline)
     with limited(timeout, error_answer(as_json=as_json)):
         record = _measured(asked, device)
     _show(asked, record, save, as_json=as_json)
 
 
-def _asked(
+def _request(
     names: Sequence[str], op: str | None, sizes: str | None, config: list[str] | None, flags: Mapping[str, Any],
     ncu: str, *, baseline: bool,
-) -> _Asked:  # fmt: skip
-    from gemmlab.kernels.by_name import kernel_named
-    from gemmlab.kernels.catalog import current_id, ladder
+) -> _Request:  # fmt: skip
+    from gemmlab.kernels.by_name import NamedKernel, named_kernels
+    from gemmlab.kernels.catalog import ladder
     from gemmlab.ops.catalog import find_op
     from gemmlab.timing.families import operation_of
 
     if config and not names:
         raise UsageError("--config: name the kernel it is for")
-    names = [current_id(name) for name in names]
-    operation = find_op(op or operation_of(names, flags))
+    found = named_kernels(names, flags)
+    operation = find_op(op or operation_of(names, found))
     for name in names:
-        kernel = kernel_named(name, flags)
+        kernel = found[name].kernel
         if (kernel.op, kernel.device) != (operation.name, "cuda"):
             raise UsageError(f"{name} is a {kernel.op} kernel for {kernel.device}, not {operation.name} for a GPU")
-    every = names or [kernel.id for kernel in ladder(operation.name, "cuda")]
-    return _Asked(every, operation, sizes or "", parse_config(config or []), flags, baseline, ncu)
+    kernels = [found[name] for name in names] or [NamedKernel(kernel) for kernel in ladder(operation.name, "cuda")]
+    return _Request(kernels, operation, sizes or "", parse_config(config or []), baseline, ncu)
 
 
-def _measured(asked: _Asked, device: str | None) -> Record:
+def _measured(asked: _Request, device: str | None) -> Record:
     try:
         return _profiled(asked, open_device(device or "cuda"))
     except (DeviceError, ProfilerError) as error:
@@ -127,7 +127,7 @@ def _measured(asked: _Asked, device: str | None) -> Record:
         return replace(record, notes=(f"{error}; so this was counted on {record.device['id']}", *record.notes))
 
 
-def _show(asked: _Asked, record: Record, save: Path | None, *, as_json: bool) -> None:
+def _show(asked: _Request, record: Record, save: Path | None, *, as_json: bool) -> None:
     from gemmlab.cli.profile_answer import show
     from gemmlab.core.records import save_record
     from gemmlab.observe.profile_reader import from_record
@@ -138,30 +138,26 @@ def _show(asked: _Asked, record: Record, save: Path | None, *, as_json: bool) ->
         raise UsageError(f"nothing could be run: {'; '.join(why)}")
     if save is not None:
         save_record(record, save)
-    show(found, as_json=as_json, whole=len(asked.names) <= WHOLE)
+    show(found, as_json=as_json, whole=len(asked.kernels) <= WHOLE)
     if wrong := [f"{r.contestant} at {r.label}: {'; '.join(r.notes)}" for r in record.results if r.verified is False]:
         raise WrongResultError("\n".join(wrong))
 
 
-def _profiled(asked: _Asked, device: Device) -> Record:
+def _profiled(asked: _Request, device: Device) -> Record:
     from gemmlab.timing.families import family_of
 
-    usual = family_of(device.id, asked.op.name).profile_sizes
+    usual = family_of(device.family, asked.op.name).profile_sizes
     if not usual:
         raise UsageError(f"--device {device.id}: profiled are GPU kernels, on cuda or emulated devices")
     problems = asked.op.parse_sizes(asked.sizes or usual)
-    if family_of(device.id).timed:
+    if family_of(device.family).timed:
         from gemmlab.observe.profile_recorder import Plan, profile_on_gpu
 
-        return profile_on_gpu(
-            Plan(asked.op, device, problems, asked.names, asked.config, asked.flags, asked.baseline, asked.ncu)
-        )
+        return profile_on_gpu(Plan(asked.op, device, problems, asked.kernels, asked.config, asked.baseline, asked.ncu))
     from gemmlab.cli.counts import count
-    from gemmlab.kernels.by_name import kernel_named
     from gemmlab.observe.counting import Count
 
-    chosen = [kernel_named(name, asked.flags) for name in asked.names]
-    record = count(Count(asked.op, device, chosen, problems, config=asked.config))
+    record = count(Count(asked.op, device, [one.kernel for one in asked.kernels], problems, config=asked.config))
     notes = ["no baseline: a library's kernels do not run on the emulator"] if asked.baseline else []
     return replace(record, kind="profile", notes=(*record.notes, *notes))
 

@@ -21,6 +21,7 @@ from gemmlab.core.hardware import cpu_info, physical_cores
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.core.time_limit import require_time
 from gemmlab.devices.device import DeviceInfo
+from gemmlab.devices.device_name import CPU, DeviceIdentity
 from gemmlab.ir.build import build
 from gemmlab.ir.compile import load_object
 from gemmlab.ir.target import Target, host_target
@@ -52,10 +53,10 @@ class CpuLoaded:
     addresses: Mapping[str, int]
 
 
-class CpuDevice:
+class CpuDevice(DeviceIdentity):
     """Compile for and run on this machine's processor."""
 
-    id = "cpu"
+    device_name = CPU
 
     def describe(self) -> DeviceInfo:
         """The processor's facts, as `gemmlab doctor` shows them."""

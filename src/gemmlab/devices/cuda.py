@@ -32,11 +32,12 @@ from gemmlab.devices.cuda_peaks import Peaks
 from gemmlab.devices.cuda_texture import create_texture
 from gemmlab.devices.cuda_timing import EventTimer, Mode
 from gemmlab.devices.device import Buffer, Clocks, DeviceInfo
+from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.texture import owner_of, texels_of
 from gemmlab.toolchain.build_cuda import build
 
 
-class CudaDevice:
+class CudaDevice(DeviceIdentity):
     """Load onto and run on one GPU, in the context that torch, CuPy and the CUDA runtime use too.
 
     `mode` says what `time` does with the caches (`cuda_timing`). Work goes to a stream of its own, `stream`.
@@ -49,7 +50,7 @@ class CudaDevice:
         if not 0 <= ordinal < count:
             names = ", ".join(f"cuda:{index}" for index in range(count)) or "none"
             raise DeviceError(f"no device cuda:{ordinal}; GPUs here: {names}")
-        self.ordinal = ordinal
+        self.device_name, self.ordinal = DeviceName("cuda", str(ordinal)), ordinal
         self.mode = mode
         self._device = driver("cuDeviceGet", ordinal)
         self._context = driver("cuDevicePrimaryCtxRetain", self._device)
@@ -60,11 +61,6 @@ class CudaDevice:
         self.memory = CudaMemory(driver, self._context, self.stream)
         self._loaded: weakref.WeakValueDictionary[tuple[str, str], CudaLoaded] = weakref.WeakValueDictionary()
         self._built: dict[tuple[str, str, str], Artifact] = {}
-
-    @property
-    def id(self) -> str:
-        """`"cuda:0"`."""
-        return f"cuda:{self.ordinal}"
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gemmlab.core.counters import Observation
 from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.devices.device_name import DeviceName
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -63,7 +64,19 @@ class Device(Protocol):
     """
 
     @property
-    def id(self) -> str: ...
+    def device_name(self) -> DeviceName: ...
+
+    @property
+    def id(self) -> str:
+        """The name as text, for records and messages: `"cpu"`, `"cuda:0"`, `"emulated:sm_90"`."""
+
+    @property
+    def family(self) -> str:
+        """`"cpu"`, `"cuda"` or `"emulated"`."""
+
+    @property
+    def kernels(self) -> str:
+        """The kernels that run there: `"cpu"` or `"cuda"`, as `Kernel.device` names them."""
 
     def describe(self) -> DeviceInfo:
         """Name, limits and peaks."""

@@ -20,6 +20,7 @@ from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.core.time_limit import blocks_in_words, current_limit
 from gemmlab.core.trace import Trace, TraceRequest
 from gemmlab.devices.device import Buffer, DeviceInfo
+from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.endless_loops import TIMED_OUT
 from gemmlab.emulator.image import Image, load_image, names_variables
@@ -46,7 +47,7 @@ class EmulatedLoaded:
     image: Image = field(repr=False)
 
 
-class EmulatedDevice:
+class EmulatedDevice(DeviceIdentity):
     """Machine code of `arch`, run instruction by instruction on this machine's processor.
 
     Threads may use one device at once, as they may a GPU: they share its memory, and what is counted and noticed of a
@@ -60,15 +61,11 @@ class EmulatedDevice:
         """
         if arch not in ARCHITECTURES:
             raise DeviceError(f"no emulator for {arch!r}; there is one for {', '.join(ARCHITECTURES)}")
-        self.arch = arch
+        self.device_name, self.arch = DeviceName("emulated", arch), arch
         self.limits = gpu.limits(arch)
         self.check_races = check_races
         self.wave_blocks = wave_blocks
         self._memory = MemoryMap()
-
-    @property
-    def id(self) -> str:
-        return f"emulated:{self.arch}"
 
     def session(self) -> Self:
         """The same device with a memory of its own, empty yet."""

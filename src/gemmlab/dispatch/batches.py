@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.dispatch.operands import Request, rows_contiguous
+from gemmlab.dispatch.request import Request, rows_contiguous
 from gemmlab.dispatch.storage import row_major
 
 Float32Array = npt.NDArray[np.float32]

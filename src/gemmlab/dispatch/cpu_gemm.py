@@ -16,7 +16,7 @@ from gemmlab.codegen.entry import NO_WORKSPACE
 from gemmlab.codegen.entry import STACK_ENTRY as STACK_SIGNATURE
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
 from gemmlab.dispatch.built_in import built_in
-from gemmlab.dispatch.operands import rows_contiguous
+from gemmlab.dispatch.request import rows_contiguous
 from gemmlab.kernels.gemm_cpu.threaded import KERNEL, PYTHON_ENTRY, STACK_ENTRY
 
 Float32Array = npt.NDArray[np.float32]

@@ -21,7 +21,7 @@ from gemmlab.devices.cuda_driver import context_kept
 from gemmlab.dispatch.batches import Batch, Step
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_gemm import Plan
-from gemmlab.dispatch.operands import Float32Array, Request
+from gemmlab.dispatch.request import Float32Array, Request
 
 _ALIGNED = 15
 """Bits of an address that say whether it lies on 16 bytes, which a choice depends on."""

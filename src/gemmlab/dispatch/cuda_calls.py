@@ -21,7 +21,7 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_again import remember
 from gemmlab.dispatch.cuda_gemm import gemm_on
 from gemmlab.dispatch.lending import hold
-from gemmlab.dispatch.operands import Operand, Request, checked_target, request, same
+from gemmlab.dispatch.request import Operand, Request, checked_target, request, same
 from gemmlab.dispatch.results import as_its_package_s, place_for
 from gemmlab.dispatch.shadows import copied, device_operand, in_place, packed
 from gemmlab.dispatch.storage import Stored, stored

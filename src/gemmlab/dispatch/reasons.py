@@ -14,13 +14,14 @@ from gemmlab.arrays.on_host import host_view, is_host_array
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.words import shown
-from gemmlab.devices.select import DEFAULT_ARCH, RUNS, parse_device
+from gemmlab.devices.device_name import RUNS, family_part, parse_device
+from gemmlab.devices.select import DEFAULT_ARCH
 from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import FORCED, RULE, Choice, choice_for, named
-from gemmlab.dispatch.operands import Float32Array, Operand, Request, host_operand, request
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import precision_for
+from gemmlab.dispatch.request import Float32Array, Operand, Request, host_operand, request
 from gemmlab.dispatch.shadows import device_array_of, device_operand, in_place, packed
 from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.dispatch.waves import Gpu, gpu_model
@@ -87,7 +88,7 @@ def _where(device: object, a: Any, b: Any) -> Gpu | int | None:
         return _by_operands(a, b)
     if not isinstance(device, str):
         raise ArgumentTypeError(f"explain_choice: device is {device!r}; it is a name, as 'cpu', 'cuda:0' or 'H200'")
-    if device.partition(":")[0] not in RUNS:
+    if family_part(device) not in RUNS:
         try:
             return gpu_model(device)
         except UsageError as error:

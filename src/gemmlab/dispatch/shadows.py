@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gemmlab.arrays.on_gpu import DeviceArray, device_array, is_device_array
 from gemmlab.arrays.packages import package_of
 from gemmlab.core.errors import ArgumentTypeError, UsageError
-from gemmlab.dispatch.operands import Operand
+from gemmlab.dispatch.request import Operand
 from gemmlab.dispatch.storage import readable
 
 Float32Array = npt.NDArray[np.float32]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.dispatch.operands import rows_contiguous
+from gemmlab.dispatch.request import rows_contiguous
 from gemmlab.ops.gemm_problem import GemmProblem
 
 Float32Array = npt.NDArray[np.float32]

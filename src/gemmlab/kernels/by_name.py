@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import UsageError
-from gemmlab.devices.select import DeviceName, parse_device
+from gemmlab.devices.device_name import DeviceName
 from gemmlab.kernels.catalog import SOURCE_SUFFIX, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.user_kernel import user_kernel
+
+
+@dataclass(frozen=True, slots=True)
+class NamedKernel:
+    """A kernel, read once for a whole command, and how another process finds it.
+
+    A kernel is made of functions, which no process can send to another: a worker reads a person's own file itself.
+    """
+
+    kernel: Kernel
+    file: str = ""
+    """A person's own file as it was named; empty for a kernel of the catalog."""
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """Facts of that file that its text does not say (`user_kernel`)."""
+
+    @property
+    def origin(self) -> str:
+        """What `kernel_named` finds it by in any folder: the file's absolute path, or the id."""
+        return str(Path(self.file).resolve()) if self.file else self.kernel.id
 
 
 def is_own(name: str) -> bool:
@@ -26,10 +46,20 @@ def kernel_named(name: str, flags: Mapping[str, Any] | None = None) -> Kernel:
     return user_kernel(Path(name), **(flags or {})) if is_own(name) else find_kernel(name)
 
 
-def require_device(kernel: Kernel, device: DeviceName | str) -> Kernel:
+def named_kernel(name: str, flags: Mapping[str, Any] | None = None) -> NamedKernel:
+    """`kernel_named`, and how it was named. Raises `UsageError`."""
+    kernel = kernel_named(name, flags)
+    return NamedKernel(kernel, name, flags or {}) if is_own(name) else NamedKernel(kernel)
+
+
+def named_kernels(names: Iterable[str], flags: Mapping[str, Any] | None = None) -> dict[str, NamedKernel]:
+    """Every kernel by its name as given, each read once. Raises `UsageError`."""
+    return {name: named_kernel(name, flags) for name in dict.fromkeys(names)}
+
+
+def require_device(kernel: Kernel, device: DeviceName) -> Kernel:
     """The kernel, if it runs on that device; `UsageError` otherwise."""
-    name = parse_device(device) if isinstance(device, str) else device
-    if kernel.device != name.kernels:
+    if kernel.device != device.kernels:
         hint = " (--device cuda or emulated)" if kernel.device == "cuda" else ""
-        raise UsageError(f"{kernel.id} is a kernel for {kernel.device}{hint}, not for {name}")
+        raise UsageError(f"{kernel.id} is a kernel for {kernel.device}{hint}, not for {device}")
     return kernel

@@ -9,7 +9,7 @@ from typing import Any
 
 from gemmlab.core.deprecation import warn_once
 from gemmlab.core.errors import UsageError
-from gemmlab.kernels.cuda_file.header import Stated, from_flags, read_header, read_text, read_toml
+from gemmlab.kernels.cuda_file.header import Stated, Statement, from_flags, read_header, read_text, read_toml
 from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
 from gemmlab.kernels.cuda_kernel import cuda_kernel
@@ -36,12 +36,27 @@ def user_kernel(path: Path, *, toml: Path | None = None, **flags: Any) -> Kernel
     `UsageError` says what is missing or wrong, where, and how to state it.
     """
     text = read_text(path)
-    beside = path.with_suffix(".toml")
+    return _kernel(path, text, read_header(path.name, text), toml, flags)
+
+
+def stated_kernel(path: Path) -> Kernel | None:
+    """The kernel in a file that says how it is launched; `None` for one with neither a header nor a `.toml` beside it.
+
+    Raises `UsageError` as `user_kernel` does.
+    """
+    text = read_text(path)
     header = read_header(path.name, text)
+    return _kernel(path, text, header) if header is not None or path.with_suffix(".toml").is_file() else None
+
+
+def _kernel(
+    path: Path, text: str, header: Statement | None, toml: Path | None = None, flags: Mapping[str, Any] | None = None
+) -> Kernel:
+    beside = path.with_suffix(".toml")
     layers = [header] if header is not None else []
     if toml is not None or beside.is_file():
         layers.append(read_toml(toml or beside))
-    stated = Stated(path.name, (*layers, from_flags(flags)))
+    stated = Stated(path.name, (*layers, from_flags(flags or {})))
     if stated.get("step") is not None:
         warn_once(
             f"{stated.where('step')}: rungs are not numbered any more, and the key is ignored: take it out, or name "

@@ -14,7 +14,6 @@ from gemmlab.arrays.on_gpu import device_array, is_device_array
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.words import shown
 from gemmlab.devices.device import Buffer, Device, TextureDevice
-from gemmlab.devices.select import parse_device
 from gemmlab.kernels.cuda_file.arguments import C_TYPES, TEXTURE_TYPE
 from gemmlab.kernels.cuda_file.signature import Signature
 from gemmlab.launching.pointers import fits
@@ -130,7 +129,7 @@ class Bound:
     def _copy(self, parameter: Parameter, value: Any) -> tuple[Buffer, npt.NDArray[Any]]:
         """A buffer with the array's elements in C order, and an array to bring them back into."""
         if not isinstance(value, np.ndarray):
-            if parse_device(self._device.id).family != "cuda":
+            if self._device.family != "cuda":
                 raise ArgumentTypeError(f"{parameter.place} lies on a GPU; the kernel runs on {self._device.id}")
             found = device_array(value)
             return self._device.upload(value), np.empty(found.shape, found.dtype)

@@ -16,7 +16,8 @@ from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.core.words import shown
 from gemmlab.devices.device import CountingDevice, Device, own
-from gemmlab.devices.select import open_device, parse_device
+from gemmlab.devices.device_name import DeviceName, parse_device
+from gemmlab.devices.select import open_device
 from gemmlab.launching.parameters import Bound, in_order, parameters
 from gemmlab.launching.source import ReadyCubin, Source, encodable, read_source
 from gemmlab.toolchain.cubin import read_cubin
@@ -151,7 +152,7 @@ def _where(device: str | Device | None, arch: str | None) -> Device:
     if name.kernels != "cuda":
         raise UsageError(f"launch: CUDA kernels run on cuda and emulated devices, not on {device}")
     if name.family == "emulated" and not name.which and arch is not None:
-        return _open(f"emulated:{arch.rstrip('af')}")
+        return _open(str(DeviceName("emulated", arch.rstrip("af"))))
     return _open(device)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import Device
+from gemmlab.kernels.by_name import NamedKernel
 from gemmlab.observe.ncu import profile
 from gemmlab.observe.ncu_program import find_ncu, version
 from gemmlab.observe.profile import Profile
@@ -33,11 +33,8 @@ class Plan:
     op: Op
     device: Device
     problems: Sequence[Problem]
-    kernels: Sequence[str]
-    """Ids, or people's own files."""
+    kernels: Sequence[NamedKernel]
     config: Mapping[str, int] = field(default_factory=dict)
-    flags: Mapping[str, Any] = field(default_factory=dict)
-    """Facts of those files."""
     baseline: bool = True
     ncu: str = "ncu"
 
@@ -48,7 +45,7 @@ def profile_on_gpu(plan: Plan) -> Record:
     Raises `ProfilerError` where ncu is missing or may not count, `UsageError`, `PeerError` when it fails.
     """
     ncu, device = find_ncu(plan.ncu), plan.device
-    ours = [replace(kernel_spec(name, device.id, "warm", plan.flags), config=plan.config) for name in plan.kernels]
+    ours = [replace(kernel_spec(one, device.device_name, "warm"), config=plan.config) for one in plan.kernels]
     beside, notes = _baselines(plan, ours) if plan.baseline else ([], [])
     prebuild(of_specs(plan.op, ours, plan.problems), device)
     by_label = {problem.label: problem for problem in plan.problems}
@@ -66,7 +63,7 @@ def _baselines(plan: Plan, ours: Sequence[Spec]) -> tuple[list[Spec], list[str]]
         for name in BASELINES[plan.op.name]:
             text = name if precision == FLOAT32 else f"{name}:{precision}"
             try:
-                found.append(parse_contestant(text, plan.device.id, "warm", plan.op.name))
+                found.append(parse_contestant(text, plan.device.device_name, "warm", plan.op.name))
             except (PeerError, UsageError) as error:
                 why.append(str(error))
                 continue

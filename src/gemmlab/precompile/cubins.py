@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
 from gemmlab.core.program import Config, Program
 from gemmlab.kernels.catalog import all_kernels, find_kernel
-from gemmlab.kernels.cuda_file.header import read_header, read_text
+from gemmlab.kernels.cuda_file.header import read_text
 from gemmlab.kernels.cuda_file.instance import COMMON
 from gemmlab.kernels.cuda_file.signature import signatures
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.user_kernel import stated_kernel
 from gemmlab.toolchain.build_cuda import compile_here
 
 _SOURCE = ".cu"
@@ -77,10 +78,10 @@ def jobs(
     found: list[Job] = []
     skipped: list[str] = []
     for name in names or [kernel.id for kernel in all_kernels() if kernel.device == "cuda"]:
-        if name.endswith(_SOURCE) and (instance or not _has_facts(Path(name))):
+        kernel = _kernel(name, instance)
+        if kernel is None:
             found += [job for arch in archs for job in _plain(Path(name), arch, config, instance)]
             continue
-        kernel = find_kernel(name)
         if kernel.device != "cuda":
             raise UsageError(f"{name} is a kernel for {kernel.device}; those for cuda are compiled ahead of time")
         origin = name if name.endswith(_SOURCE) else kernel.id
@@ -162,8 +163,11 @@ def _of_kernel(kernel: Kernel, origin: str, arch: str, config: Config, *, every:
             yield Job(kernel.id, instance, kernel.program(instance, arch), origin)
 
 
-def _has_facts(path: Path) -> bool:
-    return read_header(path.name, read_text(path)) is not None or path.with_suffix(".toml").is_file()
+def _kernel(name: str, instance: str) -> Kernel | None:
+    """The kernel of that name; `None` for a file that says nothing of itself, or of which an instance is named."""
+    if not name.endswith(_SOURCE):
+        return find_kernel(name)
+    return None if instance else stated_kernel(Path(name))
 
 
 def _plain(path: Path, arch: str, config: Config, instance: str) -> Iterator[Job]:

@@ -10,6 +10,7 @@ import numpy as np
 from gemmlab.core.clocks import throttled_between
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.records import Record, Result
+from gemmlab.devices.device_name import family_part
 from gemmlab.results.record_cases import PEAK, timings
 
 TIMED = ("bench", "climb")
@@ -57,7 +58,7 @@ def sameness_warnings(old: Record, new: Record, threshold: float) -> list[str]:
 
 def _devices(old: Record, new: Record) -> list[str]:
     found = [record.device for record in (old, new)]
-    families = [str(device.get("id", "")).partition(":")[0] for device in found]
+    families = [family_part(str(device.get("id", ""))) for device in found]
     if families[0] != families[1]:
         return [f"{families[0] or 'unknown'}, then {families[1] or 'unknown'}"]
     facts = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gemmlab.core.records import Result, Sample
-from gemmlab.devices.select import parse_device
+from gemmlab.devices.device_name import DeviceName
 from gemmlab.kernels.catalog import ladder
 from gemmlab.ops.op import Op
 from gemmlab.results.summary import BASELINE
@@ -20,15 +20,15 @@ CALL_LIMIT_S = 0.05
 TURNS = 5
 
 
-def baseline_spec(op: Op, device: str, mode: str) -> Spec | None:
+def baseline_spec(op: Op, device: DeviceName, mode: str) -> Spec | None:
     """The lowest rung as a contestant; `None` where there is no ladder."""
-    rungs = ladder(op.name, parse_device(device).kernels)
+    rungs = ladder(op.name, device.kernels)
     return Spec(f"baseline:{rungs[0].id}", "kernel", kernel=rungs[0].id, device=device, mode=mode) if rungs else None
 
 
-def sizes_for_baseline(op: Op, problems: Sequence[Any], device: str) -> list[Any]:
+def sizes_for_baseline(op: Op, problems: Sequence[Any], family: str) -> list[Any]:
     """What must be placed beside `problems`: the family's smallest size, unless one of them is as small."""
-    small = min(op.parse_sizes(family_of(device, op.name).bench_sizes), key=op.flops)
+    small = min(op.parse_sizes(family_of(family, op.name).bench_sizes), key=op.flops)
     return [] if any(op.flops(problem) <= op.flops(small) for problem in problems) else [small]
 
 

@@ -14,6 +14,7 @@ from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.hardware import require_cpus
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Method, Record, Result, Sample
+from gemmlab.devices.device_name import CPU, DeviceName
 from gemmlab.ops.footprint import reference_bytes, require_memory
 from gemmlab.ops.op import Op
 from gemmlab.timing.arena import Arena
@@ -54,7 +55,7 @@ class Plan:
     probe: bool = True
     only: Callable[[str, Any], bool] = field(default=lambda _name, _problem: True)
     kind: str = "bench"
-    device: str = "cpu"
+    device: DeviceName = CPU
     """Where the probe runs and what the method is; a contestant says itself where it runs."""
     mode: str = "warm"
     baseline: Spec | None = None
@@ -108,7 +109,7 @@ class _Bench:
         plan = self.plan
         require_core_types(plan.contestants)
         environment, before = describe_environment(), read_clocks()
-        smaller = sizes_for_baseline(plan.op, plan.problems, plan.device) if plan.baseline else []
+        smaller = sizes_for_baseline(plan.op, plan.problems, plan.device.family) if plan.baseline else []
         with Arena(plan.op, [*plan.problems, *smaller], seed=plan.seed) as arena:
             for problem in plan.problems if plan.verify else ():
                 require_memory(reference_bytes(plan.op, problem), f"verifying size {problem.label}")
@@ -128,7 +129,7 @@ class _Bench:
             method=Method(
                 rounds=plan.rounds, processes=plan.processes, min_time_us=timing.min_us, warm_up_us=timing.warm_us,
                 inner_us=timing.inner_us, raw_limit=timing.raw_limit, interleaved=True, seed=plan.seed,
-                mode=plan.mode, notes=family_of(plan.device).method[plan.mode],
+                mode=plan.mode, notes=family_of(plan.device.family).method[plan.mode],
             ),
             results=(*self._results(), *naive),
             notes=(*self.notes, *filter(None, [throttled_between(before, after)])),

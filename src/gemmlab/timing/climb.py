@@ -13,6 +13,7 @@ from gemmlab.core.errors import PeerError, UsageError, WrongResultError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import Device
+from gemmlab.devices.device_name import CPU, DeviceName
 from gemmlab.kernels.bound import bind
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import operand_bytes, require_memory
@@ -79,7 +80,7 @@ class Climb:
     @property
     def family(self) -> Family:
         """What measuring is like there."""
-        return family_of(self.device.id, self.op.name)
+        return family_of(self.device.family, self.op.name)
 
     @property
     def library(self) -> list[Spec]:
@@ -192,7 +193,7 @@ def _time(
     mine = [rung for rung in rungs if rung.threads == threads]
     where: dict[str, Problem] = {f"kernel:{rung.kernel.id}": rung.problem for rung in mine}
     where[LIBRARY.name] = top
-    device, mode = climb.device.id, climb.mode
+    device, mode = climb.device.device_name, climb.mode
     specs = [
         Spec(
             f"kernel:{rung.kernel.id}", "kernel", kernel=rung.kernel.id, device=device, mode=mode,
@@ -241,10 +242,10 @@ def _facts(result: Result, rungs: Mapping[str, Rung], library: str) -> dict[str,
     return {"name": result.contestant.removesuffix(":best")}
 
 
-def missing_peers(device: str = "cpu", op: str = "gemm") -> list[str]:
+def missing_peers(device: DeviceName = CPU, op: str = "gemm") -> list[str]:
     """One sentence for each peer that could be compared with on a device and is not installed."""
     missing = []
-    for name in sorted(family_of(device, op).peers):
+    for name in sorted(family_of(device.family, op).peers):
         try:
             parse_contestant(name, device, op=op)
         except PeerError as error:
@@ -253,7 +254,7 @@ def missing_peers(device: str = "cpu", op: str = "gemm") -> list[str]:
 
 
 def default_peers(
-    device: str = "cpu", mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
+    device: DeviceName = CPU, mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[Spec]:
     """Every installed library, on a CPU NumPy as it is, and OpenBLAS with the core type fastest on one thread."""
     names = ["numpy" if name.startswith("numpy") else name for name in installed_peers(device, op, precisions)]

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.records import Record
-from gemmlab.kernels.by_name import kernel_named
+from gemmlab.devices.device_name import DeviceName
+from gemmlab.kernels.by_name import NamedKernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.results.summary import summarise
 from gemmlab.timing.families import family_of
-from gemmlab.timing.peers import Spec
+from gemmlab.timing.peers import Spec, kernel_spec
 
 ALL = "all"
 _NAMED = re.compile(r"kernel:(?P<kernel>[^\[]+)\[(?P<config>.*)\]\Z")
@@ -48,12 +49,16 @@ def _nearest(kernel: Kernel, config: Mapping[str, int], chosen: Sequence[Mapping
     return min(map(distance, chosen))
 
 
-def config_specs(specs: Sequence[Spec], named: Sequence[Mapping[str, int]], some: str | None) -> list[Spec]:
-    """The contestants that `specs`, kernels in their defaults, become.
+def config_specs(
+    kernels: Sequence[NamedKernel], device: DeviceName, mode: str, named: Sequence[Mapping[str, int]] = (),
+    some: str | None = None,
+) -> list[Spec]:  # fmt: skip
+    """Kernels as contestants on a device, each in its defaults where no configurations are asked for.
 
     `named` are configurations of the only kernel; `some` is `"all"` or how many of each kernel's tuning space.
     Configurations of one kernel share a process where the device has memory and code of its own. Raises `UsageError`.
     """
+    specs = [kernel_spec(kernel, device, mode) for kernel in kernels]
     if named and some is not None:
         raise UsageError("--config names configurations, --configs takes those of the tuning space: give one of them")
     if (named or some is not None) and not specs:
@@ -61,12 +66,12 @@ def config_specs(specs: Sequence[Spec], named: Sequence[Mapping[str, int]], some
     if named and len(specs) != 1:
         raise UsageError("--config: name the one kernel that it is of")
     if not named and some is None:
-        return list(specs)
-    return [_configured(spec, config) for spec in specs for config in _configs(spec, named, some)]
+        return specs
+    pairs = zip(specs, kernels, strict=True)
+    return [_configured(spec, config) for spec, one in pairs for config in _configs(one.kernel, named, some)]
 
 
-def _configs(spec: Spec, named: Sequence[Mapping[str, int]], some: str | None) -> list[dict[str, int]]:
-    kernel = kernel_named(spec.kernel or "", spec.flags)
+def _configs(kernel: Kernel, named: Sequence[Mapping[str, int]], some: str | None) -> list[dict[str, int]]:
     if named:
         for config in named:
             kernel.configure(config)
@@ -82,7 +87,7 @@ def _configs(spec: Spec, named: Sequence[Mapping[str, int]], some: str | None) -
 
 def _configured(spec: Spec, config: Mapping[str, int]) -> Spec:
     said = ",".join(f"{name}={value}" for name, value in config.items())
-    host = "" if family_of(spec.device).host_threads else spec.name
+    host = "" if family_of(spec.device.family).host_threads else spec.name
     return replace(spec, name=f"{spec.name}[{said}]", config=dict(config), host=host)
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from gemmlab.devices.select import DeviceName, modes, parse_device
-from gemmlab.kernels.by_name import kernel_named
+from gemmlab.kernels.by_name import NamedKernel
 from gemmlab.ops.catalog import all_ops
 
 
@@ -134,22 +133,16 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
 """What is different for an operation other than the matrix product."""
 
 
-def family_of(device: DeviceName | str, op: str = "gemm") -> Family:
-    """The family of a device named as on the command line, and what comparing an operation there is like."""
-    name = parse_device(device) if isinstance(device, str) else device
-    return replace(FAMILIES[name.family], **OF_OPERATION.get((name.family, op), {}))
+def family_of(family: str, op: str = "gemm") -> Family:
+    """What comparing an operation is like on a family of devices: `"cpu"`, `"cuda"` or `"emulated"`."""
+    return replace(FAMILIES[family], **OF_OPERATION.get((family, op), {}))
 
 
-def default_mode(device: DeviceName | str) -> str:
-    """How a device times when nothing is asked for."""
-    return modes(parse_device(device) if isinstance(device, str) else device)[0]
+def library_operation(name: str) -> str:
+    """The operation that the library's function of that name computes, as `"gemmlab.gemm"`; empty for other names."""
+    return next((op.name for op in all_ops() if name == family_of("cpu", op.name).library_call), "")
 
 
-def operation_of(names: Sequence[str], flags: Mapping[str, Any] | None = None) -> str:
-    """What the first kernel or library function named computes; without one the matrix product."""
-    for name in names:
-        for op in all_ops():
-            if name == family_of("cpu", op.name).library_call:
-                return op.name
-        return kernel_named(name, flags).op
-    return "gemm"
+def operation_of(names: Sequence[str], kernels: Mapping[str, NamedKernel]) -> str:
+    """The operation of the first kernel or library function named; without one the matrix product."""
+    return library_operation(names[0]) or kernels[names[0]].kernel.op if names else "gemm"

@@ -17,7 +17,8 @@ from gemmlab.core.environment import THREAD_VARIABLES
 from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.hardware import cpu_info, require_cpus
 from gemmlab.core.precision import FLOAT32, TF32
-from gemmlab.kernels.by_name import is_own, kernel_named, require_device
+from gemmlab.devices.device_name import CPU, DeviceName
+from gemmlab.kernels.by_name import NamedKernel, named_kernel, require_device
 from gemmlab.timing.families import family_of
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,31}\Z")
@@ -54,8 +55,8 @@ class Spec:
     path: str | None = None
     kernel: str | None = None
     config: Mapping[str, int] = field(default_factory=dict)
-    device: str = "cpu"
-    """Where it runs, as `devices.select` names it."""
+    device: DeviceName = CPU
+    """Where it runs."""
     mode: str = "warm"
     """How that device times: with `"warm"` or `"cold"` caches."""
     flags: Mapping[str, Any] = field(default_factory=dict)
@@ -77,21 +78,21 @@ class Spec:
 
     def to_json(self) -> dict[str, Any]:
         """What a worker is told."""
-        return {**asdict(self), "config": dict(self.config), "flags": dict(self.flags)}
+        return {**asdict(self), "device": str(self.device), "config": dict(self.config), "flags": dict(self.flags)}
 
 
 PROBE = Spec("probe", "probe")
 
 
-def parse_contestant(text: str, device: str = "cpu", mode: str = "warm", op: str = "gemm") -> Spec:
+def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op: str = "gemm") -> Spec:
     """A contestant from `gemmlab`, `kernel:ID` or a peer, on a device, for an operation.
 
     Raises `UsageError` for what that device has not, `PeerError` for what is not installed.
     """
     head, colon, tail = text.partition(":")
-    family = family_of(device, op)
+    family = family_of(device.family, op)
     if head == "kernel" and colon:
-        return kernel_spec(tail, device, mode)
+        return kernel_spec(named_kernel(tail), device, mode)
     if text == "gemmlab" and family.library_call:
         return Spec(text, "gemmlab", mode=mode)
     if "=" in text and family.host_threads:
@@ -106,18 +107,17 @@ def parse_contestant(text: str, device: str = "cpu", mode: str = "warm", op: str
     raise UsageError(f"no contestant {text!r} for {op} on {device}; peers are {family.peer_grammar}")
 
 
-def kernel_spec(name: str, device: str = "cpu", mode: str = "warm", flags: Mapping[str, Any] | None = None) -> Spec:
+def kernel_spec(named: NamedKernel, device: DeviceName = CPU, mode: str = "warm") -> Spec:
     """A kernel of the catalog or a person's own file as a contestant. Raises `UsageError`."""
-    kernel = require_device(kernel_named(name, flags), device)
-    where = str(Path(name).resolve()) if is_own(name) else kernel.id
+    kernel = require_device(named.kernel, device)
     return Spec(
-        f"kernel:{kernel.id}", "kernel", kernel=where, device=device, mode=mode, flags=dict(flags or {}),
+        f"kernel:{kernel.id}", "kernel", kernel=named.origin, device=device, mode=mode, flags=dict(named.flags),
         precision=kernel.precision,
     )  # fmt: skip
 
 
 def parse_peers(
-    text: str, device: str = "cpu", mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
+    text: str, device: DeviceName = CPU, mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[Spec]:
     """Comma-separated peers; `none` or nothing at all for none, `installed` for those that are, in these precisions."""
     if text == "installed":
@@ -127,18 +127,18 @@ def parse_peers(
     specs = [parse_contestant(part.strip(), device, mode, op) for part in text.split(",") if part.strip()]
     for spec in specs:
         if spec.role != "peer":
-            raise UsageError(f"{spec.name} is not a peer; peers are {family_of(device, op).peer_grammar}")
+            raise UsageError(f"{spec.name} is not a peer; peers are {family_of(device.family, op).peer_grammar}")
     return specs
 
 
 def installed_peers(
-    device: str = "cpu", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
+    device: DeviceName = CPU, op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[str]:  # fmt: skip
     """The peers a bench compares with when none are named, in each of the precisions that is to be compared.
 
     Those that have core types compute with the fastest.
     """
-    family = family_of(device, op)
+    family = family_of(device.family, op)
     found = [name for name in family.peers if _is_installed(name)]
     plain = [f"{name}:best" if name in family.tuned_peers else name for name in found]
     rounding = [f"{name}:{TF32}" for name in found if name in family.tf32_peers]

@@ -26,7 +26,7 @@ def prebuild(wanted: Wanted, device: Device, said: Callable[[str], object] = lam
 
     What cannot be had is left to whoever needs it, to say so. Nothing is done where kernels compile in no time.
     """
-    if family_of(device.id).host_threads:
+    if family_of(device.family).host_threads:
         return
     planned: dict[tuple[str, str], Job] = {}
     for kernel, instance in wanted:

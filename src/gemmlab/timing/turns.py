@@ -25,7 +25,7 @@ def start_worker(spec: Spec, threads: int, arena: Arena) -> WorkerProcess:
     environment["PYTHONPATH"] = importable_here()
     return WorkerProcess(
         spec.name, worker_command(arena.place, arena.nbytes), environment=environment,
-        cpus=worker_cpus(threads) if family_of(spec.device).host_threads else (), descriptors=arena.descriptors,
+        cpus=worker_cpus(threads) if family_of(spec.device.family).host_threads else (), descriptors=arena.descriptors,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TextIO
 
+from gemmlab.devices.device_name import parse_device
 from gemmlab.timing.arena import Placed, map_place
 from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work
 from gemmlab.timing.contestants.from_spec import make_contestant
@@ -50,7 +51,7 @@ class Worker:
         if command == "open":
             spec = request["spec"]
             # A device with memory of its own sees to its own caches.
-            self._cold = spec["mode"] == "cold" and family_of(spec["device"]).host_threads
+            self._cold = spec["mode"] == "cold" and family_of(parse_device(spec["device"]).family).host_threads
             self._contestants[name] = make_contestant(spec)
             return {"ok": True}
         if name not in self._contestants:

@@ -17,8 +17,8 @@ from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.operands import Operand, request
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
+from gemmlab.dispatch.request import Operand, request
 from gemmlab.dispatch.shadows import packed
 
 _DEVICES = ("cpu", "cuda", "meta")

@@ -13,6 +13,7 @@ import pytest
 from gemmlab.cli import console
 from gemmlab.cli.bench_tables import print_tables
 from gemmlab.core.records import Record, Result, Sample, from_json, to_json
+from gemmlab.devices.device_name import CPU
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.results.summary import BASELINE, FASTEST, summarise
 from gemmlab.timing.arena import Arena
@@ -144,14 +145,14 @@ def test_a_small_size_is_placed_beside_large_ones_only() -> None:
 
 
 def test_the_baseline_is_the_lowest_rung() -> None:
-    spec = baseline_spec(OP, "cpu", "cold")
+    spec = baseline_spec(OP, CPU, "cold")
     assert spec == Spec("baseline:naive_ijk", "kernel", kernel="naive_ijk", mode="cold")
 
 
 def test_a_bench_records_the_baseline_the_reference_and_the_clocks() -> None:
     plan = Plan(
         OP, OP.parse_sizes("16,300"), [Spec("numpy", "numpy")], rounds=1, processes=1, probe=False,
-        timing=Timing(min_us=50, warm_us=10, timeout_s=60), baseline=baseline_spec(OP, "cpu", "warm"),
+        timing=Timing(min_us=50, warm_us=10, timeout_s=60), baseline=baseline_spec(OP, CPU, "warm"),
     )  # fmt: skip
     made = run_bench(plan)
     roles = [(result.label, result.facts["role"]) for result in made.results]

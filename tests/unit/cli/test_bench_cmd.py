@@ -14,13 +14,14 @@ from gemmlab.cli.app import build_app
 from gemmlab.core.records import Record, Sample, load_record
 from gemmlab.core.records import Result as Timed
 from gemmlab.devices.device import DeviceInfo
+from gemmlab.devices.device_name import CPU, DeviceIdentity
 from gemmlab.timing import bench as bench_module
 from gemmlab.timing.bench import Plan, Progress
 from gemmlab.timing.peers import Spec
 
 
-class FakeDevice:
-    id = "cpu"
+class FakeDevice(DeviceIdentity):
+    device_name = CPU
 
     def describe(self) -> DeviceInfo:
         return DeviceInfo("cpu", "a processor", {"lanes": 8})

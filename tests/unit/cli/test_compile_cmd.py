@@ -13,6 +13,8 @@ from typer.testing import CliRunner, Result
 from gemmlab.cli.app import build_app
 from gemmlab.core import gpu
 from gemmlab.core.errors import NoCompilerError, RecordError
+from gemmlab.devices.device_name import DeviceName
+from gemmlab.kernels.by_name import named_kernel
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.precompile.cubins import jobs
@@ -20,7 +22,7 @@ from gemmlab.precompile.cubins import run as run_job
 from gemmlab.precompile.sweep import load_sweep
 from gemmlab.timing.bench import Plan
 from gemmlab.timing.configurations import config_specs
-from gemmlab.timing.peers import Spec, kernel_spec
+from gemmlab.timing.peers import Spec
 from gemmlab.timing.prebuild import of_plan, prebuild
 from gemmlab.toolchain import nvrtc
 from gemmlab.toolchain.build_cuda import build
@@ -146,14 +148,15 @@ def test_a_sweep_is_a_record_that_can_be_read_back(folder: Path) -> None:
 
 def test_what_a_bench_will_run_is_compiled_before_its_workers_start() -> None:
     op, said = GemmOp(), list[str]()
-    specs = config_specs([kernel_spec("naive", "cuda", "cold")], [], "5")
-    plan = Plan(op, op.parse_sizes("8,16"), [*specs, Spec("cublas", "cublas")], device="cuda:0", mode="cold")
-    device: Any = SimpleNamespace(id="cuda:0", target=lambda _config: "sm_90")
+    cuda = DeviceName("cuda", "0")
+    specs = config_specs([named_kernel("naive")], cuda, "cold", [], "5")
+    plan = Plan(op, op.parse_sizes("8,16"), [*specs, Spec("cublas", "cublas")], device=cuda, mode="cold")
+    device: Any = SimpleNamespace(family="cuda", target=lambda _config: "sm_90")
     prebuild(of_plan(plan), device, said.append)
     assert len(said) == 5
     planned = [job for spec in specs for job in jobs(["naive"], ["sm_90"], spec.config)[0]]
     assert [run_job(job).cached for job in planned] == [True] * 5
-    prebuild(of_plan(plan), SimpleNamespace(id="cpu"), said.append)
+    prebuild(of_plan(plan), SimpleNamespace(family="cpu"), said.append)
     assert len(said) == 5
 
 

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import UsageError
-from gemmlab.kernels.by_name import kernel_named, require_device
+from gemmlab.devices.device_name import parse_device
+from gemmlab.kernels.by_name import kernel_named, named_kernel, require_device
 from gemmlab.timing.contestants.on_device import KernelCall
 from gemmlab.timing.peers import kernel_spec
 
@@ -161,7 +162,7 @@ def test_a_grid_without_blocks_is_told_by_its_expression(mine: str) -> None:
 
 def test_a_worker_is_told_where_the_file_is_and_what_was_said(mine: str) -> None:
     flags = {"kernel": "product", "grid": "ceil_div(N, 16), ceil_div(M, 8)", "threads": "16, 8"}
-    spec = kernel_spec(mine, "emulated", "", flags).to_json()
+    spec = kernel_spec(named_kernel(mine, flags), parse_device("emulated"), "").to_json()
     assert (spec["name"], spec["kernel"], spec["flags"]) == ("kernel:mine", mine, flags)
     facts = KernelCall(spec["kernel"], {}, spec["device"], spec["mode"], spec["flags"]).facts()
     assert facts["device"] == "emulated:sm_90"
@@ -195,6 +196,6 @@ def test_flags_without_a_file_are_refused() -> None:
 
 
 def test_a_kernel_stays_on_its_devices() -> None:
-    assert require_device(kernel_named("naive"), "emulated:sm_80").id == "naive"
+    assert require_device(kernel_named("naive"), parse_device("emulated:sm_80")).id == "naive"
     with pytest.raises(UsageError, match="naive_ijk is a kernel for cpu, not for cuda:1"):
-        require_device(kernel_named("naive_ijk"), "cuda:1")
+        require_device(kernel_named("naive_ijk"), parse_device("cuda:1"))

@@ -15,6 +15,7 @@ from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, PeerError
 from gemmlab.core.records import load_record
 from gemmlab.devices.device import Device, DeviceInfo
+from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.select import open_device
 from gemmlab.observe import profile_recorder as profiling
 from gemmlab.observe.profile_reader import load_profiles
@@ -27,10 +28,10 @@ from support.paths import RESULTS
 LADDER = RESULTS / "h200" / "ncu.json"
 
 
-class Gpu:
+class Gpu(DeviceIdentity):
     """As much of a GPU as somebody needs who does not run anything on it."""
 
-    id = "cuda:0"
+    device_name = DeviceName("cuda", "0")
 
     def describe(self) -> DeviceInfo:
         return DeviceInfo(self.id, "a GPU", {"compute_capability": "9.0"})
@@ -61,7 +62,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def with_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(name: str, device: str, _mode: str, _op: str) -> Spec:
+    def found(name: str, device: DeviceName, _mode: str, _op: str) -> Spec:
         if name != "torch":
             raise PeerError(f"{name} is not installed here")
         return Spec(name, name, device=device)
@@ -145,7 +146,7 @@ def test_under_ncu_the_library_stands_beside(tmp_path: Path, monkeypatch: pytest
 
 
 def test_each_precision_has_a_library_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(name: str, device: str, _mode: str, _op: str) -> Spec:
+    def found(name: str, device: DeviceName, _mode: str, _op: str) -> Spec:
         if name == "cublas":
             raise PeerError("cublas is not installed here")
         return Spec(name, name.partition(":")[0], device=device, precision=name.partition(":")[2] or "float32")

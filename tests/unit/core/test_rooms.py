@@ -47,7 +47,7 @@ def test_no_room_bears_the_name_of_a_function(name: str) -> None:
 def test_every_module_is_named_once() -> None:
     """No two modules of one name, but for those that are alike on purpose: one file a picture, a kernel, a layer."""
     alike = {
-        "blocking", "catalog", "cells", "microkernel", "operands", "packing", "register_tile", "roofline", "texture",
+        "blocking", "catalog", "cells", "microkernel", "packing", "register_tile", "roofline", "texture",
     }  # fmt: skip
     names = [
         module.name.rsplit(".", 1)[1]

@@ -12,7 +12,8 @@ from gemmlab.core.errors import CompileError, DeviceError, UsageError
 from gemmlab.devices import cuda_driver, select
 from gemmlab.devices.cuda_driver import Driver, KernelFaultError, open_driver
 from gemmlab.devices.device import CountingDevice
-from gemmlab.devices.select import DeviceName, modes, open_device, parse_device
+from gemmlab.devices.device_name import DeviceName, parse_device
+from gemmlab.devices.select import open_device
 
 
 @pytest.mark.parametrize(
@@ -40,13 +41,20 @@ def test_other_names_are_refused_with_those_there_are(text: str) -> None:
 
 
 def test_each_device_has_its_ways_to_time() -> None:
-    ways = [modes(parse_device(name)) for name in ("cpu", "cuda", "emulated")]
+    ways = [parse_device(name).modes for name in ("cpu", "cuda", "emulated")]
     assert ways == [("warm", "cold"), ("cold", "warm"), ("",)]
     assert open_device("cpu", "warm").id == open_device("cpu", "cold").id == "cpu"
     with pytest.raises(UsageError, match="the device cpu does not time with frozen caches; modes: warm, cold"):
         open_device("cpu", "frozen")
     with pytest.raises(UsageError, match="emulated does not time with warm caches; modes: none"):
         open_device("emulated", "warm")
+
+
+def test_a_device_knows_its_family_and_the_kernels_that_run_there() -> None:
+    for device in (open_device("cpu"), open_device("emulated:sm_80")):
+        assert parse_device(device.id) == device.device_name
+        assert (device.family, device.kernels) == (device.device_name.family, device.device_name.kernels)
+    assert (open_device("cpu").kernels, open_device("emulated").kernels) == ("cpu", "cuda")
 
 
 def test_the_emulated_device_is_of_the_architecture_named() -> None:

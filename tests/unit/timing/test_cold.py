@@ -77,7 +77,7 @@ def test_only_operands_in_this_machines_caches_are_flushed(
 
 def test_every_contestant_of_a_processor_is_told() -> None:
     for name in ("gemmlab", "numpy", "numpy:best", "kernel:packed"):
-        assert parse_contestant(name, "cpu", "cold").mode == "cold"
+        assert parse_contestant(name, mode="cold").mode == "cold"
 
 
 def test_a_cold_bench_is_labelled() -> None:

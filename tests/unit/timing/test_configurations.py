@@ -9,10 +9,14 @@ import pytest
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.records import Record, Result, Sample
+from gemmlab.devices.device_name import CPU, DeviceName
+from gemmlab.kernels.by_name import named_kernel
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.timing.configurations import config_specs, config_tables, spread
 from gemmlab.timing.peers import Spec, kernel_spec
+
+CUDA = DeviceName("cuda", "0")
 
 TUNED = [pytest.param(kernel, id=kernel.id) for kernel in all_kernels() if kernel.tune]
 
@@ -48,22 +52,24 @@ def test_a_spread_lies_farther_apart_than_the_first_ones_do() -> None:
 
 
 def test_named_configurations_are_contestants_of_one_process_on_a_gpu() -> None:
-    spec = kernel_spec("vector_load", "cuda:0", "cold")
-    one, two = config_specs([spec], [{"BM": 64, "BN": 64}, {"BM": 64}], None)
+    kernels = [named_kernel("vector_load")]
+    one, two = config_specs(kernels, CUDA, "cold", [{"BM": 64, "BN": 64}, {"BM": 64}])
     assert (one.name, two.name) == ("kernel:vector_load[BM=64,BN=64]", "kernel:vector_load[BM=64]")
-    assert (one.config, one.mode, one.device) == ({"BM": 64, "BN": 64}, "cold", "cuda:0")
+    assert (one.config, one.mode, one.device) == ({"BM": 64, "BN": 64}, "cold", CUDA)
     assert one.process == two.process == "kernel:vector_load"
-    here = config_specs([kernel_spec("packed")], [{"KC": 128}, {"KC": 256}], None)
+    here = config_specs([named_kernel("packed")], CPU, "warm", [{"KC": 128}, {"KC": 256}])
     assert len({spec.process for spec in here}) == 2
-    assert config_specs([spec], [], None) == [spec]
+    assert config_specs(kernels, CUDA, "cold") == [kernel_spec(kernels[0], CUDA, "cold")]
 
 
 def test_all_or_some_of_every_kernel_named() -> None:
-    specs = [kernel_spec(name, "cuda", "cold") for name in ("naive", "block_tile")]
-    everything = config_specs(specs, [], "all")
-    kernels = [find_kernel("naive"), find_kernel("block_tile")]
+    chosen = [named_kernel("naive"), named_kernel("block_tile")]
+    everything = config_specs(chosen, CUDA, "cold", [], "all")
+    kernels = [one.kernel for one in chosen]
     assert [spec.config for spec in everything] == [c for kernel in kernels for c in kernel.configurations()]
-    assert [spec.config for spec in config_specs(specs, [], "3")] == [c for k in kernels for c in spread(k, 3)]
+    assert [spec.config for spec in config_specs(chosen, CUDA, "cold", [], "3")] == [
+        c for k in kernels for c in spread(k, 3)
+    ]
     assert len({spec.name for spec in everything}) == len(everything)
 
 
@@ -81,9 +87,9 @@ def test_all_or_some_of_every_kernel_named() -> None:
     ],
 )
 def test_what_cannot_be_asked(names: tuple[str, ...], named: list[dict[str, int]], some: str | None, said: str) -> None:
-    specs = [kernel_spec(name, "cuda", "cold") for name in names]
+    kernels = [named_kernel(name) for name in names]
     with pytest.raises(UsageError, match=said):
-        config_specs(specs, named, some)
+        config_specs(kernels, CUDA, "cold", named, some)
 
 
 def timed(name: str, size: str, time_us: float, threads: int = 1) -> Result:

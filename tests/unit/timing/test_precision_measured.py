@@ -11,12 +11,16 @@ import pytest
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32, TF32
 from gemmlab.core.records import Record, Result, Sample
+from gemmlab.devices.device_name import DeviceName
+from gemmlab.kernels.by_name import named_kernel
 from gemmlab.kernels.catalog import all_kernels
 from gemmlab.results.climb_rows import climb_rows, with_precision
 from gemmlab.results.summary import FASTEST, summarise
 from gemmlab.timing import peers
 from gemmlab.timing.families import family_of
 from gemmlab.timing.peers import Spec, installed_peers, kernel_spec, parse_contestant, worker_environment
+
+CUDA = DeviceName("cuda")
 
 
 @pytest.fixture
@@ -68,9 +72,9 @@ def test_a_climb_says_which_rungs_round() -> None:
 
 @pytest.mark.usefixtures("everything_installed")
 def test_peers_compute_in_the_precisions_of_the_kernels() -> None:
-    assert installed_peers("cuda") == ["cublas", "torch", "cupy"]
-    assert installed_peers("cuda", precisions=(TF32,)) == ["cublas:tf32", "torch:tf32"]
-    assert installed_peers("cuda", precisions={FLOAT32, TF32}) == [
+    assert installed_peers(CUDA) == ["cublas", "torch", "cupy"]
+    assert installed_peers(CUDA, precisions=(TF32,)) == ["cublas:tf32", "torch:tf32"]
+    assert installed_peers(CUDA, precisions={FLOAT32, TF32}) == [
         "cublas", "torch", "cupy", "cublas:tf32", "torch:tf32",
     ]  # fmt: skip
     assert family_of("cuda", "reduce").tf32_peers == family_of("cpu").tf32_peers == ()
@@ -78,19 +82,19 @@ def test_peers_compute_in_the_precisions_of_the_kernels() -> None:
 
 @pytest.mark.usefixtures("everything_installed")
 def test_a_peer_that_rounds_is_asked_for_by_name() -> None:
-    spec = parse_contestant("cublas:tf32", "cuda", "cold")
+    spec = parse_contestant("cublas:tf32", CUDA, "cold")
     assert (spec.name, spec.kind, spec.path, spec.precision) == ("cublas:tf32", "cublas", "/lib/cublas.so", TF32)
     assert spec.to_json()["precision"] == TF32
-    assert parse_contestant("cublas", "cuda").precision == FLOAT32
+    assert parse_contestant("cublas", CUDA).precision == FLOAT32
     for wrong in ("cupy:tf32", "cublas:bf16", "torch:"):
         with pytest.raises(UsageError, match="no contestant"):
-            parse_contestant(wrong, "cuda")
+            parse_contestant(wrong, CUDA)
     with pytest.raises(UsageError, match="no contestant"):
-        parse_contestant("torch:tf32", "cuda", op="reduce")
+        parse_contestant("torch:tf32", CUDA, op="reduce")
 
 
 def test_libraries_round_only_where_they_were_asked_to() -> None:
-    spec = Spec("cublas", "cublas", device="cuda")
+    spec = Spec("cublas", "cublas", device=CUDA)
     given = {"NVIDIA_TF32_OVERRIDE": "1", "PATH": "/bin"}
     assert worker_environment(spec, 1, given)["NVIDIA_TF32_OVERRIDE"] == "0"
     rounding = worker_environment(replace(spec, precision=TF32), 1, given)
@@ -99,8 +103,8 @@ def test_libraries_round_only_where_they_were_asked_to() -> None:
 
 
 def test_a_kernel_brings_its_precision_along() -> None:
-    assert kernel_spec("wmma_tf32", "cuda").precision == TF32
-    assert kernel_spec("naive", "cuda").precision == FLOAT32
+    assert kernel_spec(named_kernel("wmma_tf32"), CUDA).precision == TF32
+    assert kernel_spec(named_kernel("naive"), CUDA).precision == FLOAT32
     named = {kernel.id for kernel in all_kernels() if kernel.precision == TF32}
     assert named >= {"wmma_tf32", "wmma_tf32_pipelined", "mma_tf32_pipelined"}
     assert all("TF32" in Path(k.path).read_text(encoding="utf-8") for k in all_kernels() if k.id in named)

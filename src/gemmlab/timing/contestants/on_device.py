@@ -120,10 +120,10 @@ class KernelCall:
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__
 
-        device = self._placed.device.id
-        workers = {"thread_runtime": "own workers"} if family_of(device).host_threads else {}
+        device = self._placed.device
+        workers = {"thread_runtime": "own workers"} if family_of(device.family).host_threads else {}
         return {
-            "library": "gemmlab", "version": __version__, **workers, "device": device, "mode": self._mode,
+            "library": "gemmlab", "version": __version__, **workers, "device": device.id, "mode": self._mode,
             "config": dict(self._placed.config), **self._facts,
         }  # fmt: skip
 

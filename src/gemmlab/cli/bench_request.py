@@ -1,0 +1,94 @@
+"""What `gemmlab bench` is asked for, and the plan or the count that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gemmlab.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gemmlab.devices.device import Device
+    from gemmlab.kernels.by_name import NamedKernel
+    from gemmlab.observe.counting import Count
+    from gemmlab.timing.bench import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRequest:
+    """The command line of `gemmlab bench`, its kernels read and its device open; the rest as it was written."""
+
+    device: Device
+    kernels: Sequence[NamedKernel]
+    """Empty for the library call, and on a GPU for the ladder."""
+    op: str
+    mode: str | None
+    """Of the caches; `None` for the device's usual one."""
+    sizes: str | None
+    """`None` for those that suit the device."""
+    peers: str
+    threads: str
+    rounds: int
+    processes: int
+    seed: int
+    timeout_s: float
+    verify: bool
+    naive: bool
+    configs: Sequence[Mapping[str, int]]
+    """Configurations of the one kernel."""
+    some_configs: str | None
+    """`"all"` of the tuning space, or how many."""
+
+    def plan(self) -> Plan:
+        """What to time. Raises `UsageError`, and `PeerError` for a peer that is not installed."""
+        from gemmlab.ops.catalog import find_op
+        from gemmlab.timing.baseline import baseline_spec
+        from gemmlab.timing.bench import Plan
+        from gemmlab.timing.configurations import config_specs
+        from gemmlab.timing.families import family_of
+        from gemmlab.timing.peers import parse_contestant, parse_peers
+
+        op, where = find_op(self.op), self.device.device_name
+        family, mode = family_of(where.family, self.op), self.mode or where.modes[0]
+        if self.kernels or not family.library_call:
+            ours = config_specs(self._kernels(), where, mode, self.configs, self.some_configs)
+        elif self.configs or self.some_configs is not None:
+            raise UsageError("--config, --configs: name the kernel that they are of")
+        else:
+            ours = [parse_contestant("gemmlab", where, mode, self.op)]
+        return Plan(
+            op=op, problems=op.parse_sizes(self.sizes or family.bench_sizes),
+            contestants=[*ours, *parse_peers(self.peers, where, mode, self.op, {spec.precision for spec in ours})],
+            threads=_thread_counts(self.threads), rounds=self.rounds, processes=self.processes, seed=self.seed,
+            verify=self.verify, timing=replace(family.timing[mode], timeout_s=self.timeout_s), device=where, mode=mode,
+            baseline=baseline_spec(op, where, mode) if self.naive else None,
+        )  # fmt: skip
+
+    def count(self) -> Count:
+        """What to count, where time says nothing. Raises `UsageError`."""
+        from gemmlab.kernels.by_name import require_device
+        from gemmlab.observe.counting import Count
+        from gemmlab.ops.catalog import find_op
+        from gemmlab.timing.families import family_of
+
+        op, where = find_op(self.op), self.device.device_name
+        kernels = [require_device(one.kernel, where) for one in self._kernels()]
+        problems = op.parse_sizes(self.sizes or family_of(where.family, self.op).bench_sizes)
+        return Count(op, self.device, kernels, problems, self.seed)
+
+    def _kernels(self) -> Sequence[NamedKernel]:
+        """The kernels that were named, else the ladder."""
+        from gemmlab.kernels.by_name import NamedKernel
+        from gemmlab.kernels.catalog import ladder
+
+        return self.kernels or [NamedKernel(kernel) for kernel in ladder(self.op, self.device.kernels)]
+
+
+def _thread_counts(text: str) -> list[int]:
+    counts = []
+    for part in text.split(","):
+        if not (part.strip().isascii() and part.strip().isdigit()) or int(part) < 1:
+            raise UsageError(f"--threads {text!r}: {part.strip()!r} is not a whole number of at least 1")
+        counts.append(int(part))
+    return list(dict.fromkeys(counts))

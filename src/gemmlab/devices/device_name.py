@@ -1,0 +1,76 @@
+"""Names of devices: `cpu`, `cuda[:N]`, `emulated[:sm_XX]`. The one place that takes them apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from gemmlab.core.errors import DeviceError
+
+GRAMMAR = "cpu, cuda, cuda:N, emulated, emulated:sm_XX"
+RUNS: Mapping[str, str] = MappingProxyType({"cpu": "cpu", "cuda": "cuda", "emulated": "cuda"})
+"""Family of devices -> the kernels they run, as `Kernel.device` names them."""
+_WHICH = {"cpu": r"", "cuda": r"[0-9]{1,3}", "emulated": r"sm_[0-9]{2,3}"}
+_MODES = {"cpu": ("warm", "cold"), "cuda": ("cold", "warm"), "emulated": ("",)}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceName:
+    """A device's name, parsed. There need not be such a device here."""
+
+    family: str
+    """`"cpu"`, `"cuda"` or `"emulated"`."""
+    which: str = ""
+    """GPU number or architecture; empty for the only or the first one."""
+
+    @property
+    def kernels(self) -> str:
+        """The kernels that run there: `"cpu"` or `"cuda"`."""
+        return RUNS[self.family]
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """How a device can time: with `"cold"` or `"warm"` caches, its default first; `""` where time means nothing."""
+        return _MODES[self.family]
+
+    def __str__(self) -> str:
+        return f"{self.family}:{self.which}" if self.which else self.family
+
+
+CPU = DeviceName("cpu")
+
+
+class DeviceIdentity:
+    """What every device tells of itself by its name."""
+
+    device_name: DeviceName
+
+    @property
+    def id(self) -> str:
+        """`"cpu"`, `"cuda:0"`, `"emulated:sm_90"`."""
+        return str(self.device_name)
+
+    @property
+    def family(self) -> str:
+        """`"cpu"`, `"cuda"` or `"emulated"`."""
+        return self.device_name.family
+
+    @property
+    def kernels(self) -> str:
+        """The kernels that run here: `"cpu"` or `"cuda"`, as `Kernel.device` names them."""
+        return self.device_name.kernels
+
+
+def family_part(text: str) -> str:
+    """The part of a name that stands for the family, be it one or not: of a record, or of a caller."""
+    return text.partition(":")[0]
+
+
+def parse_device(text: str) -> DeviceName:
+    """A device's name taken apart, whether or not there is such a device here; `DeviceError` for anything else."""
+    family, colon, which = text.partition(":")
+    if family not in RUNS or (colon and (not _WHICH[family] or not re.fullmatch(_WHICH[family], which))):
+        raise DeviceError(f"no device named {text!r}; devices: {GRAMMAR}")
+    return DeviceName(family, which)

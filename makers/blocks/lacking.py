@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from blocks.records import RESULTS, load
+from blocks.records import CPU, RESULTS, load
 from gemmlab.core.precision import TF32
 from gemmlab.core.records import Record
 from gemmlab.kernels.kernel import Kernel
@@ -17,7 +17,7 @@ from gemmlab.observe.profile_reader import load_profiles
 FEWEST_WORDS = 4
 """In `source`: a language or a place, and a title."""
 _RECORDS: Mapping[tuple[str, str], Mapping[str, str]] = {
-    ("gemm", "cpu"): {"cpu/climb.json": "make results", "cpu/cache.json": "make results"},
+    ("gemm", "cpu"): {f"{CPU}/climb.json": "make results", f"{CPU}/cache.json": "make results"},
     ("gemm", "cuda"): {"emulated/counters.json": "make counts", "h200/gemm.json": "make gpu-results",
                        "h200/ncu.json": "make gpu-results"},
     ("reduce", "cpu"): {},

@@ -26,10 +26,11 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.probes.cachesim import REFERENCE
 from gemmlab.results.climb_rows import climb_rows, digits, peaks, percent
 from gemmlab.verify.check import check_kernel
+from support.paths import CPU
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-RESULTS = ROOT / "benchmarks" / "results" / "cpu"
+RESULTS = ROOT / "benchmarks" / "results" / CPU
 CLIMB = RESULTS / "climb.json"
 RUNGS = {kernel.id for kernel in all_kernels() if kernel.step is not None}
 

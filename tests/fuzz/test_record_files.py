@@ -19,11 +19,11 @@ from gemmlab.core.records import load_record, save_record
 from gemmlab.observe.profile_reader import load_profiles
 from gemmlab.pages.make import Plan, make, summary
 from gemmlab.results.comparison import compare
+from support.paths import CPU, RESULTS
 from support.trials import Trials
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 RECORDS = (
-    "cpu/climb.json", "cpu/small.json", "cpu/cache.json", "cpu/reduce.json", "cpu/packing.json", "h200/climb-cuda.json",
+    *(f"{CPU}/{name}.json" for name in ("climb", "small", "cache", "reduce", "packing")), "h200/climb-cuda.json",
     "h200/configs.json", "h200/ncu.json", "h200/reduce.json", "emulated/counters.json",
 )  # fmt: skip
 MOST_RESULTS, MOST_SAMPLES = 4, 2
@@ -42,7 +42,10 @@ def shortened(record: Any, rng: np.random.Generator) -> Any:
     kept = copy.deepcopy({**record, name: [whole[index] for index in chosen]})
     for result in kept[name]:
         if "samples" in result:
-            result["samples"] = result["samples"][:MOST_SAMPLES]
+            columns = result["samples"]
+            result["samples"] = (
+                {name: column[:MOST_SAMPLES] for name, column in columns.items()} if columns else columns
+            )
     return kept
 
 

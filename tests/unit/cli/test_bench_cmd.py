@@ -69,7 +69,7 @@ def test_a_table_with_versions_core_types_and_ratios(bench: Any) -> None:
 def test_json_is_all_there_is_on_standard_output(bench: Any) -> None:
     result = bench("--peers", "numpy", "--json", "--target", "1.0", "--floor", "0.95")
     document = json.loads(result.stdout)
-    assert document["record"]["schema"] == "gemmlab.record/1"
+    assert document["record"]["schema"] == "gemmlab.record/2"
     assert document["record"]["device"]["name"] == "a processor"
     assert document["summary"]["rows"][0]["ratios"]["numpy"]["value"] == 1.5
     assert document["verdict"] == {"passed": True, "failures": []}
@@ -106,7 +106,7 @@ def test_configurations_are_contestants_and_have_a_table(bench: Any) -> None:
 
 def test_the_record_is_saved(bench: Any, tmp_path: Path) -> None:
     assert bench("--peers", "", "--save", str(tmp_path / "r.json")).exit_code == 0
-    assert load_record(tmp_path / "r.json").results == RESULTS
+    assert load_record(tmp_path / "r.json.gz").results == RESULTS
 
 
 def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:

@@ -22,8 +22,8 @@ from gemmlab.kernels.rung_draft import OPEN, draft_rung
 from gemmlab.kernels.stated_facts import restated
 from gemmlab.ops.catalog import find_op
 from gemmlab.verify.check import check_kernel
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 SHIPPED = Path(catalog.__file__).parent
 DESCRIPTOR = '''"""A kernel."""
 

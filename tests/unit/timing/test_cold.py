@@ -88,7 +88,7 @@ def test_a_cold_bench_is_labelled() -> None:
     method = answer["record"]["method"]
     assert method["mode"] == "cold"
     assert "flushed from every cache before each call" in method["notes"][0]
-    assert all(sample["inner"] == 1 for entry in answer["record"]["results"] for sample in entry["samples"])
+    assert all(inner == 1 for entry in answer["record"]["results"] for inner in entry["samples"]["inner"])
     rows = {row["contestant"]: row for row in answer["summary"]["rows"]}
     assert set(rows) == {"gemmlab", "numpy", "baseline:naive_ijk"}
     assert all(row["verified"] for row in rows.values())

@@ -1,4 +1,4 @@
-"""Studies that were made before: kept in the cache folder as JSON, until anything that they come from changes."""
+"""Cache of studies, as JSON files in the cache folder; a change of anything that a study depends on invalidates it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _MADE_BY = (
     "report",
 )
 _SUFFIXES = (".py", ".cu", ".cuh")
-"""Folders and files of the package that a study comes from."""
+"""Suffixes of the files in the `_MADE_BY` folders of the package that a study depends on."""
 _OTHERS = ("altair", "llvmlite", "numpy", "nvidia-cuda-nvdisasm")
-"""Packages by whose versions a study may differ, beside the compiler."""
+"""Packages whose versions a study depends on, in addition to the compiler's."""
 
 
 def recall(request: Request) -> Study | None:
-    """The study kept of a request; `None` where there is none that fits."""
+    """Return the cached study of a request; `None` if there is no valid one."""
     path = _path(request)
     if path is None:
         return None
@@ -55,7 +55,7 @@ def recall(request: Request) -> Study | None:
 
 
 def keep(request: Request, study: Study) -> None:
-    """Keep it where that is possible, and drop what was made by other code."""
+    """Store a study, and delete the studies made by other versions of the code. Failures to write are ignored."""
     path = _path(request)
     if path is None:
         return
@@ -71,7 +71,7 @@ def keep(request: Request, study: Study) -> None:
 
 
 def _path(request: Request) -> Path | None:
-    # A person's own file may include what nobody here knows of.
+    # A user's own file is not cached: it may include files that the key does not cover.
     own = request.kernel.endswith(SOURCE_SUFFIX)
     code = "" if own else _sources().fingerprint()
     folder = private_folder(_FOLDER) if code else None

@@ -1,4 +1,4 @@
-"""Fit the model's constants: choose those with the least mean error on a small grid, over all kernels or all but one."""
+"""Fit the model's constants: find those of a small grid with the least mean error over all kernels or all but one."""
 
 from __future__ import annotations
 

@@ -146,10 +146,10 @@ def _short(lanes: tuple[int, ...]) -> str:
 DRAWING = Drawing(
     name="bank_map",
     place=22,
-    title="Who is served by which bank of shared memory, and when",
-    caption="A column a bank, a row a wavefront, in the boxes the lanes that are served, between lines those that may "
-    "be served together (`0+`: 0 and others); of each kind of access the worst of the first block, red where a bank is "
-    "asked for one word after another.",
+    title="Lanes served by each bank of shared memory in each wavefront",
+    caption="Each column is a bank, each row a wavefront; a box names the lanes that are served (`0+`: 0 and others), "
+    "and lines separate groups of lanes that may be served together. The picture shows the first block's worst access "
+    "of each kind; red marks a word that had to wait because its bank first delivered another one.",
     applies=lambda subject: subject.on_gpu and bool(chosen(subject.trace)),
     draw=_draw,
 )

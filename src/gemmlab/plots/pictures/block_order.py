@@ -106,9 +106,9 @@ DRAWING = Drawing(
     name="block_order",
     place=16,
     title="The order in which blocks take the tiles of C",
-    caption="Each tile at the corner of what its block wrote, joined in the order of the blocks' numbers, coloured by "
-    "the waves in which they run if all take equally long: a wave reads as many rows of tiles of A and columns of "
-    "tiles of B as it touches.",
+    caption="Each tile is at the lowest address that its block wrote. Tiles are joined in the order of the blocks' "
+    "numbers and coloured by the waves in which the blocks run if all take equally long. A wave reads as many rows of "
+    "tiles of A and columns of tiles of B as its tiles cover.",
     applies=lambda subject: subject.on_gpu and _of(subject) is not None,
     draw=_draw,
 )

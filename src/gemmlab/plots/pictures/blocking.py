@@ -170,8 +170,9 @@ DRAWING = Drawing(
     name="blocking",
     place=70,
     title="The order of the loops, and what the caches hold",
-    caption="From the addresses that the kernel uses: above, the part of the run in which A and B are used first and C "
-    "last, equal colours at equal times; below, which simulated cache holds what in the midst of the run.",
+    caption="From the addresses that the kernel uses. Above: the part of the run in which elements of A and B are "
+    "first used and those of C last used; equal colours mean equal times. Below: the simulated cache that contains "
+    "each element at one moment during the run.",
     applies=lambda subject: not subject.on_gpu and subject.kernel.op == "gemm",
     draw=_draw,
 )

@@ -65,7 +65,7 @@ class Drawing:
     """Sort key among the pictures of a kernel, lowest first."""
     title: str
     caption: str
-    """One sentence that explains how to read the picture."""
+    """Explanation of how to read the picture."""
     applies: Callable[[Subject], bool]
     """Function that returns whether the picture can be drawn of a subject."""
     draw: Callable[[Subject], Written]

@@ -101,9 +101,9 @@ DRAWING = Drawing(
     name="issue",
     place=62,
     title="The main loop, instruction by instruction",
-    caption="In the order of the code: a number is the stall field where it is above 1, a yellow bar at the left waits "
-    "for a dependency barrier, a white one at the right sets one, a line below keeps an operand (`.reuse`), a line "
-    "above asks for another warp.",
+    caption="Instructions in the order of the code. A number is the stall field if it is above 1; a yellow bar at the "
+    "left means a wait for a dependency barrier, a white one at the right that one is set; a line below means that an "
+    "operand stays in the operand cache (`.reuse`), a line above that the scheduler is asked for another warp.",
     applies=lambda subject: subject.on_gpu and bool(loop_code(subject).instructions),
     draw=_draw,
 )

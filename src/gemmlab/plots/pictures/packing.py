@@ -148,9 +148,9 @@ DRAWING = Drawing(
     name="packing",
     place=72,
     title="What is packed where",
-    caption="From a run on matrices of numbered elements: row, column of each element, in the matrix and in the packed "
-    "copies as they lie in memory, a row of squares a step of k; what is grey in "
-    "the copies holds nothing of the matrix.",
+    caption="From a run on matrices of numbered elements: row and column of each element, in the matrix and in the "
+    "packed copies as they lie in memory, where each row of squares is a step of k. Grey squares in the copies are "
+    "padding.",
     applies=lambda subject: not subject.on_gpu and subject.kernel.op == "gemm" and PACKED in subject.kernel.args,
     draw=_draw,
 )

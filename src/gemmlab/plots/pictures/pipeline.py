@@ -159,10 +159,10 @@ def _draw(subject: Subject) -> Written:
 DRAWING = Drawing(
     name="pipeline",
     place=64,
-    title="What a warp issues when, and what is under way meanwhile",
-    caption="The first warp of the first block as it was executed, up to three rounds of the main loop, in the cycles "
-    "that its stall fields add up to (it may wait longer); pale bars go from a load to the first instruction that "
-    "waits for it.",
+    title="Timeline of a warp: instructions issued, and loads in flight",
+    caption="The first warp of the first block as it was executed, up to three iterations of the main loop. Time is "
+    "the sum of its stall fields in cycles (it may wait longer); pale bars go from a load to the first instruction "
+    "that waits for it.",
     applies=lambda subject: subject.on_gpu and bool(loop_code(subject).instructions),
     draw=_draw,
 )

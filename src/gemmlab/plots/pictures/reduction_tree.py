@@ -97,10 +97,10 @@ def _applies(subject: Subject) -> bool:
 DRAWING = Drawing(
     name="reduction_tree",
     place=18,
-    title="The tree, step by step, and who is idle",
-    caption="A row a step in which threads of the first block read each other's values, a column a thread, warps "
-    "between lines: blue adds what reaches the result, orange executes the same for nothing, grey does nothing; at the "
-    "right how many of those that execute are of use.",
+    title="Steps of the reduction tree, with idle threads",
+    caption="Each row is a step in which threads of the first block read each other's values, each column a thread; "
+    "lines separate warps. Blue threads add a value that reaches the result, orange threads execute the same without "
+    "effect on it, grey threads are idle; the numbers at the right count blue threads and all that execute.",
     applies=_applies,
     draw=_draw,
 )

@@ -80,9 +80,9 @@ DRAWING = Drawing(
     name="register_tile",
     place=60,
     title="The tile of sums in registers, and the order of the multiply-adds",
-    caption="One step of k, from the machine code: a square a sum, with its register, coloured by the register's bank, "
-    "and the number of its multiply-add, along the grey line; a bar at the left or upper edge says that `.reuse` keeps "
-    "the row's or column's factor, a red outline that the sources lie in too few banks.",
+    caption="One step of k, from the machine code. Each square is a sum with its register, coloured by the register's "
+    "bank, and the number of its multiply-add; the grey line follows that order. A bar at the left or upper edge means "
+    "that `.reuse` keeps the row's or column's factor, a red outline that the sources lie in too few banks.",
     applies=_applies,
     draw=_draw,
 )

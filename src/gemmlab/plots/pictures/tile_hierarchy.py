@@ -100,8 +100,8 @@ DRAWING = Drawing(
     name="tile_hierarchy",
     place=12,
     title="Block, warp, thread",
-    caption="The result as the first block's traced stores take it apart: its tile among all blocks', its first warp's "
-    "part, and the pieces of that warp's first lane.",
+    caption="From the first block's traced stores to the result: its tile among those of all blocks, the part of its "
+    "first warp, and the pieces of that warp's first lane.",
     applies=lambda subject: subject.on_gpu and subject.kernel.op == "gemm" and bool(threads_of(subject.trace)),
     draw=_draw,
 )

@@ -113,10 +113,10 @@ def _many(count: int, word: str) -> str:
 DRAWING = Drawing(
     name="transactions",
     place=20,
-    title="What one warp's request asks of global memory",
-    caption="A column a lane, a row a 32-byte sector in the order of addresses (bytes from the first at the left), a "
-    "line between those of two 128-byte lines; at the right the bytes of a sector that are used; colours part halves "
-    "of a warp for 8-byte accesses, quarters for 16-byte ones.",
+    title="Sectors of global memory that a warp's request accesses",
+    caption="Each column is a lane, each row a 32-byte sector by ascending address (at the left its offset from the "
+    "first, at the right its used bytes); lines separate 128-byte cache lines. Colours distinguish halves of the warp "
+    "for 8-byte accesses, quarters for 16-byte ones.",
     applies=lambda subject: subject.on_gpu and bool(requests(subject.trace)),
     draw=_draw,
 )

@@ -38,7 +38,7 @@ class BlockTimeline:
 
 
 def block_timeline(executed: Sequence[Sequence[Instruction]], header: int, rounds: int) -> BlockTimeline:
-    """Return the timelines of warps from their executed instructions, up to `rounds` iterations of the loop `header`."""
+    """Return the timelines of warps from the instructions executed, up to `rounds` iterations of the loop `header`."""
     stretches = [_between_barriers(_until(warp, header, rounds)) for warp in executed]
     warps: list[list[Span]] = [[] for _warp in executed]
     barriers: list[int] = []
@@ -127,9 +127,9 @@ DRAWING = Drawing(
     name="warps",
     place=66,
     title="All warps of a block, from barrier to barrier",
-    caption="The first block as it was executed, up to two rounds of the main loop (eight of a reduction's); warps "
-    "that do the same share a row, black lines are the block's barriers, in the cycles that stall fields add up to, as "
-    "if each warp had an issue slot to itself.",
+    caption="The first block as it was executed, up to two iterations of the main loop (eight in a reduction). "
+    "Adjacent warps that do the same share a row; black lines are the block's barriers. Time is the sum of stall "
+    "fields in cycles, as if each warp had an issue slot to itself.",
     applies=lambda subject: subject.on_gpu and bool(loop_code(subject).instructions),
     draw=_draw,
 )

@@ -58,7 +58,7 @@ class AccessRow:
 
     @property
     def sectors_coalesced(self) -> int:
-        """Upper bound on the sectors with adjacent lanes; lanes that share an address may need fewer."""
+        """Most sectors needed if the lanes accessed adjacent addresses; lanes that share one may need fewer."""
         return min(self.sectors, self.sectors_ideal)
 
     @property

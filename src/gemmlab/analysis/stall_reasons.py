@@ -99,7 +99,7 @@ STALLS = (
         "long_scoreboard",
         "The warp needs what it asked of L1: data from global, local or texture memory.",
         "Loads are used soon after they are made, and come from L2 or DRAM.",
-        "Ask a k-block ahead, in registers or by cp.async; more loads under way; more warps; better reuse in caches.",
+        "Load a k-block ahead, in registers or by cp.async; more loads under way; more warps; better reuse in caches.",
         ("block_tile", "double_buffer", "async_copy", "reduce_first_add", "reduce_peak"),
     ),
     Stall(
@@ -140,7 +140,7 @@ STALLS = (
     ),
     Stall(
         "not_selected",
-        "The warp could go on, and another one was let go first.",
+        "The warp was ready to issue, but another warp was selected.",
         "There are more warps ready than a partition can issue from.",
         "Nothing: latency is hidden. Fewer warps with more registers each would do as well.",
         waits=False,
@@ -182,7 +182,7 @@ STALLS = (
     Stall(
         "warpgroup_arrive",
         "The warp waits at an instruction that joins the warps of a group for a matrix instruction, or for its result.",
-        "On Hopper: warpgroup matrix instructions are waited for one by one.",
+        "On Hopper: the code waits for warpgroup matrix instructions one by one.",
         "Several of them under way at once; other warps that bring the data (warp specialisation).",
         (),
         "gmma",

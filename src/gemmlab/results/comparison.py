@@ -184,8 +184,8 @@ def _of_code(cases: list[Case]) -> list[str]:
     unchanged = [case for case in cases if case.same_code and case.verdict == SLOWER]
     if not unchanged:
         return []
-    why = "that difference is the machine's, its driver's or of what ran beside it"
-    what = "--relative-to judges beside a peer, --ignore-same-code lets them pass"
+    why = "the difference comes from the machine, its driver or other work on it"
+    what = "--relative-to compares speeds relative to a peer, --ignore-same-code lets them pass"
     return [f"{len(unchanged)} of the slower cases ran the same machine code in both: {why}. {what}"]
 
 

@@ -149,7 +149,7 @@ def _within(operand: Operand, count: int) -> Iterator[int]:
 
 
 def _width(instruction: Instruction) -> int:
-    """Return the most registers that an operand of the instruction may take."""
+    """Return an upper bound on the number of registers that an operand of the instruction occupies."""
     names = instruction.modifiers
     if instruction.opcode in _QUADS or any("128" in name for name in names):
         return 4

@@ -34,7 +34,7 @@ class Load:
 
     blocks: int
     depth: float
-    """Terms that a block adds up per result."""
+    """Number of terms (products of a dot product, or elements of a sum) that a block adds up per result."""
 
 
 @dataclass(frozen=True, slots=True)

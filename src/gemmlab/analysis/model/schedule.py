@@ -86,6 +86,6 @@ def _emit_schedule(fn: Function, module: Module) -> None:
 
 
 def _look(fn: Function, module: Module, table: Value) -> None:
-    """Emit code that finds the earliest time at which each partition can issue."""
+    """Emit code that writes the earliest time at which each partition can issue to the column `next`."""
     with fn.range(PARTITIONS) as part:
         Room(fn, table)["next"][part] = fn.call(module["following"], table, part)

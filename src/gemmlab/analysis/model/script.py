@@ -34,7 +34,7 @@ class Line:
     """One instruction of the code."""
 
     stall: int
-    """Cycles before the warp's next instruction."""
+    """Stall count: cycles until the warp may issue its next instruction, at least 1."""
     waits: tuple[int, ...]
     """Dependency barriers that must be released before the instruction can issue."""
     write: int

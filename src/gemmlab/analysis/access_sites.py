@@ -1,4 +1,4 @@
-"""Every access to memory by its place in the source: how many requests, what they cost, what they had to cost."""
+"""Memory accesses by source line: requests, sectors, wavefronts and L1 cycles, actual and ideal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gemmlab.core.counters import (
 
 SECTOR = 32
 SECTORS_IN_A_LINE = 4
-"""What L1 looks up and delivers in a cycle."""
+"""Sectors in a cache line, which L1 looks up and delivers in one cycle."""
 _IN_SECTORS = frozenset({*GLOBAL_KINDS, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD})
 _IN_WAVEFRONTS = frozenset(SHARED_KINDS)
 _BYTES = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1, "16": 2, "8": 1}
@@ -34,22 +34,23 @@ class AccessRow:
     opcode: str
     kind: str
     instructions: int
-    """In the code."""
+    """Instructions in the code, not executions."""
     requests: int
     sectors: int
     sectors_ideal: int
-    """That hold as many bytes as the lanes ask for, one a request at least; lanes that share addresses need fewer. Of
-    textures, whose instructions do not tell the bytes, the same as `sectors`.
+    """Sectors that hold as many bytes as the lanes ask for, at least one a request; lanes that share addresses need
+    fewer. Equal to `sectors` for textures, whose instructions do not tell the number of bytes.
     """
     sectors_distinct: int
-    """That no access of the same block had touched before."""
+    """Sectors that no earlier access of the same block had touched."""
     wavefronts: int
-    """Of shared memory."""
+    """Wavefronts of shared memory."""
     wavefronts_ideal: int
     cycles: int
-    """Of an SM's L1 at least: shared wavefronts, or a request's sectors four at a time."""
+    """Fewest cycles that the accesses occupy an SM's L1: one per shared wavefront, one per four sectors of a request.
+    """
     share: float
-    """Of the cycles of all rows."""
+    """Fraction of the cycles of all rows."""
 
     @property
     def sectors_per_request(self) -> float:
@@ -57,7 +58,7 @@ class AccessRow:
 
     @property
     def sectors_coalesced(self) -> int:
-        """That it would take at most with its lanes side by side: sharing an address may take fewer."""
+        """Most sectors needed if the lanes accessed adjacent addresses; lanes that share one may need fewer."""
         return min(self.sectors, self.sectors_ideal)
 
     @property
@@ -69,7 +70,7 @@ class AccessRow:
 
 
 def access_rows(counters: Counters) -> list[AccessRow]:
-    """The rows that made a request, costliest first."""
+    """Return a row for each opcode of a source line that made a request, the costliest first."""
     groups: dict[tuple[str, int, str], list[SiteCounters]] = {}
     for site in _sites(counters):
         groups.setdefault((site.file, site.line, site.opcode), []).append(site)
@@ -77,7 +78,10 @@ def access_rows(counters: Counters) -> list[AccessRow]:
 
 
 def instruction_rows(counters: Counters) -> list[AccessRow]:
-    """The same with a row for each instruction of the code: nothing good hides what is bad in the same line."""
+    """Return a row for each instruction that made a request, the costliest first.
+
+    Separate rows keep a good access from hiding a bad one in the same source line.
+    """
     return _rows([site] for site in _sites(counters))
 
 
@@ -94,10 +98,11 @@ def _rows(groups: Iterable[list[SiteCounters]]) -> list[AccessRow]:
 
 
 def l1_cycles(sites: Iterable[SiteCounters]) -> int:
-    """Cycles of an SM's L1 at least that the accesses of these sites take.
+    """Return the fewest cycles for which the accesses of these sites occupy an SM's L1.
 
-    A wavefront of shared memory takes one. A request of global memory takes one, and one for each four sectors: more
-    where they lie in more lines, which the counts do not tell. Constants have a cache of their own.
+    A wavefront of shared memory takes one cycle. A request of global memory takes one, or one per four sectors if that
+    is more; sectors scattered over more lines take longer, but the counts do not show it. Constants take none: they
+    have a cache of their own.
     """
     return sum(_cycles(site) for site in sites)
 
@@ -130,5 +135,5 @@ def _row(sites: list[SiteCounters], total: int) -> AccessRow:
 
 
 def _width(opcode: str) -> int:
-    """Bytes a lane."""
+    """Return the bytes that a lane accesses."""
     return next((_BYTES[part] for part in opcode.split(".")[1:] if part in _BYTES), 4)

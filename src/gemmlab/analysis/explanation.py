@@ -1,4 +1,4 @@
-"""Everything that is told of one kernel, put together."""
+"""The explanation of one kernel: all reports, facts and findings together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gemmlab.kernels.kernel import Kernel
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One kernel, explained for one GPU."""
+    """The explanation of one kernel on one GPU."""
 
     subject: Subject
     occupancy: OccupancyReport
@@ -32,14 +32,14 @@ class Explanation:
     roofline: RooflineReport
     accesses: tuple[AccessRow, ...]
     loop: LoopReport | None
-    """`None` where the kernel computes in no loop that ran."""
+    """`None` if no loop that ran contains the kernel's arithmetic."""
     issue: IssueReport | None
     issue_words: tuple[str, ...]
     facts: Mapping[str, float]
     findings: tuple[Finding, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; the loop's instructions as text."""
+        """Return the explanation as plain JSON values, the loop's instructions as text."""
         subject = self.subject
         hazards = [asdict(replace(hazard, file=Path(hazard.file).name)) for hazard in subject.hazards]
         return {
@@ -64,7 +64,7 @@ class Explanation:
 
 
 def explain(kernel: Kernel, arch: str, model: GpuModel, config: Mapping[str, int], sizes: str = "") -> Explanation:
-    """Compile and run the kernel once on the emulator, and explain what was seen.
+    """Compile the kernel, run it once on the emulator and explain the run.
 
     Raises `CompileError`, `UsageError`, `MemoryError`.
     """
@@ -72,7 +72,7 @@ def explain(kernel: Kernel, arch: str, model: GpuModel, config: Mapping[str, int
 
 
 def explain_subject(subject: Subject) -> Explanation:
-    """A pure function of what was seen."""
+    """Explain a run. This is a pure function of its argument."""
     resources = explain_resources(subject.artifact.resources, subject.launch.smem_bytes)
     occupancy = explain_occupancy(subject.limits, resources.registers, resources.smem_bytes, subject.threads)
     accesses = tuple(access_rows(subject.counters))
@@ -89,7 +89,7 @@ def explain_subject(subject: Subject) -> Explanation:
 
 
 def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[AccessRow]) -> dict[str, str]:
-    """What findings quote beside figures. `rows` are of one instruction each."""
+    """Return the words that findings quote beside figures, by name. Each of `rows` is of one instruction."""
     binding = " and ".join(occupancy.binding)
     return {"binding": binding, "wrong_words": "; ".join(subject.wrong), **worst_words(rows)}
 

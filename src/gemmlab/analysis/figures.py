@@ -1,4 +1,4 @@
-"""The figures of an explanation in the order in which people read them: one kernel's, or two side by side."""
+"""The figures of an explanation in reading order, for one kernel or for two side by side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN_IN_MIX = 8
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line."""
+    """One line of the table: the name of a figure and its value as text."""
 
     group: str
     name: str
@@ -22,7 +22,7 @@ class Figure:
 
 
 def figures(explained: Explanation) -> list[Figure]:
-    """All of them; those of a main loop are missing where there is none."""
+    """Return all figures. Those of the main loop are left out if there is none."""
     groups = {
         "resources": _resources(explained),
         "bounds": _bounds(explained),
@@ -33,10 +33,10 @@ def figures(explained: Explanation) -> list[Figure]:
 
 
 def side_by_side(one: Explanation, two: Explanation) -> list[tuple[Figure, str]]:
-    """The first kernel's figures, each with the second's text; empty where the second has no such figure."""
+    """Return the figures of either kernel, each with the second's text; a text is empty if that kernel lacks it."""
     first, second = ({(f.group, f.name): f.text for f in figures(explained)} for explained in (one, two))
     groups = list(dict.fromkeys(group for group, _name in (*first, *second)))
-    # What only the second has stands behind what its group has of the first.
+    # Figures that only the second kernel has follow the first kernel's figures of the same group.
     keys = sorted(dict.fromkeys((*first, *second)), key=lambda key: groups.index(key[0]))
     return [(Figure(*key, first.get(key, "")), second.get(key, "")) for key in keys]
 

@@ -1,4 +1,4 @@
-"""Findings: the advice whose condition a kernel's facts fulfil, the costliest first."""
+"""Findings: the rows of advice whose condition a kernel's facts fulfil, the costliest first."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from gemmlab.core.expr import Expression, parse
 from gemmlab.kernels.kernel import Kernel
 
 LEAST = 1.0
-"""Findings of less weight are not worth a reader's time."""
+"""Findings of less weight, in percent of the running time, are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a kernel could do better, or must know."""
+    """One fault of a kernel, or one possible gain, with advice."""
 
     key: str
     weight: float
-    """An estimate, in percent of the running time, that only ranks."""
+    """Estimated percentage of the running time, used only for ranking."""
     text: str
     attempt: str
     rung: str
-    """The kernel that shows how; empty where none of the ladder does."""
+    """Kernel of the ladder that follows the advice; empty if there is none."""
     figures: Mapping[str, float]
-    """The facts that it rests on."""
+    """Facts that the condition and the weight use."""
 
 
 def find(
@@ -36,10 +36,11 @@ def find(
     words: Mapping[str, str],
     advice: Iterable[Advice] = ADVICE,
 ) -> list[Finding]:
-    """All that holds, by weight. `words` are what texts may quote beside the facts; `ladder` the kernels to point to.
+    """Return the findings that apply, the heaviest first.
 
-    A rung that comes no later than the kernel, or than the rung it says it improves on, teaches it nothing. Of code
-    that is no kernel at hand (`None`) the place and the precision are unknown.
+    Texts may quote `words` beside the facts. A finding names only a rung of `ladder` that comes after the kernel (or
+    after the rung that the kernel says it improves on) and has its precision. With `kernel=None`, for code outside the
+    catalog, place and precision are unknown and every rung qualifies.
     """
     found = [_finding(row, kernel, ladder, facts, words) for row in advice if _expression(row.when)(facts)]
     worth = [finding for finding in found if finding.weight >= LEAST]
@@ -63,7 +64,7 @@ def _finding(
 
 
 def _above(kernel: Kernel | None, ladder: Sequence[Kernel]) -> Sequence[Kernel]:
-    """The rungs that come later than the kernel; all of them where its place is not known."""
+    """Return the rungs that come after the kernel; all of them if its place is unknown."""
     if kernel is None:
         return ladder
     rungs = [rung for rung in ladder if rung.op == kernel.op]

@@ -1,7 +1,8 @@
-"""Issue slots: what an iteration of the main loop asks of a partition of an SM, and how much arithmetic that leaves.
+"""Issue slots: the load of a main loop's iteration on a partition of an SM, and the part of peak arithmetic it allows.
 
-A partition issues one instruction a cycle and has a quarter of every pipe. Rates: the table of arithmetic throughput by
-compute capability in the CUDA programming guide; of matrix instructions, what the data sheets' peaks come to.
+A partition issues one instruction a cycle and has a quarter of every pipe. Rates are from the table of arithmetic
+throughput by compute capability in the CUDA programming guide; those of matrix instructions follow from the peaks in
+the data sheets.
 """
 
 from __future__ import annotations
@@ -19,58 +20,60 @@ DOUBLE, SPECIAL = "double-precision pipe", "special functions"
 _ALU_LANES = 64
 _XU_LANES = 16
 _TF32_FLOPS = {"sm_80": 1024, "sm_86": 512, "sm_87": 512, "sm_89": 512, "sm_90": 2048}
-"""An SM and cycle, dense: the data sheets' rate."""
+"""Dense TF32 operations per SM and cycle, from the data sheets."""
 _MMA_SYNC = {"sm_90": 4 / 6.05}
-"""What of it `mma.sync` reaches, where `wgmma` alone reaches all. Timed on an H200, operands in registers."""
+"""Fraction of that rate which `mma.sync` reaches, on architectures where only `wgmma` reaches all of it. Timed on an
+H200 with operands in registers.
+"""
 _FP32 = ("FFMA", "FADD", "FMUL")
 _FP64 = ("DFMA", "DADD", "DMUL")
 _FP64_LANES = {"sm_70": 32, "sm_80": 32, "sm_90": 64, "sm_100": 64}
 _FEWEST_FP64_LANES = 2
-"""Of every other architecture known here; it converts to and from double as slowly."""
+"""Double-precision lanes of all other known architectures; conversions to and from double are as slow there."""
 
 
 @dataclass(frozen=True, slots=True)
 class IssueReport:
-    """Cycles of a partition for one iteration of one of its warps."""
+    """Cycles that one iteration of one warp takes on its partition."""
 
     arithmetic: str
-    """The opcode that does the work: `"FFMA"`, `"FADD"`, `"HMMA"`, `"DFMA"`."""
+    """The opcode that does the work, such as `"FFMA"`, `"FADD"`, `"HMMA"` or `"DFMA"`."""
     count: float
-    """Of it."""
+    """Instructions of that opcode."""
     slots: float
-    """Instructions in all."""
+    """All instructions."""
     cycles: Mapping[str, float]
-    """By what is busy: `ISSUE`, the pipes, `L1`."""
+    """Busy cycles by unit: `ISSUE`, the pipes, `L1`."""
     work: float
     """Cycles that the arithmetic alone takes on its pipe."""
     conflict_cycles: int
-    """Of register banks, which may come on top."""
+    """Cycles of register bank conflicts, which other instructions may hide."""
 
     @property
     def busiest(self) -> str:
-        """What takes the most cycles; of equals the arithmetic's own pipe."""
+        """The unit that is busy for the most cycles; in a tie, the arithmetic's own pipe."""
         own = TENSOR if self.arithmetic == "HMMA" else DOUBLE if self.arithmetic in _FP64 else FMA
         return max(self.cycles, key=lambda name: (self.cycles[name], name == own))
 
     @property
     def best(self) -> float:
-        """The part of the arithmetic's peak that this loop can reach at best."""
+        """Largest fraction of the arithmetic's peak that this loop can reach."""
         return self.work / self.cycles[self.busiest]
 
     @property
     def busiest_inside(self) -> str:
-        """What takes the most cycles beside memory."""
+        """The busiest unit other than `L1`."""
         inside = {name: cycles for name, cycles in self.cycles.items() if name != L1}
         return replace(self, cycles=inside).busiest
 
     @property
     def best_inside(self) -> float:
-        """What can be reached where memory, that of the SM included, keeps nobody waiting."""
+        """Largest fraction of the peak if no access to memory, shared memory and L1 included, ever caused a wait."""
         return self.work / self.cycles[self.busiest_inside]
 
 
 def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
-    """The budget of the main loop; `None` where it does none of the arithmetic known here."""
+    """Return the issue report of the main loop; `None` if it contains no arithmetic of a known opcode."""
     flops = {op: _flops(loop, op) for op in (*_FP32, *_FP64, "HMMA")}
     arithmetic = max(flops, key=lambda op: flops[op])
     if not flops[arithmetic]:
@@ -86,7 +89,7 @@ def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
         ALU: loop.pipes.get("alu", 0.0) * WARP * limits.partitions / _ALU_LANES,
         SPECIAL: special * WARP * limits.partitions / _XU_LANES,
         DOUBLE: loop.pipes.get("fp64", 0.0) * WARP * limits.partitions / fp64_lanes(limits),
-        # One for all partitions, and each has a warp that asks as much.
+        # All partitions share one L1, and each has a warp that asks as much of it.
         L1: loop.l1_cycles * limits.partitions,
     }
     rate = mma_sync_flops(limits.arch, 0) / limits.partitions
@@ -102,27 +105,27 @@ def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
 
 
 def fp64_lanes(limits: GpuLimits) -> int:
-    """Double-precision operations that an SM begins in a clock."""
+    """Return the number of double-precision operations that an SM begins in a cycle."""
     return _FP64_LANES.get(limits.arch, _FEWEST_FP64_LANES)
 
 
 def mma_sync_flops(arch: str, unknown: float) -> float:
-    """TF32 operations of an SM in a cycle through `mma.sync`, which HMMA is."""
+    """Return the TF32 operations per SM and cycle with `mma.sync` (HMMA); based on `unknown` if there is no rate."""
     return _TF32_FLOPS.get(arch, unknown) * _MMA_SYNC.get(arch, 1.0)
 
 
 def peak_gflops(arithmetic: str, model: GpuModel) -> float | None:
-    """What a GPU reaches with nothing but this opcode; `None` for matrix instructions of an unknown rate."""
+    """Return the GFLOP/s of a GPU that executes only this opcode; `None` for matrix instructions of unknown rate."""
     if arithmetic == "HMMA":
         rate = _TF32_FLOPS.get(model.limits.arch)
         return None if rate is None else model.sms * rate * model.boost_mhz / 1e3
-    # An addition or a multiplication alone is one operation where FFMA does two.
+    # An addition or a multiplication counts as one operation, FFMA as two.
     share = fp64_lanes(model.limits) / model.limits.fma_lanes if arithmetic in _FP64 else 1.0
     return model.peak_gflops * share / (1 if arithmetic in ("FFMA", "DFMA") else 2)
 
 
 def in_words(issue: IssueReport, loop: LoopReport, limits: GpuLimits) -> list[str]:
-    """The arithmetic as sentences."""
+    """Return the report as sentences with its arithmetic."""
     parts = [f"{count:.4g} {name}" for name, count in _beside(issue, loop)]
     double = issue.arithmetic in _FP64
     peak = "tensor peak" if issue.arithmetic == "HMMA" else "double-precision peak" if double else "FMA peak"
@@ -148,7 +151,7 @@ def in_words(issue: IssueReport, loop: LoopReport, limits: GpuLimits) -> list[st
 
 
 def _beside(issue: IssueReport, loop: LoopReport) -> Iterator[tuple[str, float]]:
-    """What stands beside the arithmetic: loads by their width, then the other pipes' work."""
+    """Yield the other instructions beside the arithmetic: memory accesses by width, then the work of other pipes."""
     rest = issue.slots - issue.count
     named: dict[str, float] = {
         "LDS.128": loop.wide_shared,

@@ -1,4 +1,4 @@
-"""A kernel's facts by name: the figures that advice is conditional on and quotes."""
+"""Facts about a kernel by name: the figures that the conditions and texts of advice use."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def facts_of(
     issue: IssueReport | None,
     roofline: RooflineReport,
 ) -> dict[str, float]:
-    """Everything that `advice.ADVICE` may name, and what `Counters.facts` has. Of a kernel without a main loop, its
-    figures are 0. `rows` are of one instruction each.
+    """Return all figures that `advice.ADVICE` may name, those of `Counters.facts` included.
+
+    Figures of the main loop are 0 for a kernel without one. Each of `rows` is of one instruction.
     """
     return {
         **subject.counters.facts(),
@@ -55,7 +56,7 @@ def facts_of(
 
 
 def _executed_flops(subject: Subject) -> float:
-    """Of all lanes that were predicated on."""
+    """Return the operations of all lanes that were predicated on."""
     on = {site.address: site.predicated_on_threads for site in subject.counters.sites}
     return sum(flops(i) / WARP * on.get(i.address, 0) for i in subject.function.instructions)
 
@@ -68,11 +69,11 @@ def _of_memory(subject: Subject, rows: Sequence[AccessRow], issue: IssueReport |
     everywhere = [row for group in shared.values() for row in group]
     requests = _sum(loads, "requests")
     narrow = sum(row.requests for row in loads if "128" not in row.opcode.split("."))
-    # What is gained by coalescing is another finding's: bringing in tiles is told by what is left after that.
+    # Another finding counts the gain of coalescing, so the gain of tiles starts from coalesced accesses.
     asked = sum(row.sectors_coalesced for row in rows if row.kind in (*core.GLOBAL_KINDS, core.TEXTURE_LOAD))
     reading = [row for row in rows if row.kind in (core.GLOBAL_LOAD, core.TEXTURE_LOAD)]
     coalesced = sum(max(row.requests, row.sectors_coalesced / SECTORS_IN_A_LINE) for row in reading)
-    # How much of the time L1 decides: all of it where it is the busiest.
+    # Part of the time in which L1 is the limit: all of it if L1 is the busiest unit.
     pressure = 1.0 if issue is None else issue.cycles[L1] / issue.cycles[issue.busiest]
 
     def conflicts(kind: str) -> float:
@@ -141,7 +142,7 @@ def _of_loop(loop: LoopReport | None, issue: IssueReport | None, partition_warps
 
 
 def _of_double(issue: IssueReport) -> float:
-    """The part of an iteration in which double precision keeps its pipe, or the conversions theirs."""
+    """Return the fraction of an iteration for which the double-precision or the conversion pipe is busy."""
     return max(issue.cycles[DOUBLE], issue.cycles[SPECIAL]) / issue.cycles[issue.busiest]
 
 

@@ -1,4 +1,4 @@
-"""The loop in which the kernel computes, as its machine code says: what it is made of, for one iteration of a warp."""
+"""The main loop of a kernel, found in its machine code: its instructions and costs for one iteration of a warp."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from gemmlab.sass.loops import Loop, main_loop
 from gemmlab.sass.pipes import Pipe, pipe
 
 LOOP_CACHE_BYTES = 16 << 10
-"""Of a partition's own instruction cache, as measured on Turing (Jia et al.); unpublished since, so a warning sign."""
+"""Size of a partition's own instruction cache as measured on Turing (Jia et al.). Later sizes are unpublished, so a
+larger loop is only a warning sign.
+"""
 SM_CACHE_BYTES = 128 << 10
-"""Of the next one, which the partitions share (Jia et al., Volta)."""
+"""Size of the next instruction cache, which the partitions share (Jia et al., Volta)."""
 Name = TypeVar("Name", bound=str)
 _MULTIPLY_ADDS = frozenset({"FFMA", "HMMA"})
 _JUMPS = frozenset({"BRA", "BRX", "JMP", "CALL", "RET"})
@@ -26,54 +28,56 @@ _JUMPS = frozenset({"BRA", "BRX", "JMP", "CALL", "RET"})
 
 @dataclass(frozen=True, slots=True)
 class LoopReport:
-    """One loop. Counts without another word are instructions executed an iteration and warp; an iteration is one in the
-    midst of the loop.
+    """One loop. Unless stated otherwise, counts are instructions that a warp executes in one iteration from the middle
+    of the loop, neither the first nor the last.
     """
 
     header: int
     """Address of its first instruction."""
     lines: tuple[int, ...]
-    """Of the source, in rising order, that its arithmetic comes from."""
+    """Source lines of its arithmetic, ascending."""
     instructions: tuple[Instruction, ...] = field(repr=False)
-    """That ran, inner loops left out, in order of address."""
+    """Instructions that ran, by ascending address, without those of inner loops."""
     iterations: int
-    """Of all warps together."""
+    """Sum of the iterations of all warps."""
     mix: Mapping[str, float]
-    """By opcode, the most frequent first."""
+    """Instructions by opcode, the most frequent first."""
     pipes: Mapping[Pipe, float]
+    """Instructions by pipe, the most frequent first."""
     code_bytes: int
-    """Inner loops and paths that never ran included."""
+    """Size of the code, including inner loops and paths that never ran."""
     never_ran: int
-    """Instructions of the loop."""
+    """Instructions in the code that no warp executed."""
     wide_shared: float
-    """LDS.128."""
+    """LDS.128 instructions."""
     wide_global: float
-    """LDG.128 and 16-byte asynchronous copies."""
+    """LDG.128 instructions and 16-byte asynchronous copies."""
     reuse_rate: float | None
-    """The part of the arithmetic's register operands that are kept for the next instruction."""
+    """Fraction of the arithmetic's register operands with `.reuse`, which the next instruction need not read again."""
     conflicted: int
     """Instructions in the code whose sources lie in too few register banks."""
     conflict_cycles: int
-    """What that adds to one pass over the code."""
+    """Cycles that these conflicts add to one pass over the code."""
     moved: int
-    """Multiply-adds in the code whose sum goes to another register than it came from."""
+    """Multiply-adds in the code that write their sum to a register other than that of their addend."""
     stall_cycles: int
-    """Sum of the stall fields of one pass: what a warp alone needs at least."""
+    """Sum of the stall fields in one pass over the code: the fewest cycles that a single warp needs."""
     yields: int
-    """Instructions in the code at which the scheduler is asked to prefer another warp."""
+    """Instructions in the code that ask the scheduler to prefer another warp."""
     waits: int
     """Instructions in the code that wait for a dependency barrier."""
     jumps: int
-    """In the code, the one back to the header apart."""
+    """Jumps in the code, not counting the one back to the header."""
     wavefronts: float
-    """Of shared memory."""
+    """Wavefronts of shared memory."""
     l1_cycles: float
-    """Of an SM's L1 at least: those wavefronts, and global requests."""
+    """Fewest cycles that an SM's L1 is busy with those wavefronts and with global requests."""
     barriers: float
+    """BAR instructions."""
 
     @property
     def executed(self) -> float:
-        """All, padding apart."""
+        """Number of instructions, padding not counted."""
         return sum(self.mix.values())
 
     @property
@@ -82,7 +86,10 @@ class LoopReport:
 
 
 def explain_loop(function: SassFunction, sites: Sequence[SiteCounters], arch: str) -> LoopReport | None:
-    """The main loop of a kernel that was counted; `None` where it computes in no loop."""
+    """Return the report of a kernel's main loop; `None` if no loop contains its arithmetic.
+
+    `sites` are the counters of a run of `function`.
+    """
     executed = {site.address: site.executed for site in sites}
     loop = main_loop(function, executed)
     if loop is None:
@@ -96,7 +103,7 @@ def explain_loop(function: SassFunction, sites: Sequence[SiteCounters], arch: st
     conflicts = [cycles for block in sorted(loop.own) for cycles in _conflicts(graph.instructions(block), at, arch)]
 
     def each(cost: Callable[[SiteCounters], float]) -> float:
-        """Of all instructions an iteration, `cost` being what a site came to over all its executions."""
+        """Return the cost of one iteration; `cost` gives the total of a site over all its executions."""
         return sum(weight[i.address] * cost(at[i.address]) / executed[i.address] for i in ran)
 
     def count(wanted: Callable[[Instruction], bool]) -> float:
@@ -128,7 +135,7 @@ def explain_loop(function: SassFunction, sites: Sequence[SiteCounters], arch: st
 
 
 def _entries(graph: FlowGraph, loop: Loop, executed: Mapping[int, int]) -> int:
-    """How often the loop was entered at most: what leads to its header from outside."""
+    """Return an upper bound on the times the loop was entered: executions of the outside blocks before its header."""
     before = [b for i, b in enumerate(graph.blocks) if loop.header in b.successors and i not in loop.blocks]
     return sum(executed[graph.function.instructions[block.stop - 1].address] for block in before)
 
@@ -136,7 +143,10 @@ def _entries(graph: FlowGraph, loop: Loop, executed: Mapping[int, int]) -> int:
 def _weights(
     ran: Iterable[Instruction], executed: Mapping[int, int], iterations: int, entries: int
 ) -> dict[int, float]:
-    """Executions an iteration. What only a loop's first or last round leaves out, or adds, counts as once."""
+    """Return executions per iteration by address.
+
+    An instruction that only the first or last iteration skips or repeats counts as executed once.
+    """
     return {
         i.address: 1.0 if abs(executed[i.address] - iterations) <= entries else executed[i.address] / iterations
         for i in ran
@@ -144,7 +154,7 @@ def _weights(
 
 
 def moved_accumulators(instructions: Iterable[Instruction]) -> int:
-    """Multiply-adds that leave their sum in another register than the one they added to."""
+    """Count multiply-adds that write their sum to a register other than that of their addend."""
     return sum(
         i.opcode in _MULTIPLY_ADDS
         and i.operands[0].kind == i.operands[-1].kind == "reg"
@@ -160,7 +170,7 @@ def _conflicts(block: Iterable[Instruction], at: Mapping[int, SiteCounters], arc
 def _added(
     ran: Iterable[Instruction], weight: Mapping[int, float], name: Callable[[Instruction], Name]
 ) -> dict[Name, float]:
-    """Weights by name, the largest first."""
+    """Return the sum of the weights for each name, the largest first."""
     added: dict[Name, float] = {}
     for instruction in ran:
         added[name(instruction)] = added.get(name(instruction), 0.0) + weight[instruction.address]

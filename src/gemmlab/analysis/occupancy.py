@@ -1,4 +1,4 @@
-"""How many blocks and warps an SM holds, with the arithmetic that says so."""
+"""Occupancy: the blocks and warps resident on an SM, with the arithmetic of each limit."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ NAMES = {"warps": "warps", "blocks": "blocks an SM", "registers": "registers", "
 
 @dataclass(frozen=True, slots=True)
 class OccupancyReport:
-    """Occupancy, told limit by limit."""
+    """Occupancy, explained limit by limit."""
 
     found: Occupancy
     steps: tuple[str, ...]
-    """One line a limit: the arithmetic and the blocks it allows."""
+    """One line a limit: its arithmetic and the number of blocks it allows."""
     binding: tuple[str, ...]
-    """What allows no more, in words."""
+    """Names of the limits that allow no further block."""
     next_registers: int | None
-    """Most registers a thread with which one more block would fit, all else equal; `None` where none does."""
+    """Most registers a thread with which one more block would fit, all else equal; `None` if no number does."""
     next_smem: int | None
-    """Most shared memory a block, in bytes, likewise."""
+    """Most bytes of shared memory a block with which one more block would fit; `None` if no number does."""
 
 
 def explain_occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int) -> OccupancyReport:
-    """The report of a kernel with so many registers a thread and bytes of shared memory, static and dynamic."""
+    """Return the occupancy report of a kernel.
+
+    `registers` are per thread, `smem_bytes` are static and dynamic shared memory per block, `threads` are per block.
+    """
     found = occupancy(limits, registers, smem_bytes, threads)
     return OccupancyReport(
         found,
@@ -64,7 +67,10 @@ def _steps(limits: GpuLimits, found: Occupancy, registers: int, smem_bytes: int,
 def _largest(
     limits: GpuLimits, blocks: int, registers: int, smem_bytes: int, threads: int, *, of_smem: bool
 ) -> int | None:
-    """The most of one resource with which more blocks would fit: more of it never helps, so halving finds it."""
+    """Return the largest amount of one resource with which more blocks would fit; `None` if there is none.
+
+    Bisection is valid because more of a resource never lets more blocks fit.
+    """
 
     def more(amount: int) -> bool:
         changed = (registers, amount) if of_smem else (amount, smem_bytes)

@@ -1,4 +1,4 @@
-"""The figures of a profile in the order in which people read them: one kernel's, or with the library's beside them."""
+"""The figures of a profile in reading order, for one kernel alone or beside those of the library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmlab.analysis.stall_findings import issue_percent
 from gemmlab.observe.profile import NCU, Profile
 
 LEAST_PERCENT = 0.5
-"""Pipes that are busy for less are not worth a line."""
+"""Pipes that are busy for a smaller percentage of the cycles are left out."""
 _MOST_OPCODES = 6
 _PIPE = re.compile(r"sm__inst_executed_pipe_(\w+)\.avg\.pct_of_peak_sustained_active")
 _ELAPSED = "avg.pct_of_peak_sustained_elapsed"
@@ -29,12 +29,15 @@ Lines = Iterator[tuple[str, str]]
 
 
 def profile_figures(profile: Profile) -> list[Figure]:
-    """Those that were measured. A `~` stands before what is not exactly a GPU's; `profile.inexact` says why."""
+    """Return the figures that were measured.
+
+    A `~` marks a figure that may differ from a real GPU's; `profile.inexact` gives the reason.
+    """
     return [Figure(group, name, text) for group, lines in _GROUPS.items() for name, text in lines(profile) if text]
 
 
 def beside(profile: Profile, other: Profile | None) -> list[tuple[Figure, str]]:
-    """A kernel's figures, each with that of another; empty where the other has no such figure."""
+    """Return a kernel's figures, each with the text of another kernel's; the text is empty if the other lacks it."""
     theirs = {(f.group, f.name): f.text for f in profile_figures(other)} if other is not None else {}
     return [(figure, theirs.get((figure.group, figure.name), "")) for figure in profile_figures(profile)]
 
@@ -59,7 +62,7 @@ def _throughput(p: Profile) -> Lines:
 
 
 def _scheduler(p: Profile) -> Lines:
-    """Of a partition of an SM, in a cycle."""
+    """Yield the figures of one partition of an SM, per cycle."""
     yield "cycles with an instruction", _percent(issue_percent(p))
     yield "warps", _plain(p.first("smsp__warps_active.avg.per_cycle_active"))
     yield "warps that could go on", _plain(p.first("smsp__warps_eligible.avg.per_cycle_active"))
@@ -125,7 +128,7 @@ def _per_request(p: Profile, way: str) -> str:
 
 
 def _excess(p: Profile) -> str:
-    """Wavefronts of shared memory that bank conflicts add, as a share of all."""
+    """Return the percentage of shared memory wavefronts that bank conflicts add."""
     wavefronts, ideal = p.first(_WAVEFRONTS), p.first(_IDEAL)
     if not wavefronts or ideal is None:
         return ""
@@ -171,9 +174,9 @@ _COUNTED: Mapping[str, Callable[[Profile], str]] = {
 
 
 def overview(profiles: Sequence[Profile]) -> tuple[list[str], list[list[str]], list[str]]:
-    """Of many profiles side by side: headings, a row each, and why figures marked `~` are not exact.
+    """Return a table of several profiles: headings, one row a profile, and the reasons why `~` figures are inexact.
 
-    A column that nobody has a figure for is left out.
+    A column without any figure is left out.
     """
     first = _ON_A_GPU if any(one.origin == NCU for one in profiles) else _COUNTED
     columns = {heading: [figure(one) for one in profiles] for heading, figure in {**first, **_ANYWHERE}.items()}

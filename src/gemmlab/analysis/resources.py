@@ -1,4 +1,4 @@
-"""What the compiler gave the kernel: registers, shared memory, spills, stack, code."""
+"""Resources of a compiled kernel: registers, shared memory, spills, stack and code."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ResourceReport:
-    """Sizes in bytes; registers, stack and spills a thread, shared memory a block."""
+    """Resources in bytes, except for the number of registers.
+
+    Registers, stack and spills are per thread, shared memory is per block.
+    """
 
     registers: int
     static_smem_bytes: int
     dynamic_smem_bytes: int
     spill_stores: int | None
-    """`None` where the compiler's log is not at hand."""
+    """`None` if the compiler's log is not available, like `spill_loads`."""
     spill_loads: int | None
     stack_bytes: int
     code_bytes: int
@@ -29,7 +32,7 @@ class ResourceReport:
 
 
 def explain_resources(resources: Mapping[str, int], dynamic_smem_bytes: int) -> ResourceReport:
-    """The report of an artifact's `resources`."""
+    """Return the report of an artifact's `resources` and its launch's dynamic shared memory."""
     return ResourceReport(
         registers=resources["registers"],
         static_smem_bytes=resources["static_smem_bytes"],

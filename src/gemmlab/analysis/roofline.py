@@ -1,4 +1,4 @@
-"""Where the kernel lies under the roof: operations a byte at L1, L2 and DRAM, and the speed that each allows."""
+"""Roofline of a kernel: operations per byte at L1, L2 and DRAM, and the speed that each level allows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gemmlab.core.counters import GLOBAL_KINDS, GLOBAL_STORE, LOCAL_LOAD, LOCAL_
 from gemmlab.core.gpu import GpuModel
 
 L1_BYTES = 128
-"""That an SM's L1 moves in a cycle; a wavefront takes it whole."""
+"""Bytes that an SM's L1 moves in a cycle; every wavefront takes a whole cycle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of memory. Two figures where caching decides: what is moved at least and at most."""
+    """One level of memory: least traffic, with perfect caching, and most traffic, with none."""
 
     name: str
     bytes_least: int
@@ -25,52 +25,58 @@ class Level:
     gbs: float
     """Peak bandwidth."""
     gflops_most: float
-    """That the least traffic allows."""
+    """Speed that the least traffic allows."""
     gflops_least: float
+    """Speed that the most traffic allows."""
     intensity_most: float
-    """Operations a byte of the least traffic."""
+    """Operations per byte of the least traffic."""
     intensity_least: float
+    """Operations per byte of the most traffic."""
     how: str
-    """What was counted, and what not."""
+    """Description of the traffic that was counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RooflineReport:
-    """All levels at the size that was run, L2 and DRAM at the scaled one too."""
+    """All memory levels at the size that was run, and L2 and DRAM also at the scaled size."""
 
     label: str
     model: str
     peak_gflops: float
-    """Of the arithmetic that the kernel uses."""
+    """Peak of the arithmetic that the kernel uses."""
     inside_gflops: float
-    """What the main loop's issue slots and pipes leave of the peak where memory keeps nobody waiting."""
+    """Speed that the main loop's issue slots and pipes allow if no access to memory ever caused a wait."""
     inside_by: str
-    """Which of them is the busiest."""
+    """The busiest issue slot or pipe, which sets `inside_gflops`."""
     levels: tuple[Level, ...]
     bound_by: str
-    """What allows the least, taking of each level the least traffic."""
+    """The limit that allows the least speed, with the least traffic of each level."""
     bound_gflops: float
     bound: float
-    """The same in the operation's own unit."""
+    """`bound_gflops` converted to the operation's own unit."""
     doubtful: tuple[str, ...]
-    """Levels that would allow less than that if caches caught nothing."""
+    """Levels that would allow less than the bound if no access hit a cache."""
 
     @property
     def l2(self) -> Level:
-        """Of the larger size, where there is one."""
+        """L2 at the scaled size if there is one, else at the size that was run."""
         return [level for level in self.levels if level.name.startswith("L2")][-1]
 
 
 def explain_roofline(
     counters: Counters, model: GpuModel, issue: IssueReport | None, size: Size, scaled: Size
 ) -> RooflineReport:
-    """`counters` are of `size`, with sectors distinct within a block."""
+    """Return the roofline report of a run at `size`, extrapolated to `scaled`.
+
+    `counters` are those of the run; their `sectors_distinct` must be distinct within a block. `issue=None` means that
+    the main loop has no known arithmetic: the FMA peak then stands in for its limit.
+    """
     levels = tuple(_levels(counters, model, size, scaled))
     peak, inside, by = model.peak_gflops, model.peak_gflops, "FMA peak"
     if issue is not None and (known := peak_gflops(issue.arithmetic, model)) is not None:
         peak, inside, by = known, known * issue.best_inside, issue.busiest_inside
-    # At a size that was only run to be counted, cold memory says little and results that are written count too much:
-    # the larger one decides.
+    # The small size is only run for its counters: traffic with cold caches means little there, and the written results
+    # weigh too much. The larger size decides.
     deciding = [level for level in levels if level.name not in _passed_over(size, scaled)]
     allowed = {by: inside, **{level.name: level.gflops_most for level in deciding}}
     bound_by = min(allowed, key=lambda name: allowed[name])
@@ -100,8 +106,8 @@ def _levels(counters: Counters, model: GpuModel, size: Size, scaled: Size) -> It
     yield _level(_dram(size), flops, needed, asked, model.memory_gbs,
                  "operands once, to everything that L2 is asked for")  # fmt: skip
     if scaled.label != label:
-        # Sectors an operation stay as they are where tiles do, but results are written once, however much goes into
-        # each: they grow as the operands do.
+        # Sectors read grow in proportion to the operations as long as the tiles stay the same. Results are written
+        # once however many terms each has, so sectors written grow in proportion to the operands.
         written = SECTOR * sum(site.sectors_distinct for site in counters.of_kind(GLOBAL_STORE))
         once, every = (_grown(moved - written, written, size, scaled) for moved in (least, most))
         how = f"the same, scaled from {label}"

@@ -1,4 +1,4 @@
-"""Explained kernels under the roofs of their GPU, as a chart."""
+"""Roofline chart of explained kernels on one GPU."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _PEAKS = {"FFMA": "FMA peak", "HMMA": "tensor peak", "FADD": "peak of additions"
 
 
 def under_roof(explained: Sequence[Explanation], measured: Mapping[str, float] | None = None) -> alt.LayerChart:
-    """Each kernel at the speed that was `measured`, GFLOP/s by kernel id, or else at most possible, and at what L1, L2
-    and DRAM are asked for.
+    """Draw each kernel at its speed and at its operations per byte of L1, L2 and DRAM.
 
-    `UsageError` for kernels that were explained for different GPUs.
+    The speed is that of `measured`, in GFLOP/s by kernel id, or else the kernel's bound. Raises `UsageError` for
+    kernels that were explained for different GPUs.
     """
     models = {one.subject.model.name: one.subject.model for one in explained}
     if len(models) != 1:
-        raise UsageError(f"a roofline is of one GPU, not of {', '.join(models) or 'none'}")
+        raise UsageError(f"a roofline shows one GPU, not {', '.join(models) or 'none'}")
     (model,) = models.values()
     times = measured or {}
     kernels = [_placed(one.subject.kernel.id, one.roofline, times.get(one.subject.kernel.id)) for one in explained]
@@ -43,7 +43,7 @@ def _peak(explained: Explanation) -> str:
 
 
 def _placed(name: str, report: RooflineReport, measured: float | None) -> Placed:
-    # Of DRAM the last level counts: at a size that fits into caches it says little.
+    # The last level of a name wins, which is that of the larger size: a size that fits into caches says little of DRAM.
     levels = {level.name.partition(" ")[0]: level for level in report.levels}
     intensity = {name: (level.intensity_least, level.intensity_most) for name, level in levels.items()}
     return Placed(name, report.bound_gflops if measured is None else measured, intensity)

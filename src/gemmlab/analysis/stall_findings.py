@@ -1,4 +1,4 @@
-"""What a profiled kernel waited for, the costliest first, and what follows from it."""
+"""Warp states of a profiled kernel, the costliest first, and the findings that follow from them."""
 
 from __future__ import annotations
 
@@ -19,29 +19,32 @@ _LIMITS = tuple(
 )
 
 _NAMED = {stall.key for stall in STALLS}
-_UNKNOWN = ("A state that a newer Nsight Compute tells of.", "Not known here.", "See its guide.")
+_UNKNOWN = ("A state that only a newer Nsight Compute reports.", "Not known here.", "See its guide.")
 
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """One state of a kernel's warps. What was not measured is `None`."""
+    """One state of a kernel's warps with its cost. Figures that were not measured are `None`."""
 
     stall: Stall
     cycles: float | None
-    """For each instruction that is issued."""
+    """Cycles in this state per issued instruction."""
     share: float
-    """Of all that time between two instructions of a warp."""
+    """Fraction of the time between two instructions of a warp that is spent in this state."""
     samples: float | None
+    """Samples that found a warp in this state."""
     not_issued: float | None
+    """Those samples in which the partition issued no instruction."""
     cost: float | None
-    """Percent of the partitions' cycles in which nothing was issued and this is why, estimated: by the samples without
-    an issue, or in proportion to the cycles where there are none. `None` where nobody knows how often nothing was
-    issued; 0 for a warp that does not wait.
+    """Estimated percentage of the partitions' cycles in which nothing was issued because of this state.
+
+    The cycles without an issue are shared out in proportion to `not_issued`, or to `cycles` if there are no such
+    samples. `None` if the number of cycles without an issue is unknown; 0 for a state that is no wait.
     """
 
 
 def issue_percent(profile: Profile) -> float | None:
-    """How many percent of their active cycles the partitions issue an instruction in; `None` where it is not known."""
+    """Return the percentage of active cycles in which a partition issues an instruction; `None` if unknown."""
     if (said := profile.first(*_ISSUE)) is not None:
         return said
     if (rate := profile.first(_RATE)) is not None:
@@ -51,7 +54,7 @@ def issue_percent(profile: Profile) -> float | None:
 
 
 def waiting(profile: Profile) -> tuple[Waited, ...]:
-    """Every state in which warps were found, the costliest first; nothing where none was measured."""
+    """Return every measured state of the warps, the costliest first."""
     cycles, samples = profile.stall_cycles, profile.stall_samples()
     without = profile.stall_samples(not_issued=True)
     measured = {**cycles, **samples}
@@ -79,19 +82,24 @@ def waiting(profile: Profile) -> tuple[Waited, ...]:
 
 
 def multiprocessors(profile: Profile) -> int:
-    """Of the GPU, by what the launch tells: a wave is as many blocks as all of them hold; 0 where that is not known."""
+    """Return the number of SMs of the profiled GPU, or 0 if unknown.
+
+    It follows from the launch: a wave has as many blocks as fit on all SMs together.
+    """
     blocks, waves = profile.first("launch__grid_size"), profile.first("launch__waves_per_multiprocessor")
     held = min((limit for name in _LIMITS if (limit := profile.first(name))), default=0.0)
     if not blocks or not waves or not held:
         return 0
     found = blocks / waves / held
-    # Waves that were rounded tell nothing.
+    # A result that is not an integer comes from a rounded number of waves and is useless.
     return round(found) if abs(found - round(found)) < 0.02 else 0
 
 
 def stall_facts(profile: Profile) -> dict[str, float]:
-    """What `STALL_ADVICE` and `FEW_BLOCKS` may name: for every stall its cost, share and cycles, 0 where it was not
-    measured; blocks and multiprocessors, and how many percent of these can have none.
+    """Return the facts that `STALL_ADVICE` and `FEW_BLOCKS` may name.
+
+    They are the cost, share and cycles of every stall, 0 if not measured; the numbers of blocks and of SMs; and the
+    percentage of SMs that cannot get a block.
     """
     found = {one.stall.key: one for one in waiting(profile)}
     facts = {"issue_pct": issue_percent(profile) or 0.0, "latency": sum(profile.stall_cycles.values())}
@@ -121,7 +129,7 @@ def _advice(stall: Stall) -> Advice:
 FEW_BLOCKS = Advice(
     "few blocks",
     "idle_pct >= 10",
-    # Before any stall: those are of the SMs that work.
+    # The offset ranks this before every stall, because stalls describe only the SMs that have work.
     "100 + idle_pct",
     "{blocks:.0f} blocks for {sms:.0f} SMs: {idle_pct:.0f} % of the GPU has nothing to do.",
     "Profile a larger size: the stalls are those of the SMs that work. If this is the size that counts, smaller tiles, "
@@ -133,11 +141,10 @@ STALL_ADVICE = tuple(_advice(stall) for stall in STALLS if stall.waits)
 def stall_findings(
     profile: Profile, kernel: Kernel | None = None, ladder: Sequence[Kernel] = ()
 ) -> tuple[Finding, ...]:
-    """What a profile's stalls say, the costliest first, as `explain` finds things: only what costs 1 % or more. Before
-    them, where there are fewer blocks than SMs, that.
+    """Return a finding for each stall of a profile that costs 1 % or more, the costliest first.
 
-    `kernel` and `ladder` serve to name a rung that does better; without a ladder none is named. A library is not
-    given advice.
+    If at least 10 % of the SMs get no block, a finding that says so comes first. `kernel` and `ladder` serve to name a
+    rung that does better; no rung is named without a ladder. The profile of a library has no findings.
     """
     if profile.is_library:
         return ()

@@ -1,7 +1,7 @@
-"""What a warp waits for, as data: the states in which Nsight Compute finds warps, what each means and what to try.
+"""Stall reasons of warps, as data: the warp states of Nsight Compute, their meaning, usual cause and remedy.
 
 The list is that of the Chinese SGEMM profiling notes, which take it from Nsight Compute's profiling guide ("Warp Stall
-Reasons"); words and advice are ours. Each state is counted twice: in every cycle that was looked at, and in those in
+Reasons"); words and advice are ours. Each state is counted twice: in all sampled cycles, and in the sampled cycles in
 which the warp's partition issued nothing. Only the second kind costs time.
 """
 
@@ -15,38 +15,38 @@ class Stall:
     """One state of a warp between two of its instructions."""
 
     key: str
-    """As metrics of samples call it."""
+    """Name of the state in the metrics of samples, such as `"long_scoreboard"`."""
     meaning: str
-    """What the warp is doing. A whole sentence."""
+    """One sentence that says what the warp does in this state."""
     cause: str
-    """What usually brings it about."""
+    """Usual cause of the state."""
     attempt: str
-    """What to try."""
+    """Remedy to try."""
     rungs: tuple[str, ...] = ()
-    """Kernels that do it, as `advice.Advice` has them."""
+    """Kernels that apply the remedy, as in `advice.Advice`."""
     ratio: str = ""
-    """What the metric of cycles calls it, where that is another name."""
+    """Name of the state in the metric of cycles; empty if it equals `key`."""
     waits: bool = True
-    """Whether the warp would rather go on."""
+    """False for the two states in which a warp is not held up: `selected` and `not_selected`."""
 
     @property
     def name(self) -> str:
-        """`"long scoreboard"`."""
+        """`key` in words, such as `"long scoreboard"`."""
         return self.key.replace("_", " ")
 
     @property
     def metric(self) -> str:
-        """Samples in which a warp was found so."""
+        """Name of the metric that counts samples of a warp in this state."""
         return f"smsp__pcsamp_warps_issue_stalled_{self.key}"
 
     @property
     def not_issued(self) -> str:
-        """Those of them in which the partition issued nothing."""
+        """Name of the metric that counts only samples in which the partition issued nothing."""
         return f"{self.metric}_not_issued"
 
     @property
     def cycles(self) -> str:
-        """Cycles spent so for one instruction that is issued, without samples."""
+        """Name of the metric of cycles in this state per issued instruction; it is counted without sampling."""
         return f"smsp__average_warps_issue_stalled_{self.ratio or self.key}_per_issue_active.ratio"
 
 
@@ -99,7 +99,7 @@ STALLS = (
         "long_scoreboard",
         "The warp needs what it asked of L1: data from global, local or texture memory.",
         "Loads are used soon after they are made, and come from L2 or DRAM.",
-        "Ask a k-block ahead, in registers or by cp.async; more loads under way; more warps; better reuse in caches.",
+        "Load a k-block ahead, in registers or by cp.async; more loads under way; more warps; better reuse in caches.",
         ("block_tile", "double_buffer", "async_copy", "reduce_first_add", "reduce_peak"),
     ),
     Stall(
@@ -140,7 +140,7 @@ STALLS = (
     ),
     Stall(
         "not_selected",
-        "The warp could go on, and another one was let go first.",
+        "The warp was ready to issue, but another warp was selected.",
         "There are more warps ready than a partition can issue from.",
         "Nothing: latency is hidden. Fewer warps with more registers each would do as well.",
         waits=False,
@@ -182,7 +182,7 @@ STALLS = (
     Stall(
         "warpgroup_arrive",
         "The warp waits at an instruction that joins the warps of a group for a matrix instruction, or for its result.",
-        "On Hopper: warpgroup matrix instructions are waited for one by one.",
+        "On Hopper: the code waits for warpgroup matrix instructions one by one.",
         "Several of them under way at once; other warps that bring the data (warp specialisation).",
         (),
         "gmma",

@@ -1,4 +1,4 @@
-"""What is explained: one kernel in one configuration, its machine code, and what it did on the emulator."""
+"""The subject of an explanation: one kernel in one configuration, its machine code and its run on the emulator."""
 
 from __future__ import annotations
 
@@ -28,93 +28,96 @@ from gemmlab.verify.guards import GuardedBuffer
 from gemmlab.verify.nan_hint import unread_hint
 
 _SIZES: Mapping[str, str] = {"reduce": "2^22"}
-"""Where an operation's usual size on the emulator would leave most threads without work, and loops unused."""
+"""Sizes for operations whose usual size on the emulator leaves most threads without work and loops without iterations.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One problem, as far as it matters here."""
+    """The size of one problem and its work."""
 
     label: str
     flops: int
     bytes_moved: int
-    """By any kernel."""
+    """Bytes that any kernel has to move."""
     work: int
-    """In the operation's own unit."""
+    """Work in the operation's own unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Everything that the explanations are made of."""
+    """Everything that the reports of an explanation start from."""
 
     kernel: Kernel
     config: Mapping[str, int]
     arch: str
-    """Of the code."""
+    """Architecture of the machine code."""
     model: gpu.GpuModel
     artifact: Artifact
     function: SassFunction
     launch: Launch
-    """The one with the most blocks, of those that make one execution."""
+    """The launch with the most blocks among the launches of one execution."""
     counters: Counters = field(repr=False)
-    """Sectors are distinct within a block."""
+    """Counters of the run; `sectors_distinct` are distinct within a block."""
     hazards: tuple[Hazard, ...]
     wrong: tuple[str, ...]
-    """What is wrong with the results of the run; empty for a kernel that computes what it should."""
+    """Faults of the run's results, in words; empty for correct results."""
     unit: str
-    """What the operation's speed is told in."""
+    """Unit of the operation's speed."""
     size: Size
-    """That was run."""
+    """The size that was run."""
     scaled: Size
-    """A larger one that is told about without being run."""
+    """A larger size, which figures are extrapolated to."""
 
     @property
     def limits(self) -> gpu.GpuLimits:
-        """Of the GPU it is explained for."""
+        """Limits of the GPU that the kernel is explained for."""
         return self.model.limits
 
     @property
     def threads(self) -> int:
-        """In a block."""
+        """Threads in a block."""
         return math.prod(self.launch.threads)
 
     @property
     def smem_bytes(self) -> int:
-        """A block asks for, static and dynamic."""
+        """Bytes of shared memory that a block asks for, static and dynamic."""
         return self.artifact.resources["static_smem_bytes"] + self.launch.smem_bytes
 
     @property
     def executed(self) -> dict[int, int]:
-        """Address -> how often a warp ran the instruction there."""
+        """Number of times that warps executed the instruction, by its address."""
         return {site.address: site.executed for site in self.counters.sites}
 
 
 def machine(arch: str = "", model: str = "") -> tuple[str, gpu.GpuModel]:
-    """The architecture to compile for and the GPU to explain for, either of which follows from the other.
+    """Return the architecture to compile for and the GPU to explain for; an empty argument follows from the other.
 
-    Code runs on GPUs of its own major version that are not older. `UsageError` for a pair that does not fit.
+    Code runs on GPUs of its own major version with the same or a later minor version. Raises `UsageError` for a pair
+    that does not fit.
     """
     if not model:
         named = arch or "sm_90"
         if named not in MODELS:
-            raise UsageError(f"--arch {named}: counted are {', '.join(ARCHITECTURES)}")
+            raise UsageError(f"--arch {named}: the emulator runs {', '.join(ARCHITECTURES)}")
         return named, gpu.model(MODELS[named])
     chosen = gpu.model(model)
     fitting = [known for known in ARCHITECTURES if _runs(known, chosen.limits.arch)]
     if arch and arch not in fitting:
-        raise UsageError(f"--arch {arch}: of what is counted a {chosen.name} runs {', '.join(fitting) or 'none'}")
+        runs = ", ".join(fitting) or "none"
+        raise UsageError(f"--arch {arch}: of the emulator's architectures, a {chosen.name} runs {runs}")
     if not fitting:
         raise UsageError(f"--gpu {chosen.name}: the emulator runs no code for {chosen.limits.arch}")
     return arch or max(fitting), chosen
 
 
 def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str, int], sizes: str = "") -> Subject:
-    """Compile, run once on the emulator at a size that the kernel takes, and keep what was seen.
+    """Compile the kernel, run it once on the emulator at a size that it accepts, and return the run as a subject.
 
     Raises `CompileError`, `UsageError`, `MemoryError`.
     """
     if kernel.device != "cuda":
-        raise UsageError(f"{kernel.id} is a kernel for {kernel.device}; explained are those for a GPU")
+        raise UsageError(f"{kernel.id} is a kernel for {kernel.device}; only GPU kernels are explained")
     op, chosen = find_op(kernel.op), kernel.configure(config)
     problem = _problem(kernel, op, chosen, sizes)
     require_memory(check_bytes(op, problem), f"size {problem.label}")
@@ -156,7 +159,7 @@ def _problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str) -> A
         raise UsageError(f"--sizes {sizes}: one size is explained at a time")
     if sizes:
         return problems[0]
-    # An own kernel may take squares or whole tiles only.
+    # A user's kernel may accept only squares or whole tiles.
     like = fitted(kernel, op, config, problems)
     if not like:
         raise UsageError(f"{kernel.id}: {kernel.refusal(config, op.scalars(problems[0]))}; name a size with --sizes")

@@ -1,4 +1,4 @@
-"""The worst line of each kind of access: the place that a finding names, with that place's own figures."""
+"""The costliest source line of each kind of access, which a finding names, with that line's own figures."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ _KINDS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "local": ((core.LOCAL_LOAD, core.LOCAL_STORE), "cycles"),
     "atomic": ((core.GLOBAL_ATOMIC, core.SHARED_ATOMIC), "cycles"),
 }
-"""A short name, its kinds of access, and what makes a line of them bad."""
+"""Short name -> the kinds of access, and the attribute of `AccessRow` that ranks their lines."""
 
 
 def worst_facts(rows: Sequence[AccessRow]) -> dict[str, float]:
-    """`NAME_worst_pct`, the percentage of L1's time that goes there; `NAME_worst_sectors` and `NAME_worst_ideal` a
-    request; `NAME_worst_excess`, the percentage that bank conflicts add. `rows` are of one instruction each.
+    """Return the figures of the worst line of each kind of access NAME. Each of `rows` is of one instruction.
+
+    `NAME_worst_pct` is the line's percentage of L1's time, `NAME_worst_sectors` and `NAME_worst_ideal` are sectors per
+    request, and `NAME_worst_excess` is the percentage of wavefronts that bank conflicts add.
     """
     facts: dict[str, float] = {}
     for name in _KINDS:
@@ -37,15 +39,18 @@ def worst_facts(rows: Sequence[AccessRow]) -> dict[str, float]:
 
 
 def worst_words(rows: Sequence[AccessRow]) -> dict[str, str]:
-    """`NAME_place`, as people write it: `mine.cu:12`, or the opcode of code without line numbers."""
+    """Return `NAME_place` of each kind of access: the worst line, such as `mine.cu:12`.
+
+    In code without line numbers it is the opcode, and `NOWHERE` if no access of the kind ran.
+    """
     return {f"{name}_place": _place(_worst(rows, name)) for name in _KINDS}
 
 
 def _worst(rows: Iterable[AccessRow], name: str) -> list[AccessRow]:
-    """The instructions of the line that costs most in all.
+    """Return the bad instructions of the line with the largest total cost.
 
-    A line may hold a good access beside a bad one, as `A[i] * B[j]` does: only those at least half as bad a request as
-    the worst of them count.
+    A line may contain a good access beside a bad one, as `A[i] * B[j]` does. Only instructions whose cost per request
+    is at least half that of the line's worst instruction are returned.
     """
     kinds, cost = _KINDS[name]
     lines: dict[tuple[str, int], list[AccessRow]] = {}

@@ -1,6 +1,6 @@
-"""Charts of a page: Vega-Lite specifications that answer to the pointer, and their colours.
+"""Interactive charts of a page, as Vega-Lite specifications, and their colours.
 
-The page's script sizes them to the reader's window and turns dark colours light on a dark background.
+The page's script fits them to the window and makes dark colours light on a dark background.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gemmlab.results.climb_rows import climb_rows, peaks, short_size
 Fit = Literal["curves", "ladder", "fixed"]
 PEER_COLOURS = (BLACK, ORANGE, PURPLE, SKY)
 _TERA = 4e3
-"""From so many GFLOP/s on, curves are labelled in TFLOP/s."""
+"""Speed in GFLOP/s from which curves are labelled in TFLOP/s."""
 _FAINT = 0.08
 _CAPTION = (
-    "Medians of turns taken side by side, bars: middle half. Point at a line to tell it from the others; a click on a "
-    "name in the legend keeps it, with Shift several."
+    "Medians of interleaved samples; bars: middle half. Point at a line to highlight it; click on a name in the legend "
+    "to select its line, with Shift to select several."
 )
 
 
@@ -36,11 +36,15 @@ class Drawing:
     caption: str
     spec: dict[str, Any]
     fit: Fit = "fixed"
-    """How the script makes it as wide as its place; `"fixed"` charts are scrolled."""
+    """Method by which the script fits the chart to the available width; `"fixed"` charts are scrolled instead."""
 
 
 def ladder_drawing(record: Record) -> Drawing | None:
-    """A climb's entries as bars; of a bench on a GPU, those of the largest size that all rungs were timed at."""
+    """Draw the ladder as bars; `None` if the record has no ladder.
+
+    A climb gives all its entries. A bench on a GPU gives the entries at the largest cubic size that all kernels were
+    timed at, if it timed at least three rungs.
+    """
     if record.kind == "climb":
         spec = specification(climb_chart(record))
         shown = [row.size for row in climb_rows(record)]
@@ -64,7 +68,10 @@ def ladder_drawing(record: Record) -> Drawing | None:
 
 
 def curve_drawings(record: Record) -> Iterator[Drawing]:
-    """Speed by size, one chart a thread count that has several sizes; a climb times most entries at one."""
+    """Yield a chart of speed by size for each thread count with several sizes.
+
+    A climb yields none, because it times most entries at one size.
+    """
     if record.kind == "climb":
         return
     counts = sorted({result.threads for result in record.results if result.samples})
@@ -84,7 +91,10 @@ def curve_drawings(record: Record) -> Iterator[Drawing]:
 
 
 def with_hover(spec: dict[str, Any]) -> dict[str, Any]:
-    """Curves whose nearest series stands out under the pointer, with its figures, and that the legend picks from."""
+    """Return a specification of curves with interaction added.
+
+    The series nearest to the pointer is highlighted and shows its figures; the legend selects series.
+    """
     near = {"name": "near", "select": {"type": "point", "fields": ["series"], "on": "pointerover", "nearest": True,
                                        "clear": "pointerout"}}  # fmt: skip
     chosen = {"name": "chosen", "select": {"type": "point", "fields": ["series"]}, "bind": "legend"}
@@ -117,7 +127,7 @@ def _tooltip(encoding: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _ordered(points: Sequence[Point], record: Record) -> tuple[list[Point], list[str]]:
-    """Peers first, then our own from the highest down; rungs in the colours of a climb."""
+    """Return the points and the colours of their series: peers first, then our kernels from the top rung down."""
     roles = {r.contestant.removesuffix(":best"): r.facts.get("role") for r in record.results}
     names = list(dict.fromkeys(point.series for point in points))
     peers = [name for name in names if roles[name] == "peer"]
@@ -141,5 +151,5 @@ def _unit(op: str, points: Sequence[Point]) -> Unit:
 
 
 def _bare(spec: dict[str, Any]) -> dict[str, Any]:
-    """Without its title: the page has headings of its own."""
+    """Return the specification without its title, because the page has its own headings."""
     return {key: value for key, value in spec.items() if key != "title"}

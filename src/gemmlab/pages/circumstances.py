@@ -1,4 +1,4 @@
-"""Where, when and how a record was measured, as names and values in the order in which people ask."""
+"""Circumstances of a measurement, as names and values: environment, method and libraries of a record."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Lines = tuple[tuple[str, str], ...]
 
 
 def environment(record: Record) -> Lines:
-    """Device, software, load, clocks; what a record does not tell is left out."""
+    """Return the device, software, load and clocks of a record, without those that it does not contain."""
     return tuple((name, text) for name, text in _environment(record) if text)
 
 
 def method(record: Record) -> Lines:
-    """How the samples were taken; nothing for a record without samples."""
+    """Return the method by which samples were taken; empty for a record without samples."""
     return () if record.method is None else tuple(_method(record.method))
 
 
 def libraries(record: Record) -> Lines:
-    """Contestants that are not ours, with their versions."""
+    """Return the peers (contestants outside gemmlab) with their versions."""
     found = {
         str(r.facts.get("name") or r.contestant): about(r.facts)
         for r in record.results

@@ -1,4 +1,4 @@
-"""The results that records have of a kernel, and which code they ask to be explained."""
+"""The results of a kernel in records, and the request for its explanation that follows from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gemmlab.pages.tables import kernel_of
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A result of the kernel, and where it was taken."""
+    """A result of the kernel and the record that contains it."""
 
     result: Result
     record: Record
@@ -31,12 +31,12 @@ class Seen:
 
     @property
     def time_us(self) -> float:
-        """Of a result with samples."""
+        """Median time in microseconds; the result must have samples."""
         return spread([sample.time_us for sample in self.result.samples]).median
 
     @property
     def speed(self) -> float:
-        """In the unit of the operation."""
+        """Speed in the operation's unit; the result must have samples."""
         work = self.result.bytes if find_op(self.record.op).unit == GBS else self.result.flops
         return work / (self.time_us * 1e3)
 
@@ -46,14 +46,14 @@ class Seen:
 
     @property
     def config(self) -> dict[str, int]:
-        """Without what is no parameter: a record's facts are free JSON."""
+        """Configuration by parameter name, integers only: a record's facts are free JSON, other values are left out."""
         config = self.result.facts.get("config")
         found = config.items() if isinstance(config, dict) else ()
         return {name: value for name, value in found if isinstance(value, int) and not isinstance(value, bool)}
 
     @property
     def model(self) -> str:
-        """The GPU that the device's name says; empty for others."""
+        """Name of the known GPU that the record's device is; empty for any other device."""
         try:
             return gpu.model(self.where).name
         except UsageError:
@@ -61,7 +61,7 @@ class Seen:
 
 
 def seen_kernels(records: Iterable[Record]) -> dict[str, list[Seen]]:
-    """Every kernel in the records, in the catalog's order, those that it does not know last."""
+    """Return the results of every kernel in the records, by id, in the catalog's order; unknown kernels come last."""
     found: dict[str, list[Seen]] = {}
     for record in records:
         for result in record.results:
@@ -72,9 +72,9 @@ def seen_kernels(records: Iterable[Record]) -> dict[str, list[Seen]]:
 
 
 def request_for(kernel: Kernel, name: str, seen: Sequence[Seen], model: str) -> Request:
-    """The code that was timed, else counted, else that of the default configuration; for the GPU of that record.
+    """Return the request to explain the code that was timed, else counted, else that of the default configuration.
 
-    `model` is the GPU to explain for, where the reader said so.
+    It is for the GPU `model`, or if that is empty, for the GPU of the record.
     """
     if kernel.device != "cuda":
         return Request(name)
@@ -89,7 +89,7 @@ def request_for(kernel: Kernel, name: str, seen: Sequence[Seen], model: str) -> 
 
 
 def _machine(arch: str, model: str) -> tuple[str, str]:
-    """What fits together of the code's architecture and the GPU: the GPU counts more."""
+    """Return the architecture and the GPU, with an empty architecture if its code does not run on the GPU."""
     from gemmlab.analysis.subject import machine
 
     try:

@@ -1,4 +1,4 @@
-"""From records to a file: which kernels get a section, what is explained, and a page that is whole or not there."""
+"""Make a page from records: choose the kernels, explain them, render the page and write it atomically."""
 
 from __future__ import annotations
 
@@ -25,35 +25,39 @@ from gemmlab.pages.studies import Outcome, Request, Study, studies
 from gemmlab.pages.study_cache import keep, recall
 
 Progress = Callable[[str, int, int], None]
-"""Called with (what is being done, kernels done, kernels in all)."""
+"""Callback with (description of the step, kernels done, kernels in all)."""
 MOST_BYTES = 3 << 20
-"""A page that is larger is slow on a phone; its reader is told."""
+"""Size of a page, in bytes, above which the user is warned, because it is slow on a phone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to report."""
+    """The input and the options of a page."""
 
     records: Sequence[Path]
     kernels: Sequence[str] = ()
-    """Ids and files to have sections; all kernels of the records by default."""
+    """Ids and files of the kernels that get sections; by default all kernels of the records."""
     explained: bool = True
+    """True if the kernels are to be explained, which runs them on the emulator."""
     profiles: Sequence[Path] = ()
-    """Records of profiles or counts, shown beside."""
+    """Records of profiles or counts, which the kernels' sections show too."""
     gpu: str = ""
-    """To explain for; by default the one that the code was timed on."""
+    """The GPU to explain for; by default the one that the code was timed on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A page, with what is on it."""
+    """A page and its HTML."""
 
     page: Page
     html: bytes
 
 
 def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Made:
-    """Raises `RecordError` for a file that is no record, `UsageError` for a kernel or GPU that is not known."""
+    """Make the page of a plan.
+
+    Raises `RecordError` for a file that is no record, `UsageError` for an unknown kernel or GPU.
+    """
     if plan.gpu:
         from gemmlab.analysis.subject import machine
 
@@ -79,7 +83,7 @@ def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Ma
 
 
 def require_place(out: Path) -> None:
-    """`UsageError` where no file can be put: told before the work, not after it."""
+    """Raise `UsageError` if `out` cannot be written, so that the user learns it before the work begins."""
     if out.is_dir():
         raise UsageError(f"{out} is a folder; name a file, such as {out / 'report.html'}")
     if not out.parent.is_dir():
@@ -89,7 +93,7 @@ def require_place(out: Path) -> None:
 
 
 def write(out: Path, html: bytes) -> None:
-    """Readers see the old file or the whole new one. `UsageError` where that fails."""
+    """Write the page atomically: readers see the old file or the whole new one. Raises `UsageError` on failure."""
     try:
         replace_file(out, html)
     except OSError as error:
@@ -97,7 +101,7 @@ def write(out: Path, html: bytes) -> None:
 
 
 def _chosen(named: Sequence[str], seen: dict[str, list[Seen]]) -> dict[str, tuple[str, Kernel | None]]:
-    """Id -> the name that it is found by, and the kernel, where there is one."""
+    """Return, by id, the name that the kernel was given by, and the kernel, or `None` if only records know it."""
     catalog = {kernel.id: kernel for kernel in all_kernels()}
     if named:
         named = [current_id(name) for name in named]
@@ -113,7 +117,7 @@ def _chosen(named: Sequence[str], seen: dict[str, list[Seen]]) -> dict[str, tupl
 def _requests(
     plan: Plan, chosen: dict[str, tuple[str, Kernel | None]], seen: dict[str, list[Seen]]
 ) -> dict[str, Request]:
-    """Id -> what is asked about it; of kernels that are to be explained."""
+    """Return, by id, the requests for the kernels to be explained."""
     return {
         id_: request_for(kernel, name, seen.get(id_, []), plan.gpu)
         for id_, (name, kernel) in chosen.items()
@@ -125,7 +129,7 @@ def _collected(running: Iterator[tuple[Request, Outcome]], count: int, progress:
     found: dict[Request, Outcome] = {}
     progress(f"{counted(count, 'kernel')} to explain", 0, count)
     for request, outcome in running:
-        # At once, so that a page that is broken off goes on where it was.
+        # Stored at once, so that a run after an interruption need not repeat this study.
         if isinstance(outcome, Study):
             keep(request, outcome)
         found[request] = outcome
@@ -134,7 +138,7 @@ def _collected(running: Iterator[tuple[Request, Outcome]], count: int, progress:
 
 
 def summary(sections: Sequence[Section]) -> list[dict[str, object]]:
-    """What became of each kernel, for machines. `same_code` is `None` where there was nothing to compare."""
+    """Return the outcome of each kernel as JSON values. `same_code` is `None` if no record has a digest to compare."""
     return [
         {
             "id": one.id,

@@ -1,4 +1,4 @@
-"""The page: everything put into one file that needs no other, and a policy that lets it ask for none."""
+"""Render a page as one self-contained HTML file; its content security policy forbids all requests."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is on it, in order."""
+    """The contents of a page, in order."""
 
     parts: Sequence[Part]
     sections: Sequence[Section]
     together: Sequence[Drawing] = ()
-    """Of all kernels together."""
+    """Charts of all kernels together."""
     title: str = "gemmlab report"
 
 
 def render(page: Page) -> bytes:
-    """The whole file, UTF-8. What came from records is text in it, whatever it is made of."""
+    """Return the whole file in UTF-8. Text from records is escaped, so that none of it acts as markup."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -51,19 +51,19 @@ def render(page: Page) -> bytes:
     html = environment.get_template("page.html").render(
         title=page.title, version=__version__, made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         parts=page.parts, sections=page.sections, anchors=anchors(page.sections),
-        # By identity: drawings hold dictionaries, and equal ones may stand in two places.
+        # By identity: drawings contain dictionaries and have no hash, and equal ones may occur twice.
         number=lambda drawing: next(place for place, one in enumerate(drawings, 1) if one is drawing),
         specs=[packed(json.dumps(drawing.spec, separators=(",", ":"))) for drawing in drawings], together=page.together,
         pack=packed,
         style=Markup(style), script=Markup(script), bundle=Markup(bundle),  # noqa: S704 - our own files
         policy=_policy(style, scripts),
     )  # fmt: skip
-    # Half of a surrogate pair, which JSON may hold, has no bytes.
+    # A lone surrogate, which JSON may contain, cannot be encoded.
     return html.encode("utf-8", errors="replace")
 
 
 def coded(text: str) -> Markup:
-    """What stands between backticks as code."""
+    """Return the text as HTML, with the parts between backticks as code."""
     from markupsafe import Markup, escape
 
     parts = [Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
@@ -72,7 +72,7 @@ def coded(text: str) -> Markup:
 
 
 def anchors(sections: Sequence[Section]) -> dict[str, str]:
-    """Kernel -> where its section is: the name where that will do, else its place."""
+    """Return the anchor of each kernel's section: its id if that is a plain word, else the section's number."""
     plain = re.compile(r"[A-Za-z]\w*", re.ASCII)
     return {
         section.id: f"kernel-{section.id if plain.fullmatch(section.id) else place}"
@@ -90,7 +90,7 @@ def _drawings(page: Page) -> Iterator[Drawing]:
 
 
 def packed(text: str) -> str:
-    """As the page's script unpacks it: a tenth as long, and nothing in it is markup."""
+    """Return the text compressed and in base64, for the page's script to unpack: a tenth as long and never markup."""
     return base64.b64encode(zlib.compress(text.encode("utf-8", errors="replace"), 9)).decode()
 
 
@@ -99,7 +99,7 @@ def _file(name: str) -> str:
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:
-    """Nothing is loaded, and nothing runs but what is named by its digest."""
+    """Return the content security policy: nothing is loaded, and only scripts and styles with these digests apply."""
     allowed = " ".join(map(_source, scripts))
     return f"default-src 'none'; script-src {allowed}; style-src {_source(style)}; base-uri 'none'; form-action 'none'"
 

@@ -1,4 +1,4 @@
-"""What a page says of one record: its charts, its tables, and how it was measured."""
+"""The part of a page about one record: its charts, its tables and the circumstances of its measurement."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from gemmlab.results.summary import FASTEST, OURS, Summary, summarise
 from gemmlab.timing.configurations import config_tables
 
 _NAMES = {"cache": "caches", "count": "counters"}
-"""Of kinds that are not called what they are."""
+"""Titles of the record kinds that a page calls by another name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One record."""
+    """The part of a page about one record."""
 
     file: str
     title: str
     date: str
     headline: str
-    """The best result in a sentence; empty where nothing was timed."""
+    """The best result in a sentence; empty if nothing was timed."""
     drawings: tuple[Drawing, ...]
     tables: tuple[Table, ...]
     environment: Lines
@@ -49,7 +49,7 @@ class Part:
 
 
 def part_of(path: Path, record: Record) -> Part:
-    """`RecordError` for a record without results, and where the facts of one are not what gemmlab writes."""
+    """Return the part of a record. Raises `RecordError` for a record without results or with invalid facts."""
     if not record.results:
         raise RecordError(f"{path}: the record holds no results")
     try:
@@ -57,7 +57,7 @@ def part_of(path: Path, record: Record) -> Part:
     except GemmlabError as error:
         raise RecordError(f"{path}: {error}") from error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        # Facts are free JSON: what is wrong in them shows where they are used.
+        # Facts are free JSON: an invalid one is only noticed at its use.
         raise RecordError(f"{path}: facts that cannot be used ({type(error).__name__}: {error})") from error
 
 
@@ -78,7 +78,9 @@ def _part(path: Path, record: Record) -> Part:
 
 
 def headline(record: Record, summary: Summary) -> str:
-    """The fastest of our own at the largest problem, among those that are right, with what it is compared with."""
+    """Return a sentence on our fastest correct kernel at the largest problem, with its share of the peak and its ratio
+    to the fastest peer.
+    """
     ours = [row for row in summary.rows if row.role in OURS and row.verified is not False]
     if not ours:
         return ""

@@ -1,4 +1,4 @@
-"""What a profiler saw of a page's kernels: what their warps waited for, and figures with the library's beside them."""
+"""Profiles of a page's kernels: the stalls of their warps, and figures beside those of a library."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from gemmlab.plots.stalls import stall_bars, stall_chart
 from gemmlab.results.climb_rows import plain, short_size
 
 _LEAST_SHARE = 0.005
-"""Of a warp's time: states that take less are not worth a line."""
+"""Fraction of a warp's time below which a state is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profiled:
-    """One kernel in one record of profiles, at the largest size."""
+    """The profile of one kernel in one record, at its largest size."""
 
     where: str
     other_code: str
-    """The digest of the profiled code, where the code that is explained has another one."""
+    """Digest of the profiled code if it differs from the explained code, else empty."""
     stalls: Table
     figures: Table
     findings: tuple[Finding, ...]
@@ -38,7 +38,10 @@ class Profiled:
 def profiled(
     name: str, kernel: Kernel | None, profiles: Sequence[Profiles], now: Mapping[str, Any] | None
 ) -> tuple[Profiled, ...]:
-    """Of each record that has the kernel; `now` is the explanation, where there is one."""
+    """Return the kernel's profile from each record that has one.
+
+    `now` is the kernel's explanation as JSON values, if there is one.
+    """
     found = []
     for record in profiles:
         mine = [one for one in record.profiles if one.contestant == f"kernel:{name}" and one.kernels]
@@ -48,8 +51,9 @@ def profiled(
 
 
 def stall_drawings(profiles: Sequence[Profiles], kernels: Collection[str] = ()) -> Iterator[Drawing]:
-    """One a record whose profiler saw what warps wait for, at the largest size: of these kernels, by default of all,
-    and of the libraries.
+    """Yield a chart of warp stalls for each record that measured them, at its largest size.
+
+    It shows the named kernels, by default all, and the libraries.
     """
     for record in profiles:
         known = [

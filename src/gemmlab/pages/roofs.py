@@ -1,4 +1,4 @@
-"""All kernels of a page that are explained for one GPU, under its roofs."""
+"""Roofline charts of a page: one per GPU, with all kernels that are explained for it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gemmlab.pages.sections import Section
 from gemmlab.plots.chart import specification
 from gemmlab.plots.roofline import Placed, roofline_chart
 
-_CAPTION = "Bytes moved: from where caches catch all they can (the mark) to where they catch nothing. "
+_CAPTION = "Bytes moved: from the least, if caches catch all they can (the mark), to the most, if they catch nothing. "
 _COUNTED = "Counted on the emulator; speeds are the most that main loop and memory allow."
 _TIMED = (
-    "Counted on the emulator; speeds are measured, at the largest size, where this very code was timed on that GPU, "
-    "else the most that main loop and memory allow."
+    "Counted on the emulator; speeds are measured at the largest size if exactly this code was timed on that GPU, else "
+    "they are the most that main loop and memory allow."
 )
 
 
 def roof_drawings(sections: Sequence[Section]) -> Iterator[Drawing]:
-    """One a GPU, of operations that are about arithmetic."""
+    """Yield a roofline chart for each GPU, with the kernels whose operation is measured in GFLOP/s."""
     groups: dict[str, list[tuple[Section, Mapping[str, Any]]]] = {}
     for one in sections:
         told = None if one.told is None else one.told.explanation
@@ -39,14 +39,14 @@ def roof_drawings(sections: Sequence[Section]) -> Iterator[Drawing]:
 
 
 def _placed(one: Section, told: Mapping[str, Any]) -> Placed:
-    # Of DRAM the last level counts: at a size that fits into caches it says little.
+    # The last level of a name wins, which is that of the larger size: a size that fits into caches says little of DRAM.
     levels = {level["name"].partition(" ")[0]: level for level in told["roofline"]["levels"]}
     intensity = {name: (level["intensity_least"], level["intensity_most"]) for name, level in levels.items()}
     return Placed(one.id, told["roofline"]["bound_gflops"] if one.measured is None else one.measured, intensity)
 
 
 def _pointed(spec: dict[str, Any]) -> dict[str, Any]:
-    """With each mark's figures under the pointer: there are more kernels than shapes."""
+    """Return the specification with tooltips that name the kernel: there are more kernels than shapes of marks."""
     layers = []
     for layer in spec["layer"]:
         encoding = dict(layer["encoding"])

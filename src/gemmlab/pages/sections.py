@@ -1,6 +1,6 @@
-"""What a page says of one kernel: what its file tells, what the records tell, and what its machine code tells.
+"""The section of a page about one kernel: facts from its source file, from the records and from its machine code.
 
-The last two meet only where they are of the same code, by digest.
+Measured times and explanations are combined only if both are of the same machine code, by digest.
 """
 
 from __future__ import annotations
@@ -20,37 +20,42 @@ from gemmlab.pages.tables import Cell, Table, verdict
 from gemmlab.results.climb_rows import digits, plain, short_size
 
 _SHORT = 12
-"""Digits of a digest that people compare."""
+"""Digits of a digest that the page shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One kernel."""
+    """The section of one kernel."""
 
     id: str
     kernel: Kernel | None
-    """`None` where no file of that name is known."""
+    """`None` if only records know the kernel."""
     idea: str
     seen: tuple[Seen, ...]
     table: Table
     counters: Table | None
     told: Told | None
-    """What its code says."""
+    """Tables from the study of its machine code."""
     why_not: str
-    """Why nothing is told; empty where nobody asked."""
+    """Reason why the requested study failed; empty if it succeeded or was not requested."""
     same: tuple[str, ...]
-    """Records of the code that is explained, in words."""
+    """Descriptions of the records of the explained code."""
     other: tuple[str, ...]
-    """Records of other code."""
+    """Descriptions of the records of other code, with the differences."""
     profiled: tuple[Profiled, ...]
     measured: float | None
-    """GFLOP/s of the explained code on the GPU that it is explained for, at the largest problem."""
+    """Measured GFLOP/s of the explained code on the GPU it is explained for, at the largest problem; `None` if it was
+    not timed there.
+    """
 
 
 def section(
     name: str, kernel: Kernel | None, seen: Sequence[Seen], outcome: Outcome | None, profiles: Sequence[Profiles] = ()
 ) -> Section:
-    """`outcome` is what became of the request for it."""
+    """Return the section of a kernel.
+
+    `outcome` is its study, the reason why that failed, or `None` if no study was requested.
+    """
     study = outcome if isinstance(outcome, Study) else None
     why_not = outcome if isinstance(outcome, str) else ""
     now = None if study is None else study.explanation
@@ -81,7 +86,7 @@ def _origin(one: Seen) -> str:
 
 
 def _difference(one: Seen, now: Mapping[str, Any]) -> str:
-    """Why the code may be another one: what is known to differ, else the source."""
+    """Return the reason why the code differs: the known differences, or if there are none, a change of the source."""
     facts = one.result.facts
     then = {"architecture": facts.get("target"), "compiler": facts.get("compiler"), "configuration": one.config}
     here = {"architecture": now["arch"], "compiler": now["compiler"], "configuration": dict(now["config"])}
@@ -94,8 +99,9 @@ def _said(value: Any) -> str:
 
 
 def _table(seen: Sequence[Seen], now: Mapping[str, Any] | None, predicted: str) -> Table:
-    """Of each record, configuration and thread count the largest problem that was timed; of the explained configuration
-    the predicted size too.
+    """Return the table of times: the largest timed problem of each record, configuration and thread count.
+
+    For the explained configuration the table has the size `predicted`, too.
     """
     largest: dict[tuple[int, str, int], Seen] = {}
     for one in seen:
@@ -128,21 +134,21 @@ def _timed(one: Seen, now: Mapping[str, Any] | None) -> Iterator[Cell]:
 
 
 def _joined(one: Seen, now: Mapping[str, Any]) -> bool:
-    """Whether a time is of the very code that is explained, right, and of the GPU that it is explained for."""
+    """Return whether a result is timed, not wrong, and of the explained code on the GPU it is explained for."""
     if not one.result.samples or one.result.verified is False:
         return False
     return (one.digest, one.model) == (now["code_sha256"], now["gpu"])
 
 
 def _measured(seen: Sequence[Seen], now: Mapping[str, Any]) -> float | None:
-    """GFLOP/s of the largest problem among those."""
+    """Return the GFLOP/s at the largest problem among the results of the explained code on its GPU, or `None`."""
     joined = [one for one in seen if _joined(one, now)]
     best = max(joined, key=lambda one: one.result.flops, default=None)
     return None if best is None else best.result.flops / (best.time_us * 1e3)
 
 
 def _counters(seen: Sequence[Seen]) -> Table | None:
-    """Of the last record that has some."""
+    """Return the table of counters from the last record that has some."""
     counted = [one for one in seen if isinstance(one.result.facts.get("counters"), dict)]
     if not counted:
         return None

@@ -1,6 +1,6 @@
-"""What the emulator and the machine code say of a page's kernels: one explanation each, made in processes side by side.
+"""Studies of a page's kernels: an explanation, a prediction and pictures of each, made in parallel processes.
 
-An explanation holds functions and traces; what crosses to the page, and between processes, is plain values.
+Explanations contain functions and traces; a study contains only plain values, which can cross between processes.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from gemmlab.kernels.kernel import Kernel
 
 _WORTH_A_PROCESS = 3
-"""So many kernels take longer than starting a second interpreter."""
+"""Number of kernels from which starting a second interpreter saves time."""
 _MOST_PROCESSES = 8
-"""Each takes a few hundred megabytes."""
+"""Most processes: each takes a few hundred megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which code to explain, and for what."""
+    """The code to explain and the GPU to explain it for; empty fields mean the defaults."""
 
     kernel: str
-    """Its id, or its file."""
+    """Id or source file of the kernel."""
     config: tuple[tuple[str, int], ...] = ()
     arch: str = ""
     gpu: str = ""
@@ -40,26 +40,26 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One kernel as its code is now."""
+    """The study of one kernel, of its present code."""
 
     explanation: Mapping[str, Any] | None
-    """`Explanation.to_json()`; `None` of a kernel for a CPU, which only has pictures."""
+    """`Explanation.to_json()`; `None` for a CPU kernel, which only has pictures."""
     figures: tuple[tuple[str, str, str], ...] = ()
-    """Group, name, text."""
+    """Figures as (group, name, text)."""
     hazards: tuple[str, ...] = ()
     foretold: Mapping[str, Any] | None = None
-    """`Foretold.to_json()`: a predicted time; `None` where the model cannot tell."""
+    """`Foretold.to_json()`, the predicted time; `None` if the model cannot predict it."""
     drawings: tuple[Drawing, ...] = ()
     undrawn: str = ""
-    """Why it has no pictures, where that is not because none applies."""
+    """Reason why drawing the pictures failed; empty if it did not, even if no picture applies."""
 
 
 Outcome = Study | str
-"""Or why there is none."""
+"""A study, or the reason why it failed."""
 
 
 def study(request: Request) -> Outcome:
-    """Explain a kernel for a GPU, and draw its pictures."""
+    """Explain a GPU kernel, predict its time and draw its pictures; of a CPU kernel, only draw its pictures."""
     from gemmlab.analysis.explanation import explain
     from gemmlab.analysis.subject import machine
     from gemmlab.kernels.by_name import kernel_named
@@ -78,12 +78,15 @@ def study(request: Request) -> Outcome:
 
 @contextmanager
 def studies(requests: Sequence[Request]) -> Iterator[Iterator[tuple[Request, Outcome]]]:
-    """What became of each, as they are done. Where there are processes for it, they work while the caller does."""
+    """Yield an iterator over the requests and their outcomes, in the order in which they are done.
+
+    With several CPUs and enough requests, the studies run in processes while the caller works.
+    """
     workers = min(len(usable_cpus()), len(requests), _MOST_PROCESSES)
     if workers < 2 or len(requests) < _WORTH_A_PROCESS:
         yield ((request, study(request)) for request in requests)
         return
-    # Compiled code holds threads that a forked child would not have.
+    # Compiled code has started threads, which a forked child would lack: hence `spawn`.
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         asked = {pool.submit(study, request): request for request in requests}
         try:
@@ -100,7 +103,7 @@ def _with_pictures(found: Study, kernel: Kernel, arch: str, config: Mapping[str,
     try:
         pictures = pictures_for(Subject(kernel, arch, config))
     except (GemmlabError, MemoryError) as error:
-        # What can be explained need not be small enough to be traced.
+        # A kernel that can be explained may still be too large to be traced.
         return replace(found, undrawn=str(error) or type(error).__name__)
     drawings = (Drawing(picture.title, picture.caption, specification(picture.chart)) for picture in pictures)
     return replace(found, drawings=tuple(drawings))

@@ -1,10 +1,10 @@
-"""Studies that were made before: kept in the cache folder as JSON, until anything that they come from changes."""
+"""Cache of studies, as JSON files in the cache folder; a change of anything that a study depends on invalidates it."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
@@ -24,27 +24,16 @@ from gemmlab.toolchain.cache import key_of, private_folder
 from gemmlab.toolchain.nvrtc import compiler
 
 _FOLDER = "studies"
-_MADE_BY = (
-    "core",
-    "toolchain",
-    "sass",
-    "emulator",
-    "ops",
-    "devices",
-    "kernels",
-    "measure",
-    "plots",
-    "explain",
-    "report",
-)
+_UNRELATED = frozenset({"blas", "cli", "torch"})
+"""Folders of the package that no study depends on. All others count, so that a new one cannot be forgotten."""
 _SUFFIXES = (".py", ".cu", ".cuh")
-"""Folders and files of the package that a study comes from."""
+"""Suffixes of the files that a study depends on."""
 _OTHERS = ("altair", "llvmlite", "numpy", "nvidia-cuda-nvdisasm")
-"""Packages by whose versions a study may differ, beside the compiler."""
+"""Packages whose versions a study depends on, in addition to the compiler's."""
 
 
 def recall(request: Request) -> Study | None:
-    """The study kept of a request; `None` where there is none that fits."""
+    """Return the cached study of a request; `None` if there is no valid one."""
     path = _path(request)
     if path is None:
         return None
@@ -55,7 +44,7 @@ def recall(request: Request) -> Study | None:
 
 
 def keep(request: Request, study: Study) -> None:
-    """Keep it where that is possible, and drop what was made by other code."""
+    """Store a study, and delete the studies made by other versions of the code. Failures to write are ignored."""
     path = _path(request)
     if path is None:
         return
@@ -71,7 +60,7 @@ def keep(request: Request, study: Study) -> None:
 
 
 def _path(request: Request) -> Path | None:
-    # A person's own file may include what nobody here knows of.
+    # A user's own file is not cached: it may include files that the key does not cover.
     own = request.kernel.endswith(SOURCE_SUFFIX)
     code = "" if own else _sources().fingerprint()
     folder = private_folder(_FOLDER) if code else None
@@ -81,10 +70,17 @@ def _path(request: Request) -> Path | None:
     return folder / f"{made_by[:16]}-{key_of(repr(request))[:32]}.json.z"
 
 
+def source_files(package: Path) -> Iterator[Path]:
+    """Yield the files of the package that decide what a study says."""
+    for path in package.rglob("*"):
+        if path.suffix in _SUFFIXES and path.relative_to(package).parts[0] not in _UNRELATED:
+            yield path
+
+
 @cache
 def _sources() -> Sources:
     package = Path(gemmlab.__file__).parent
-    return Sources(path for name in _MADE_BY for path in (package / name).rglob("*") if path.suffix in _SUFFIXES)
+    return Sources(source_files(package))
 
 
 @cache

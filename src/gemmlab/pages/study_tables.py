@@ -1,4 +1,4 @@
-"""A study as a page shows it: tables and lists of the explanation's plain values."""
+"""Tables and lists of a study, as a page shows them."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from gemmlab.results.climb_rows import digits, plain, short_size
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the template asks for."""
+    """The values of a study that the template uses."""
 
     explanation: Mapping[str, Any] | None
-    """`None` of a kernel for a CPU."""
+    """`None` for a CPU kernel."""
     code_sha256: str
     hazards: tuple[str, ...]
     foretold: str
-    """The predicted time in a sentence; empty where there is none."""
+    """The predicted time in a sentence; empty if there is none."""
     reliability: str
     terms: Table | None
-    """What the predicted time is made of."""
+    """Terms of the predicted time."""
     roofline: Table | None
     accesses: Table | None
     groups: Mapping[str, Lines]
-    """The figures by their group."""
+    """Figures by group."""
     loop: str
-    """The main loop, a line an instruction; empty where there is none."""
+    """The main loop with one instruction a line; empty if there is none."""
     drawings: tuple[Drawing, ...]
     undrawn: str
-    """Why there are none."""
+    """Reason why drawing the pictures failed; empty if it did not."""
 
 
 def told_of(study: Study) -> Told:

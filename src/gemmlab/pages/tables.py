@@ -16,29 +16,29 @@ from gemmlab.results.summary import FASTEST, Row, Summary
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is shown, and what it is sorted by where that is not the number shown."""
+    """The text of a cell, and the key that it is sorted by if that differs from the number shown."""
 
     text: str
     key: float | None = None
     kernel: str = ""
-    """Id of the kernel whose section this leads to."""
+    """Id of the kernel whose section the cell links to."""
     wrong: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Headings and rows of as many cells."""
+    """A table: every row has as many cells as there are headings."""
 
     caption: str
     headings: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     texts: frozenset[int] = frozenset({0})
-    """Columns of words; the others are numbers."""
+    """Indices of the columns of words; the others are numbers."""
     note: str = ""
 
 
 def climb_table(record: Record) -> Table:
-    """Rungs in ladder order, then library calls and peers."""
+    """Return the table of a climb: rungs in ladder order, then library calls and peers."""
     rows, unit = climb_rows(record), find_op(record.op).unit
     peers = peer_names(rows)
     headings = ("", "size", "threads", "ms", unit, "of peak", "x first", *(f"x {peer}" for peer in peers), "idea")
@@ -58,7 +58,7 @@ def climb_table(record: Record) -> Table:
 
 
 def bench_table(record: Record, summary: Summary) -> Table:
-    """A row a contestant and problem."""
+    """Return the table of a bench, with one row per contestant, problem and thread count."""
     rows, unit = summary.rows, find_op(record.op).unit
     peers = list(dict.fromkeys(row.contestant for row in rows if row.role == "peer"))
     ratios = (*(f"x {contestant(peer)}" for peer in peers), *(["95 % of fastest"] * bool(peers)))
@@ -79,7 +79,7 @@ def bench_table(record: Record, summary: Summary) -> Table:
 
 
 def _as_measured(record: Record, table: Table) -> Table:
-    """Without the count of a CPU's threads where a GPU was measured."""
+    """Return the table; if a GPU was measured, without the column of CPU threads."""
     if record.device.get("id", "cpu") == "cpu":
         return table
     place = table.headings.index("threads")
@@ -92,7 +92,7 @@ def _as_measured(record: Record, table: Table) -> Table:
 
 
 def count_table(record: Record) -> Table:
-    """What a device counted."""
+    """Return the table of the counters in a record."""
     headings = ("", "size", "warp instructions", "FFMA", "threads / instruction", "global loads", "sectors / load",
                 "sectors / store", "shared wavefronts", "of them excess", "barriers", "result", "notes")  # fmt: skip
     cells = [
@@ -112,7 +112,7 @@ def count_table(record: Record) -> Table:
 
 
 def cache_table(record: Record) -> Table:
-    """Simulated misses a thousand multiply-adds."""
+    """Return the table of simulated cache misses, per thousand multiply-adds."""
     headings = ("", "size", "bytes touched", "L1 misses", "L2 misses", "TLB misses", "bytes L1-L2", "bytes L2-memory",
                 "time spent packing")  # fmt: skip
     cells = [
@@ -129,7 +129,7 @@ def cache_table(record: Record) -> Table:
 
 
 def verified_table(results: Iterable[Result]) -> Table:
-    """Results that nobody timed: right or wrong, and what was said about them."""
+    """Return the table of results that were not timed, with their verdicts and notes."""
     cells = [
         (
             Cell(contestant(result.contestant), kernel=kernel_of(result)), size_cell(result.label),
@@ -144,7 +144,7 @@ def verified_table(results: Iterable[Result]) -> Table:
 
 
 def kernel_of(result: Result) -> str:
-    """Id of the kernel that a result is of; empty for peers and probes."""
+    """Return the id of a result's kernel; empty for peers and probes."""
     name = result.contestant
     if name.startswith("kernel:"):
         return name.removeprefix("kernel:").partition("[")[0]
@@ -152,18 +152,18 @@ def kernel_of(result: Result) -> str:
 
 
 def contestant(name: str) -> str:
-    """As tables call it."""
+    """Return a contestant's name as tables show it, without prefix and suffix."""
     return name.removeprefix("kernel:").removesuffix(":best")
 
 
 def name_cell(row: Row) -> Cell:
-    """A contestant, with what its inputs are rounded to where that is not float32."""
+    """Return the cell of a contestant's name, with the precision of its inputs if that is not float32."""
     kernel = contestant(row.contestant).partition("[")[0] if row.contestant.startswith("kernel:") else ""
     return Cell(with_precision(contestant(row.contestant), row.precision), kernel=kernel)
 
 
 def size_cell(label: str) -> Cell:
-    """Sorted by how much there is to do."""
+    """Return the cell of a problem's size, sorted by the amount of work."""
     sides = label.split("x")
     work = 1.0
     for side in sides:
@@ -172,7 +172,7 @@ def size_cell(label: str) -> Cell:
 
 
 def verdict(verified: bool | None) -> Cell:
-    """PASS, FAIL, or a dash."""
+    """Return the cell of a verdict: PASS, FAIL, or a dash if the result was not verified."""
     return Cell({True: "PASS", False: "FAIL", None: "-"}[verified], wrong=verified is False)
 
 

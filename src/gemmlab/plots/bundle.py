@@ -1,4 +1,4 @@
-"""Vega, Vega-Lite and their embedding as one script: put together once a version, which takes seconds, and kept."""
+"""Vega, Vega-Lite and vegaEmbed as one script, which takes seconds to make and is cached per version."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FOLDER = "charts"
 
 @cache
 def vega_bundle() -> str:
-    """To stand in a script element: it defines `vegaEmbed`, and nothing in it ends the element."""
+    """Return the script, to be put into a script element. It defines `vegaEmbed` and never closes the element."""
     import vl_convert
 
     kept = _place(metadata.version("vl-convert-python"))
     if kept is not None:
         with suppress(OSError, zlib.error, UnicodeDecodeError):
             return zlib.decompress(private_files.read(kept)).decode()
-    # Carriage returns would be read as line feeds, and a digest of the script would be of another text.
+    # Browsers read carriage returns as line feeds, so that the digest of the script would not match.
     bundle = str(vl_convert.javascript_bundle(_SNIPPET)).replace("</script", "<\\/script").replace("\r", "")
     if kept is not None:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""One specification, three files: a chart is written as SVG, PNG or self-contained HTML by its suffix."""
+"""Write a chart as SVG, PNG or self-contained HTML, by the file's suffix, in a common style."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Chart: TypeAlias = "alt.LayerChart | alt.VConcatChart | alt.HConcatChart | Written"
 
-# Okabe and Ito's palette: told apart with any kind of colour vision, and by lightness in grey.
+# Okabe and Ito's palette: distinguishable with any kind of colour vision, and by lightness in grey.
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, YELLOW, BLACK = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#000000",
 )  # fmt: skip
@@ -29,17 +29,17 @@ PNG_SCALE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What speeds are shown in."""
+    """A unit in which a chart shows speeds."""
 
     name: str
     of_op: str
-    """The operations' unit (`Op.unit`) that speeds come in,"""
+    """Unit of the operation (`Op.unit`) in which speeds are given."""
     times: float = 1.0
-    """and how many of it are one of this."""
+    """Number of `of_op` units in one unit of the chart."""
 
     @property
     def limit(self) -> str:
-        """What bounds such a speed, `"FMA peak"`."""
+        """The limit of such speeds, such as `"FMA peak"`."""
         return LIMITS[self.of_op]
 
 
@@ -47,7 +47,7 @@ GFLOPS, TFLOPS = Unit(op.GFLOPS, op.GFLOPS), Unit("TFLOP/s", op.GFLOPS, 1e3)
 
 
 def unit_of(op_name: str) -> Unit:
-    """What an operation's speeds are shown in."""
+    """Return the unit in which charts show an operation's speeds."""
     unit = find_op(op_name).unit
     return Unit(unit, unit)
 
@@ -82,29 +82,32 @@ _PAGE = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A chart of many marks, written as Vega-Lite at once: Altair copies all of its data several times."""
+    """A chart of many marks, written directly in Vega-Lite, because Altair would copy its data several times."""
 
     spec: dict[str, Any]
 
 
 def specification(chart: Chart) -> dict[str, Any]:
-    """The chart's Vega-Lite specification with the house style."""
+    """Return the chart's Vega-Lite specification with the house style."""
     if isinstance(chart, Written):
         return {"$schema": _SCHEMA, **chart.spec, "config": CONFIG}
-    # Not compared with the whole schema again, which takes longer than all the rest.
+    # Validation against the whole schema takes longer than everything else.
     spec: dict[str, Any] = chart.to_dict(validate=False)
     spec["config"] = CONFIG
     return spec
 
 
 def _html(spec: dict[str, Any]) -> str:
-    # "<" never reaches the page from data, so that no name can close the script element.
+    # Escape "<", so that no name in the data can close the script element.
     safe = json.dumps(spec).replace("<", "\\u003c")
     return _PAGE.format(bundle=vega_bundle(), spec=safe)
 
 
 def render(spec: dict[str, Any], suffix: str) -> bytes:
-    """A specification as the bytes of an `.svg`, `.png` (two pixels a unit) or `.html` file; `UsageError` otherwise."""
+    """Render a specification as an `.svg`, `.png` (two pixels a unit) or `.html` file.
+
+    Raises `UsageError` for any other suffix.
+    """
     import vl_convert
 
     if suffix == ".svg":
@@ -117,7 +120,7 @@ def render(spec: dict[str, Any], suffix: str) -> bytes:
 
 
 def save(chart: Chart, *paths: Path) -> None:
-    """Write one chart to each path, in the format its suffix says."""
+    """Write one chart to each path, in the format of the path's suffix."""
     spec = specification(chart)
     for path in paths:
         path.write_bytes(render(spec, path.suffix))

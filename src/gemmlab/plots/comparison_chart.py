@@ -1,4 +1,4 @@
-"""What became of each case between two records: its ratio and interval, with the threshold as a band."""
+"""Chart of a comparison of two records: each case's speed ratio and interval, with the threshold as a band."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 _COLOURS = {SLOWER: VERMILION, WRONG: PURPLE, AMBIGUOUS: ORANGE, SAME: "#777777", FASTER: BLUE, MENDED: GREEN}
 MOST_ROWS = 60
-"""More would be no picture; those furthest from 1 are drawn."""
+"""Most cases that are drawn: those whose ratio is furthest from 1."""
 
 
 def comparison_chart(found: Comparison) -> alt.LayerChart:
-    """A row a case, ordered by ratio."""
+    """Draw one row per case, ordered by ratio."""
     import altair as alt
 
     ordered = sorted(found.cases, key=lambda case: abs(1 - case.ratio.value), reverse=True)[:MOST_ROWS]

@@ -1,4 +1,4 @@
-"""Speed by size: one line an entry, speeds from zero, sizes on a logarithmic axis unless they are many."""
+"""Charts of speed by size: one line per entry, speeds from zero, sizes on a logarithmic axis unless they are many."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3], [10, 4])
 MANY, COARSE = 16, 512
-"""More sizes than that are steps of one width: their axis is linear, and labelled at the multiples."""
+"""More than `MANY` sizes are taken to be evenly spaced: their axis is linear and labelled at multiples of `COARSE`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One entry at one size, with the ends of its bar where they are known."""
+    """One entry's speed at one size, with the ends of its bar if known, all in the operation's unit."""
 
     series: str
     size: int
@@ -33,7 +33,10 @@ class Point:
 
 
 def bench_points(record: Record, threads: int) -> list[Point]:
-    """Medians and middle halves of the cubic sizes, or lengths, of a bench's record with one thread count."""
+    """Return the points of a bench's record at one thread count: medians with first and third quartiles.
+
+    Only cubic sizes, or lengths, are included; probes of the peak and the baseline are not.
+    """
     unit, points = unit_of(record.op), []
     for result in record.results:
         sides = set(result.label.split("x"))
@@ -47,7 +50,7 @@ def bench_points(record: Record, threads: int) -> list[Point]:
 
 
 def bench_chart(record: Record, threads: int) -> alt.LayerChart:
-    """Those points as lines, with the median probed peak."""
+    """Draw the points of `bench_points` as lines, with the median probed peak."""
     count = "1 thread" if threads == 1 else f"{threads} threads"
     return curve_chart(
         bench_points(record, threads),
@@ -63,9 +66,9 @@ def curve_chart(
     points: Sequence[Point], *, peak: float | None = None, title: str = "", subtitle: Sequence[str] = (),
     unit: Unit = GFLOPS, colours: Sequence[str] = SERIES_COLOURS, cubic: bool = True,
 ) -> alt.LayerChart:  # fmt: skip
-    """Lines by series in the order they first appear; dashes tell them apart without colour.
+    """Draw one line per series, in the order in which they first occur; dashes distinguish them without colour.
 
-    Speeds and `peak` come in the operation's unit; sizes are `cubic`, or lengths.
+    Speeds and `peak` are in the operation's unit. Sizes are edges of cubes if `cubic`, else lengths.
     """
     import altair as alt
 

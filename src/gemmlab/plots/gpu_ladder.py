@@ -1,4 +1,4 @@
-"""The GPU's ladder: every rung by size in the colours of a climb, and all of them at one size."""
+"""Charts of the GPU's ladder: the speed of every rung by size, and of all rungs at one size."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from gemmlab.plots.ladder import Bar, ladder_chart, no_heading
 if TYPE_CHECKING:
     import altair as alt
 
-# From the foot of the ladder to its top: dark to light, so that the order shows in grey too.
+# From the first rung to the last: dark to light, so that the order shows in grey too.
 CLIMB = ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (205, 185, 10))
 LARGEST = 4096
-"""What is beyond changes little and would take half of a linear axis."""
+"""Largest size on the axis; speeds at larger sizes change little and would take half of a linear axis."""
 
 
 def rungs_by_size(record: Record, order: Sequence[str], vendor: str = "cublas") -> alt.LayerChart:
-    """A line a rung, the highest first, and the vendor's library in black; cubic sizes up to `LARGEST`."""
+    """Draw one line per rung, the last rung first, and the vendor's library in black; cubic sizes up to `LARGEST`.
+
+    `order` lists the ids of the rungs from first to last.
+    """
     names = [name for name in reversed(order) if any(r.contestant == f"kernel:{name}" for r in record.results)]
     points = [
         Point(name, int(result.label.split("x")[0]), _gflops(result))
@@ -40,7 +43,7 @@ def rungs_by_size(record: Record, order: Sequence[str], vendor: str = "cublas") 
 
 
 def ladder_at(record: Record, order: Sequence[str], label: str) -> alt.VConcatChart:
-    """Every float32 rung and peer of one size as a bar, with the FMA peak that was probed beside them."""
+    """Draw every float32 rung and peer at the size `label` as a bar, with the probed FMA peak as a line."""
     plain = [result for result in record.results if result.facts.get("precision", FLOAT32) == FLOAT32]
     here = {_name(result): result for result in plain if result.label == label and result.samples}
     peak = _gflops(here["probe"]) if "probe" in here else 0.0
@@ -58,7 +61,7 @@ def ladder_at(record: Record, order: Sequence[str], label: str) -> alt.VConcatCh
 
 
 def climb_colour(height: float) -> str:
-    """Of a height from 0 to 1."""
+    """Return the colour of a height on the ladder, from 0 (first rung) to 1 (last rung)."""
     place = min(max(height, 0.0), 1.0) * (len(CLIMB) - 1)
     low = min(int(place), len(CLIMB) - 2)
     mixed = (round(a + (b - a) * (place - low)) for a, b in zip(CLIMB[low], CLIMB[low + 1], strict=True))
@@ -66,7 +69,7 @@ def climb_colour(height: float) -> str:
 
 
 def _name(result: Result) -> str:
-    """A rung's id; its other configurations keep their whole name."""
+    """Return a rung's id; a configuration other than the reference has its whole name."""
     return result.contestant.removeprefix("kernel:")
 
 

@@ -1,4 +1,4 @@
-"""The ladder: one bar an entry, a panel a thread count, the measured peak as a line."""
+"""Chart of the ladder: one bar per entry, one panel per thread count, the measured peak as a line."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Bar:
     speed: float
     size: str
     peak_share: float | None = None
-    """Of the peak probed in the same rounds: the line is the median over all sizes."""
+    """Fraction of the peak probed in the same rounds, while the chart's line is the median peak over all sizes."""
 
 
 def climb_chart(record: Record) -> alt.VConcatChart:
-    """The chart of a climb's record."""
+    """Draw the chart of a climb's record."""
     rows = climb_rows(record)
     bars = [Bar(row.name, row.role, row.threads, row.speed, row.size, row.peak_share) for row in rows]
     libraries = dict.fromkeys(f"{row.name}: {row.about}" for row in rows if row.role == "peer")
@@ -54,12 +54,12 @@ def climb_chart(record: Record) -> alt.VConcatChart:
 
 
 def in_threads(count: int) -> str:
-    """Heading of a CPU's panel."""
+    """Return the heading of a CPU's panel."""
     return "1 thread" if count == 1 else f"{count} threads"
 
 
 def no_heading(_count: int) -> str:
-    """Of a GPU's: it has one."""
+    """Return an empty heading, for the single panel of a GPU."""
     return ""
 
 
@@ -67,10 +67,10 @@ def ladder_chart(
     bars: Sequence[Bar], peaks: Mapping[int, float], *, title: str = "", subtitle: Sequence[str] = (),
     unit: Unit = GFLOPS, heading: Callable[[int], str] = in_threads,
 ) -> alt.VConcatChart:  # fmt: skip
-    """Horizontal bars in the order given, from zero; speeds and `peaks`, by thread count, in
-    the operation's unit. The axis tells the size that most have (`common_size`), a bar's label any other.
+    """Draw horizontal bars in the order given, from zero, in one panel per thread count under its `heading`.
 
-    A panel a thread count under its `heading`; on a GPU there is one.
+    Speeds and `peaks` (by thread count) are in the operation's unit. The axis names the size that most bars have
+    (`common_size`); bars of another size name it in their label.
     """
     import altair as alt
 
@@ -90,7 +90,7 @@ def ladder_chart(
 
 
 def common_size(sizes: Sequence[str]) -> str:
-    """The size of more than half of the bars; empty where there is none."""
+    """Return the size that more than half of the bars have; empty if there is none."""
     size, count = Counter(sizes).most_common(1)[0] if sizes else ("", 0)
     return size if 2 * count > len(sizes) else ""
 
@@ -130,7 +130,7 @@ def _panel(
     )
     layers: list[alt.Chart] = [
         base.mark_bar(height={"band": 0.72}).encode(color=colour),
-        # In a column of their own, so that the peak's line never crosses them.
+        # The labels have a column of their own, so that the peak's line never crosses them.
         base.mark_text(align="left", dx=10, fontSize=12, color=BLACK).encode(x=alt.value("width"), text="label:N"),
     ]
     if peak:

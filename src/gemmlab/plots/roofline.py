@@ -1,4 +1,4 @@
-"""The roofline: what each level of memory and the arithmetic allow, by operations a byte, and where kernels lie."""
+"""Roofline chart: the speeds that memory levels and arithmetic allow by operations per byte, with kernels as marks."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One kernel: how fast, and how many operations it does for a byte that each level moves."""
+    """A kernel's place in the chart: its speed and its operations per byte moved at each level."""
 
     name: str
     gflops: float
     intensity: Mapping[str, tuple[float, float]]
-    """By the level's name: at least and at most, as caches catch nothing or all."""
+    """Operations per byte by level: the least, if no access hits a cache, and the most, with perfect caching."""
 
 
 def roofline_chart(
     kernels: Sequence[Placed], gbs: Mapping[str, float], peaks: Mapping[str, float], *,
     title: str = "", subtitle: Sequence[str] = (), unit: Unit = TFLOPS,
 ) -> alt.LayerChart:  # fmt: skip
-    """Both axes logarithmic. `gbs`: peak bandwidth by level, the nearest first; `peaks`: GFLOP/s of arithmetic by name.
+    """Draw a roofline with logarithmic axes.
 
-    A kernel has a mark for each level, in the colour of its roof, with a line where caching decides.
+    `gbs` is the peak bandwidth in GB/s by level, the nearest level first; `peaks` are the GFLOP/s of arithmetic by
+    name. A kernel has one mark per level, in the colour of the level's roof, with a line if its traffic depends on
+    caching.
     """
     import altair as alt
 

@@ -1,4 +1,4 @@
-"""Where the cycles of a warp go for each instruction it issues: one bar a kernel, by the state it was found in."""
+"""Chart of warp stalls: one bar per kernel with the cycles per issued instruction that a warp spends in each state."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _COLOURS = (VERMILION, ORANGE, GREEN, PURPLE, SKY, YELLOW, "#8c6d46")
 _SHOWN = len(_COLOURS)
 _WIDTH, _BAR = 560, 26
 _FLATTENS = 8
-"""A bar of more than so many times the median leaves little to see of the others."""
+"""Ratio of the longest bar to the median above which bars are drawn in percent, because the others would vanish."""
 _ROOM = 112
-"""Percent that the axis of shares reaches to, so that the labels behind the bars have room."""
+"""End of the axis in percent, beyond 100 so that the labels at the ends of the bars have room."""
 
 
 @dataclass(frozen=True, slots=True)
 class StallBar:
-    """One kernel, or a library."""
+    """The bar of one kernel or library."""
 
     name: str
     cycles: Mapping[str, float]
-    """State -> cycles a warp spends in it for one instruction that it issues (`Profile.stall_cycles`)."""
+    """State -> cycles that a warp spends in it per issued instruction (`Profile.stall_cycles`)."""
 
 
 def stall_bars(profiles: Sequence[Profile]) -> list[StallBar]:
-    """A bar for each profile that has the states' cycles; with its size where there are several."""
+    """Return a bar for each profile that measured stall cycles, with the size in its name if sizes differ."""
     known = [profile for profile in profiles if profile.stall_cycles]
     several = len({profile.size for profile in known}) > 1
     return [
@@ -44,8 +44,10 @@ def stall_bars(profiles: Sequence[Profile]) -> list[StallBar]:
 
 
 def stall_chart(bars: Sequence[StallBar], *, title: str = "", subtitle: Sequence[str] = ()) -> alt.LayerChart:
-    """Bars in the order given, each with a name of its own; of the states those that cost most by name, the
-    others as one. Where one bar would flatten the others, each is drawn in percent of its own length.
+    """Draw the bars in the order given; their names must differ.
+
+    The costliest states are shown by name, all others as one. If one bar is much longer than the others, each bar is
+    drawn in percent of its own length.
     """
     import altair as alt
 

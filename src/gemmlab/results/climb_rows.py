@@ -1,4 +1,4 @@
-"""A climb's record as the rows of its table: one entry a rung, then the library calls and the peers."""
+"""Rows of a climb's table, made from its record: one per rung, then the library calls and the peers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gemmlab.results.summary import FASTEST, Row, summarise
 
 @dataclass(frozen=True, slots=True)
 class ClimbRow:
-    """One line of the table. Ratios are of speeds: above 1, this entry is faster."""
+    """One row of the table. Ratios are of speeds: above 1, this entry is faster."""
 
     name: str
     role: str
@@ -26,30 +26,30 @@ class ClimbRow:
     threads: int
     time_us: float
     spread: float
-    """Middle half of the times, as a share of their median."""
+    """Interquartile range of the times as a fraction of their median."""
     gflops: float
     peak_share: float | None
-    """Of the FMA peak probed in the same rounds on as many threads."""
+    """Fraction of the FMA peak probed in the same rounds on as many threads."""
     to_first: float | None
-    """GFLOP/s to those of the first rung, whatever size that one was timed at."""
+    """Ratio of GFLOP/s to those of the first rung, even if that was timed at another size."""
     to_peers: Mapping[str, float]
-    """To each peer on the same problem with as many threads, timed in turns with this entry."""
+    """Ratio of speeds to each peer on the same problem with as many threads, timed in turns with this entry."""
     verified: bool | None
     idea: str
     about: str
-    """Library, version, core type, thread runtime, as far as they are known."""
+    """Library, version, core type and thread runtime, as far as known."""
     precision: str = FLOAT32
-    """What its inputs are rounded to; ratios to peers are to those of the same."""
+    """Precision that the inputs are rounded to; peers of another precision are not compared with."""
     unit: str = GFLOPS
-    """What the operation's speed is told in."""
+    """Unit of the operation's speed."""
     speed: float = 0.0
-    """In that unit."""
+    """Speed in `unit`."""
 
 
 def climb_rows(record: Record) -> list[ClimbRow]:
-    """Rungs in ladder order, then library calls by thread count, each with the peers timed beside it.
+    """Return the rungs in ladder order, then the library calls by thread count, each followed by its peers.
 
-    The order is today's; rungs that the catalog does not know come last, in the order that they had.
+    The order is that of the present catalog; rungs that it does not know come last, in the order of the record.
     """
     facts = {(r.label, r.threads, r.contestant): r.facts for r in record.results}
     rows = summarise(record).rows
@@ -60,25 +60,25 @@ def climb_rows(record: Record) -> list[ClimbRow]:
 
     rungs = sorted((row for row in rows if row.role == "rung"), key=place)
     calls = [row for row in rows if row.role == "library call"]
-    # Where there is no library call, peers are shown where the highest rungs were timed.
+    # Without a library call, peers are shown at the size and thread count of the rung that did the largest work.
     top = max(rungs, key=lambda row: row.gflops * row.median_us, default=None)
     beside = {(row.label, row.threads) for row in (calls or [row for row in (top,) if row])}
     others = [row for row in rows if row.role == "peer" and (row.label, row.threads) in beside]
     names = {row.contestant: str(facts[_key(row)].get("name", row.contestant)) for row in rows}
     first = rungs[0].gflops if rungs else None
-    # Stable: within a thread count the library call comes first.
+    # The sort is stable, so that within a thread count the library call comes first.
     last = sorted((*calls, *others), key=lambda row: row.threads)
     unit = find_op(record.op).unit
     return [_row(row, facts[_key(row)], names, first, unit) for row in (*rungs, *last)]
 
 
 def peer_names(rows: Sequence[ClimbRow]) -> list[str]:
-    """Every peer any row was compared with, in order of appearance."""
+    """Return the names of all peers that any row is compared with, in order of appearance."""
     return list(dict.fromkeys(name for row in rows for name in row.to_peers))
 
 
 def peaks(record: Record) -> dict[int, float]:
-    """Thread count -> the median peak probed beside its rungs, in the operation's unit."""
+    """Return, by thread count, the median peak probed beside the rungs, in the operation's unit."""
     unit, found = find_op(record.op).unit, dict[int, list[float]]()
     for result in record.results:
         if result.facts.get("role") == "peak":
@@ -88,36 +88,39 @@ def peaks(record: Record) -> dict[int, float]:
 
 
 def sample_speeds(result: Result, unit: str) -> list[float]:
-    """Of every sample, in an operation's unit."""
+    """Return the speed of every sample in an operation's unit."""
     work = {GFLOPS: result.flops, GBS: result.bytes}[unit]
     return [work / (sample.time_us * 1e3) for sample in result.samples]
 
 
 def about(facts: Mapping[str, Any]) -> str:
-    """Library, version, core type, thread runtime, as far as they are known."""
+    """Return a peer's library, version, core type and thread runtime, as far as known."""
     parts = [str(facts.get(name) or "") for name in ("library", "version", "core_type", "thread_runtime")]
     return " ".join(parts[:2]).strip() + "".join(f", {part}" for part in parts[2:] if part)
 
 
 def with_precision(name: str, precision: str) -> str:
-    """`wmma_tf32 (tf32)`; a name alone for float32, and where it says so itself (`cublas:tf32`)."""
+    """Return the name with its precision, such as `wmma_tf32 (tf32)`.
+
+    The name alone is returned for float32, and if it ends with the precision (`cublas:tf32`).
+    """
     return name if precision == FLOAT32 or name.endswith(f":{precision}") else f"{name} ({precision})"
 
 
 def short_size(label: str) -> str:
-    """`512x512x512` as `512³`, anything else as it is."""
+    """Return a size for display: `512x512x512` as `512³`, any other unchanged."""
     parts = label.split("x")
     return f"{parts[0]}³" if len(parts) == 3 and len(set(parts)) == 1 else label
 
 
 def digits(value: float) -> str:
-    """Three significant digits, without an exponent."""
+    """Return a number with three significant digits, or below 0.01 with four decimals, never with an exponent."""
     return f"{value:.0f}" if value >= 100 else f"{value:#.3g}" if value >= 0.01 else f"{value:.4f}"
 
 
 def plain(value: float | None, digits: int = 4) -> str:
-    """So many significant digits, and all of a larger number: nobody reads exponents beside other rows. Nothing for one
-    that is not known.
+    """Return a number with `digits` significant digits, or all digits before the point of a larger one, never with an
+    exponent; empty for `None`.
     """
     if value is None:
         return ""
@@ -125,12 +128,12 @@ def plain(value: float | None, digits: int = 4) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share to a tenth of a percent, nothing for one that is not known."""
+    """Return a fraction in percent with one decimal; empty for `None`."""
     return "" if share is None else f"{share:.1%}"
 
 
 def times(ratio: float) -> str:
-    """A ratio, to two decimals where it is near 1."""
+    """Return a ratio with three decimals below 0.1, two below 10, and as `digits` does beyond."""
     return f"{ratio:.3f}" if ratio < 0.1 else f"{ratio:.2f}" if ratio < 10 else digits(ratio)
 
 

@@ -1,4 +1,4 @@
-"""Whether two records can be compared at all, and what else than code differs between them."""
+"""Comparability of two records: conditions for a comparison, and warnings about differences other than code."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ _MACHINE = {
     "cpu": ("vendor", "family", "model", "physical_cores", "logical_cpus"),
     "cuda": ("compute_capability", "sms", "memory_bytes"),
 }
-"""Facts that make it the same model, by family of devices, beside the name."""
+"""Facts that, with the name, must agree for two devices to be of the same model, by family of devices."""
 _HOW = ("min_time_us", "warm_up_us", "inner_us", "interleaved", "mode")
 _CLOCK_DRIFT = 0.02
-"""Of a median clock; a GPU's steps are half a percent wide."""
+"""Largest relative difference of median clocks without a warning; a GPU's clock steps are half a percent."""
 _MOST_NAMED = 3
 
 
 def require_comparable(old: Record, new: Record, *, other_device: bool) -> None:
-    """`RecordError` for records that hold no times or are of two operations, `UsageError` for two devices."""
+    """Raise an error if two records cannot be compared.
+
+    Raises `RecordError` for records without times or of different operations, and `UsageError` for different devices
+    unless `other_device`.
+    """
     for record in (old, new):
         if record.kind not in TIMED:
             raise RecordError(f"a record of kind {record.kind!r} holds no times to compare; {' and '.join(TIMED)} do")
@@ -37,7 +41,10 @@ def require_comparable(old: Record, new: Record, *, other_device: bool) -> None:
 
 
 def sameness_warnings(old: Record, new: Record, threshold: float) -> list[str]:
-    """What differs that is not the kernels: a sentence each."""
+    """Return a sentence for each difference between the records other than in the kernels.
+
+    A drift of the probed peak is reported if it exceeds `threshold` percent.
+    """
     said = [f"other devices: {text}" for text in _devices(old, new)]
     said += [f"taken differently: {text}" for text in _changes(_how(old), _how(new))]
     said += _versions(old, new)
@@ -73,7 +80,7 @@ def _how(record: Record) -> dict[str, Any]:
 
 
 def _versions(old: Record, new: Record) -> list[str]:
-    """Of compilers, drivers and libraries. What both records lack says nothing."""
+    """Return the differences in versions of compilers, drivers and libraries, as far as both records contain them."""
     said = [
         f"other versions: {text}" for text in _changes(*(_part(r.device.get("facts"), ("driver",)) for r in (old, new)))
     ]
@@ -105,7 +112,10 @@ def _throttled(record: Record) -> str:
 
 
 def _clock(record: Record) -> float | None:
-    """Median of the device's own clock; a CPU's only where the system tells it, and not the rate of a counter."""
+    """Return the median clock of the device in MHz, or `None` if unknown.
+
+    A CPU's clock is known only if the system reports it by cpufreq; the rate of a counter does not count.
+    """
     told = [s.clock_mhz for result in record.results for s in result.samples if s.clock_mhz]
     clocks = record.environment.get("clocks")
     if not told and isinstance(clocks, Mapping) and str(record.device.get("id")) == "cpu":
@@ -117,7 +127,7 @@ def _clock(record: Record) -> float | None:
 
 
 def _peak_drift(old: Record, new: Record) -> float | None:
-    """Speed of the probe, new to old: the median over the problems that both have."""
+    """Return the ratio of the probed peaks, new to old: the median over the problems in both records, or `None`."""
     sides = [
         {(r.label, r.threads): float(np.median(list(timings(r).values()))) for r in _peaks(record)}
         for record in (old, new)
@@ -135,6 +145,6 @@ def _part(facts: object, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """`"name: A, then B"` for what both tell, and differently."""
+    """Return `"name: A, then B"` for each fact that both contain with different values."""
     both = [name for name in old if old[name] is not None and new.get(name) is not None]
     return [f"{name}: {old[name]}, then {new[name]}" for name in both if old[name] != new[name]]

@@ -1,8 +1,8 @@
-"""Two records of the same kind of measurement: what became faster, what slower, and what nobody can tell.
+"""Compare two records of the same kind: find the cases that became faster, slower, stayed the same or are ambiguous.
 
-The two were taken at two times, perhaps on two machines of one model, so that no moment of one belongs to a moment of
-the other: each is resampled by itself (`stats.ratio_of_medians`), and its medians are divided. What was measured beside
-a case in its own record, a peer or the FMA probe, takes out what the machine did in the meantime (`relative_to`).
+The records were taken at different times, perhaps on two machines of one model, so that their samples cannot be
+paired: each record is resampled by itself (`stats.ratio_of_medians`), and its medians are divided. Speeds relative to
+a peer or the FMA probe of the same record (`relative_to`) cancel changes of the machine between the records.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from gemmlab.results.summary import OURS
 
 SAME, FASTER, SLOWER, AMBIGUOUS, WRONG, MENDED = "same", "faster", "slower", "ambiguous", "wrong", "mended"
 THRESHOLD = 3.0
-"""Percent. Records of the same code taken minutes apart on an H200 differ by up to one."""
+"""Smallest difference in percent that counts. Records of the same code minutes apart on an H200 differ by up to 1 %."""
 FEWEST_SAMPLES = 3
-"""In either record; of two nobody can tell how far they spread."""
+"""Fewest samples of a case in either record: the spread of two samples is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case that both records have. `ratio` is of speeds, new to old: above 1 it became faster."""
+    """One case in both records. `ratio` is of speeds, new to old: above 1 it became faster."""
 
     key: Key
     role: str
@@ -39,14 +39,15 @@ class Case:
     old_us: float
     new_us: float
     same_code: bool | None
-    """Whether both ran the same machine code; `None` where a record does not say."""
+    """True if both ran the same machine code; `None` if either record does not contain its digest."""
     regression: bool
+    """True for a kernel or call of ours that is slower, or wrong without having been wrong before."""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Geometric mean of one contestant's ratios over the problems that both records have."""
+    """Geometric mean of one contestant's ratios over the problems in both records."""
 
     contestant: str
     role: str
@@ -57,26 +58,28 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything `compare` finds."""
+    """The result of `compare`."""
 
     threshold: float
     relative_to: str
     cases: tuple[Case, ...]
     means: tuple[Mean, ...]
-    """With `relative_to` its own, whose role here is `"reference"`, is the only one that is not relative."""
+    """Means of the contestants. With `relative_to`, the reference's own mean has role `"reference"` and is not
+    relative.
+    """
     only_old: tuple[Key, ...]
     only_new: tuple[Key, ...]
     without_reference: tuple[Key, ...]
-    """Left out: what they should be judged by was not measured beside them in both records."""
+    """Cases left out because the reference was not measured beside them in both records."""
     warnings: tuple[str, ...]
 
     @property
     def regressions(self) -> tuple[Case, ...]:
-        """Cases of ours that are surely slower, or wrong since."""
+        """Cases of ours that are slower, or wrong without having been wrong before."""
         return tuple(case for case in self.cases if case.regression)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values; ratios as value, low, high."""
+        """Return the comparison as JSON values, ratios as value, low and high."""
         return {
             "threshold": self.threshold,
             "relative_to": self.relative_to,
@@ -94,11 +97,13 @@ def compare(
     old: Record, new: Record, *, threshold: float = THRESHOLD, relative_to: str = "", other_device: bool = False,
     ignore_same_code: bool = False,
 ) -> Comparison:  # fmt: skip
-    """Judge every case that both records have.
+    """Compare every case that is in both records.
 
-    An interval (95 %) that lies beyond `threshold` percent on one side is slower or faster, one within it on both sides
-    is the same, and any other is ambiguous. With `relative_to`, the name of a peer or `probe`, speeds are those beside
-    it. Raises `RecordError` for records that nothing can be said of, `UsageError` for other devices unless allowed.
+    A case is slower or faster if the 95 % interval of its ratio lies beyond `threshold` percent, the same if the
+    interval lies within the threshold on both sides, else ambiguous. With `relative_to`, the name of a peer or `probe`,
+    speeds are relative to it. With `ignore_same_code`, a slower case with the same machine code is no regression.
+    Raises `RecordError` for records without comparable cases, and `UsageError` for a threshold outside [0, 100) or for
+    different devices unless `other_device`.
     """
     if not 0 <= threshold < 100:
         raise UsageError(f"a threshold of {threshold:g} %: from 0 to below 100")
@@ -132,7 +137,7 @@ def compare(
 
 
 def gone(old: Record, found: Comparison) -> tuple[Key, ...]:
-    """The cases of ours that only the old record has."""
+    """Return the cases of ours that only the old record contains."""
     ours = {(r.contestant, r.label, r.threads) for r in old.results if r.facts.get("role") in OURS}
     return tuple(key for key in found.only_old if (key.contestant, key.label, key.threads) in ours)
 
@@ -159,7 +164,7 @@ def _case(key: Key, before: Side, after: Side, beside: str, limit: float, *, ign
 
 
 def _verdict(ratio: Ratio, limit: float) -> str:
-    """`limit` is a logarithm: a third faster and a quarter slower are the same distance."""
+    """Return the verdict of a ratio. `limit` is a logarithm, so that ratios r and 1/r are equally far from 1."""
     low, high = np.log(ratio.low), np.log(ratio.high)
     if high < -limit:
         return SLOWER
@@ -179,8 +184,8 @@ def _of_code(cases: list[Case]) -> list[str]:
     unchanged = [case for case in cases if case.same_code and case.verdict == SLOWER]
     if not unchanged:
         return []
-    why = "that difference is the machine's, its driver's or of what ran beside it"
-    what = "--relative-to judges beside a peer, --ignore-same-code lets them pass"
+    why = "the difference comes from the machine, its driver or other work on it"
+    what = "--relative-to compares speeds relative to a peer, --ignore-same-code lets them pass"
     return [f"{len(unchanged)} of the slower cases ran the same machine code in both: {why}. {what}"]
 
 
@@ -192,7 +197,7 @@ def _nothing_in_common(before: Side, after: Side) -> str:
 
 
 def _references(before: Side, after: Side) -> list[str]:
-    """Names that both records can be judged beside."""
+    """Return the names that `relative_to` may have for these records."""
     found = [{result.contestant for result in side.beside.values()} for side in (before, after)]
     return sorted({name if name.startswith("kernel:") else name.partition(":")[0] for name in found[0] & found[1]})
 

@@ -1,4 +1,4 @@
-"""A counting record as the rows of its table: one entry a kernel and problem."""
+"""Rows of the table of counters, made from a counting record: one per kernel and problem."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from gemmlab.core.records import Record, Result
 
 @dataclass(frozen=True, slots=True)
 class CountRow:
-    """What one kernel did on one problem. Figures are `None` where it could not be run."""
+    """Counters of one kernel on one problem. Figures are `None` if it could not be run."""
 
     name: str
     size: str
     idea: str
     verified: bool | None
     instructions: float | None
-    """Executed by warps."""
+    """Instructions executed by warps."""
     fma_share: float | None
-    """Of them FFMA."""
+    """Fraction of these that are FFMA."""
     threads_per_instruction: float | None
-    """Predicated on, of 32."""
+    """Mean number of lanes, of 32, that are predicated on."""
     load_requests: float | None
-    """Of global memory, by warps: loads, asynchronous copies to shared memory and texture fetches."""
+    """Requests of warps to global memory: loads, asynchronous copies to shared memory and texture fetches."""
     load_sectors: float | None
-    """Of 32 bytes, a request."""
+    """Sectors of 32 bytes per load request."""
     store_sectors: float | None
-    """Likewise for stores."""
+    """Sectors of 32 bytes per store request."""
     shared_wavefronts: float | None
     shared_excess: float | None
     """Wavefronts that bank conflicts add."""
@@ -37,12 +37,12 @@ class CountRow:
 
 
 _LOADS = ("global_load", "async_copy", "texture_load")
-# Of copies what the banks make of them, not what Nsight Compute's source page has: that leaves some out.
+# Wavefronts of asynchronous copies are those that the banks need; Nsight Compute's source page leaves some out.
 _SHARED = ("shared_load", "shared_store", "shared_atomic", "async_copy")
 
 
 def count_rows(record: Record) -> list[CountRow]:
-    """In the record's order."""
+    """Return the rows in the record's order."""
     return [_row(result) for result in record.results]
 
 

@@ -1,4 +1,4 @@
-"""Signs in a climb's record that something else ran beside it."""
+"""Signs of disturbance in a climb's record: other work on the machine during the measurement."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from gemmlab.core.records import Record
 from gemmlab.results.climb_rows import ClimbRow, climb_rows, digits, peaks, short_size
 
 LEAST_SCALING = 0.85
-"""The FMA peak of n threads to n times that of one. Below it cores were shared, or slowed down together."""
+"""Least undisturbed ratio of the FMA peak on n threads to n times that on one thread. Below it the cores were shared or
+had lower clocks.
+"""
 MOST_SPREAD = 0.15
-"""Middle half of a row's times to their median."""
+"""Largest undisturbed ratio of the interquartile range of a row's times to their median."""
 
 
 def disturbances(record: Record) -> list[str]:
-    """A sentence for each thread count whose peak falls short, and one that names the rows whose times spread."""
+    """Return a sentence for each thread count whose peak falls short, and one about the rows with a large spread."""
     rows = climb_rows(record)
     said = [_short_of_peak(count, rows, peaks(record)) for count in sorted({row.threads for row in rows})]
     spread = [f"{_named(row)} {row.spread:.0%}" for row in rows if row.spread > MOST_SPREAD]

@@ -1,4 +1,4 @@
-"""The cases of one record, by what makes them the same case in another, and how fast each was."""
+"""The cases of one record, by a key that identifies the same case in another record, and their speeds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ PEAK = "peak"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What makes two results the same case. A configuration that was named is part of the contestant's name."""
+    """The identity of a case: results of two records with equal keys are compared.
+
+    An explicit configuration is part of the contestant's name.
+    """
 
     contestant: str
     label: str
@@ -26,12 +29,15 @@ class Key:
 
 
 def timings(result: Result) -> dict[tuple[int, int], float]:
-    """Time of each turn, by process and round."""
+    """Return the time of each sample in microseconds, by process and round."""
     return {(sample.process, sample.round): sample.time_us for sample in result.samples}
 
 
 class Side:
-    """One record, by case: `cases`, and with them the probe in `beside`."""
+    """One of two compared records.
+
+    `cases` maps keys to results; `beside` maps (size, threads, contestant) to the same results and those of the probe.
+    """
 
     def __init__(self, record: Record) -> None:
         mode = record.method.mode if record.method else ""
@@ -39,34 +45,36 @@ class Side:
         self.cases: dict[Key, Result] = {}
         for result in record.results:
             role = str(result.facts.get("role", ""))
-            # The naive kernel beside a bench is timed by itself, a few times: no case.
+            # The naive kernel of a bench is timed separately and only a few times: it is no case.
             if not result.samples or role == BASELINE:
                 continue
             self.beside[result.label, result.threads, result.contestant] = result
             if role != PEAK:
                 where = str(result.facts.get("mode") or mode)
                 self.cases[Key(result.contestant, result.label, result.threads, where)] = result
-        # One seed a record: its cases draw the same rounds, and a record beside itself draws the same twice.
+        # The seed depends only on the record, so that its cases are resampled by the same rounds, and a record compared
+        # with itself gives ratios of exactly 1.
         require_times(record)
         times = np.array([sample.time_us for result in record.results for sample in result.samples])
         self.seed = zlib.crc32(times.tobytes())
 
     def speed(self, key: Key, beside: str) -> Ratio:
-        """Executions a microsecond, or to those of what was measured `beside`."""
+        """Return the executions per microsecond of a case, or with `beside`, the ratio to those of that contestant."""
         own = timings(self.cases[key])
         others = timings(self.beside[key.label, key.threads, beside]) if beside else dict.fromkeys(own, 1.0)
         return ratio_of_medians(others, own, seed=self.seed)
 
     def has_beside(self, key: Key, name: str) -> bool:
-        """Whether it took turns with the case."""
+        """Return whether contestant `name` was timed in turns with the case."""
         found = self.beside.get((key.label, key.threads, name))
         return found is not None and bool(timings(found).keys() & timings(self.cases[key]).keys())
 
 
 def reference_for(name: str, before: Side, after: Side, key: Key) -> str | None:
-    """What a case is judged beside in both records: `""` for nothing, `None` where it should be and is not there.
+    """Return the contestant that a case's speed is relative to in both records.
 
-    `openblas` also means `openblas:best` where there is only that.
+    The result is `""` if `name` is empty, and `None` if the reference is missing beside the case in either record.
+    `openblas` also means `openblas:best` if that is its only configuration.
     """
     if not name:
         return ""

@@ -1,4 +1,4 @@
-"""Climbs that were recorded elsewhere and travel with the package: what is shown where there is no such device."""
+"""Records that come with the package, to be shown on machines without the device."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gemmlab.kernels.renamed import read_record
 
 _PACKAGE = Path(gemmlab.__file__).parent
 FOLDERS = (_PACKAGE / "recorded", _PACKAGE.parents[1] / "benchmarks" / "results")
-"""Where a wheel has them, and where a checkout does."""
+"""Folders of the records in a wheel and in a checkout."""
 NAME = "climb-cuda*.json"
 PROFILE = "ncu.json"
 
 
 def recorded_climb(op: str) -> Record | None:
-    """The climb of an operation's GPU ladder; `None` where none was recorded.
+    """Return the recorded climb of an operation's GPU ladder; `None` if there is none.
 
     Raises `RecordError` for a file that cannot be read.
     """
@@ -29,7 +29,7 @@ def recorded_climb(op: str) -> Record | None:
 
 
 def recorded_profile(gpu: str) -> Path | None:
-    """The record of Nsight Compute's figures from a GPU, named as its folder is: `"h200"`; `None` where none is."""
+    """Return the path of the Nsight Compute record of a GPU, by its folder's name such as `"h200"`; `None` if none."""
     if not gpu.isalnum():
         return None
     paths = [folder / gpu.lower() / PROFILE for folder in FOLDERS]
@@ -37,11 +37,11 @@ def recorded_profile(gpu: str) -> Path | None:
 
 
 def profiled_gpus() -> list[str]:
-    """What `recorded_profile` finds something by."""
+    """Return the names of the GPUs that `recorded_profile` has a record of."""
     return sorted({path.parent.name for folder in FOLDERS for path in folder.glob(f"*/{PROFILE}")})
 
 
 def where_recorded(record: Record) -> str:
-    """`"NVIDIA H200, 2026-11-21, gemmlab 0.1.0"`."""
+    """Return device, date and version of a record, such as `"NVIDIA H200, 2026-11-21, gemmlab 0.1.0"`."""
     seen = record.environment
     return f"{record.device.get('name')}, {str(seen.get('time_utc', ''))[:10]}, gemmlab {seen.get('gemmlab', '?')}"

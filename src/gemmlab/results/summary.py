@@ -1,4 +1,4 @@
-"""What a bench says: a row a contestant and problem, ratios to each peer, and a verdict on given targets."""
+"""Summary of a bench: a row per contestant and problem, ratios to each peer, and a verdict on given targets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gemmlab.ops.op import GBS, GFLOPS
 FASTEST = "fastest peer"
 OURS = ("library call", "rung")
 BASELINE = "baseline"
-"""Role of the naive kernel that everything is also compared with."""
+"""Role of the naive kernel, which every contestant is also compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,34 +31,34 @@ class Row:
     mad_us: float
     gflops: float
     peak_share: float | None
-    """Of the FMA peak probed in the same rounds; none for what tensor cores compute."""
+    """Fraction of the FMA peak probed in the same rounds; `None` for kernels that use tensor cores."""
     verified: bool | None
     ratios: Mapping[str, Ratio] = field(default_factory=dict)
-    """To each peer, and under `FASTEST` to the one with the best median; empty for the peers themselves."""
+    """Ratios to each peer, and under `FASTEST` to the correct peer with the best median; empty for peers themselves."""
     fastest: str | None = None
     flops: int = 0
     bytes: int = 0
     reference_us: float | None = None
-    """What the float64 reference took on the CPU."""
+    """Time of the float64 reference on the CPU, in microseconds."""
     to_naive: float | None = None
-    """GFLOP/s to those of the naive kernel at the size that `naive_at` names."""
+    """Ratio of GFLOP/s to those of the naive kernel at the size `naive_at`."""
     naive_at: str | None = None
     precision: str = FLOAT32
-    """Only what computes in the same precision is compared with."""
+    """Precision of the inputs; only peers of the same precision are compared with."""
 
     @property
     def gbs(self) -> float:
-        """10^9 bytes a second, of those that an execution must read and write."""
+        """Bandwidth in GB/s (10^9 bytes), counting the bytes that an execution must read and write."""
         return self.bytes / (self.median_us * 1e3)
 
     def speed(self, unit: str) -> float:
-        """In the unit of the operation (`Op.unit`)."""
+        """Return the speed in the unit of the operation (`Op.unit`)."""
         return {GFLOPS: self.gflops, GBS: self.gbs}[unit]
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Geometric mean over problems of one contestant's ratio to one peer."""
+    """Geometric mean, over all problems, of one contestant's ratio to one peer."""
 
     contestant: str
     peer: str
@@ -69,13 +69,13 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Everything `summarise` finds."""
+    """The result of `summarise`."""
 
     rows: tuple[Row, ...]
     means: tuple[Mean, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values; ratios as value, low, high."""
+        """Return the summary as JSON values, ratios as value, low and high."""
         rows = [
             {**_plain(row), "gbs": row.gbs, "ratios": {name: _interval(ratio) for name, ratio in row.ratios.items()}}
             for row in self.rows
@@ -86,14 +86,14 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether targets were met, and each that was not, in words."""
+    """The verdict on targets, with a sentence for each failure."""
 
     passed: bool
     failures: tuple[str, ...]
 
 
 def summarise(record: Record) -> Summary:
-    """Rows in the record's order, and geometric means of our contestants over the problems."""
+    """Return the rows in the record's order, and the geometric means of our contestants over the problems."""
     groups: dict[tuple[str, int], list[Result]] = {}
     for result in record.results:
         if result.samples:
@@ -110,8 +110,8 @@ def summarise(record: Record) -> Summary:
 def judge(summary: Summary, geomean_target: float, floor: float) -> Verdict:
     """Compare each of our contestants with the fastest peer.
 
-    A problem fails when the upper end of the 95 % interval of its ratio is under `floor`, a geometric mean when
-    its upper end is under `geomean_target`, and a wrong result always. Nothing to compare with is a failure too.
+    A problem fails if the upper end of the 95 % interval of its ratio is below `floor`, a geometric mean if its upper
+    end is below `geomean_target`. A wrong result always fails, and so does a summary without peers.
     """
     failures = []
     ours = [row for row in summary.rows if row.role in OURS]
@@ -144,7 +144,7 @@ def _rows(members: Sequence[Result]) -> list[Row]:
             continue
         equals = [r for r in members if _role(r) == "peer" and _precision(r) == precision]
         peers = [r.contestant for r in equals]
-        # A wrong answer given quickly is not a speed to compare with.
+        # A peer with a wrong result cannot be the fastest.
         right = [r.contestant for r in equals if r.verified is not False]
         fastest = min(right, key=lambda name: medians[name].median, default=None)
         ratios: dict[str, Ratio] = {}
@@ -171,7 +171,7 @@ def _rows(members: Sequence[Result]) -> list[Row]:
 
 
 def _beside_naive(rows: list[Row]) -> list[Row]:
-    """Every row with its ratio to the naive kernel at the same size, else at the largest that one was timed at."""
+    """Return the rows with their ratio to the naive kernel at the same size, or else at its largest timed size."""
     naive = {row.label: row for row in rows if row.role == BASELINE}
     if not naive:
         return rows

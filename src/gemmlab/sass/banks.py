@@ -1,9 +1,9 @@
-"""Register banks: what an instruction's sources cost when too many of them lie in one bank.
+"""Register bank conflicts: the cycles lost if too many sources of an instruction lie in one bank.
 
-Sources. Maxwell and Pascal: four banks that deliver one register a cycle each (the SGEMM page of the maxas assembler).
-Volta and later: two banks of two ports (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
-Microbenchmarking"). The operand cache: one register for each operand position and bank, kept by `.reuse` until that
-position reads that bank again (Huerta et al., "Analyzing Modern NVIDIA GPU cores"). NVIDIA publishes none of it.
+Maxwell and Pascal have four banks that deliver one register a cycle each (the SGEMM page of the maxas assembler). Volta
+and later have two banks of two ports (Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
+Microbenchmarking"). The operand cache has one register for each operand position and bank; `.reuse` keeps it until that
+position reads that bank again (Huerta et al., "Analyzing Modern NVIDIA GPU cores"). NVIDIA publishes none of this.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _SOURCE_KINDS = frozenset({"reg", "imm", "const", "ureg"})
 
 @dataclass(frozen=True, slots=True)
 class RegisterFile:
-    """Register r lies in bank r modulo `banks`; a bank delivers `ports` different registers in a cycle."""
+    """Layout of a register file: register r is in bank r modulo `banks`; a bank delivers `ports` registers a cycle."""
 
     banks: int
     ports: int
 
 
 def register_file(arch: str) -> RegisterFile:
-    """The banks of `"sm_90"`. `UsageError` for what is no architecture."""
+    """Return the register file of an architecture such as `"sm_90"`. Raises `UsageError` for any other text."""
     match = re.fullmatch(r"sm_(\d+)[af]?", arch)
     if match is None:
         raise UsageError(f"no architecture: {arch!r}")
@@ -39,9 +39,10 @@ def register_file(arch: str) -> RegisterFile:
 
 
 def conflict_cycles(instructions: Iterable[Instruction], arch: str) -> list[int]:
-    """For each instruction of a stretch that runs in this order, the cycles beyond one that reading its sources takes.
+    """Return, for each of consecutively executed instructions, the cycles beyond one that reading its sources takes.
 
-    Only 32-bit arithmetic has them (pipes fma, fmaheavy and alu); what else there is leaves the operand cache alone.
+    Only 32-bit arithmetic has conflicts (pipes fma, fmaheavy and alu); other instructions do not change the operand
+    cache.
     """
     file = register_file(arch)
     kept: dict[tuple[int, int], int] = {}
@@ -49,9 +50,9 @@ def conflict_cycles(instructions: Iterable[Instruction], arch: str) -> list[int]
 
 
 def bank_reads(instructions: Iterable[Instruction], arch: str) -> list[tuple[int, ...]]:
-    """For each instruction of a stretch that runs in this order, the registers that each bank delivers for it.
+    """Return, for each of consecutively executed instructions, the number of registers that it reads from each bank.
 
-    What the operand cache has kept is not read again; only 32-bit arithmetic counts, as above.
+    Registers in the operand cache are not read again. As in `conflict_cycles`, only 32-bit arithmetic counts.
     """
     file = register_file(arch)
     kept: dict[tuple[int, int], int] = {}
@@ -70,7 +71,7 @@ def _cycles(instruction: Instruction, file: RegisterFile, kept: dict[tuple[int, 
 
 
 def _read(instruction: Instruction, file: RegisterFile, kept: dict[tuple[int, int], int]) -> set[int]:
-    """Registers that come from their banks; `kept` is brought up to date."""
+    """Return the registers that an instruction reads from banks, and update the operand cache `kept`."""
     read: set[int] = set()
     for position, operand in enumerate(_sources(instruction)):
         if operand.kind != "reg" or operand.index == RZ:
@@ -90,7 +91,7 @@ def _counts(instruction: Instruction) -> bool:
 
 
 def _sources(instruction: Instruction) -> list[Operand]:
-    # A predicate among the operands has no place of its own; the destination, where it is a register, stands first.
+    # Predicates do not count as operand positions. The destination, if it is a register, is the first operand.
     operands = [operand for operand in instruction.operands if operand.kind in _SOURCE_KINDS]
     first = instruction.operands[0] if instruction.operands else None
     return operands[1 if first is not None and first.kind in ("reg", "ureg") else 0 :]

@@ -1,4 +1,4 @@
-"""Basic blocks of a function: where control enters and leaves, as its branches say."""
+"""Basic blocks and control flow graph of a function, by its branches."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ _ENDING = _LEAVING | {"CALL"}
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Instructions that run one after the other: those from `start` up to `stop`, as indices into the function."""
+    """A basic block: consecutive instructions from `start` up to but excluding `stop`, as indices into the function."""
 
     start: int
     stop: int
     successors: tuple[int, ...]
-    """Indices of blocks. A call goes on behind itself: its callee has blocks of its own."""
+    """Indices of the next blocks. After a call it is the block behind the call, not the callee."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlowGraph:
-    """A function's blocks in order of address."""
+    """The control flow graph of a function, its blocks by ascending address."""
 
     function: SassFunction
     blocks: tuple[Block, ...]
     entries: tuple[int, ...]
-    """The first blocks of the kernel and of each device function in its section."""
+    """Indices of the first blocks of the kernel and of each device function in its section."""
 
     def instructions(self, *blocks: int) -> Iterator[Instruction]:
-        """The instructions of the blocks with these indices, in order."""
+        """Yield the instructions of the blocks with these indices, by ascending address."""
         for index in sorted(blocks):
             block = self.blocks[index]
             yield from self.function.instructions[block.start : block.stop]
 
 
 def flow_graph(function: SassFunction) -> FlowGraph:
-    """The function cut into basic blocks.
+    """Return the control flow graph of a function.
 
-    A block ends at a branch, a call, a return or an exit and before every place that one of them names. Barriers that
-    make a warp converge (BSSY, BSYNC, WARPSYNC, BAR) go on behind themselves, as does whatever a predicate guards. An
+    A block ends after a branch, a call, a return or an exit, and before every target of one. After a barrier (BSSY,
+    BSYNC, WARPSYNC, BAR) and after any predicated instruction, control may continue with the next instruction. An
     indexed branch whose targets nvdisasm did not find may go to any label.
     """
     code = function.instructions
@@ -63,7 +63,7 @@ def flow_graph(function: SassFunction) -> FlowGraph:
 
 
 def successors(function: SassFunction, instruction: Instruction) -> Iterator[int]:
-    """Indices of the instructions that may run next within the function."""
+    """Yield the indices of the instructions that may run next within the function."""
     opcode = instruction.opcode
     if opcode not in _LEAVING or not _always(instruction):
         yield instruction.address // 16 + 1
@@ -75,8 +75,8 @@ def successors(function: SassFunction, instruction: Instruction) -> Iterator[int
 
 
 def _always(instruction: Instruction) -> bool:
-    # A branch is also conditional by a predicate among its operands ("BRA UP0, `(.L)", "EXIT P0") and by a
-    # vote of the warp ("BRA.DIV UR4, `(.L)", "BRA.U.ANY `(.L)").
+    # A branch can also be conditional on a predicate among its operands ("BRA UP0, `(.L)", "EXIT P0") or on a vote of
+    # the warp ("BRA.DIV UR4, `(.L)", "BRA.U.ANY `(.L)").
     conditions = [operand for operand in instruction.operands if operand.kind in ("pred", "upred")]
     if instruction.predicate is not None:
         conditions.append(instruction.predicate)

@@ -1,5 +1,5 @@
-"""What an instruction reads and writes of its warp: registers and predicates, each a number, and what is decided by
-them: where lanes go.
+"""Registers and predicates ("cells", each a number) that instructions read and write, and those that determine the
+control flow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from gemmlab.sass.blocks import successors
 from gemmlab.sass.instruction import PT, RZ, URZ, Instruction, Operand, SassFunction
 
 UNIFORM, PREDICATE, UNIFORM_PREDICATE = 256, 512, 520
-"""The first of each file: `R4` is 4, `UR4` is 260, `P4` is 516, `UP4` is 524."""
+"""Number of the first cell of each file: `R4` is 4, `UR4` is 260, `P4` is 516, `UP4` is 524."""
 _FIRST = {"reg": 0, "ureg": UNIFORM, "pred": PREDICATE, "upred": UNIFORM_PREDICATE}
 _NONE = {"reg": RZ, "ureg": URZ, "pred": PT, "upred": PT}
 _PREDICATES = frozenset(range(_FIRST["pred"], _FIRST["pred"] + PT))
@@ -21,7 +21,7 @@ _STEERING = frozenset({
     "BRA", "BRX", "JMP", "EXIT", "CALL", "RET", "BSSY", "BSYNC", "BREAK", "BMOV", "WARPSYNC", "ENDCOLLECTIVE", "BAR",
     "BPT", "YIELD", "NANOSLEEP",
 })  # fmt: skip
-"""Where lanes go, and for whom they wait."""
+"""Opcodes that branch, or that wait for other lanes or warps."""
 CALCULATING = frozenset({
     "IADD3", "IMAD", "ISETP", "LEA", "LOP3", "SHF", "MOV", "SEL", "PRMT", "IMNMX", "VIMNMX", "VIADD", "VIADDMNMX",
     "VIMNMX3", "IABS", "POPC", "FLO", "BREV", "SGXT", "BMSK", "PLOP3", "P2R", "R2P", "VOTE", "SHFL", "MATCH", "R2UR",
@@ -31,26 +31,26 @@ CALCULATING = frozenset({
     "UBMSK", "USGXT", "UBREV", "VOTEU", "CS2R", "S2R", "S2UR", "I2FP", "F2IP", "FADD32I", "FFMA32I", "FMUL32I",
     "HADD2_32I", "HFMA2_32I", "HMUL2_32I", "HSET2", "IDP", "VABSDIFF", "VABSDIFF4",
 })  # fmt: skip
-"""Results that depend on operands and constants alone, for special registers see `_steady`."""
+"""Opcodes whose results depend only on operands and constants; for special registers see `_steady`."""
 _STEADY = ("SR_TID", "SR_CTAID", "SR_NTID", "SR_NCTAID", "SR_LANEID", "SRZ", "SR_LTMASK", "SR_EQMASK", "SR_GEMASK")
-"""Special registers that hold the same as long as a thread lives."""
+"""Special registers whose value is constant over a thread's lifetime."""
 _TOGETHER = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "R2UR"})
-"""What reads the registers of other lanes."""
+"""Opcodes that read registers of other lanes."""
 _ANYWHERE = frozenset({"CALL", "RET", "BRX", "JMX", "BRXU", "JMXU", "JMP", "ENDCOLLECTIVE"})
-"""What leads where registers say, or an instruction further up."""
+"""Opcodes whose target is in a register, or was set by an earlier instruction."""
 _QUADS = frozenset({"HMMA", "IMMA", "DMMA", "LDSM", "TEX", "TLD", "TLD4"})
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One instruction's."""
+    """The cells that one instruction reads and writes."""
 
     reads: frozenset[int]
     writes: frozenset[int]
 
 
 def use_of(instruction: Instruction) -> Use:
-    """What is read may be too much, and is never too little; what is written neither."""
+    """Return the cells that an instruction reads and writes. Both sets may have too many cells, but never too few."""
     operands = instruction.operands
     count = _width(instruction)
     reads = {cell for operand in operands for cell in _within(operand, count)}
@@ -66,12 +66,12 @@ def use_of(instruction: Instruction) -> Use:
 
 
 def deciding(code: Sequence[Instruction], ran: Sequence[bool]) -> list[frozenset[int]] | None:
-    """For each place, the registers and predicates that alone decide where lanes go from there that run nothing but the
-    instructions marked in `ran`.
+    """Return, for each place in the code, the cells that determine the control flow of lanes from that place on.
 
-    `None` where memory or time has a part in it. A register that is written anew decides nothing before, so that one
-    may hold a sum here and a counter there. What lanes have in common, or hand to each other, counts everywhere: some
-    lanes may read it while others are elsewhere.
+    The lanes execute only the instructions marked in `ran`. Returns `None` if the control flow depends on memory or
+    time. A cell is not included before an instruction that overwrites it, so that one register may contain a sum at one
+    place and a loop counter at another. Uniform cells, and registers that lanes exchange, are included at every place:
+    some lanes may read them while others are elsewhere.
     """
     function = SassFunction("", tuple(code), {})
     running = [place for place in range(len(code)) if ran[place]]
@@ -103,7 +103,7 @@ def deciding(code: Sequence[Instruction], ran: Sequence[bool]) -> list[frozenset
 
 
 def _following(function: SassFunction, place: int) -> Iterable[int]:
-    """Places that lanes may go to from there."""
+    """Return the places that lanes may go to from a place; they may lie outside the code."""
     instruction = function.instructions[place]
     if instruction.opcode in _ANYWHERE:
         return range(len(function.instructions))
@@ -111,7 +111,10 @@ def _following(function: SassFunction, place: int) -> Iterable[int]:
 
 
 def replaced(instruction: Instruction) -> frozenset[int]:
-    """What a calculating instruction surely writes in every lane that runs it: its first result."""
+    """Return the cells of its first result, which a calculating instruction surely writes in every lane that runs it.
+
+    The set is empty for a predicated instruction and for a uniform result.
+    """
     if instruction.predicate is not None or not instruction.operands:
         return frozenset()
     first, *others = instruction.operands
@@ -122,7 +125,7 @@ def replaced(instruction: Instruction) -> frozenset[int]:
 
 
 def _results(operands: Iterable[Operand]) -> Iterator[Operand]:
-    """The leading predicates, the first register if nothing else stands before it, and the predicates behind it."""
+    """Yield the result operands: leading predicates, a first register right behind them, and predicates behind that."""
     registers = 0
     for operand in operands:
         if operand.kind in ("reg", "ureg", "barrier") and not registers:
@@ -133,20 +136,20 @@ def _results(operands: Iterable[Operand]) -> Iterator[Operand]:
 
 
 def _within(operand: Operand, count: int) -> Iterator[int]:
-    """The cells that an operand names."""
+    """Yield the cells of an operand; a register operand has `count` of them."""
     if operand.kind in _FIRST:
         if operand.index != _NONE[operand.kind]:
             wide = count if operand.kind in ("reg", "ureg") else 1
             yield from (_FIRST[operand.kind] + operand.index + more for more in range(wide))
         return
-    # An address, or a constant's: two registers at most; and the descriptor of a memory access.
+    # The address of a memory access or constant has at most two registers; a memory access may have a descriptor, too.
     for kind, index in (("reg", operand.base), ("ureg", operand.ubase), ("ureg", operand.desc)):
         if index != _NONE[kind]:
             yield from (_FIRST[kind] + index + more for more in range(2))
 
 
 def _width(instruction: Instruction) -> int:
-    """Registers that an operand may take."""
+    """Return an upper bound on the number of registers that an operand of the instruction occupies."""
     names = instruction.modifiers
     if instruction.opcode in _QUADS or any("128" in name for name in names):
         return 4

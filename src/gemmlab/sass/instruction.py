@@ -1,4 +1,4 @@
-"""One decoded machine instruction of an NVIDIA GPU: opcode, operands, control codes, as nvdisasm prints them."""
+"""Decoded machine instructions of NVIDIA GPUs: opcode, operands and control codes, as nvdisasm prints them."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ Kind = Literal[
     "reg", "ureg", "pred", "upred", "barrier", "special", "imm", "const", "mem", "label", "scoreboard", "text"
 ]
 RZ = 255
-"""Register that reads as zero and drops what is written."""
+"""Register that reads as zero and ignores writes."""
 URZ = 63
-"""Uniform register that reads as zero, whatever number the architecture gives it."""
+"""Uniform register that reads as zero; this number stands for it on every architecture."""
 PT = 7
 """Predicate that is always true, in both files."""
 UNRESOLVED = -1
-"""Value of a label that lies in no part of the function, and bank of a constant whose bank is in a register."""
+"""Value of a label outside the function, and bank of a constant whose bank is in a register or not yet linked."""
 
 SourceLine = tuple[str, int]
-"""File as the compiler was given it, line counted from 1."""
+"""File name as given to the compiler, and line counted from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand. Which fields mean something depends on `kind`; the others keep their defaults.
+    """One operand. The fields that have a meaning depend on `kind`; the others have their defaults.
 
     - `reg`, `ureg`, `pred`, `upred`, `barrier` (B0), `scoreboard` (SB0): `index`.
-    - `imm`: `value`, the 32-bit pattern (the upper half of a double; of a pair of 16-bit floats its own 16 bits).
-      The sign is part of the pattern, `neg` stays false. Where a linker has still to fill it in, `name` says what with
-      (`"32@lo(table)"`) and `value` is what the code holds now.
-    - `const`: `bank` and `value`, the byte offset; `base` or `ubase` where a register is added. In `cx[UR4][...]`
-      the bank is `UNRESOLVED` and `desc` the uniform register that holds it.
-    - `mem`: `base`, `ubase`, `value` (signed byte offset), `desc`; `name` is what stands before the bracket other than
-      `desc` (`"a"`, `"gdesc"`), else empty. Code that is not linked yet adds symbols: here and in `const` the symbol is
-      then the `name`, and the bank `UNRESOLVED`.
-    - `label`: `name`, and `value` the byte address within the function, `UNRESOLVED` for a symbol outside.
+    - `imm`: `value`, the 32-bit pattern (the upper half of a double; the 16 bits of each of a pair of 16-bit floats).
+      The sign is part of the pattern, and `neg` stays false. If the linker has yet to fill in the value, `name` is its
+      relocation (`"32@lo(table)"`), and `value` is the present pattern.
+    - `const`: `bank` and `value`, the byte offset; `base` or `ubase` if a register is added. In `cx[UR4][...]` the bank
+      is `UNRESOLVED`, and `desc` is the uniform register that contains it.
+    - `mem`: `base`, `ubase`, `value` (signed byte offset), `desc`; `name` is the prefix before the bracket (`"a"`,
+      `"gdesc"`), empty if there is none or it is `desc`. In code that is not linked yet, `name` is the symbol that is
+      added, here and in `const`, and `bank` is `UNRESOLVED`.
+    - `label`: `name`, and `value`, the byte address within the function or `UNRESOLVED` for an outside symbol.
     - `special`: `name` (`"SR_TID.X"`, `"PR"`). `text`: `name`, a word without structure (`"2D"`).
     """
 
@@ -48,10 +48,10 @@ class Operand:
     neg: bool = False
     absolute: bool = False
     invert: bool = False
-    """`!` before a predicate, `~` before a register."""
+    """True with `!` before a predicate or `~` before a register."""
     reuse: bool = False
     suffix: tuple[str, ...] = ()
-    """What follows the register's dots, without `reuse`: `("64",)`, `("H0_H0",)`, `("X4",)`."""
+    """Dotted suffixes of the register, other than `reuse`: `("64",)`, `("H0_H0",)`, `("X4",)`."""
     base: int = RZ
     ubase: int = URZ
     desc: int = URZ
@@ -60,12 +60,12 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the compiler tells the issue logic."""
+    """Control codes of an instruction, by which the compiler steers the issue logic."""
 
     stall: int
     """Cycles before the next instruction of the warp may issue."""
     yield_: bool
-    """The encoded bit. Cleared, the scheduler is asked to prefer another warp."""
+    """The encoded bit; false asks the scheduler to prefer another warp."""
     write_barrier: int
     """Dependency barrier released when the result is written, 7 for none."""
     read_barrier: int
@@ -77,7 +77,7 @@ class Control:
 
     @staticmethod
     def of(encoding: int) -> Control:
-        """The control codes of a 128-bit instruction word."""
+        """Return the control codes of a 128-bit instruction word."""
         return Control(
             stall=encoding >> 105 & 0xF,
             yield_=bool(encoding >> 109 & 1),
@@ -90,7 +90,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction. `text` is nvdisasm's, without the semicolon and its annotations."""
+    """One instruction. `text` is that of nvdisasm, without the semicolon and without annotations."""
 
     address: int
     """Bytes from the start of the function's section."""
@@ -100,34 +100,34 @@ class Instruction:
     operands: tuple[Operand, ...]
     control: Control
     encoding: int
-    """128 bits, the first word printed is the lower half."""
+    """The 128-bit instruction word; nvdisasm prints its lower half first."""
     line: SourceLine | None
-    """Innermost source line, where a function was inlined that of the function."""
+    """Innermost source line: in an inlined function, the line of that function."""
     text: str
     targets: tuple[int, ...] = ()
-    """Addresses an indexed branch may go to, as nvdisasm inferred them."""
+    """Target addresses of an indexed branch, as nvdisasm inferred them."""
     inlined_at: tuple[SourceLine, ...] = ()
-    """Where `line` was inlined, from the inside out; known only where nvdisasm ran with `-gi`."""
+    """Lines at which `line` was inlined, from the innermost out; known only if nvdisasm ran with `-gi`."""
 
     @cached_property
     def name(self) -> str:
-        """Opcode with modifiers: `IMAD.WIDE.U32`."""
+        """Opcode with its modifiers, such as `IMAD.WIDE.U32`."""
         return ".".join((self.opcode, *self.modifiers))
 
 
 @dataclass(frozen=True, slots=True)
 class SassFunction:
-    """One function: a kernel with whatever device functions lie in its section."""
+    """The code of one section: a kernel and the device functions in its section."""
 
     name: str
-    """Mangled."""
+    """Mangled name."""
     instructions: tuple[Instruction, ...]
-    """In order; instruction i lies at address 16 i."""
+    """Instructions in order; instruction i is at address 16 i."""
     labels: Mapping[str, int]
-    """Label or symbol -> byte address; one may lie at the end."""
+    """Label or symbol -> byte address, which may be that of the section's end."""
 
     def at(self, address: int) -> Instruction:
-        """The instruction at a byte address; `IndexError` where there is none."""
+        """Return the instruction at a byte address. Raises `IndexError` if there is none."""
         if address % 16 or not 0 <= address < 16 * len(self.instructions):
             raise IndexError(f"{self.name}: no instruction at {address:#x}, the last lies at {self._last:#x}")
         return self.instructions[address // 16]

@@ -1,4 +1,4 @@
-"""Loops of a function, by dominators and back edges, and the one in which it computes."""
+"""Loops of a function, found by dominators and back edges, and its main loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmlab.sass.instruction import Instruction, SassFunction
 from gemmlab.sass.metrics import flops
 
 TRIPS = 10
-"""How often a loop's body runs for each time its surroundings do, where nobody counted."""
+"""Assumed number of iterations of a loop if executions were not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,26 +18,26 @@ class Loop:
     """A natural loop: entered only through its header."""
 
     header: int
-    """Index of the block."""
+    """Index of the header block."""
     blocks: frozenset[int]
-    """The whole body, inner loops included."""
+    """Indices of all blocks of the body, inner loops included."""
     depth: int
-    """1 for an outermost loop."""
+    """Nesting depth, 1 for an outermost loop."""
     parent: int | None
-    """Header of the loop directly around."""
+    """Header of the innermost enclosing loop; `None` for an outermost loop."""
     own: frozenset[int]
-    """Blocks that lie in no inner loop."""
+    """Indices of the blocks that are in no inner loop."""
 
 
 def dominators(graph: FlowGraph) -> tuple[int | None, ...]:
-    """Immediate dominator of each block: the last block that every path to it passes.
+    """Return the immediate dominator of each block: the last other block that every path to it passes.
 
-    An entry is its own, as is a block that two functions share; `None` where no path leads.
+    An entry is its own dominator, as is a block that two functions share. It is `None` for an unreachable block.
     """
     order = _postorder(graph)
     rank = {block: place for place, block in enumerate(order)}
     before = _predecessors(graph)
-    # One root above all entries closes the tree. It ranks highest.
+    # A virtual root above all entries makes the dominators one tree. It has the highest rank.
     root = -1
     rank[root] = len(order)
     found: dict[int, int] = {root: root, **dict.fromkeys(graph.entries, root)}
@@ -65,9 +65,9 @@ def dominators(graph: FlowGraph) -> tuple[int | None, ...]:
 
 
 def find_loops(graph: FlowGraph) -> tuple[Loop, ...]:
-    """All natural loops in order of their headers; back edges to one header make one loop."""
+    """Return all natural loops in order of their headers; all back edges to one header belong to one loop."""
     idom = dominators(graph)
-    # What no path reaches is in no loop, though it may lead into one.
+    # Unreachable blocks are in no loop, even if they branch into one.
     before = [[p for p in found if idom[p] is not None] for found in _predecessors(graph)]
     bodies: dict[int, set[int]] = {}
     for block, data in enumerate(graph.blocks):
@@ -78,7 +78,7 @@ def find_loops(graph: FlowGraph) -> tuple[Loop, ...]:
 
 
 def dominates(idom: Sequence[int | None], above: int, below: int) -> bool:
-    """Whether every path to block `below` passes block `above`. Nothing dominates what no path reaches."""
+    """Return whether every path to block `below` passes block `above`; false if `below` is unreachable."""
     at, parent = below, idom[below]
     while parent is not None:
         if at == above:
@@ -90,10 +90,10 @@ def dominates(idom: Sequence[int | None], above: int, below: int) -> bool:
 
 
 def main_loop(function: SassFunction, executed: Mapping[int, int] | None = None) -> Loop | None:
-    """The loop that does most of the function's floating-point arithmetic in blocks of its own; `None` without any.
+    """Return the loop that does the most floating-point operations in its `own` blocks; `None` if no loop does any.
 
-    `executed`: address -> how often a warp ran it, where that was counted. Else each level of nesting is taken to
-    run `TRIPS` times as often as what surrounds it, so that a large epilogue outweighs no inner loop.
+    `executed` maps addresses to the number of times that warps executed them. Without it, each level of nesting is
+    assumed to run `TRIPS` times as often as the level around it, so that no large epilogue outweighs an inner loop.
     """
     graph = flow_graph(function)
 
@@ -120,7 +120,7 @@ def _loop(header: int, bodies: Mapping[int, set[int]]) -> Loop:
 
 
 def _reaching(block: int, header: int, before: Sequence[Sequence[int]]) -> set[int]:
-    # What reaches `block` without passing the header, and `block` itself.
+    # Blocks that reach `block` without passing the header, and `block` itself.
     seen = {block}
     stack = [block] if block != header else []
     while stack:
@@ -139,7 +139,7 @@ def _predecessors(graph: FlowGraph) -> list[list[int]]:
 
 
 def _postorder(graph: FlowGraph) -> list[int]:
-    # Blocks that some entry reaches, each behind all that it reaches first. No recursion: blocks may be thousands.
+    # Postorder of the reachable blocks. It is iterative, because thousands of blocks would exceed the recursion limit.
     order: list[int] = []
     seen: set[int] = set()
     for entry in graph.entries:

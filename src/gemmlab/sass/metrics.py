@@ -1,6 +1,6 @@
-"""What a stretch of machine code is made of: plain functions over its instructions, as they stand in the code.
+"""Static metrics of a sequence of instructions: opcodes, operand reuse, floating-point operations.
 
-Nothing is weighted by how often it runs; give the functions a loop's blocks to look at the loop.
+Each instruction counts once, no matter how often it runs. Pass a loop's instructions for the metrics of the loop.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ _PER_LANE = {
 }  # fmt: skip
 _MATRIX = frozenset({"HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA"})
 _GROUPED = frozenset({"HGMMA", "IGMMA", "BGMMA", "QGMMA"})
-"""Executed by four warps together."""
+"""Matrix opcodes that four warps execute together."""
 
 
 def opcode_mix(instructions: Iterable[Instruction]) -> Counter[str]:
-    """Opcode without modifiers -> instructions."""
+    """Return the number of instructions by opcode, without modifiers."""
     return Counter(instruction.opcode for instruction in instructions)
 
 
 def share(instructions: Iterable[Instruction], opcode: str) -> float:
-    """The part of the instructions, padding NOPs apart, that have this opcode: `share(loop, "FFMA")`."""
+    """Return the fraction of instructions that have an opcode, such as `share(loop, "FFMA")`; NOPs do not count."""
     mix = opcode_mix(instructions)
     return mix[opcode] / (mix.total() - mix["NOP"]) if mix[opcode] else 0.0
 
 
 def code_bytes(instructions: Iterable[Instruction]) -> int:
-    """What the instructions take in an instruction cache."""
+    """Return the size of the instructions in bytes."""
     return 16 * sum(1 for _ in instructions)
 
 
 def reuse_rate(instructions: Iterable[Instruction]) -> float | None:
-    """The part of the arithmetic's register operands that are kept in the operand cache for the next instruction.
+    """Return the fraction of the arithmetic's register operands that `.reuse` keeps in the operand cache.
 
-    `None` where nothing reads a register.
+    `None` if no arithmetic reads a register.
     """
     read = [operand for instruction in instructions for operand in _sources(instruction)]
     return sum(operand.reuse for operand in read) / len(read) if read else None
 
 
 def flops(instruction: Instruction) -> int:
-    """Floating-point (for IMMA integer) operations of a full warp, a multiplication and its addition counted as two.
+    """Return the floating-point (for IMMA integer) operations of a full warp; a multiply-add counts as two.
 
-    Zero for what only moves or converts: operands that are the zero register, `HADD2.F32`. Zero also for the
-    tensor core's UTC instructions, whose shape lies in a descriptor.
+    The result is 0 for instructions that only move or convert values (an operand is the zero register, or
+    `HADD2.F32`), and for the UTC instructions of tensor cores, whose shape is in a descriptor.
     """
     if instruction.opcode in _PER_LANE:
         idle = any(operand.kind == "reg" and operand.index == RZ for operand in instruction.operands[1:3])
@@ -63,8 +63,9 @@ def flops(instruction: Instruction) -> int:
 
 
 def matrix_shape(instruction: Instruction) -> tuple[int, int, int]:
-    """Rows, columns and depth that a matrix instruction multiplies: (16, 8, 16) of `HMMA.16816`, (64, 8, 16) of
-    `HGMMA.64x8x16`. Zeros where its modifiers tell none.
+    """Return the shape (m, n, k) of a matrix instruction; zeros if its modifiers do not contain it.
+
+    It is (16, 8, 16) for `HMMA.16816` and (64, 8, 16) for `HGMMA.64x8x16`.
     """
     for modifier in instruction.modifiers:
         parts = modifier.split("x")
@@ -80,7 +81,7 @@ def _sources(instruction: Instruction) -> list[Operand]:
     if pipe(instruction) not in ("fma", "fmaheavy", "alu", "fp16", "fp64", "tensor"):
         return []
     registers = [operand for operand in instruction.operands if operand.kind == "reg"]
-    # Comparisons write predicates; every other instruction of these pipes names its destination first.
+    # Comparisons write predicates. In all other instructions of these pipes the destination is the first operand.
     first = instruction.operands[0] if instruction.operands else None
     written = 1 if first is not None and first.kind == "reg" else 0
     return [operand for operand in registers[written:] if operand.index != RZ]

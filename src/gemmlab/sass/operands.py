@@ -1,4 +1,4 @@
-"""Operands of one instruction from nvdisasm's text. Whatever is not understood becomes kind "text"; nothing raises."""
+"""Parser for the operands of instructions in nvdisasm's text. Unknown operands get kind "text"; nothing is raised."""
 
 from __future__ import annotations
 
@@ -24,10 +24,14 @@ _KINDS: dict[str, Kind] = {"R": "reg", "UR": "ureg", "P": "pred", "UP": "upred"}
 
 
 def parse_operands(text: str, encoding: int, labels: Mapping[str, int]) -> tuple[Operand, ...]:
-    """The operands of `text`, which holds no opcode. `encoding`: 128 bits; `labels`: symbol -> byte address."""
+    """Parse the operands of an instruction.
+
+    `text` is the instruction without its opcode, `encoding` the 128-bit word, and `labels` maps symbols to byte
+    addresses.
+    """
     found = [parse_operand(token) for token in _tokens(text)]
     floats = sum(operand.kind == "imm" and operand.name == FLOAT for operand in found)
-    # A field of 32 bits holds every immediate. Of two floats the first printed is the upper half of the register.
+    # Every immediate is in one 32-bit field. The first of two floats is the upper half of that field.
     field = encoding >> 32 & 0xFFFFFFFF
     patterns = iter((field,) if floats == 1 else (field >> 16, field & 0xFFFF))
     return tuple(_completed(operand, field, patterns, labels) for operand in found)
@@ -45,7 +49,7 @@ def _completed(operand: Operand, field: int, patterns: Iterator[int], labels: Ma
 
 
 def _tokens(text: str) -> Iterator[str]:
-    # A comma separates operands, and so does a space in "BRX R6 -0x100" and "RET.REL.NODEC R20 `(f)".
+    # Operands are separated by commas, but by spaces in "BRX R6 -0x100" and "RET.REL.NODEC R20 `(f)".
     depth = start = 0
     for i, character in enumerate(text + ","):
         depth += (character in "[({") - (character in "])}")
@@ -57,7 +61,7 @@ def _tokens(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1 << 14)
 def parse_operand(token: str) -> Operand:
-    """One operand by its text alone: labels are unresolved, and a float, named `FLOAT`, has no value yet."""
+    """Parse one operand by its text alone. Labels stay unresolved; a float gets the name `FLOAT` and no value."""
     for parser in (_register, _immediate, _bracketed, _named):
         operand = parser(token)
         if operand is not None:
@@ -110,7 +114,7 @@ def _bracketed(token: str) -> Operand | None:
         return None
     symbol = _SYMBOL.search(first)
     if symbol and second is None:
-        # Of code that is not linked yet: neither bank nor offset is known.
+        # In code that is not linked yet, neither bank nor offset is known.
         first = _SYMBOL.sub("", first) or "0x0"
     address = _address(first if second is None else second)
     if address is None:
@@ -135,7 +139,7 @@ def _bracketed(token: str) -> Operand | None:
 
 
 def _address(text: str) -> tuple[int, int, int, tuple[str, ...]] | None:
-    # Terms joined by "+": at most one register, one uniform register and one offset, which carries its own sign.
+    # Terms joined by "+": at most one register, one uniform register and one signed offset.
     base, ubase, offset = RZ, URZ, 0
     suffix: tuple[str, ...] = ()
     for term in text.split("+"):

@@ -1,4 +1,4 @@
-"""The text of `nvdisasm -g -hex -c` (or `-gi`, or without `-c`) as decoded functions."""
+"""Parser for the output of `nvdisasm -g -hex -c` (or `-gi`, or without `-c`)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _GUARD = re.compile(r"@(!?U?P[0-9T])\s+")
 
 @lru_cache(maxsize=16)
 def parse(text: str) -> Mapping[str, SassFunction]:
-    """Mangled name -> function, for every `.text.NAME` section of the disassembly.
+    """Return the function of every `.text.NAME` section of the disassembly, by mangled name.
 
-    The last few are kept: the emulator, an explanation and its pictures ask for the same text one after another, and
-    threads that launch kernels for different ones at once.
-    Raises `RecordError` with the number of the line where the text is cut short or is no disassembly.
+    Recent results are cached: the emulator, an explanation and its pictures parse the same text one after another, and
+    threads that launch different kernels parse several texts at once. Raises `RecordError` with the line number if the
+    text is truncated or no disassembly.
     """
     functions = {draft.name: draft.finished() for draft in _drafts(text)}
     if not functions:
@@ -38,19 +38,19 @@ def parse(text: str) -> Mapping[str, SassFunction]:
 
 @dataclass(frozen=True, slots=True)
 class _Printed:
-    """One instruction as printed."""
+    """One instruction as nvdisasm prints it."""
 
     number: int
-    """Of the line in the whole text, counted from 1."""
+    """Number of its line in the whole text, from 1."""
     text: str
     encoding: int
     source: tuple[SourceLine, ...]
-    """From the inside out."""
+    """Source lines, from the innermost inlined function out."""
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A function while its labels, which earlier instructions name too, are still being met."""
+    """A function under construction. Operands are decoded at the end, because instructions also name later labels."""
 
     name: str
     end_label: str | None
@@ -58,14 +58,14 @@ class _Draft:
     labels: dict[str, int] = field(default_factory=dict)
     source: list[SourceLine] = field(default_factory=list)
     chained: bool = False
-    """Whether the last comment said that the next one tells where its line was inlined."""
+    """True if the next source comment gives the place at which the last comment's line was inlined."""
 
     @property
     def end(self) -> int:
         return 16 * len(self.printed)
 
     def note(self, line: str) -> bool:
-        """Take a line that holds no instruction; false if it means nothing."""
+        """Process a line that contains no instruction; return false if the line is not valid."""
         if match := _SOURCE.search(line):
             self.source = [*(self.source if self.chained else []), (match[1], int(match[2]))]
             self.chained = match[3] is not None
@@ -76,7 +76,7 @@ class _Draft:
         return True
 
     def add(self, number: int, lower: re.Match[str], upper: str) -> None:
-        """Take an instruction by its two lines, the first of which has this number."""
+        """Add an instruction by its two lines; `number` is that of the first."""
         half = _UPPER.fullmatch(upper)
         if half is None:
             raise _broken(number + 1, upper, "the upper half of the encoding; the text was cut short")
@@ -87,7 +87,7 @@ class _Draft:
         self.chained = False
 
     def finished(self) -> SassFunction:
-        """The function, whole: its size says which label lies at its end."""
+        """Return the function. Raises `RecordError` if the label at its end, which its size names, is missing."""
         if self.end_label and self.end_label not in self.labels:
             raise RecordError(
                 f"disassembly: {self.name} does not reach its end at {self.end_label}; the text was cut short"
@@ -129,7 +129,7 @@ def _drafts(text: str) -> Iterator[_Draft]:
                 yield draft
             draft = _Draft(header[1], ends.get(header[1]), labels={header[1]: 0}) if header else None
         elif draft is None:
-            # A function's size stands above its code.
+            # The size of a function is printed before its code.
             if size := _SIZE.match(line):
                 ends[size[1]] = size[2]
         elif lower := _LOWER.fullmatch(line):

@@ -1,8 +1,8 @@
-"""Which pipe of a streaming multiprocessor executes an opcode, under Nsight Compute's names.
+"""Map from opcodes to the pipes of a streaming multiprocessor that execute them, under Nsight Compute's names.
 
-Source: the pipelines in the kernel profiling guide of Nsight Compute. It names kinds of instructions and few opcodes,
-so conversions, votes and reductions between lanes stand where their kind does: by analogy, not measured. On chips that
-have no half-precision pipe of their own (compute capability 8.6 and later), what is listed under `fp16` runs on `fma`.
+Source: the pipelines in the kernel profiling guide of Nsight Compute. The guide names kinds of instructions but few
+opcodes, so that conversions, votes and reductions between lanes are assigned by kind, without measurement. On chips
+without a separate half-precision pipe (compute capability 8.6 and later), the opcodes under `fp16` run on `fma`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Pipe = Literal[
 ]
 _OPCODES: dict[Pipe, str] = {
     "fma": "FADD FMUL FFMA FADD2 FMUL2 FFMA2 FSWZADD",
-    # Integer multiplication, for which only the heavy half of the pipe has hardware.
+    # Only the heavy half of the FMA pipe can multiply integers.
     "fmaheavy": "IMAD IMUL IDP",
     "alu": "IADD IADD3 ISCADD LEA LOP LOP3 PLOP3 SHF SHL SHR PRMT MOV SEL SGXT BMSK IABS IMNMX VIMNMX VIMNMX3 VIADD "
     "VIADDMNMX VABSDIFF VABSDIFF4 VHMNMX ISETP PSETP ISET FSETP FSET FSEL FMNMX FMNMX3 FCHK HMNMX2 F2FP I2FP I2I I2IP "
@@ -41,5 +41,5 @@ _PIPES: dict[str, Pipe] = {opcode: pipe for pipe, opcodes in _OPCODES.items() fo
 
 
 def pipe(instruction: Instruction) -> Pipe:
-    """The pipe that executes the instruction. An opcode that no list knows is `uniform` by its U, else `none`."""
+    """Return the pipe that executes an instruction. An unknown opcode is `uniform` if it begins with U, else `none`."""
     return _PIPES.get(instruction.opcode) or ("uniform" if instruction.opcode.startswith("U") else "none")

@@ -1,13 +1,13 @@
-"""The tile of results that a thread keeps in registers, found from nothing but the operands of its multiply-adds.
+"""Find the tile of results that a thread keeps in registers from the operands of its multiply-adds alone.
 
-In one step of k every word of A that the thread holds meets every word of B:
+In one step of k, the thread multiplies each of its words of A by each of its words of B:
 
-              b0   b1   b2   b3        an edge a multiply-add: values of A on one side, of B on the other, and
-        a0   R8   R9   R10  R11        what is connected is one step. A side of it are the rows of the tile,
-        a1   R12  R13  R14  R15        the other the columns, and a sum lies where its two values meet.
+              b0   b1   b2   b3        A bipartite graph has values of A and B as nodes and multiply-adds as edges.
+        a0   R8   R9   R10  R11        A connected component is one step of k. Its two sides are the rows and the
+        a1   R12  R13  R14  R15        columns of the tile, and each edge is the sum in that row and column.
 
-Registers are renamed, swapped and fetched a step ahead, so what is followed are values: a register from one write to
-the next, around the loop's end too.
+Compilers rename and swap registers and load them a step ahead. The nodes are therefore values, not registers: a value
+is a register from one write to the next, which may be in the loop's next iteration.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from gemmlab.sass.pipes import pipe
 
 MULTIPLY_ADDS = frozenset({"FFMA", "HMMA"})
 _OUTSIDE = -1
-"""Place of a write that lies before the loop."""
+"""Place that stands for a write before the loop."""
 _WIDTHS = {"128": 4, "64": 2, "WIDE": 2}
 
 Value = tuple[int, int]
-"""A register, and the place in the loop where it was written."""
+"""A register, and the place in the loop that wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """What a row or a column of the tile is multiplied by in the step that is shown."""
+    """The word of A or B that a row or column of the tile is multiplied by in the step that is shown."""
 
     register: int
     bank: int
     base: str
-    """The registers of the address that it was loaded from, `"R46"`; empty where no load of the loop brought it,"""
+    """Registers of the address that it was loaded from, such as `"R46"`; empty if no load in the loop wrote it."""
     offset: int
-    """and the bytes that are added to them."""
+    """Bytes that are added to `base`."""
 
     @property
     def address(self) -> str:
-        """`"[R46+0x10]"`, or nothing."""
+        """Address that it was loaded from, such as `"[R46+0x10]"`; empty without `base`."""
         offset = f"+{self.offset:#x}" if self.offset else ""
         return f"[{self.base}{offset}]" if self.base else ""
 
@@ -53,34 +53,35 @@ class Cell:
     row: int
     column: int
     order: int
-    """Among the step's, 0 for the first."""
+    """Position among the multiply-adds of the step, 0 for the first."""
     register: int
-    """Where the sum goes."""
+    """Register that the sum is written to."""
     bank: int
+    """Bank of `register`."""
     kept: tuple[str, ...]
-    """Which operands `.reuse` keeps: `"row"`, `"column"`, `"sum"`."""
+    """Operands with `.reuse`: `"row"`, `"column"`, `"sum"`."""
     conflict_cycles: int
     address: int
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterTile:
-    """A thread's tile, and one step of k over it in the order of the code."""
+    """A thread's tile with one step of k over it."""
 
     opcode: str
     banks: int
     rows: tuple[Factor, ...]
     columns: tuple[Factor, ...]
     cells: tuple[Cell, ...]
-    """In the order of the code."""
+    """Multiply-adds of the step, in the order of the code."""
     accumulators: int
-    """Sums that the whole loop keeps; more than cells where a step reaches only a part."""
+    """Number of sums in the whole loop; more than `cells` if a step updates only some of them."""
     steps: int
     """Steps of k in the code of the loop."""
 
 
 def register_tile(instructions: Sequence[Instruction], arch: str) -> RegisterTile | None:
-    """The tile of a main loop, given in program order; `None` where its multiply-adds form none."""
+    """Return the tile of a main loop, given in program order; `None` if its multiply-adds do not form a tile."""
     writes = _writes(instructions)
     adds = [(at, i) for at, i in enumerate(instructions) if _multiply_adds(i)]
     counts = {opcode: sum(i.opcode == opcode for _at, i in adds) for opcode in MULTIPLY_ADDS}
@@ -126,7 +127,7 @@ def _multiply_adds(instruction: Instruction) -> bool:
 
 
 def _writes(instructions: Sequence[Instruction]) -> Mapping[int, list[int]]:
-    """Register -> the places that write it, in order."""
+    """Return the places that write each register, in order."""
     found: dict[int, list[int]] = {}
     for at, i in enumerate(instructions):
         if i.operands and i.operands[0].kind == "reg" and i.operands[0].index != RZ and pipe(i) != "cbu":
@@ -138,14 +139,17 @@ def _writes(instructions: Sequence[Instruction]) -> Mapping[int, list[int]]:
 
 
 def _read(writes: Mapping[int, list[int]], operand: Operand, at: int) -> Value:
-    """The value that an operand has there. What no earlier instruction of the loop wrote, its last round did."""
+    """Return the value that an operand reads at a place.
+
+    A register that no earlier instruction of the loop writes has its value from the previous iteration.
+    """
     places = writes.get(operand.index, [])
     before = [place for place in places if place < at]
     return operand.index, (before or places or [_OUTSIDE])[-1]
 
 
 def _connected(edges: Mapping[int, tuple[Value, Value]]) -> list[list[int]]:
-    """Places whose values hang together, in the order of their first places."""
+    """Return the connected components as lists of places, in the order of their first places."""
     parent: dict[Value, Value] = {}
     for one, two in edges.values():
         parent[_root(parent, one)] = _root(parent, two)
@@ -156,7 +160,7 @@ def _connected(edges: Mapping[int, tuple[Value, Value]]) -> list[list[int]]:
 
 
 def _sums(adds: Sequence[tuple[int, Instruction]], writes: Mapping[int, list[int]]) -> dict[int, Value]:
-    """Place -> the sum that is added to there, by one name wherever it is kept."""
+    """Return the sum that each multiply-add updates, by place; a sum that moves between registers has one name."""
     parent: dict[Value, Value] = {}
     for at, i in adds:
         _root(parent, (i.operands[0].index, at))
@@ -172,9 +176,9 @@ def _root(parent: dict[Value, Value], value: Value) -> Value:
 
 
 def _sides(step: Sequence[int], edges: Mapping[int, tuple[Value, Value]]) -> tuple[set[Value], set[Value]] | None:
-    """The two sides of a step's values, that which mostly stands first in the instructions first.
+    """Return the two sides of a step's values, first the side that is the first factor in most multiply-adds.
 
-    `None` where there are no two sides.
+    `None` if the graph is not bipartite.
     """
     beside: dict[Value, list[Value]] = {}
     for one, two in (edges[at] for at in step):
@@ -198,7 +202,7 @@ def _sides(step: Sequence[int], edges: Mapping[int, tuple[Value, Value]]) -> tup
 
 
 def _ordered(side: set[Value], instructions: Sequence[Instruction], banks: int) -> dict[Value, Factor]:
-    """The factors of one side by their addresses, or else by their registers."""
+    """Return the factors of one side by value, sorted by address, and those of equal address by register."""
     found = {value: _factor(value, instructions, banks) for value in side}
     return dict(sorted(found.items(), key=lambda item: (item[1].base, item[1].offset, item[1].register)))
 

@@ -16,6 +16,7 @@ from gemmlab.pages.page import Page, render
 from gemmlab.pages.roofs import roof_drawings
 from gemmlab.pages.studies import Request, Study, study
 from support.cuda_source import needs_compiler
+from support.paths import ROOT
 from support.report_pages import Parsed, page_of, sections_of
 from support.report_records import gpu_bench, result
 
@@ -154,3 +155,10 @@ def test_studies_are_kept_until_their_code_changes(tmp_path: Path, monkeypatch: 
     assert kept.recall(asked) == made
     code = ""
     assert kept.recall(asked) is None, "sources that changed under a running process"
+
+
+def test_a_study_depends_on_every_room_that_it_could_depend_on() -> None:
+    package = ROOT / "src" / "gemmlab"
+    folders = {path.relative_to(package).parts[0] for path in kept.source_files(package)}
+    rooms = {path.name for path in package.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    assert rooms - folders == {"blas", "cli", "torch"}

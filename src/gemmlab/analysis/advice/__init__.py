@@ -1,7 +1,7 @@
-"""What to try, as data: a condition over a kernel's facts, what it means, what to do, and the rung that does it.
+"""Advice as data: a condition over a kernel's facts, its meaning, the remedy, and the rungs that apply the remedy.
 
-Facts are those of `facts.facts_of`. Conditions and weights are `core.expr` expressions; a weight estimates, in percent
-of the running time, what is to be gained, and decides the order.
+Facts are those of `kernel_facts.facts_of`. Conditions and weights are `core.expr` expressions; a weight estimates the
+gain in percent of the running time and decides the order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How it asks memory: coalescing, reuse, conflicts, widths."""
+"""Advice on memory accesses: coalescing, reuse, bank conflicts, widths."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MEMORY = (
         "{store_conflict_place}: bank conflicts add {store_conflict_worst_excess:.0f} % to the wavefronts of these "
         "shared stores, which take {store_conflict_worst_pct:.0f} % of L1's time; {shared_store_excess_pct:.0f} % "
         "over all.",
-        "Pad the tile's rows, or change which lane stores what (a tile that is turned on its way in).",
+        "Pad the tile's rows, or change which lane stores what (a tile that is transposed while it is loaded).",
         ("conflict_free", "async_copy", "reduce_sequential"),
     ),
     Advice(
@@ -64,7 +64,7 @@ MEMORY = (
         ("register_stage", "vector_load", "mma_tf32_pipelined"),
     ),
     Advice(
-        # Three of four loads would go, and as many stores to shared memory.
+        # Wide accesses would save three of four loads, and as many stores to shared memory.
         "narrow global loads", "global_narrow_pct > 50 and shared_wavefronts > 0",
         "1 + 3 * issue_pct * loop_narrow_ldg // (2 * max(1, loop_slots))",
         "{global_narrow_pct:.0f} % of the requests to global memory read less than 16 bytes a lane.",

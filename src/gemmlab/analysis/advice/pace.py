@@ -1,4 +1,4 @@
-"""What keeps it from issuing: barriers, latency, work that is not arithmetic, the roofs."""
+"""Advice on issue rate: barriers, latency, occupancy, instructions other than arithmetic, and roofs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row of the table of advice."""
+"""The type of a row in the table of advice."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One row of the table."""
+    """One row of the table: a condition over a kernel's facts and the advice that follows."""
 
     key: str
     when: str
+    """Condition under which the row applies, a `core.expr` expression."""
     weight: str
+    """Estimated gain in percent of the running time, a `core.expr` expression."""
     text: str
-    """A format over the facts and `explanation.words_of`: the finding with its figure."""
+    """Text of the finding, a format string over the facts and `explanation.words_of`."""
     attempt: str
-    """What to try."""
+    """Remedy to try."""
     rungs: tuple[str, ...] = ()
-    """Kernels that do it; shown is the first of the same operation above the kernel's own place."""
+    """Kernels that apply the remedy; a finding names the first one that comes after the kernel on its ladder."""
     any_precision: bool = False
-    """Whether a rung that rounds its inputs otherwise than the kernel does is shown too."""
+    """True if a finding may name a rung whose precision differs from the kernel's."""

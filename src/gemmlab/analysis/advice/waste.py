@@ -1,4 +1,4 @@
-"""What a kernel should not do at all, or does for nothing."""
+"""Advice on faults and wasted work: wrong results, hazards, spills, atomics, double precision, partial tiles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gemmlab.analysis.advice.row import Advice
 WASTE = (
     Advice(
         "wrong result", "wrong > 0", "2000",
-        "Its result is wrong at this size: {wrong_words}. All that follows is of what it does, not of what it should.",
+        "Its result is wrong at this size: {wrong_words}. The other figures describe what it does, not what it should.",
         "`gemmlab check` tells where it is wrong, and for which sizes.",
     ),
     Advice(
@@ -22,17 +22,17 @@ WASTE = (
         "Fewer results a thread, less unrolling, or `__launch_bounds__` that leaves more registers.",
     ),
     Advice(
-        # Of a kernel that spills, local memory is that.
+        # In a kernel that spills, the accesses to local memory are the spills.
         "local memory", "local_pct > 0 and spill_bytes == 0", "local_pct",
         "{local_place}: an array of the thread lies in local memory ({stack_bytes:.0f} bytes of stack); this line's "
         "accesses to it take {local_worst_pct:.0f} % of L1's time. It is no spill: registers cannot be indexed.",
         "Unroll the loops over it completely, so that the compiler knows each index; or keep it in shared memory.",
     ),
     Advice(
-        # L2 carries them out, one after another where they meet: at least twice what L1 counts.
+        # L2 executes them, one after another where addresses collide: the cost is at least twice what L1 counts.
         "atomics", "atomic_pct > 0", "min(95, 2 * atomic_pct)",
-        "{atomic_place}: atomic operations take {atomic_worst_pct:.0f} % of L1's time, and more in L2, which carries "
-        "them out one after another where they meet.",
+        "{atomic_place}: atomic operations take {atomic_worst_pct:.0f} % of L1's time, and more in L2, which executes "
+        "those on the same address one after another.",
         "Add up in registers, then in the block by shuffles or shared memory, and do one atomic at the end; or write "
         "partial sums that a second pass adds.",
     ),
@@ -48,6 +48,6 @@ WASTE = (
         "beyond the edges", "loop_ffma > 0 and loop_hmma == 0 and useful_pct < 67", "200 - useful_pct",
         "{useful_pct:.2g} % of the multiply-adds that are executed belong to the product; the others are of tiles that "
         "reach beyond its edges.",
-        "Smaller tiles for such a size. What is told of larger sizes from this one is of no use: explain one of them.",
+        "Smaller tiles for such a size. Do not extrapolate from this size to larger ones: explain one of them instead.",
     ),
 )  # fmt: skip

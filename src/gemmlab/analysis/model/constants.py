@@ -1,4 +1,4 @@
-"""How long things take: the figures of the model that no count gives, each with its origin."""
+"""Constants of the performance model, mostly latencies, which no counter gives; each with its origin."""
 
 from __future__ import annotations
 
@@ -8,44 +8,46 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Cycles are of an SM's clock. What is "fitted" is so on the recorded times of an H200; see docs/model.md."""
+    """Latencies in cycles of an SM's clock. "Fitted" constants fit the recorded times of an H200; see docs/model.md."""
 
     shared: float = 29.0
-    """Shared memory, from service to result: as microbenchmarks of an H100 find it (Luo et al., arXiv 2402.13499)."""
+    """Latency of shared memory, from service to result. Measured on an H100 (Luo et al., arXiv 2402.13499)."""
     l1: float = 41.0
-    """A sector that L1 has: the same."""
+    """Latency of a sector that hits L1. Same source."""
     l2: float = 263.0
-    """One that L2 has: the same."""
+    """Latency of a sector that hits L2. Same source."""
     memory: float = 1000.0
-    """One that comes from device memory. Fitted; they read 479 with one thread, here caches were written over and
-    many requests are under way."""
+    """Latency of a sector from device memory. Fitted. The same source measures 479 with one thread; the recorded times
+    have cold caches and many requests in flight."""
     texture: float = 90.0
-    """What a texture fetch takes beyond a load: assumed."""
+    """Latency of a texture fetch beyond that of a load. Assumed."""
     special: float = 24.0
-    """Results of opcodes of variable latency that touch no memory, such as MUFU, S2R: assumed."""
+    """Latency of opcodes of variable latency that access no memory, such as MUFU, S2R. Assumed."""
     operands: float = 12.0
-    """Until a memory instruction has read its registers, after its service begins: assumed."""
+    """Cycles from the start of a memory instruction's service until its registers have been read. Assumed."""
     barrier: float = 20.0
-    """From the last warp's arrival to the next instruction: assumed."""
+    """Cycles from the last warp's arrival at a barrier to the next instruction. Assumed."""
     queue: float = 64.0
-    """Cycles of work that L1's queue holds before further requests must wait at issue: assumed."""
+    """Cycles of work that L1's queue takes before further requests must wait at issue. Assumed."""
     window: float = 3.0
-    """In which an instruction's registers have to come from their banks, one a bank and cycle: Huerta et al., arXiv
-    2503.20481, of an A6000. So counted, bank conflicts are about what Nsight Compute calls dispatch stalls here."""
+    """Cycles within which an instruction's source registers must be read, one per bank and cycle. From Huerta et al.,
+    arXiv 2503.20481, on an A6000. The bank conflicts that follow come close to the dispatch stalls of Nsight Compute.
+    """
     fetch: float = 16.0
-    """For 128 bytes of code that a partition does not have: the H200's cycles an instruction in `warp_tile` with one
-    warp a partition, where nothing else binds."""
+    """Cycles to fetch 128 bytes of code that a partition's cache lacks. From the cycles per instruction of `warp_tile`
+    on the H200 with one warp a partition, where no other limit applies."""
     code_lines: int = 256
-    """Of 128 bytes that a partition has: between the loop that shows no such misses there (18 KB) and that which does
-    (37 KB)."""
+    """Lines of 128 bytes in a partition's instruction cache. The value lies between a loop that shows no instruction
+    cache misses on the H200 (18 KB) and one that does (37 KB)."""
     l2_share: float = 0.7
-    """Of the level-2 cache's ceiling that is reached: assumed."""
+    """Fraction of L2's peak bandwidth that kernels reach. Assumed."""
     memory_share: float = 0.9
-    """Of device memory's peak: `reduce_peak` reads 4.30 of 4.8 TB/s."""
+    """Fraction of device memory's peak bandwidth that kernels reach: `reduce_peak` reads 4.30 of 4.8 TB/s."""
     launch_us: float = 4.0
-    """Of an empty kernel between two events. Fitted."""
+    """Microseconds between two events around an empty kernel. Fitted."""
     next_us: float = 1.5
-    """Of a launch right behind another: what a second one adds to sums of 2^10 to 2^16 elements, less what it runs."""
+    """Microseconds that a launch right after another one costs, beyond its own run time. From the time that a second
+    launch adds to sums of 2^10 to 2^16 elements."""
 
 
 FITTED_H200 = Constants()
@@ -53,4 +55,4 @@ FITTED: Mapping[str, tuple[float, ...]] = {
     "memory": (800.0, 900.0, 1000.0, 1100.0),
     "launch_us": (2.0, 2.5, 3.0, 3.5, 4.0, 4.5),
 }
-"""What was chosen to fit recorded times, and among which values."""
+"""The fitted constants, each with the values that the fit chooses from."""

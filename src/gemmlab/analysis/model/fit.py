@@ -1,4 +1,4 @@
-"""The fitted constants: those of a small grid with the least mean error, over all kernels or all but one."""
+"""Fit the model's constants: find those of a small grid with the least mean error over all kernels or all but one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gemmlab.analysis.model.predict import Model
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A recorded time, and what is needed to predict it."""
+    """A recorded time and the inputs of its prediction."""
 
     kernel: str
     loads: tuple[Load, ...]
@@ -22,7 +22,10 @@ class Sample:
 
 
 class Fit:
-    """Errors of every sample at every point of the grid. `base` are models with any constants of that grid."""
+    """Relative errors of all samples at every point of the grid.
+
+    `base` maps kernels to their models, which may have the constants of any point of the grid.
+    """
 
     def __init__(self, base: Mapping[str, Model], samples: Sequence[Sample]) -> None:
         self._kernels = [sample.kernel for sample in samples]
@@ -37,7 +40,7 @@ class Fit:
                 ]
 
     def best(self, without: str = "") -> Constants:
-        """The constants for all kernels but one."""
+        """Return the constants with the least mean error over all kernels but `without`."""
 
         def mean(constants: Constants) -> float:
             errors = zip(self._kernels, self._errors[constants], strict=True)
@@ -47,5 +50,5 @@ class Fit:
 
 
 def with_constants(model: Model, constants: Constants) -> Model:
-    """The same kernel and GPU; schedules are shared, so only fitted constants may differ."""
+    """Return the model with other constants. Both share their schedules, so only fitted constants may differ."""
     return replace(model, constants=constants)

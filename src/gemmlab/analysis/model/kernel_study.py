@@ -1,4 +1,4 @@
-"""What is known of a kernel before its time is predicted: the script of one block, at two depths."""
+"""The study of a kernel that a prediction starts from: the script of one block, at two depths."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
 
 SIZES: Mapping[str, str] = {"gemm": "256x256x64,256x256x128", "reduce": "2^14,2^16"}
-"""Run on the emulator: tiles up to 256 are full, and blocks of k up to 64 pass twice more in the second."""
+"""Sizes to run on the emulator. Tiles up to 256 are full, and the second size has twice the k-blocks (of up to 64)."""
 _MOST_STEPS, _MOST_ACCESSES = 1 << 21, 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One launch whose time is asked for."""
+    """One launch whose time is predicted."""
 
     blocks: int
     depth: float
-    """Terms that a block adds up for a result."""
+    """Number of terms (products of a dot product, or elements of a sum) that a block adds up per result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A kernel in one configuration, in one machine code."""
+    """A kernel in one configuration, compiled for one architecture."""
 
     arch: str
     registers: int
-    """A thread."""
+    """Registers per thread."""
     smem_bytes: int
-    """A block asks for, static and dynamic."""
+    """Bytes of shared memory that a block asks for, static and dynamic."""
     threads: int
-    """A block."""
+    """Threads per block."""
     digest: str
-    """Of the machine code."""
+    """Digest of the machine code."""
     scripts: Mapping[float, Script] = field(repr=False)
-    """By depth: one, or two where the depth depends on the problem."""
+    """Script of a block by depth: two, or only one if the depth does not depend on the problem."""
 
 
 def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None) -> Study:
-    """Run a kernel on the emulator. Raises `CompileError`, `UsageError`."""
+    """Run a kernel on the emulator and return its study. Raises `CompileError`, `UsageError`."""
     op, chosen = find_op(kernel.op), kernel.configure(config)
     problems = fitted(kernel, op, chosen, op.parse_sizes(SIZES[kernel.op]))
     if not problems:
-        raise UsageError(f"{kernel.id} takes none of {SIZES[kernel.op]}")
+        raise UsageError(f"{kernel.id} takes none of the sizes {SIZES[kernel.op]}")
     device = EmulatedDevice(arch, check_races=False)
     placed = place(kernel, device, chosen)
     found = dict(_traced(placed, device, op, problem) for problem in problems)
@@ -72,19 +72,22 @@ def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None) ->
 
 
 def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> list[Load]:
-    """The launches of one execution, without memory for its operands. `UsageError` for what it does not take."""
+    """Return the launches of one execution, without allocating its operands.
+
+    Raises `UsageError` for a problem that the kernel does not take, or a kernel that has no launch grid.
+    """
     op, chosen = find_op(kernel.op), kernel.configure(config)
     scalars = op.scalars(problem)
     if why := kernel.refusal(chosen, scalars):
         raise UsageError(f"{kernel.id} does not take {problem.label}: {why}")
     if kernel.make_launches is None:
-        raise UsageError(f"{kernel.id} is launched in no grid")
+        raise UsageError(f"{kernel.id} has no launch grid")
     bound: dict[str, Any] = {**scalars, "threads": np.int64(1), "workspace": None}
     for operand in op.operands(problem):
         bound |= {operand.name: None, texture_over(operand.name): np.uint64(0)}
     launches = kernel.make_launches(kernel.instantiate(chosen, scalars), bound)
     blocks = [math.prod(launch.grid) for launch in launches]
-    # What a launch leaves, a float a block, is what the next one adds up.
+    # Each launch leaves one float a block, and the next launch adds these up.
     first = [Load(count, _depth(op, problem, count)) for count in blocks[:1]]
     return first + [Load(after, before / after) for before, after in pairwise(blocks)]
 
@@ -99,12 +102,12 @@ def _traced(placed: Placed, device: EmulatedDevice, op: Op, problem: Any) -> tup
     assert isinstance(loaded, EmulatedLoaded)  # noqa: S101 - narrows the type
     trace = device.trace(loaded, launch, TraceRequest(most_steps=_MOST_STEPS, most_accesses=_MOST_ACCESSES))
     if trace.lost:
-        raise UsageError(f"{placed.kernel.id}: a block of {problem.label} is too long to be followed")
+        raise UsageError(f"{placed.kernel.id}: the trace of a block of {problem.label} is too long")
     script = script_of(trace, loaded.image.code.instructions, limits(device.arch))
     return _depth(op, problem, math.prod(launch.grid)), (launch, loaded.artifact, script)
 
 
 def _depth(op: Op, problem: Any, blocks: int) -> float:
-    """Terms that a block adds up for a result: all, or its share where there are more blocks than results."""
+    """Return the terms that a block adds up per result: all, or its share if there are more blocks than results."""
     results = sum(operand.rows * operand.cols for operand in op.operands(problem) if operand.role != "in")
     return op.dot_length(problem) * min(1.0, results / blocks)

@@ -1,4 +1,4 @@
-"""Predictions beside recorded times, as a record keeps them, and what they say of the model's error."""
+"""Record of predictions beside recorded times, and the model's error that follows from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LADDER, CONFIGURATION = "ladder", "configuration"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One kernel, configuration and size."""
+    """The predicted and the recorded time of one kernel, configuration and size."""
 
     kernel: str
     op: str
@@ -31,21 +31,21 @@ class Case:
     precision: str
     config: Mapping[str, int]
     part: str
-    """`LADDER`: in its reference configuration; else `CONFIGURATION`."""
+    """`LADDER` for a kernel in its reference configuration, else `CONFIGURATION`."""
     code_sha256: str
-    """What was predicted."""
+    """Digest of the machine code that was predicted."""
     same_code: bool
-    """Whether that is what was timed."""
+    """True if the machine code that was timed is the one that was predicted."""
     measured_us: float
     predicted_us: float
     held_out_us: float
-    """Predicted with constants that were fitted without this kernel; the same where it had no part in them."""
+    """Time predicted with constants fitted without this kernel; `predicted_us` if no time of it was in the fit."""
     terms: Mapping[str, float]
-    """Microseconds, of `predicted_us`."""
+    """Microseconds by term, which add up to `predicted_us`."""
 
     @property
     def ratio(self) -> float:
-        """Predicted to measured, by constants that do not know the kernel."""
+        """Predicted time divided by measured time, with constants fitted without this kernel."""
         return self.held_out_us / self.measured_us
 
     @property
@@ -63,21 +63,21 @@ class ModelRecord:
     cases: tuple[Case, ...]
 
     def of(self, part: str, op: str, precision: str = "float32") -> list[Case]:
-        """Those whose machine code is what was timed."""
+        """Return the cases of a part, operation and precision whose machine code is the one that was timed."""
         return [c for c in self.cases if (c.part, c.op, c.precision, c.same_code) == (part, op, precision, True)]
 
     def case(self, kernel: str, size: str, code_sha256: str) -> Case | None:
-        """What was predicted of this machine code."""
+        """Return the case of this kernel, size and machine code; `None` if there is none."""
         return next((c for c in self.cases if (c.kernel, c.size, c.code_sha256) == (kernel, size, code_sha256)), None)
 
 
 def median_error(cases: Iterable[Case]) -> float:
-    """Of predictions by constants that do not know the kernel."""
+    """Return the median relative error of predictions, each with constants fitted without its kernel."""
     return median(case.error for case in cases)
 
 
 def grouped(cases: Iterable[Case], key: Callable[[Case], str]) -> dict[str, list[Case]]:
-    """In the order in which keys first come."""
+    """Group cases by `key`, in the order in which the keys first occur."""
     found: dict[str, list[Case]] = {}
     for case in cases:
         found.setdefault(key(case), []).append(case)
@@ -85,13 +85,16 @@ def grouped(cases: Iterable[Case], key: Callable[[Case], str]) -> dict[str, list
 
 
 def inversions(cases: Sequence[Case]) -> list[tuple[Case, Case]]:
-    """Pairs of one size that were predicted in the other order than measured, the faster first."""
+    """Return the pairs whose predicted order is the reverse of the measured order; the faster by measurement is first.
+
+    All of `cases` must be of one size.
+    """
     ordered = sorted(cases, key=lambda case: case.measured_us)
     return [(one, two) for one, two in combinations(ordered, 2) if one.held_out_us > two.held_out_us]
 
 
 def rank_correlation(cases: Sequence[Case]) -> float:
-    """Spearman's: 1 where predictions and times have the same order."""
+    """Return Spearman's rank correlation of predicted and measured times: 1 if both have the same order."""
     measured = _ranks([case.measured_us for case in cases])
     predicted = _ranks([case.held_out_us for case in cases])
     apart: int = sum((one - two) * (one - two) for one, two in zip(measured, predicted, strict=True))
@@ -100,7 +103,7 @@ def rank_correlation(cases: Sequence[Case]) -> float:
 
 
 def load_model(path: Path) -> ModelRecord:
-    """Raises `RecordError`."""
+    """Load a model record. Raises `RecordError` for a file that cannot be read or has another schema."""
     try:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if data.pop("schema") != SCHEMA:
@@ -117,7 +120,7 @@ def _case(data: Mapping[str, Any]) -> Case:
 
 
 def save_model(record: ModelRecord, path: Path) -> None:
-    """A line a case."""
+    """Write a model record as JSON with one line per case."""
     head = json.dumps(
         {"schema": SCHEMA, "gpu": record.gpu, "constants": dict(record.constants), "fitted": list(record.fitted)}
     )
@@ -127,7 +130,7 @@ def save_model(record: ModelRecord, path: Path) -> None:
 
 @cache
 def recorded_model() -> ModelRecord | None:
-    """The one that comes with the package; `None` where there is none."""
+    """Return the model record that comes with the package; `None` if there is none."""
     for folder in FOLDERS:
         for path in sorted(folder.glob(f"*/{NAME}")):
             return load_model(path)

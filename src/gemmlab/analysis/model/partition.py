@@ -1,4 +1,4 @@
-"""One of the four parts of an SM, as compiled code: which of its warps issues next, and what only they share."""
+"""Compiled code for one of an SM's four partitions: choice of the warp to issue, instruction cache, register banks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ TABLE = ("table", pointer(I64))
 
 
 def larger(fn: Function, left: Operand, right: Operand) -> Value:
-    """Of two times."""
+    """Return the later of two times."""
     first, second = fn.constant(left, F64), fn.constant(right, F64)
     return fn.select(second > first, second, first, F64)
 
 
 def emit_partition(module: Module) -> None:
-    """Every function of this file."""
+    """Add every function of this file to the module."""
     with module.function("oldest", [TABLE, ("part", I64)], I64) as fn:
         _emit_oldest(fn)
     with module.function("following", [TABLE, ("part", I64)], F64) as fn:
@@ -32,7 +32,7 @@ def emit_partition(module: Module) -> None:
 
 
 def _emit_oldest(fn: Function) -> None:
-    """Body of `oldest(table, part)`: the warp in the queue that has been ready longest, of equals the first; or -1."""
+    """Emit `oldest(table, part)`: return the queued warp that has been ready longest, the first in a tie, or -1."""
     table, part = fn.args
     room = Room(fn, table)
     best, since = fn.var(I64, -1), fn.var(F64, NEVER)
@@ -45,7 +45,7 @@ def _emit_oldest(fn: Function) -> None:
 
 
 def _emit_following(fn: Function, module: Module) -> None:
-    """Body of `following(table, part)`: when something could issue next, `NEVER` where no warp is left."""
+    """Emit `following(table, part)`: return the earliest time of the next issue, `NEVER` if no warp is left."""
     table, part = fn.args
     room = Room(fn, table)
     first = fn.var(F64, NEVER)
@@ -58,7 +58,7 @@ def _emit_following(fn: Function, module: Module) -> None:
 
 
 def _emit_take(fn: Function, module: Module) -> None:
-    """Body of `take(table, part, time)`: the warp that issues: the same as before while it is ready."""
+    """Emit `take(table, part, time)`: return the warp that issues, the same as before as long as it is ready."""
     table, part, time = fn.args
     room = Room(fn, table)
     same = room["current"][part]
@@ -73,9 +73,9 @@ def _emit_take(fn: Function, module: Module) -> None:
 
 
 def _emit_fetch(fn: Function) -> None:
-    """Body of `fetch(table, part, line, ready)`: when a warp that is ready has its line of code.
+    """Emit `fetch(table, part, line, ready)`: return the time at which a warp that is ready has its line of code.
 
-    A partition keeps so many lines; a new one takes the place of the one used longest ago.
+    A partition caches `code_lines` lines; a new line evicts the least recently used one.
     """
     table, part, line, ready = fn.args
     room = Room(fn, table)
@@ -103,8 +103,8 @@ def _emit_fetch(fn: Function) -> None:
 
 
 def _emit_read_banks(fn: Function) -> None:
-    """Body of `read_banks(table, part, at, time)`: when an instruction that would issue at `time` does: all that it
-    reads has to come within the window.
+    """Emit `read_banks(table, part, at, time)`: return the time at which the instruction at `at`, ready at `time`,
+    issues. It is delayed until its source registers can be read within the window.
     """
     table, part, at, time = fn.args
     room = Room(fn, table)

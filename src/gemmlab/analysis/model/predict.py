@@ -20,35 +20,35 @@ LAUNCH, ENDS, WAITING, UNEVEN, MEMORY = (
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One execution of a kernel."""
+    """The predicted time of one execution of a kernel."""
 
     gpu: str
     time_us: float
     terms: Mapping[str, float]
-    """Microseconds that add up to the time: launches, the busiest unit of an SM, and what comes on top of it."""
+    """Microseconds by term, which add up to the time: launches, the busiest unit of an SM, and further delays."""
     busy: Mapping[str, float]
     """Microseconds that each unit of an SM is busy."""
     resident: int
-    """Blocks on an SM."""
+    """Blocks resident on an SM."""
     waves: float
-    """Of resident blocks that the first launch takes."""
+    """Waves of resident blocks that the first launch takes."""
 
     @property
     def binds(self) -> str:
-        """The largest part."""
+        """The largest term."""
         return max(self.terms, key=lambda name: self.terms[name])
 
 
 @dataclass(frozen=True)
 class Model:
-    """One kernel on one GPU."""
+    """The performance model of one kernel on one GPU."""
 
     study: Study
     gpu: GpuModel
     constants: Constants = FITTED_H200
     scheduled: dict[tuple[int, float, float], float] = field(default_factory=dict, repr=False)
-    """Cycles by blocks, depth and latency: a schedule takes long, everything else does not. Models that differ only in
-    `memory` and `launch_us` may share it.
+    """Cache of schedules, the slow part of a prediction: cycles by blocks, depth and latency. Models that differ only
+    in `memory` and `launch_us` may share it.
     """
 
     @property
@@ -59,13 +59,13 @@ class Model:
 
     @cached_property
     def demands(self) -> Mapping[float, Mapping[str, float]]:
-        """By depth and unit, of those that were studied."""
+        """Busy cycles of a block by studied depth and unit."""
         return {depth: demand_of(script) for depth, script in self.study.scripts.items()}
 
     def predict(self, loads: Sequence[Load], nbytes: int) -> Prediction:
-        """Of launches one after the other that move at least `nbytes` from and to device memory.
+        """Predict the time of consecutive launches that move at least `nbytes` from and to device memory.
 
-        `UsageError` where an SM does not hold one block.
+        Raises `UsageError` if a block does not fit on an SM.
         """
         if not self.resident:
             raise UsageError(f"an SM of {self.gpu.name} has no room for a block")
@@ -93,10 +93,11 @@ class Model:
         return Prediction(self.gpu.name, launches + max(total, memory), terms, busy, self.resident, waves)
 
     def _cycles(self, blocks: int, depth: float) -> float:
-        """Of an SM that is given so many blocks, as many at a time as it holds.
+        """Return the cycles that an SM takes for `blocks` blocks, with as many at a time as are resident.
 
-        A block alone waits for device memory: few have asked for its tiles before. Of several beside each other most
-        find their tiles in L2. The last ones take no less than one alone, so that more to do is never faster.
+        A single block waits for device memory, because few others have loaded its tiles before. Of several resident
+        blocks most find their tiles in L2. The last wave takes no less time than a single block, so that more blocks
+        are never faster.
         """
         full, last = divmod(blocks - 1, self.resident)
         end = self._line(1, depth, self.constants.memory)
@@ -106,7 +107,7 @@ class Model:
         return before + end
 
     def _line(self, blocks: int, depth: float, latency: float) -> float:
-        """Between the depths that were studied, and beyond: a straight line."""
+        """Return the cycles of `blocks` resident blocks at any depth, on a straight line through the studied depths."""
         depths = sorted(self.study.scripts)
         first = self._scheduled(blocks, depths[0], latency)
         if len(depths) == 1:

@@ -1,4 +1,4 @@
-"""A kernel's predicted time at a size that people quote, and how well such predictions are known to be."""
+"""A kernel's predicted speed at a size of common interest, with the known reliability of such predictions."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from gemmlab.timing.families import family_of
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """A prediction, said to be one."""
+    """A predicted speed with its reliability."""
 
     size: str
     unit: str
     speed: float
-    """In that unit."""
+    """Speed in `unit`."""
     prediction: Prediction
     reliability: str
-    """One sentence."""
+    """One sentence on the error of such predictions."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -36,17 +36,23 @@ class Foretold:
 
 
 def large_size(op: str) -> str:
-    """The size that predictions are for where none is named."""
+    """Return the default size of predictions: the largest benchmark size of the operation."""
     return family_of("cuda", op).bench_sizes.rpartition(",")[2]
 
 
 def modelled(kernel: Kernel, arch: str, gpu: GpuModel, config: Mapping[str, int]) -> Model:
-    """Studied on the emulator now, for any number of sizes. Raises `CompileError`, `UsageError`."""
+    """Study a kernel on the emulator and return its model, for any number of sizes.
+
+    Raises `CompileError`, `UsageError`.
+    """
     return Model(study(kernel, arch, config), gpu)
 
 
 def foretell(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = "") -> Foretold:
-    """Of the kernel that `known` is a model of. `UsageError` for a size that it does not take."""
+    """Predict the speed of a kernel from its model `known`. Raises `UsageError` for a size that it does not take.
+
+    An empty `sizes` means `large_size`.
+    """
     op = find_op(kernel.op)
     problem = op.parse_sizes(sizes or large_size(op.name))[0]
     found = known.predict(loads_of(kernel, config, problem), op.bytes_moved(problem))
@@ -56,9 +62,9 @@ def foretell(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str
 
 
 def reliability(record: ModelRecord | None, gpu: str, op: str, precision: str) -> str:
-    """What is known of the error of such a prediction."""
+    """Return a sentence on the known error of predictions for this GPU, operation and precision."""
     if record is None:
-        return "how far predictions are off was not recorded"
+        return "the error of predictions was not recorded"
     of_ladder = record.of(LADDER, op, precision)
     if not of_ladder:
         of = f"of float32 products on an {record.gpu} {_said(record, 'gemm')}"

@@ -1,4 +1,4 @@
-"""The memory of one schedule: columns by name, which Python fills and compiled code reads and writes."""
+"""The memory of one schedule: named arrays ("columns") that Python fills and compiled code reads and writes."""
 
 from __future__ import annotations
 
@@ -17,38 +17,42 @@ from gemmlab.ir.types import F64, I64, Type
 from gemmlab.ir.values import Value
 
 PARTITIONS = 4
-"""Of an SM; a warp belongs to the one that the remainder of its number names."""
+"""Partitions of an SM; warp `number` belongs to partition `number % PARTITIONS`."""
 IN_A_LINE = 8
-"""Instructions in 128 bytes of code, which are fetched together."""
+"""Instructions in a line of 128 bytes of code, which is fetched as a whole."""
 BANKS = 2
 GROUPS = 9
-"""Of copies that a warp knows of, the last one still open: more than a kernel waits for at once."""
+"""Groups of asynchronous copies tracked per warp, the last one still open: more than a kernel ever waits for."""
 RELEASES = NONE + 1
 SECTOR = 32
 NEVER = float("inf")
 UNKNOWN = -1.0
-"""The time at which a sector comes that nobody has asked for."""
+"""Arrival time of a sector that no warp has asked for."""
 PLAIN, MEET, CLOSE, AWAIT, COPY = range(5)
-"""What an instruction is beside its timing: nothing, a block's barrier, the end of a group of copies, waiting for
-groups, an asynchronous copy."""
+"""Roles of instructions: none, a block's barrier, the end of a group of copies, a wait for groups, an asynchronous
+copy.
+"""
 _ROLES = {BARRIER: MEET, COMMIT: CLOSE, COPIES: AWAIT, ASYNC_COPY: COPY}
 
 COLUMNS: Mapping[str, Type] = {
-    # Of the code, an entry an instruction. `waits`: a bit a dependency barrier. `bank0`, `bank1`: registers read.
+    # Per instruction of the code. `waits`: a bit per dependency barrier. `bank0`, `bank1`: registers read per bank.
     "stall": F64, "latency": F64, "busy": F64, "bank0": F64, "bank1": F64,
     "waits": I64, "write": I64, "read": I64, "pipe": I64, "role": I64, "left": I64,
-    # Of each request; its sectors, by their number in the script, are `sector[first:last]`.
+    # Per request. Its sectors, by their number in the script, are `sector[first:last]`.
     "l1": F64, "store": I64, "first": I64, "last": I64, "sector": I64,
-    # Of a block's warps one after the other: `way[begin:end]` are instructions, and requests or -1.
+    # Paths of a block's warps, concatenated. `begin`, `end`, per warp: its part of `way` (instructions) and of `asked`
+    # (requests, or -1 for none).
     "way": I64, "asked": I64, "begin": I64, "end": I64,
-    # Of each warp of each block: its place on its way, since when it could issue, and whether it is in the queue.
+    # Per warp of each block. `place`: its position on its path. `ready`: the time since which it could issue. `queued`:
+    # 1 if it is in the queue.
     "place": I64, "ready": F64, "queued": I64, "released": F64, "copies": F64, "groups": I64,
-    # Of each partition. `current`: the warp that it prefers, or -1. `came`, `used`: of each line of code it has, when
-    # it came and when it was used last; `used` is 0 for lines that are not there.
+    # Per partition. `current`: the warp that it prefers, or -1. `came`, `used`, per line of code: arrival time and
+    # number of the last use; `used` is 0 for lines that are not in the cache.
     "free": F64, "current": I64, "pipes": F64, "banks": F64, "fetched": F64, "came": F64, "used": I64, "lines": I64,
-    # Of each block: warps that have not ended, those at its barrier in their order, when each sector is there.
+    # Per block. `living`: warps that have not ended. `waiting`: number of warps at the barrier, which `waiters` lists
+    # in order of arrival. `arrival`: the time at which each sector arrives.
     "living": I64, "waiting": I64, "waiters": I64, "arrival": F64,
-    # Of the SM, and what does not change.
+    # State of the SM, then constants of the schedule.
     "l1_free": F64, "l2_free": F64, "finished": F64, "uses": I64, "next": F64,
     "warps": I64, "size": I64, "code_lines": I64, "pipe_count": I64, "line_count": I64, "sectors": I64,
     "sector_cycles": F64, "far": F64, "l1_latency": F64, "operands": F64, "barrier": F64, "queue": F64,
@@ -59,17 +63,17 @@ _PLACES = {name: place for place, name in enumerate(COLUMNS)}
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The columns inside a function under construction; `table` holds their addresses."""
+    """Access to the columns inside a function under construction; `table` contains their addresses."""
 
     fn: Function
     table: Value
 
     def __getitem__(self, name: str) -> Value:
-        """The first element, to index."""
+        """Return a pointer to the first element of a column, to be indexed."""
         return self.fn.cast(self.table[_PLACES[name]], COLUMNS[name])
 
     def get(self, name: str) -> Value:
-        """Of a column of one element."""
+        """Return the value of a column that has one element."""
         return self[name][0]
 
     def put(self, name: str, value: Value) -> None:
@@ -79,7 +83,10 @@ class Room:
 def columns_of(
     script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float
 ) -> dict[str, npt.NDArray[Any]]:
-    """Every column, as things are before the first instruction."""
+    """Return every column in its state before the first instruction.
+
+    `l2_bytes` are the bytes that an SM gets from L2 per cycle; `latency` is that of sectors that miss L1, in cycles.
+    """
     code, requests, ways = script.code, script.requests, script.warps
     pipes = {name: number for number, name in enumerate(dict.fromkeys(line.pipe for line in code))}
     sectors = {name: number for number, name in enumerate(dict.fromkeys(s for r in requests for s in r.sectors))}
@@ -120,12 +127,12 @@ def columns_of(
 
 
 def table_of(columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-    """Where each column lies. They must live as long as the table is used."""
+    """Return the address of each column. The columns must live as long as the table is used."""
     return np.array([columns[name].ctypes.data for name in COLUMNS], np.int64)
 
 
 def _latency(line: Line, constants: Constants) -> float:
-    """From service to result; what comes from beyond L1 takes that much longer."""
+    """Return the cycles from service to result within L1; sectors from beyond L1 take that time in addition."""
     if line.role in SHARED_KINDS and line.role != ASYNC_COPY:
         return constants.shared
     if line.role == TEXTURE_LOAD:

@@ -1,12 +1,13 @@
-"""The warps of one SM taking turns: how many cycles some resident blocks take for their script.
+"""Simulate the warps of one SM: the cycles that a number of resident blocks take to execute their script.
 
-Each of the four partitions issues one instruction a cycle: of the same warp as before while it is ready, else of the
-one that has been ready longest. A warp is ready when its last instruction's stall count is over, the dependency
-barriers it waits for are released, and the line of code is there. What is shared serves in the order of issue: pipes
-of a partition and its two register banks, L1 with shared memory, the SM's way to L2. A sector that a warp of the same
-block has asked for before comes when it comes, without another request.
+Each of the four partitions issues one instruction a cycle: from the same warp as before while it is ready, else from
+the warp that has been ready longest. A warp is ready when its last instruction's stall count is over, the dependency
+barriers it waits for are released, and its line of code is in the instruction cache. Shared units serve requests in
+the order of issue: the pipes and two register banks of a partition, L1 with shared memory, the SM's link to L2. A
+sector that a warp of the same block has already requested is not requested again; all wait for the first arrival.
 
-Compiled, because a block issues tens of thousands of instructions and a prediction needs several schedules.
+The simulation is compiled, because a block issues tens of thousands of instructions and a prediction needs several
+schedules.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ _SOURCES = Sources(Path(__file__).parent / f"{name}.py" for name in ("schedule",
 
 
 def block_cycles(script: Script, blocks: int, constants: Constants, l2_bytes: float, latency: float) -> float:
-    """Until the last of `blocks` blocks that start together is done.
+    """Return the cycles until the last of `blocks` blocks that start together has ended.
 
-    `l2_bytes`: that an SM gets from L2 in a cycle. `latency`: cycles until what L1 does not have begins to come.
+    `l2_bytes` are the bytes that an SM gets from L2 per cycle. `latency` is the number of cycles until a sector that
+    misses L1 begins to arrive.
     """
     columns = columns_of(script, blocks, constants, l2_bytes, latency)
     table = table_of(columns)
@@ -58,7 +60,7 @@ def _emit(target: Target) -> str:
 
 
 def _emit_schedule(fn: Function, module: Module) -> None:
-    """Body of `schedule(table)`: all warps from their first instruction to their last; when the last one is done."""
+    """Emit `schedule(table)`: run all warps from first to last instruction; return the time at which the last ends."""
     (table,) = fn.args
     room = Room(fn, table)
     with fn.range(room.get("warps")) as number:
@@ -84,6 +86,6 @@ def _emit_schedule(fn: Function, module: Module) -> None:
 
 
 def _look(fn: Function, module: Module, table: Value) -> None:
-    """Find out when each partition could issue."""
+    """Emit code that writes the earliest time at which each partition can issue to the column `next`."""
     with fn.range(PARTITIONS) as part:
         Room(fn, table)["next"][part] = fn.call(module["following"], table, part)

@@ -1,7 +1,6 @@
-"""What one block does, as a script for the schedule: each warp's instructions in order, and what they ask of an SM.
+"""The script of one block, input of the schedule: the instructions of each warp in order and their memory requests.
 
-Everything here follows from the machine code, its control codes and traced addresses; how long things take is in
-`constants`.
+Everything here follows from the machine code, its control codes and traced addresses; latencies are in `constants`.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from gemmlab.sass.instruction import Instruction
 from gemmlab.sass.pipes import pipe
 
 NONE = 7
-"""A dependency barrier that is none."""
+"""Number that stands for no dependency barrier."""
 BARRIER, COMMIT, COPIES = "barrier", "commit", "copies"
-"""Roles beside the counters' kinds: a block's barrier, the end of a group of copies, waiting for groups."""
+"""Roles in addition to the counters' kinds: a block's barrier, the end of a group of copies, a wait for groups."""
 _ROLES = {"BAR": BARRIER, "LDGDEPBAR": COMMIT}
 _ALU_LANES, _XU_LANES = 64, 16
-"""Of an SM: the table of arithmetic throughput by compute capability in the CUDA programming guide."""
+"""Lanes of an SM, from the table of arithmetic throughput by compute capability in the CUDA programming guide."""
 _SECTOR_BITS, _LINE_BITS = 5, 7
 
 
@@ -35,38 +34,40 @@ class Line:
     """One instruction of the code."""
 
     stall: int
-    """Cycles before the warp's next instruction."""
+    """Stall count: cycles until the warp may issue its next instruction, at least 1."""
     waits: tuple[int, ...]
-    """Dependency barriers."""
+    """Dependency barriers that must be released before the instruction can issue."""
     write: int
     """Barrier released with the result, or `NONE`."""
     read: int
     """Barrier released when the operands have been read, or `NONE`."""
     pipe: str
     busy: float
-    """Cycles of its partition's pipe."""
+    """Cycles for which it occupies its partition's pipe."""
     role: str
-    """A kind of the counters, where it touches memory, or one of those above."""
+    """The counters' kind of access for a memory instruction; or `BARRIER`, `COMMIT` or `COPIES`; else empty."""
     left: int
-    """Of `COPIES`: groups that may still be under way."""
+    """Groups of copies that may still be in flight after the instruction, if its role is `COPIES`."""
     reads: tuple[int, ...]
-    """Registers that each bank delivers, those left out that `.reuse` has kept."""
+    """Registers read from each bank, not counting operands that `.reuse` provides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one execution asks of memory."""
+    """The memory request of one execution of an instruction."""
 
     l1: float
-    """Cycles of the SM's L1 and shared memory: a wavefront each, and one for each line of 128 bytes."""
+    """Cycles for which it occupies the SM's L1 and shared memory: one per wavefront or per line of 128 bytes."""
     sectors: tuple[int, ...]
-    """Of global memory, by number."""
+    """Numbers of the sectors of global memory."""
     store: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One block. Of each warp a row an instruction: its index in `code`, and in `requests`, or -1 for none."""
+    """The script of one block. An array of `warps` has a row per executed instruction: its index in `code`, and that of
+    its request in `requests`, or -1 for none.
+    """
 
     code: tuple[Line, ...] = field(repr=False)
     requests: tuple[Request, ...] = field(repr=False)
@@ -74,12 +75,12 @@ class Script:
 
     @property
     def steps(self) -> int:
-        """Of all warps."""
+        """Number of instructions that all warps execute."""
         return sum(map(len, self.warps))
 
 
 def script_of(trace: Trace, instructions: Sequence[Instruction], limits: GpuLimits) -> Script:
-    """Of the one block that was traced. `instructions` are the kernel's, all of them."""
+    """Return the script of the one block that was traced. `instructions` are all instructions of the kernel."""
     roles = {site.address: site.kind for site in trace.observation.counters.sites}
     code = tuple(
         _line(i, reads, roles.get(i.address, ""), limits)
@@ -96,7 +97,7 @@ def script_of(trace: Trace, instructions: Sequence[Instruction], limits: GpuLimi
 
 
 def _requests(trace: Trace) -> Iterable[tuple[int, Request]]:
-    """By step. An asynchronous copy's two accesses are one request."""
+    """Return pairs of step and request. The two accesses of an asynchronous copy are one request."""
     merged: dict[int, Request] = {}
     near = {site.address: site.wavefronts / site.requests for site in trace.observation.counters.sites if site.requests}
     for access in trace.accesses:
@@ -132,7 +133,7 @@ def _line(i: Instruction, reads: tuple[int, ...], kind: str, limits: GpuLimits) 
 
 
 def _busy(i: Instruction, limits: GpuLimits) -> float:
-    """Cycles that a warp's instruction keeps its partition's pipe."""
+    """Return the cycles for which a warp's instruction occupies its partition's pipe."""
     match pipe(i):
         case "fma" | "fmaheavy":
             return WARP * limits.partitions / limits.fma_lanes

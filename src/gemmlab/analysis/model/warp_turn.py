@@ -1,4 +1,4 @@
-"""A warp's turn, as compiled code: an instruction is issued and served, and the warp goes on to its next one."""
+"""Compiled code for the turn of a warp: issue and serve one instruction, then advance the warp to the next one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NUMBER, TIME = ("number", I64), ("time", F64)
 
 
 def emit_warp(module: Module) -> None:
-    """Every function of this file."""
+    """Add every function of this file to the module."""
     with module.function("go_on", [TABLE, NUMBER, ("since", F64), ("stay", I64)]) as fn:
         _emit_go_on(fn, module)
     with module.function("serve", [TABLE, ("block", I64), ("request", I64), TIME, ("latency", F64)], F64) as fn:
@@ -39,9 +39,9 @@ def emit_warp(module: Module) -> None:
 
 
 def _emit_turn(fn: Function, module: Module) -> None:
-    """Body of `turn(table, number, time)`: issue the warp's instruction, or queue it anew until pipe and L1 take it.
+    """Emit `turn(table, number, time)`: issue the warp's instruction, or queue the warp until pipe and L1 are free.
 
-    1 where warps of other partitions may go on by it.
+    The function returns 1 if the instruction released warps at a barrier, which may be of other partitions, else 0.
     """
     table, number, time = fn.args
     room = Room(fn, table)
@@ -59,7 +59,10 @@ def _emit_turn(fn: Function, module: Module) -> None:
 
 
 def _emit_issue(fn: Function, module: Module) -> None:
-    """Body of `issue(table, number, at, request, time)`, `request` being -1 for none; returns as `turn` does."""
+    """Emit `issue(table, number, at, request, time)`: issue an instruction; `request` is -1 for none.
+
+    The function returns 1 or 0 as `turn` does.
+    """
     table, number, at, request, asked = fn.args
     room = Room(fn, table)
     size = room.get("size")
@@ -94,7 +97,11 @@ def _emit_issue(fn: Function, module: Module) -> None:
 
 
 def _emit_copies(fn: Function, room: Room, number: Value, role: Value, done: Value) -> None:
-    """A copy belongs to the warp's open group; where the group ends, the next one begins with its time."""
+    """Emit the tracking of asynchronous copies.
+
+    A copy belongs to the warp's open group. The end of a group opens the next one, which starts with the same
+    completion time.
+    """
     copies, groups = room["copies"] + number * GROUPS, room["groups"][number]
     with fn.when(role.equals(COPY)):
         copies[groups - 1] = larger(fn, copies[groups - 1], done)
@@ -107,8 +114,9 @@ def _emit_copies(fn: Function, room: Room, number: Value, role: Value, done: Val
 
 
 def _emit_serve(fn: Function) -> None:
-    """Body of `serve(table, block, request, time, latency)`: when the result is there; L1 has taken the request at the
-    time that it is free again.
+    """Emit `serve(table, block, request, time, latency)`: return the time at which the request's result is available.
+
+    The function also sets `l1_free` to the time at which L1 has accepted the request.
     """
     table, block, request, time, latency = fn.args
     room = Room(fn, table)
@@ -136,8 +144,9 @@ def _emit_serve(fn: Function) -> None:
 
 
 def _emit_meet(fn: Function, module: Module) -> None:
-    """Body of `meet(table, block, time)`: let the warps at a barrier go on, when all that live are there: whether they
-    did.
+    """Emit `meet(table, block, time)`: release the warps at a barrier if all living warps of the block have arrived.
+
+    The function returns 1 if it released them, else 0.
     """
     table, block, time = fn.args
     room = Room(fn, table)
@@ -152,7 +161,10 @@ def _emit_meet(fn: Function, module: Module) -> None:
 
 
 def _emit_go_on(fn: Function, module: Module) -> None:
-    """Body of `go_on(table, number, since, stay)`: to the warp's next instruction; `stay`: its partition prefers it."""
+    """Emit `go_on(table, number, since, stay)`: advance the warp to its next instruction, at `since` at the earliest.
+
+    With `stay` 1 the partition prefers this warp; with 0 the warp enters the queue.
+    """
     table, number, since, stay = fn.args
     room = Room(fn, table)
     warp, part = number % room.get("size"), number % PARTITIONS
@@ -182,7 +194,7 @@ def _emit_go_on(fn: Function, module: Module) -> None:
 
 
 def _elsewhere(fn: Function, room: Room, where: Value, at: Value, place: Value) -> Value:
-    """Whether an instruction is not in the line of code of the one before it."""
+    """Return 1 if an instruction needs a line of code other than that of the instruction before it, else 0."""
     found = fn.var(I64, 1)
     with fn.when(place > 0):
         follows = at.equals(room["way"][where - 1] + 1) & (at % IN_A_LINE).differs(0)

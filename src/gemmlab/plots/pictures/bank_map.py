@@ -1,4 +1,4 @@
-"""One warp's accesses to shared memory: which bank serves which lane in which wavefront."""
+"""Picture of a warp's accesses to shared memory: the lanes that each bank serves in each wavefront."""
 
 from __future__ import annotations
 
@@ -23,30 +23,33 @@ _LETTER = 5.6
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What one wavefront brings some lanes: neighbouring words, as wide as the access."""
+    """The adjacent words, as wide as the access, that one wavefront transfers for some lanes."""
 
     wavefront: int
     bank: int
-    """The first of them."""
+    """Bank of the first word."""
     lanes: tuple[int, ...]
     late: bool
-    """Whether other words of the same banks went before, for lanes of the same group."""
+    """True if an earlier wavefront transferred other words of the same banks for lanes of the same group."""
 
 
 @dataclass(frozen=True, slots=True)
 class BankMap:
-    """One access, wavefront after wavefront."""
+    """One access, split into wavefronts."""
 
     access: Access
     served: tuple[Served, ...]
     groups: tuple[tuple[int, tuple[int, ...]], ...]
-    """(first wavefront, lanes) of those who are served together."""
+    """(first wavefront, lanes) of each group of lanes that can be served together."""
     wavefronts: int
     ideal: int
 
 
 def bank_map(access: Access) -> BankMap:
-    """Who is served when, by the rule of the emulator (`measure.patterns`); the order within a group is by address."""
+    """Split an access into wavefronts by the emulator's rule (`observe.access_patterns`).
+
+    The order within a group of lanes is by address.
+    """
     served: list[Served] = []
     groups: list[tuple[int, tuple[int, ...]]] = []
     start = 0
@@ -67,7 +70,10 @@ def bank_map(access: Access) -> BankMap:
 
 
 def chosen(traced: KernelTrace) -> list[BankMap]:
-    """Of each instruction its worst access, alike ones once; the worst first, few of them."""
+    """Return the accesses to draw: the worst access of each instruction, without repetition, the worst first.
+
+    At most `_MOST` are returned.
+    """
     worst: dict[int, BankMap] = {}
     for access in _distinct(traced.trace.accesses_of(space="shared")):
         found, before = bank_map(access), worst.get(access.site.address)
@@ -82,7 +88,10 @@ def chosen(traced: KernelTrace) -> list[BankMap]:
 
 
 def _distinct(accesses: Iterable[Access]) -> Iterator[Access]:
-    """The first of those of an instruction that differ in where they begin only."""
+    """Yield the accesses without repetition.
+
+    Accesses of an instruction that differ only in their start address count as the same.
+    """
     seen = set()
     for access in accesses:
         lanes = access.lanes
@@ -105,7 +114,7 @@ def _kind(one: Served) -> str:
 
 
 def _map(plot: Plot, found: BankMap) -> float:
-    """One access; the pixels that it takes."""
+    """Draw one access and return its height in pixels."""
     words = max(1, found.access.width // WORD)
     for one in found.served:
         kind = _kind(one)
@@ -137,10 +146,10 @@ def _short(lanes: tuple[int, ...]) -> str:
 DRAWING = Drawing(
     name="bank_map",
     place=22,
-    title="Who is served by which bank of shared memory, and when",
-    caption="A column a bank, a row a wavefront, in the boxes the lanes that are served, between lines those that may "
-    "be served together (`0+`: 0 and others); of each kind of access the worst of the first block, red where a bank is "
-    "asked for one word after another.",
+    title="Lanes served by each bank of shared memory in each wavefront",
+    caption="Each column is a bank, each row a wavefront; a box names the lanes that are served (`0+`: 0 and others), "
+    "and lines separate groups of lanes that may be served together. The picture shows the first block's worst access "
+    "of each kind; red marks a word that had to wait because its bank first delivered another one.",
     applies=lambda subject: subject.on_gpu and bool(chosen(subject.trace)),
     draw=_draw,
 )

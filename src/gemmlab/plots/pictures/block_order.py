@@ -1,4 +1,4 @@
-"""The order in which blocks walk the tiles of C, and which of them run at the same time."""
+"""Picture of the order in which blocks compute the tiles of C, and of the blocks that run at the same time."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ INKS = ("white", BLACK, "white", BLACK)
 ENDS = "first and last block"
 _PIXELS = 460.0
 _NUMBERED = 30.0
-"""Pixels that a tile needs to have its number in it."""
+"""Fewest pixels of a tile that shows its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Tiles in the order in which blocks start."""
+    """The tiles of C in the order in which their blocks start."""
 
     tiles: tuple[tuple[int, int], ...]
-    """Row and column among the tiles."""
+    """Row and column of each tile, counted in tiles."""
     resident: int
     """Blocks that run at once."""
     gpu: str
 
     def waves(self) -> list[tuple[tuple[int, int], ...]]:
-        """Tiles of the blocks that run at once, if all take equally long."""
+        """Return the tiles of each wave: of blocks that run at once if all blocks take equally long."""
         return [self.tiles[at : at + self.resident] for at in range(0, len(self.tiles), self.resident)]
 
 
 def order_of(traced: KernelTrace) -> Order | None:
-    """By the lowest address that each block writes; `None` where that is no tile of the result."""
+    """Return the order of the tiles, each identified by the lowest address that its block writes.
+
+    `None` if there are fewer than two blocks, or if a block's lowest address is not in the result.
+    """
     corners = [traced.element(write.low) for write in traced.trace.writes]
     places = [(corner.row, corner.col) for corner in corners if corner is not None]
     if len(places) < 2 or len(places) != len(corners):
@@ -80,7 +83,7 @@ def _draw(subject: Subject) -> Written:
 
 
 def turns(tiles: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The first and last one, and those between where the way bends."""
+    """Return the corners of the path through the tiles: the ends, and the tiles at which the direction changes."""
     kept = list(tiles[:1])
     for before, here, after in zip(tiles, tiles[1:], tiles[2:], strict=False):
         if (here[0] - before[0], here[1] - before[1]) != (after[0] - here[0], after[1] - here[1]):
@@ -89,7 +92,7 @@ def turns(tiles: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _runs(wave: tuple[tuple[int, int], ...]) -> list[tuple[int, int, int]]:
-    """Tiles of a wave that lie in a row beside each other: row, first column, how many."""
+    """Return the horizontal runs of adjacent tiles in a wave as (row, first column, number of tiles)."""
     found: list[tuple[int, int, int]] = []
     for row, col in sorted(set(wave)):
         if found and found[-1][0] == row and found[-1][1] + found[-1][2] == col:
@@ -103,9 +106,9 @@ DRAWING = Drawing(
     name="block_order",
     place=16,
     title="The order in which blocks take the tiles of C",
-    caption="Each tile at the corner of what its block wrote, joined in the order of the blocks' numbers, coloured by "
-    "the waves in which they run if all take equally long: a wave reads as many rows of tiles of A and columns of "
-    "tiles of B as it touches.",
+    caption="Each tile is at the lowest address that its block wrote. Tiles are joined in the order of the blocks' "
+    "numbers and coloured by the waves in which the blocks run if all take equally long. A wave reads as many rows of "
+    "tiles of A and columns of tiles of B as its tiles cover.",
     applies=lambda subject: subject.on_gpu and _of(subject) is not None,
     draw=_draw,
 )

@@ -1,4 +1,4 @@
-"""In which order a CPU kernel goes over its matrices, and what the caches hold in the midst of it."""
+"""Picture of the order in which a CPU kernel accesses its matrices, and of the caches' contents during the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 from gemmlab.probes.cachesim import REFERENCE, Caches
 
 MOMENT = 0.6
-"""The part of the run after which the caches are looked at."""
+"""Fraction of the run after which the picture shows the caches' contents."""
 _PARTS = 10
 _NEVER = "never"
 ORDER = {
@@ -28,16 +28,19 @@ ORDER = {
     _NEVER: "#eeeeee",
 }
 LEVELS = {"in neither": "#e4e4e4", "in L1": BLUE, "in L2": SKY}
-"""In the order of `Held`'s numbers."""
+"""Cache levels and their colours, in the order of the numbers in `Held.level`."""
 _CELLS = 84
-"""Across a picture."""
+"""Most cells across the picture."""
 _GAP = 3.0
 _SQUARE = 7.0
 Values = npt.NDArray[np.int64]
 
 
 def blocking_chart(seen: Touched, caught: Held, caches: Caches) -> Written:
-    """Twice the three matrices, B above C and A at its left: by time, and by the cache that holds them."""
+    """Draw the three matrices twice, coloured by the time of use and by the cache that contains them.
+
+    B is above C, and A at the left of C.
+    """
     step = _step(seen)
     by_time = Sheet(_SQUARE)
     times = {
@@ -61,7 +64,7 @@ def blocking_chart(seen: Touched, caught: Held, caches: Caches) -> Written:
 
 
 def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step: int, seen: Touched) -> float:
-    """Draw them from the sheet's corner on; how far down they reach."""
+    """Draw the three matrices from the sheet's origin; return the y of their lower end."""
     m, n, k = _extents(seen)
     left, upper = len(cells["a"][0]) + _GAP, len(cells["b"]) + _GAP
     places = {"a": (0.0, upper, m, k), "b": (left, 0.0, k, n), "c": (left, upper, m, n)}
@@ -77,7 +80,7 @@ def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step:
 
 
 def _packed(sheet: Sheet, seen: Touched, caught: Held, y: float) -> None:
-    """The used part of the workspace as a strip."""
+    """Draw the used part of the workspace as a strip at height `y`."""
     used = np.flatnonzero(seen.workspace)
     if not used.size:
         return
@@ -100,7 +103,7 @@ def _packed(sheet: Sheet, seen: Touched, caught: Held, y: float) -> None:
 
 
 def _step(seen: Touched) -> int:
-    """Elements of a cell's side."""
+    """Return the number of elements along a cell's side."""
     m, n, k = _extents(seen)
     return -(-max(k + n, m + k) // _CELLS)
 
@@ -115,7 +118,7 @@ def _parts(times: Values, accesses: int) -> Values:
 
 
 def _coarse(parts: Values, step: int, *, earliest: bool) -> Values:
-    """The first or last part of each cell; what was never used counts where nothing else is."""
+    """Return the earliest or the latest part of the run in each cell; "never" only if none of its elements was used."""
     hidden = _PARTS if earliest else -1
     cells = _cells(np.where(parts == _PARTS, hidden, parts), step, hidden)
     found: Values = cells.min(axis=-1) if earliest else cells.max(axis=-1)
@@ -129,13 +132,13 @@ def _majority(levels: npt.NDArray[np.int8], step: int) -> Values:
 
 
 def _most(levels: npt.NDArray[Any]) -> int:
-    """The level of most of them; fillings of -1 do not count."""
+    """Return the most frequent level, not counting the padding of -1."""
     counts: list[int] = [int((levels == level).sum()) for level in range(len(LEVELS))]
     return counts.index(max(counts))
 
 
 def _cells(values: Values, step: int, filling: int) -> Values:
-    """Rows x columns x what is in a cell; cells at the edges are filled up."""
+    """Return an array of shape rows x columns x elements of a cell; cells at the edges are padded with `filling`."""
     rows, cols = (-(-extent // step) for extent in values.shape)
     padding = [(0, count * step - extent) for count, extent in zip((rows, cols), values.shape, strict=True)]
     full = np.pad(values, padding, constant_values=filling)
@@ -143,7 +146,7 @@ def _cells(values: Values, step: int, filling: int) -> Values:
 
 
 def _problem(subject: Subject) -> Any:
-    """Two of its own blocks in each direction, if they are not too large."""
+    """Return the problem to draw: the one asked for, or two blocks of the kernel per direction, up to a limit."""
     if subject.asked is not None:
         return subject.asked
     op, config = find_op(subject.kernel.op), subject.config
@@ -167,8 +170,9 @@ DRAWING = Drawing(
     name="blocking",
     place=70,
     title="The order of the loops, and what the caches hold",
-    caption="From the addresses that the kernel uses: above, the part of the run in which A and B are used first and C "
-    "last, equal colours at equal times; below, which simulated cache holds what in the midst of the run.",
+    caption="From the addresses that the kernel uses. Above: the part of the run in which elements of A and B are "
+    "first used and those of C last used; equal colours mean equal times. Below: the simulated cache that contains "
+    "each element at one moment during the run.",
     applies=lambda subject: not subject.on_gpu and subject.kernel.op == "gemm",
     draw=_draw,
 )

@@ -1,4 +1,4 @@
-"""Pictures by file: whatever module of this folder has a `DRAWING` is in the catalog, nothing is registered."""
+"""Catalog of pictures: every module of this folder that defines `DRAWING` is in it, without registration."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _HERE = Path(__file__).parent
 
 @cache
 def all_drawings() -> tuple[Drawing, ...]:
-    """Every kind of picture, in the order in which a kernel's are shown."""
+    """Return every kind of picture, in the order in which a kernel's pictures are shown."""
     modules = (import_module(f"{__package__}.{path.stem}") for path in sorted(_HERE.glob("*.py")))
     found = [module.DRAWING for module in modules if hasattr(module, "DRAWING")]
     return tuple(sorted(found, key=lambda drawing: (drawing.place, drawing.name)))
 
 
 def pictures_for(subject: Subject, names: Sequence[str] = ()) -> tuple[Picture, ...]:
-    """The pictures of a kernel, drawn: all that there are of it, or those named.
+    """Draw the pictures of a kernel: those in `names`, or by default all that apply to it.
 
-    Raises `UsageError` for a name that is none, or that has nothing to show of this kernel.
+    Raises `UsageError` for an unknown name or a picture that does not apply to this kernel.
     """
     wanted = all_drawings() if not names else [find_drawing(name) for name in dict.fromkeys(names)]
     drawn = []
@@ -38,7 +38,7 @@ def pictures_for(subject: Subject, names: Sequence[str] = ()) -> tuple[Picture, 
 
 
 def find_drawing(name: str) -> Drawing:
-    """The kind of picture of that name; `UsageError` with the nearest names otherwise."""
+    """Return the kind of picture of that name. Raises `UsageError` with the nearest names if there is none."""
     for drawing in all_drawings():
         if drawing.name == name:
             return drawing

@@ -1,4 +1,4 @@
-"""Maps of a matrix: who owns which element, as rectangles of neighbours; and the colours of owners."""
+"""Maps of a matrix that assign an owner to each element, as rectangles with one owner; and the colours of owners."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gemmlab.plots.gpu_ladder import climb_colour
 
 Owner = TypeVar("Owner", bound=Hashable)
 _MOST_PIECES = 160
-"""That can be told apart on a plot."""
+"""Most rectangles that a plot can show distinctly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Piece(Generic[Owner]):
 
 
 def pieces(owners: Mapping[tuple[int, int], Owner]) -> list[Piece[Owner]]:
-    """Elements (row, column) as rectangles: runs along rows, equal runs below each other as one."""
+    """Merge elements (row, column) into rectangles of one owner: runs along rows, then equal runs of adjacent rows."""
     runs: dict[tuple[int, int, Owner], list[int]] = {}
     last: tuple[int, int, Owner] | None = None
     for row, col in sorted(owners):
@@ -52,7 +52,7 @@ def pieces(owners: Mapping[tuple[int, int], Owner]) -> list[Piece[Owner]]:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Part of a matrix that a panel shows."""
+    """A rectangular part of a matrix, which a panel shows."""
 
     row: int
     col: int
@@ -61,18 +61,18 @@ class Area:
 
     @staticmethod
     def around(cells: Iterable[tuple[int, int]]) -> Area:
-        """The smallest one that holds all."""
+        """Return the smallest area that contains all `cells` (row, column)."""
         rows, cols = zip(*cells, strict=True)
         low, left = min(rows), min(cols)
         return Area(low, left, max(rows) + 1 - low, max(cols) + 1 - left)
 
     def holds(self, cell: tuple[int, int]) -> bool:
-        """Whether an element lies in it."""
+        """Return whether the area contains an element (row, column)."""
         return 0 <= cell[0] - self.row < self.rows and 0 <= cell[1] - self.col < self.cols
 
 
 def crowded(owners: Mapping[tuple[int, int], Owner]) -> Area:
-    """Where elements lie; where they are more pieces than can be told apart, the upper left part."""
+    """Return the area of the elements, or only its upper left part if it has more than `_MOST_PIECES` rectangles."""
     area = Area.around(owners)
     while len(pieces({cell: who for cell, who in owners.items() if area.holds(cell)})) > _MOST_PIECES:
         halved = (area.rows, -(-area.cols // 2)) if area.cols >= area.rows else (-(-area.rows // 2), area.cols)
@@ -81,17 +81,17 @@ def crowded(owners: Mapping[tuple[int, int], Owner]) -> Area:
 
 
 def lane_colour(lane: int, lanes: int = 32) -> str:
-    """From dark to light with the number."""
+    """Return the colour of a lane: the higher its number, the lighter."""
     return climb_colour(lane / max(1, lanes - 1))
 
 
 def ink_on(place: float) -> str:
-    """The colour of words on `climb_colour(place)`."""
+    """Return a legible text colour on the background `climb_colour(place)`."""
     return BLACK if place > 0.6 else "white"
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """`0-3, 8`."""
+    """Return the numbers as text with ranges, such as `0-3, 8`."""
     parts: list[list[int]] = []
     for number in sorted(numbers):
         if parts and parts[-1][1] == number - 1:

@@ -1,4 +1,4 @@
-"""What a picture is, and what it is drawn of."""
+"""Types of pictures: the kind of a picture, its subject and the drawn picture."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from gemmlab.sass.instruction import SassFunction
 
 
 class Subject:
-    """A kernel in one configuration. What pictures need of it is made when one first asks, and kept."""
+    """A kernel in one configuration, with its traces, which are made at first use and cached."""
 
     def __init__(
         self, kernel: Kernel, arch: str = "sm_90", config: Mapping[str, int] | None = None, problem: Any = None
     ) -> None:
-        """`problem`: what is traced; by default a small one that the kernel takes. `UsageError` for `config`."""
+        """Choose a kernel and the problem to trace, by default a small one that the kernel takes.
+
+        Raises `UsageError` for an invalid `config`.
+        """
         self.kernel = kernel
         self.arch = arch
         self.config = kernel.configure(config)
@@ -28,44 +31,45 @@ class Subject:
 
     @property
     def asked(self) -> Any:
-        """The problem that was asked for; `None` for what each picture thinks best."""
+        """The problem that was asked for; `None` if each picture chooses its own."""
         return self._problem
 
     @property
     def on_gpu(self) -> bool:
-        """Whether there is machine code of a GPU, and so a trace."""
+        """True for a GPU kernel, which has machine code and a trace."""
         return self.kernel.device == "cuda"
 
     @cached_property
     def trace(self) -> KernelTrace:
-        """The first block of a small problem, step by step. `UsageError` for a kernel that cannot be traced."""
+        """Trace of the first block of a small problem. Raises `UsageError` for a kernel that cannot be traced."""
         return trace_whole(self.kernel, self.arch, self.config, self._problem)
 
     @cached_property
     def order(self) -> KernelTrace | None:
-        """What each block writes where there are many; `None` where the kernel takes no such problem."""
+        """Trace of the addresses that each of many blocks writes; `None` if the kernel takes no such problem."""
         return trace_order(self.trace)
 
     @property
     def function(self) -> SassFunction:
-        """The machine code."""
+        """Machine code of the kernel."""
         return self.trace.function
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """One kind of picture. A module of this folder that is one has it as `DRAWING`."""
+    """One kind of picture. Each module of this folder that makes a picture defines it as `DRAWING`."""
 
     name: str
-    """Of the picture and its file: the module's."""
+    """Name of the picture and its file, equal to the module's name."""
     place: int
-    """Among all pictures of a kernel, lowest first."""
+    """Sort key among the pictures of a kernel, lowest first."""
     title: str
     caption: str
-    """One sentence: how to read it."""
+    """Explanation of how to read the picture."""
     applies: Callable[[Subject], bool]
-    """Whether there is something to draw."""
+    """Function that returns whether the picture can be drawn of a subject."""
     draw: Callable[[Subject], Written]
+    """Function that draws the picture of a subject to which it applies."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,4 @@
-"""The main loop in the order of its code: what each instruction is there for, and what the compiler tells the issue
-logic about it.
-"""
+"""Picture of the main loop in the order of its code: the kind of each instruction and its control code."""
 
 from __future__ import annotations
 
@@ -20,15 +18,16 @@ COLUMNS = 40
 _LETTER, _MARGIN = 0.36, 2.6
 _DARK = (MATH, BARRIER, GLOBAL, LOAD)
 _NONE = 7
-"""Of the dependency barriers."""
+"""Number that stands for no dependency barrier."""
 Value = TypeVar("Value")
 
 
 def issue_chart(instructions: Sequence[Instruction], columns: int = COLUMNS) -> Written:
-    """The mix of opcodes, and below it a square an instruction, in rows of `columns`.
+    """Draw the mix of opcodes, and below it one square per instruction, in rows of `columns`.
 
-    A number is the stall field where it is above 1. A yellow bar at the left waits for a dependency barrier, a white
-    one at the right sets one; a line below keeps an operand (`.reuse`); one above asks for another warp.
+    Marks in a square: a number is the stall field if it is above 1; a yellow bar at the left means that the instruction
+    waits for a dependency barrier, a white one at the right that it sets one; a line below means that an operand stays
+    in the operand cache (`.reuse`); a line above asks the scheduler for another warp.
     """
     sheet = Sheet(square=18, tall=1.15)
     _strip(sheet, instructions, columns, _mix(sheet, instructions, columns) + 1.0)
@@ -36,7 +35,7 @@ def issue_chart(instructions: Sequence[Instruction], columns: int = COLUMNS) -> 
 
 
 def _mix(sheet: Sheet, instructions: Sequence[Instruction], columns: int) -> float:
-    """Opcodes as one bar, the most frequent first, and their counts below it, as far down as is returned."""
+    """Draw the opcodes as one bar, the most frequent first, with counts below; return the y of the last row."""
     kinds = {instruction.opcode: kind_of(instruction) for instruction in instructions}
     at, beside, row = 0.0, 0.0, 1.6
     for opcode, count in opcode_mix(instructions).most_common():
@@ -86,7 +85,7 @@ def _mark(sheet: Sheet, x: float, y: float, instruction: Instruction) -> None:
 
 
 def _runs(values: Sequence[Value]) -> Iterator[tuple[int, int, Value]]:
-    """Start, length and value of each stretch of equal ones."""
+    """Yield start, length and value of each run of equal values."""
     at = 0
     for value, same in groupby(values):
         wide = len(list(same))
@@ -102,9 +101,9 @@ DRAWING = Drawing(
     name="issue",
     place=62,
     title="The main loop, instruction by instruction",
-    caption="In the order of the code: a number is the stall field where it is above 1, a yellow bar at the left waits "
-    "for a dependency barrier, a white one at the right sets one, a line below keeps an operand (`.reuse`), a line "
-    "above asks for another warp.",
+    caption="Instructions in the order of the code. A number is the stall field if it is above 1; a yellow bar at the "
+    "left means a wait for a dependency barrier, a white one at the right that one is set; a line below means that an "
+    "operand stays in the operand cache (`.reuse`), a line above that the scheduler is asked for another warp.",
     applies=lambda subject: subject.on_gpu and bool(loop_code(subject).instructions),
     draw=_draw,
 )

@@ -1,4 +1,4 @@
-"""What an instruction is there for, as pictures of machine code colour it."""
+"""Kinds of instructions by purpose, with their colours in pictures of machine code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = {
     MATH: BLUE, LOAD: GREEN, STORE: ORANGE, GLOBAL: VERMILION, BARRIER: BLACK, ADDRESS: SKY, OTHER: "#bbbbbb",
 }  # fmt: skip
 WAITS = YELLOW
-"""Of marks for waiting."""
+"""Colour of the marks for waiting."""
 _OPCODES = {
     GLOBAL: "LDG LDGSTS STG LD ST TEX TLD ATOMG REDG RED UTMALDG UBLKCP",
     STORE: "STS STSM ATOMS",
@@ -33,11 +33,11 @@ _INTEGER: tuple[Pipe, ...] = ("alu", "fmaheavy", "uniform")
 
 
 def kind_of(instruction: Instruction) -> str:
-    """A key of `KINDS`."""
+    """Return the kind of an instruction, a key of `KINDS`."""
     if named := _BY_OPCODE.get(instruction.opcode):
         return named
     where = pipe(instruction)
-    # A sum with zero is how constants and registers are moved where the other pipe is busy.
+    # The compiler also moves constants and registers by adding zero on the FMA pipe, if the integer pipe is busy.
     if where in _FLOAT:
         return MATH if flops(instruction) else ADDRESS
     return ADDRESS if where in _INTEGER else OTHER
@@ -48,16 +48,16 @@ class LoopCode:
     """The main loop of a kernel that was traced."""
 
     header: int
-    """The address at which a round begins; -1 without a loop."""
+    """Address of the loop's first instruction; -1 without a loop."""
     instructions: tuple[Instruction, ...]
-    """That ran, inner loops left out, in the order of the code; none where the kernel computes in no loop."""
+    """Instructions that ran, in the order of the code, without those of inner loops; empty without a loop."""
 
 
 def executed_by(subject: Subject, warp: int) -> list[Instruction]:
-    """What a warp of the first block executed, in order."""
+    """Return the instructions that a warp of the first block executed, in order."""
     steps, function = subject.trace.trace.steps_of(warp), subject.function
     numbers = steps.columns["instruction"].tolist()
-    # Few instructions are executed many times; a step is slow to make.
+    # Each instruction is looked up once only: it is executed many times, and making a step object is slow.
     first = {number: place for place, number in reversed(list(enumerate(numbers)))}
     known = {number: function.at(steps[place].site.address) for number, place in first.items()}
     return [known[number] for number in numbers]
@@ -67,7 +67,7 @@ _KNOWN: WeakKeyDictionary[Subject, LoopCode] = WeakKeyDictionary()
 
 
 def loop_code(subject: Subject) -> LoopCode:
-    """The main loop of a GPU kernel."""
+    """Return the main loop of a GPU kernel; the result is cached by subject."""
     if subject not in _KNOWN:
         _KNOWN[subject] = _found(subject)
     return _KNOWN[subject]

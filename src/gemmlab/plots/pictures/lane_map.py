@@ -1,4 +1,4 @@
-"""The bits of a thread's number, and which bits of a row or column of C each of them moves."""
+"""Picture of the map from thread numbers to elements of C, bit by bit: the row and column bits that each bit flips."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ _SQUARE = 24.0
 
 @dataclass(frozen=True, slots=True)
 class LaneMap:
-    """Where threads store: the corner of a thread's results, as bits. Masks are of places 1, 2, 4, ..."""
+    """The map from a thread's number to the corner of its results in C, as bit masks."""
 
     moves: tuple[tuple[int, int], ...]
-    """For each bit of the thread's number the bits that it flips of the row, and of the column."""
+    """For each bit of the thread's number, lowest first, the masks of the row and column bits that it flips."""
     own: tuple[int, int]
-    """Bits of row and column in which the results of one thread differ."""
+    """Masks of the row and column bits in which the results of one thread differ."""
 
 
 def lane_map(traced: KernelTrace) -> LaneMap | None:
-    """By the first block's stores; `None` where bits of the number do not act one by one."""
+    """Return the lane map of the first block's stores; `None` if the map is not linear in the bits."""
     corners, own = _corners(traced)
     moves = flips_of(corners)
     return None if moves is None else LaneMap(moves, own)
 
 
 def flips_of(corners: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], ...] | None:
-    """For each bit of a thread's number the bits of row and column that it flips, wherever the others are.
+    """Return, for each bit of a thread's number, the masks of the row and column bits that it flips.
 
-    That is a linear map over the field of two; `None` where it is none, or numbers are missing.
+    `corners` maps thread numbers to (row, column). Returns `None` if the map is not linear over GF(2), that is, if a
+    bit's effect depends on the other bits, or if the numbers are not 0 to a power of two less one.
     """
     count = len(corners)
     if count < 2 or count & (count - 1) or set(corners) != set(range(count)):
@@ -57,7 +58,7 @@ def flips_of(corners: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], .
 
 
 def _corners(traced: KernelTrace) -> tuple[Mapping[int, tuple[int, int]], tuple[int, int]]:
-    """Thread -> its lowest row and column; and the bits in which the first thread's results differ."""
+    """Return the lowest row and column by thread, and the masks of the bits that vary in the first thread's results."""
     if traced.result is None:
         return {}, (0, 0)
     moved = traced.moves(traced.result.operand.name, (a for a in traced.trace.accesses if a.store))
@@ -102,7 +103,7 @@ def _draw(subject: Subject) -> Written:
 
 
 def _bits(found: LaneMap, axis: int) -> list[int]:
-    """Those of row (0) or column (1) that anything moves."""
+    """Return the bits of the row (axis 0) or column (axis 1) that differ between any results."""
     every = found.own[axis]
     for flips in found.moves:
         every |= flips[axis]
@@ -120,8 +121,9 @@ DRAWING = Drawing(
     name="lane_map",
     place=14,
     title="A thread's place on C, bit by bit",
-    caption="A column a bit of the thread's number (1, 2, 4, ... within the warp, then between warps), a row a bit of "
-    "the column or row of C where the thread's stored results begin: filled where one flips the other.",
+    caption="Each column is a bit of the thread's number (1, 2, 4, ... within the warp, then between warps), each row "
+    "a bit of the column or row of C at which the thread's results begin; a filled square means that the thread's bit "
+    "flips that bit of the place.",
     applies=lambda subject: subject.on_gpu and subject.kernel.op == "gemm" and len(_corners(subject.trace)[0]) > 1,
     draw=_draw,
 )

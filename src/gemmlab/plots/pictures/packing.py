@@ -1,4 +1,4 @@
-"""Where a CPU kernel puts the elements of A and B when it copies them into the order it reads them in."""
+"""Picture of packing: the places of the elements of A and B in a CPU kernel's packed copies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SIZE = "14x40x4"
 _MOST = {"m": 24, "n": 40, "k": 8}
 _NOTES = 1 << 16
 _WIDEST = 40
-"""Floats of a row that are drawn."""
+"""Most floats of a row that are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +26,20 @@ class Panel:
 
     operand: str
     offset: int
-    """Of its first float in the workspace."""
+    """Offset of its first float in the workspace."""
     first: int
-    """The first row of A, or column of B, that it holds,"""
+    """Its first row of A, or column of B."""
     count: int
-    """and how many."""
+    """Number of its rows of A, or columns of B."""
     stride: int
     depth: int
 
 
 def panels_of(packed: Iterable[Packed], operand: str, along: str) -> tuple[Panel, ...]:
-    """The panels in which an operand was read, by its rows or columns (`along` is `"row"` or `"col"`).
+    """Return the panels of a packed operand, made of its rows or columns (`along` is `"row"` or `"col"`).
 
-    Lines of the operand belong together where they lie side by side, step for step, at the same time: a place may be
-    used again for the next panel.
+    Lines of the operand belong to one panel if they are adjacent in every step of k at the same time. Time matters,
+    because the same place in the workspace may be used again for the next panel.
     """
     turn: dict[int, int] = {}
     lines: dict[int, dict[int, tuple[int, int]]] = {}
@@ -65,9 +65,9 @@ def panels_of(packed: Iterable[Packed], operand: str, along: str) -> tuple[Panel
 
 
 def packing_chart(packed: Sequence[Packed], shapes: Mapping[str, tuple[int, int]], transposed: str = "") -> Written:
-    """Operand by operand the matrix, and its panels as they lie in memory: a row a step of k, padding in grey.
+    """Draw each operand's matrix, then its panels as they lie in memory: one row per step of k, padding in grey.
 
-    `transposed`: the operands that are stored so, `"ab"`.
+    `transposed` lists the operands that are stored transposed, such as `"ab"`.
     """
     sheet = Sheet(square=26, tall=0.7)
     y = 0.0
@@ -135,7 +135,7 @@ def _named(panel: Panel, along: str) -> str:
 def _draw(subject: Subject) -> Written:
     op = find_op(subject.kernel.op)
     (problem,) = (subject.asked,) if subject.asked is not None else op.parse_sizes(_SIZE)
-    # Every element is drawn twice with its name: what is larger would be a grey wall.
+    # Every element is drawn twice with its indices, which would be illegible on larger matrices.
     fewer = {name: min(getattr(problem, name), most) for name, most in _MOST.items()}
     problem = replace(problem, **fewer, lda=0, ldb=0, ldc=0)
     seen = touched(subject.kernel, op, problem, subject.config, notes=_NOTES)
@@ -148,9 +148,9 @@ DRAWING = Drawing(
     name="packing",
     place=72,
     title="What is packed where",
-    caption="From a run on matrices of numbered elements: row, column of each element, in the matrix and in the packed "
-    "copies as they lie in memory, a row of squares a step of k; what is grey in "
-    "the copies holds nothing of the matrix.",
+    caption="From a run on matrices of numbered elements: row and column of each element, in the matrix and in the "
+    "packed copies as they lie in memory, where each row of squares is a step of k. Grey squares in the copies are "
+    "padding.",
     applies=lambda subject: not subject.on_gpu and subject.kernel.op == "gemm" and PACKED in subject.kernel.args,
     draw=_draw,
 )

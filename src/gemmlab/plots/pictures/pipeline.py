@@ -1,8 +1,8 @@
-"""One warp's way through a kernel: what it issues when, and what is under way meanwhile.
+"""Picture of one warp's timeline: the instructions that it issues, and the loads and copies in flight meanwhile.
 
-Time is what the code itself says: the stall fields of the instructions that were executed, added up. That is the least
-a warp alone needs; what it waits for besides (memory, other warps, a busy pipe) no code tells. What is under way is
-told by dependency barriers: from the load that sets one to the first instruction that waits for it.
+Time is the sum of the stall fields of the executed instructions. That is the least time that a warp needs; further
+waits, for memory, other warps or a busy pipe, do not show in the code. Dependency barriers tell how long a load is in
+flight: from the load that sets a barrier to the first instruction that waits for it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TICKS = 8
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of one lane, in cycles since the first instruction."""
+    """An interval of one row of the picture, in cycles since the first instruction."""
 
     kind: str
     begin: int
@@ -46,19 +46,20 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """One warp."""
+    """The timeline of one warp."""
 
     issued: tuple[Span, ...]
-    """Instructions; neighbours of one kind are one span."""
+    """Issued instructions; consecutive ones of one kind are one span."""
     flights: tuple[Span, ...]
-    """Loads and copies from their issue to the wait for them."""
+    """Loads and copies in flight, from their issue to the wait for them."""
     rounds: tuple[int, ...]
-    """When the main loop began anew."""
+    """Cycles at which iterations of the main loop begin."""
     cycles: int
+    """Cycle at which the timeline ends."""
 
 
 def timeline(executed: Sequence[Instruction], header: int, rounds: int = 3) -> Timeline:
-    """What a warp executed, until the loop at the address `header` has gone round so often."""
+    """Return the timeline of a warp's executed instructions, up to `rounds` iterations of the loop at `header`."""
     time = 0
     starts: list[int] = []
     marks: list[int] = []
@@ -91,7 +92,7 @@ def _flights(shown: Sequence[Instruction], starts: Sequence[int], end: int) -> I
         elif instruction.opcode == "LDGDEPBAR":
             copies.append([])
         elif instruction.opcode == "DEPBAR":
-            # Of the groups that were committed all but the newest few have arrived.
+            # All committed groups but the newest `left` have arrived.
             left = next((operand.value for operand in instruction.operands if operand.kind == "imm"), 0)
             while len(copies) - 1 > left:
                 yield from (Span(GLOBAL, since, start) for since in copies.pop(0))
@@ -102,7 +103,7 @@ def _flights(shown: Sequence[Instruction], starts: Sequence[int], end: int) -> I
 
 
 def pipeline_chart(line: Timeline) -> Written:
-    """A lane a kind of instruction; pale bars are under way."""
+    """Draw a timeline with one row per kind of instruction; pale bars are loads and copies in flight."""
     lanes = [lane for lane in LANES if any(span.kind == lane for span in line.issued)]
     scale = _WIDTH / max(1, line.cycles)
     sheet = Sheet(square=1.0)
@@ -128,7 +129,7 @@ def pipeline_chart(line: Timeline) -> Written:
 
 
 def _joined(spans: Iterator[Span]) -> Iterator[Span]:
-    """Overlapping ones as one: how many are under way at once matters less than whether any is."""
+    """Yield the spans with overlapping ones merged: the picture shows if any is in flight, not the number."""
     current: Span | None = None
     for span in sorted(spans, key=lambda span: span.begin):
         if current is not None and span.begin <= current.end:
@@ -146,7 +147,7 @@ def _pale(lane: str) -> str:
 
 
 def ticks(cycles: int) -> range:
-    """Round numbers of cycles, a few of them."""
+    """Return round numbers from 0 to `cycles`, a few of them."""
     steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
     return range(0, cycles + 1, next(step for step in steps if cycles <= _TICKS * step))
 
@@ -158,10 +159,10 @@ def _draw(subject: Subject) -> Written:
 DRAWING = Drawing(
     name="pipeline",
     place=64,
-    title="What a warp issues when, and what is under way meanwhile",
-    caption="The first warp of the first block as it was executed, up to three rounds of the main loop, in the cycles "
-    "that its stall fields add up to (it may wait longer); pale bars go from a load to the first instruction that "
-    "waits for it.",
+    title="Timeline of a warp: instructions issued, and loads in flight",
+    caption="The first warp of the first block as it was executed, up to three iterations of the main loop. Time is "
+    "the sum of its stall fields in cycles (it may wait longer); pale bars go from a load to the first instruction "
+    "that waits for it.",
     applies=lambda subject: subject.on_gpu and bool(loop_code(subject).instructions),
     draw=_draw,
 )

@@ -1,4 +1,4 @@
-"""Plots with units of their own on a sheet of pixels, and matrices on them."""
+"""Plots with their own units on a sheet whose unit is a pixel, and panels that show matrices."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gemmlab.plots.pictures.cells import Area, Piece
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
 _LETTER, _LINE = 5.1, 10
-"""Pixels that a small letter and a line take."""
+"""Width of a small letter and height of a line, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A rectangle as it is drawn."""
+    """A rectangle with its colour and text."""
 
     piece: Piece[str]
     colour: str
@@ -25,18 +25,18 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A part of a sheet of pixels with units of its own: many plots make one chart, which is quickly drawn."""
+    """A part of a sheet of pixels, with its own units. Many plots make up one chart, which renders fast."""
 
     sheet: Sheet
     left: float
     top: float
-    """Pixels; where its origin lies."""
+    """`left`, `top`: origin of the plot on the sheet, in pixels."""
     wide: float
     high: float
-    """Pixels that a unit is."""
+    """`wide`, `high`: pixels per unit."""
 
     def box(self, x: float, y: float, kind: str, *, wide: float = 1.0, high: float = 1.0) -> None:
-        """As `Sheet.box`."""
+        """Draw a box as `Sheet.box` does, in the plot's units."""
         size = {"wide": round(wide * self.wide, 1), "high": round(high * self.high, 1)}
         self.sheet.box(round(self.left + x * self.wide, 1), round(self.top + y * self.high, 1), kind, **size)
 
@@ -44,12 +44,12 @@ class Plot:
         self, x: float, y: float, text: str, *, dx: float = 0.0, dy: float = 0.0, size: float = 9.0,
         align: str = "center", colour: str = BESIDE,
     ) -> None:  # fmt: skip
-        """Text, moved by `dx` and `dy` pixels."""
+        """Write text at a point in the plot's units, moved by `dx` and `dy` pixels."""
         place = (round(self.left + x * self.wide + dx, 1), round(self.top + y * self.high + dy, 1))
         self.sheet.word(*place, text, size=size, align=align, colour=colour)
 
     def stroke(self, x: float, y: float, x2: float, y2: float, colour: str = BLACK, *, width: float = 1.0) -> None:
-        """As `Sheet.stroke`."""
+        """Draw a line as `Sheet.stroke` does, in the plot's units."""
         ends = (x * self.wide, y * self.high, x2 * self.wide, y2 * self.high)
         across, down = ends[0::2], ends[1::2]
         self.sheet.stroke(
@@ -57,12 +57,12 @@ class Plot:
         )
 
     def frame(self, wide: float, high: float) -> None:
-        """A thin outline from the origin on."""
+        """Draw a thin outline of a box at the origin."""
         size = (wide * self.wide, high * self.high)
         self.sheet.frame(self.left, self.top, *size, "#888888", width=0.8)
 
     def title(self, text: str, above: float = 22.0) -> None:
-        """Over the plot's left edge."""
+        """Write a title over the plot, from its left edge."""
         self.word(0, 0, text, dy=-above, size=12, align="left", colour=BLACK)
 
 
@@ -74,7 +74,7 @@ def panel(
     area: Area,
     patches: Iterable[Patch],
 ) -> None:
-    """Rectangles of a part of a matrix, stretched to `size` pixels; words where there is room for them."""
+    """Draw rectangles of a part of a matrix, scaled to `size` pixels, with their words if they fit."""
     plot = Plot(sheet, *place, size[0] / area.cols, size[1] / area.rows)
     for patch in patches:
         piece = patch.piece
@@ -91,6 +91,9 @@ def panel(
 
 
 def finished(sheet: Sheet, colours: Mapping[str, str] | None = None) -> Written:
-    """The chart of a sheet of pixels; without names for its colours, boxes are named by their colours."""
+    """Return the chart of a sheet of pixels.
+
+    Without `colours`, the kinds of the boxes are their colours, and there is no legend.
+    """
     kinds = {box["kind"]: box["kind"] for box in sheet.boxes}
     return sheet.chart(colours or kinds, gap=0.5, hidden=colours is None)

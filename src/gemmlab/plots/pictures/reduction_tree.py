@@ -1,4 +1,4 @@
-"""The steps of a reduction: which threads add something that is used, which add for nothing, which are idle."""
+"""Picture of the steps of a reduction: threads whose sums are used, threads whose sums are unused, and idle threads."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ NAMES = {SHARED_LOAD: "shared", SHUFFLE: "shuffle"}
 
 @dataclass
 class Round:
-    """One step of the tree, all warps."""
+    """One step of the tree, for all warps."""
 
     name: str
     working: set[int] = field(default_factory=set)
-    """Threads that read another one's value in it."""
+    """Threads that read another thread's value in this step."""
     used: set[int] = field(default_factory=set)
-    """Those of them whose result reaches the end."""
+    """Those `working` threads whose sum contributes to the result."""
 
     def add(self, step: Step, of_use: int) -> None:
-        """What one warp does in it."""
+        """Add a warp's step. `of_use` is the mask of the lanes whose sum contributes to the result."""
         self.working |= _threads(step.warp, step.on)
         self.used |= _threads(step.warp, of_use)
 
 
 def rounds(traced: KernelTrace) -> list[Round]:
-    """Steps in which threads of the first block read what others hold, in shared memory or by shuffles.
+    """Return the steps in which threads of the first block read other threads' values, by shared memory or shuffles.
 
-    Whose value is of use, `measure.contributing` says.
+    `observe.contributions` determines the values that contribute to the result.
     """
     used = contributions(traced)
     made: dict[tuple[int, int], Round] = {}
-    # A step's place: barriers that its warp has passed, and turns between reading and writing since.
+    # A step's place in the tree: barriers that its warp has passed, and changes from writing to reading since.
     passed: dict[int, tuple[int, int, str]] = {}
     for order, step in enumerate(traced.trace.steps):
         barriers, turn, last = passed.get(step.warp, (0, 0, ""))
@@ -51,7 +51,7 @@ def rounds(traced: KernelTrace) -> list[Round]:
         if step.site.kind == BARRIER:
             passed[step.warp] = (barriers + 1, 0, "")
         elif what in NAMES or what == SHARED_STORE:
-            # Loads that follow each other are of one step.
+            # Consecutive loads belong to one step.
             again = what == SHUFFLE or (what == SHARED_LOAD and last == SHARED_STORE)
             turn += again and last != ""
             passed[step.warp] = (barriers, turn, what)
@@ -97,10 +97,10 @@ def _applies(subject: Subject) -> bool:
 DRAWING = Drawing(
     name="reduction_tree",
     place=18,
-    title="The tree, step by step, and who is idle",
-    caption="A row a step in which threads of the first block read each other's values, a column a thread, warps "
-    "between lines: blue adds what reaches the result, orange executes the same for nothing, grey does nothing; at the "
-    "right how many of those that execute are of use.",
+    title="Steps of the reduction tree, with idle threads",
+    caption="Each row is a step in which threads of the first block read each other's values, each column a thread; "
+    "lines separate warps. Blue threads add a value that reaches the result, orange threads execute the same without "
+    "effect on it, grey threads are idle; the numbers at the right count blue threads and all that execute.",
     applies=_applies,
     draw=_draw,
 )

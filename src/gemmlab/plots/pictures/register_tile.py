@@ -1,4 +1,4 @@
-"""The tile of sums that a thread keeps in registers, with their banks, and the order in which a step visits them."""
+"""Picture of a thread's tile of sums in registers: their banks, and the order of the multiply-adds in a step of k."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from gemmlab.sass.register_tile import Factor, RegisterTile, register_tile
 
 BANKS = ("#cfe5f5", "#fbe0b0", "#c5e8da", "#f1d3e2")
 _HEADER = 3.4
-"""Squares for what names a row."""
+"""Width of the row names, in squares."""
 _INSET = 0.1
 _PATH = 0.87
-"""Where the line passes a square, beside its words."""
+"""Place of the grey line within a square, clear of the words."""
 
 
 def register_tile_chart(tile: RegisterTile) -> Written:
-    """One square a sum: its register, coloured by bank, and the number of its multiply-add in the step.
+    """Draw one square per sum with its register, coloured by bank, and the number of its multiply-add in the step.
 
-    The grey line follows the order. A bar on the left edge: the row's factor stays in the operand cache; on the upper
-    edge: the column's. A red outline: sources in too few banks.
+    A grey line connects the sums in the order of the multiply-adds. A bar on the left edge means that the row's factor
+    stays in the operand cache, one on the upper edge that the column's does. A red outline means that the sources lie
+    in too few banks.
     """
     sheet = Sheet(square=46, tall=0.8)
     for place, factor in enumerate(tile.rows):
@@ -29,7 +30,7 @@ def register_tile_chart(tile: RegisterTile) -> Written:
     base = ""
     for place, factor in enumerate(tile.columns):
         sheet.word(place + 0.5, -0.45, f"R{factor.register}", size=10, colour=BESIDE)
-        # The whole address where the base changes: neighbours would touch.
+        # The whole address only if the base changes, because adjacent whole addresses would overlap.
         where, base = (f"+{factor.offset:#x}" if factor.base == base else factor.address), factor.base
         sheet.word(place + 0.5, -0.18, where if factor.base else "", size=9, colour=BESIDE)
     sheet.word(-_HEADER, -0.3, " ", size=9)
@@ -79,9 +80,9 @@ DRAWING = Drawing(
     name="register_tile",
     place=60,
     title="The tile of sums in registers, and the order of the multiply-adds",
-    caption="One step of k, from the machine code: a square a sum, with its register, coloured by the register's bank, "
-    "and the number of its multiply-add, along the grey line; a bar at the left or upper edge says that `.reuse` keeps "
-    "the row's or column's factor, a red outline that the sources lie in too few banks.",
+    caption="One step of k, from the machine code. Each square is a sum with its register, coloured by the register's "
+    "bank, and the number of its multiply-add; the grey line follows that order. A bar at the left or upper edge means "
+    "that `.reuse` keeps the row's or column's factor, a red outline that the sources lie in too few banks.",
     applies=_applies,
     draw=_draw,
 )

@@ -1,4 +1,4 @@
-"""A sheet of squared paper: coloured boxes with words, words beside them, lines across. Units are squares."""
+"""A drawing surface for coloured boxes, words and lines, like squared paper: the unit is the side of a square."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ class Sheet:
     """Collects marks and draws them in one coordinate system, y downwards."""
 
     square: float
-    """Pixels a unit."""
+    """Width of a square in pixels."""
     tall: float = 1.0
-    """Height of a square, in widths."""
+    """Height of a square relative to its width."""
     boxes: list[dict[str, Any]] = field(default_factory=list)
     words: list[dict[str, Any]] = field(default_factory=list)
     strokes: list[dict[str, Any]] = field(default_factory=list)
 
     def box(self, x: float, y: float, kind: str, *, wide: float = 1.0, high: float = 1.0) -> None:
-        """A filled box whose upper left corner is given; `kind` decides its colour."""
+        """Add a filled box with its upper left corner at (`x`, `y`); `kind` determines its colour."""
         self.boxes.append({"x": x, "y": y, "x2": x + wide, "y2": y + high, "kind": kind})
 
     def word(
         self, x: float, y: float, text: str, *, size: float = 11.0, align: str = "center", colour: str = BLACK
     ) -> None:
-        """Text about a point."""
+        """Add text at a point."""
         self.words.append({"x": x, "y": y, "text": text, "size": size, "align": align, "colour": colour})
 
     def stroke(
         self, x: float, y: float, x2: float, y2: float, colour: str = BLACK, *, width: float = 1.0, opacity: float = 1.0
     ) -> None:
-        """A straight line."""
+        """Add a straight line."""
         self.strokes.append({"x": x, "y": y, "x2": x2, "y2": y2, "colour": colour, "width": width, "opacity": opacity})
 
     def frame(self, x: float, y: float, wide: float, high: float, colour: str = BLACK, *, width: float = 1.0) -> None:
-        """The outline of a box."""
+        """Add the outline of a box."""
         for line in (
             (x, y, x + wide, y), (x, y + high, x + wide, y + high),
             (x, y, x, y + high), (x + wide, y, x + wide, y + high),
@@ -50,9 +50,10 @@ class Sheet:
     def chart(
         self, colours: Mapping[str, str], legend: str | None = None, *, gap: float = 0.5, hidden: bool = False
     ) -> Written:
-        """Everything: boxes below, lines over them, words on top. `colours` of the kinds in the order of the legend.
+        """Return the chart: boxes below, lines over them, words on top.
 
-        `gap`: white pixels between boxes; `hidden`: no legend.
+        `colours` maps kinds to colours in the order of the legend, `legend` is its title, `gap` is the number of white
+        pixels between boxes, and `hidden` omits the legend.
         """
         marks = [*self.boxes, *self.strokes, *self.words]
         left, right, top, bottom = _bounds(marks)
@@ -79,7 +80,7 @@ class Sheet:
 
 
 def _bounds(marks: Sequence[Mapping[str, Any]]) -> tuple[float, float, float, float]:
-    """Left, right, top and bottom of all that is drawn."""
+    """Return the left, right, top and bottom of all marks."""
     across, down = ([end for mark in marks for end in (mark[axis], mark.get(f"{axis}2", mark[axis]))] for axis in "xy")
     return min(across), max(across), min(down), max(down)
 
@@ -95,7 +96,7 @@ def _layer(mark: dict[str, Any], encoding: dict[str, Any], values: Sequence[Mapp
 
 
 def _alike(marks: Iterable[Mapping[str, Any]], *look: str) -> list[tuple[tuple[Any, ...], list[dict[str, Any]]]]:
-    """By their look, which all of a layer share; what is left of each mark."""
+    """Group marks by their values of the keys `look`, which a layer shares; return the rest of each mark by group."""
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for mark in marks:
         kept = {name: value for name, value in mark.items() if name not in look}

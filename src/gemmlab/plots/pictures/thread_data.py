@@ -1,4 +1,4 @@
-"""Which warp and which lane moves which element of A, B and C."""
+"""Picture of the warps and lanes that load or store each element of A, B and C."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from gemmlab.plots.pictures.sheet import Sheet
 
 Cell = tuple[int, int]
 OVERVIEW, DETAIL = 190, 360
-"""Pixels that the panels are wide."""
+"""Widths of the panels in pixels."""
 _HIGHEST, _LOWEST, _ROW, _GAP = 190.0, 28.0, 14.0, 48.0
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """What a block's threads move of one operand."""
+    """The elements of one operand that a block's threads load or store."""
 
     operand: str
     what: str
     warps: Mapping[Cell, tuple[int, ...]]
-    """Element (row, column) -> the warps that move it, in order."""
+    """Element (row, column) -> the warps that move it, ascending."""
     lanes: Mapping[Cell, tuple[int, ...]]
-    """The same of the first warp that moves any, and its lanes."""
+    """Element (row, column) -> the lanes of warp `warp` that move it, ascending."""
     warp: int
-    """Which that is."""
+    """Number of the first warp that moves any element."""
 
 
 def maps(traced: KernelTrace) -> Iterator[Map]:
-    """For each operand what is loaded first of it, and for the result what is stored."""
+    """Yield a map for each operand: of the first loads of an input, and of the stores to the result."""
     for name, matrix in traced.matrices.items():
         written = matrix.operand.role != "in"
         accesses = [a for a in traced.trace.accesses if a.store] if written else first_loads(traced)
@@ -50,7 +50,10 @@ def maps(traced: KernelTrace) -> Iterator[Map]:
 
 
 def first_loads(traced: KernelTrace) -> list[Access]:
-    """What each warp reads of global memory before its first barrier; without one, once from each instruction."""
+    """Return the loads from global memory of each warp before its first barrier.
+
+    For a warp without barriers it is the first load of each instruction.
+    """
     steps = traced.trace.steps
     barriers: dict[int, int] = {}
     sites = [site.kind == BARRIER for site in traced.trace.observation.counters.sites]
@@ -68,7 +71,7 @@ def first_loads(traced: KernelTrace) -> list[Access]:
 
 
 def _owners(places: Iterable[Cell], owners: Iterable[int]) -> dict[Cell, tuple[int, ...]]:
-    """Who moves each place, sorted; -1 is nobody."""
+    """Return the sorted owners of each place; an owner of -1 is ignored."""
     found: dict[Cell, set[int]] = {}
     for place, owner in zip(places, owners, strict=True):
         if owner >= 0:
@@ -116,8 +119,9 @@ DRAWING = Drawing(
     name="thread_data",
     place=10,
     title="Which thread moves which element",
-    caption="By traced addresses of the first block, at the left by warp, at the right by lane of its first warp: what "
-    "is read of A and B before the first barrier (without one: once by each instruction), and what is stored to C.",
+    caption="By traced addresses of the first block, at the left by warp, at the right by lane of its first warp: the "
+    "elements of A and B read before the first barrier (without a barrier: by the first load of each instruction), and "
+    "the elements of C stored.",
     applies=lambda subject: subject.on_gpu and subject.kernel.op == "gemm" and any(maps(subject.trace)),
     draw=_draw,
 )

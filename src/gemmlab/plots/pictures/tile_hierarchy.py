@@ -1,4 +1,4 @@
-"""The result taken apart: blocks, the warps of a block, the lanes of a warp."""
+"""Picture of the result's hierarchy of tiles: of blocks, of the warps of a block, of the lanes of a warp."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Cell = tuple[int, int]
 _SIZE, _STEP = (180.0, 180.0), 226.0
 _PALE, _PALER = "#e3e6ea", "#f1f3f5"
 _MOST_TILES = 16
-"""In each direction, of all that C has."""
+"""Most tiles of C that are drawn in each direction."""
 
 
 def threads_of(traced: KernelTrace) -> dict[Cell, tuple[int, int]]:
-    """Element of the result -> warp and lane that store it, in the first block."""
+    """Return, for each element of the result, the warp and lane of the first block that store it."""
     if traced.result is None:
         return {}
     moved = traced.moves(traced.result.operand.name, (a for a in traced.trace.accesses if a.store))
@@ -28,7 +28,7 @@ def threads_of(traced: KernelTrace) -> dict[Cell, tuple[int, int]]:
 
 
 def blocks_of(traced: KernelTrace) -> list[Area]:
-    """The tiles of the result that the blocks write, in the order of their numbers."""
+    """Return the tiles of the result that the blocks write, in the order of the blocks' numbers."""
     if traced.result is None:
         return []
     found, tile = [], Area.around(threads_of(traced))
@@ -100,8 +100,8 @@ DRAWING = Drawing(
     name="tile_hierarchy",
     place=12,
     title="Block, warp, thread",
-    caption="The result as the first block's traced stores take it apart: its tile among all blocks', its first warp's "
-    "part, and the pieces of that warp's first lane.",
+    caption="From the first block's traced stores to the result: its tile among those of all blocks, the part of its "
+    "first warp, and the pieces of that warp's first lane.",
     applies=lambda subject: subject.on_gpu and subject.kernel.op == "gemm" and bool(threads_of(subject.trace)),
     draw=_draw,
 )

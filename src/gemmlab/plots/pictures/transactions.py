@@ -1,4 +1,4 @@
-"""One warp's requests to global memory: which lane asks which 32-byte sector, and how much of each is used."""
+"""Picture of a warp's requests to global memory: the lanes that access each 32-byte sector, and its used bytes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from gemmlab.plots.pictures.plot import Plot, finished
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
-"""Of the lanes that one pass serves: a warp, or its halves or quarters."""
+"""Colours of the groups of lanes that are served together: a warp, or its halves or quarters."""
 SCATTERED = "#9a3412"
 _WIDE, _HIGH, _GAP, _MOST = 13.0, 10.4, 44.0, 6
 
 
 @dataclass(frozen=True, slots=True)
 class Sector:
-    """32 bytes that a warp asks for."""
+    """A 32-byte sector that a warp's request accesses."""
 
     address: int
     lanes: tuple[int, ...]
-    """That ask for some of it."""
+    """Lanes that access some of its bytes."""
     used: int
-    """Bytes of it that any lane asks for."""
+    """Number of its bytes that any lane accesses."""
 
 
 def sectors_of(access: Access) -> tuple[Sector, ...]:
-    """In the order of their addresses."""
+    """Return the sectors of an access by ascending address."""
     asked: dict[int, set[int]] = {}
     lanes: dict[int, set[int]] = {}
     for lane in access.lanes:
@@ -42,7 +42,10 @@ def sectors_of(access: Access) -> tuple[Sector, ...]:
 
 
 def requests(traced: KernelTrace) -> list[Access]:
-    """For each operand, direction and width the first warp's fullest request, the first of its kind."""
+    """Return the requests to draw: for each operand, direction and width the first request with the most lanes.
+
+    At most `_MOST` are returned, loads before stores.
+    """
     found: dict[tuple[str, bool, int], Access] = {}
     for access in traced.trace.accesses_of(space="global"):
         operand = traced.operand_of(access)
@@ -61,7 +64,7 @@ def _draw(subject: Subject) -> Written:
 
 
 def _request(plot: Plot, operand: str, access: Access) -> float:
-    """One request; the pixels that it takes."""
+    """Draw one request and return its height in pixels."""
     sectors = sectors_of(access)
     group = min(LANES, SHARED_BYTES // access.width)
     for y, sector in enumerate(sectors):
@@ -87,7 +90,7 @@ def _request(plot: Plot, operand: str, access: Access) -> float:
 
 
 def _runs(lanes: Sequence[int], group: int) -> list[tuple[int, int, str]]:
-    """Neighbouring lanes of one group: first, how many, colour."""
+    """Return the runs of adjacent lanes in one group as (first lane, number of lanes, colour)."""
     found: list[tuple[int, int, str]] = []
     for lane in lanes:
         colour = COLOURS[lane // group]
@@ -99,7 +102,7 @@ def _runs(lanes: Sequence[int], group: int) -> list[tuple[int, int, str]]:
 
 
 def _shown(operand: str) -> str:
-    """As texts name it: matrices by capitals."""
+    """Return an operand's name as texts show it: matrices as capitals."""
     return operand.upper() if len(operand) == 1 and operand != "x" else operand
 
 
@@ -110,10 +113,10 @@ def _many(count: int, word: str) -> str:
 DRAWING = Drawing(
     name="transactions",
     place=20,
-    title="What one warp's request asks of global memory",
-    caption="A column a lane, a row a 32-byte sector in the order of addresses (bytes from the first at the left), a "
-    "line between those of two 128-byte lines; at the right the bytes of a sector that are used; colours part halves "
-    "of a warp for 8-byte accesses, quarters for 16-byte ones.",
+    title="Sectors of global memory that a warp's request accesses",
+    caption="Each column is a lane, each row a 32-byte sector by ascending address (at the left its offset from the "
+    "first, at the right its used bytes); lines separate 128-byte cache lines. Colours distinguish halves of the warp "
+    "for 8-byte accesses, quarters for 16-byte ones.",
     applies=lambda subject: subject.on_gpu and bool(requests(subject.trace)),
     draw=_draw,
 )

@@ -1,7 +1,7 @@
-"""All warps of a block beside each other, from barrier to barrier: who does what, and who waits for whom.
+"""Picture of the timelines of all warps in a block, from barrier to barrier: their instructions and waits.
 
-Between two barriers a warp takes the cycles that its stall fields add up to, as if it had an issue slot to itself; at a
-barrier all wait for the last.
+The time between two barriers is the sum of a warp's stall fields, as if each warp had an issue slot to itself; at a
+barrier all warps wait for the last one.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from gemmlab.sass.instruction import Instruction
 
 WAITING = "waits for other warps"
 _ROUNDS = {"gemm": 2, "reduce": 8}
-"""Of a tree's loop each round is short, and unlike the one before."""
+"""Iterations of the main loop to draw. A reduction's are short and differ from each other, so that more are drawn."""
 _WIDTH, _COLUMNS, _HIGH, _BAR = 820, 410, 16.0, 13.0
 
 
 @dataclass(frozen=True, slots=True)
 class BlockTimeline:
-    """Warps by number."""
+    """The timelines of all warps of a block."""
 
     warps: tuple[tuple[Span, ...], ...]
-    """What each does when, without gaps."""
+    """Consecutive spans of each warp, by the warp's number."""
     barriers: tuple[int, ...]
-    """When the last warp has come to each."""
+    """Cycles at which the last warp arrives at each barrier."""
     cycles: int
+    """Cycle at which the timeline ends."""
 
 
 def block_timeline(executed: Sequence[Sequence[Instruction]], header: int, rounds: int) -> BlockTimeline:
-    """What each warp executed, until its loop at the address `header` has gone round so often."""
+    """Return the timelines of warps from the instructions executed, up to `rounds` iterations of the loop `header`."""
     stretches = [_between_barriers(_until(warp, header, rounds)) for warp in executed]
     warps: list[list[Span]] = [[] for _warp in executed]
     barriers: list[int] = []
@@ -69,7 +70,7 @@ def _until(executed: Sequence[Instruction], header: int, rounds: int) -> Sequenc
 
 
 def _between_barriers(executed: Sequence[Instruction]) -> list[list[Instruction]]:
-    """Each stretch but the last ends with a barrier."""
+    """Split instructions at barriers: each part but the last ends with a barrier."""
     parts: list[list[Instruction]] = [[]]
     for instruction in executed:
         parts[-1].append(instruction)
@@ -79,7 +80,10 @@ def _between_barriers(executed: Sequence[Instruction]) -> list[list[Instruction]
 
 
 def warps_chart(line: BlockTimeline) -> Written:
-    """A row a warp, or for neighbours that do the same; each piece of time in the colour of what takes most of it."""
+    """Draw one row per warp, or one for adjacent warps that do the same.
+
+    Time is cut into equal pieces, each in the colour of the kind of instruction that takes most of it.
+    """
     sheet, scale = Sheet(square=1.0), _WIDTH / max(1, line.cycles)
     warp, bottom = 0, 0.0
     for pieces, alike in groupby(_pieces(spans, line.cycles) for spans in line.warps):
@@ -103,7 +107,7 @@ def warps_chart(line: BlockTimeline) -> Written:
 
 
 def _pieces(spans: Sequence[Span], cycles: int) -> list[str]:
-    """What takes most of each of equal pieces of time; nothing where nothing runs."""
+    """Return the kind that takes most of each of `_COLUMNS` equal pieces of time; empty if nothing runs in a piece."""
     taken: list[dict[str, float]] = [{} for _piece in range(_COLUMNS)]
     for span in spans:
         begin, end = (time * _COLUMNS / max(1, cycles) for time in (span.begin, span.end))
@@ -123,9 +127,9 @@ DRAWING = Drawing(
     name="warps",
     place=66,
     title="All warps of a block, from barrier to barrier",
-    caption="The first block as it was executed, up to two rounds of the main loop (eight of a reduction's); warps "
-    "that do the same share a row, black lines are the block's barriers, in the cycles that stall fields add up to, as "
-    "if each warp had an issue slot to itself.",
+    caption="The first block as it was executed, up to two iterations of the main loop (eight in a reduction). "
+    "Adjacent warps that do the same share a row; black lines are the block's barriers. Time is the sum of stall "
+    "fields in cycles, as if each warp had an issue slot to itself.",
     applies=lambda subject: subject.on_gpu and bool(loop_code(subject).instructions),
     draw=_draw,
 )

@@ -6,8 +6,8 @@ blocks nothing does but what CUDA's own idioms are made of: a fence (`__threadfe
 access publish what a block did before; an atomic or volatile access sees what was published before it. That is kept
 for whole blocks and not for each variable: a kernel that orders anything so is believed to have used the right one.
 
-Atomic and volatile accesses do not race with each other, nor plain loads with them. A store that changes nothing is
-harmless.
+Atomic and volatile accesses do not race with each other, nor plain loads with them. A store that changes nothing counts
+as a load that nobody's store is held against.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Shadows:
     """Of one launch; must live as long as it runs."""
 
     table: npt.NDArray[np.int64]
-    """By slot of the memory map: host address of its shadow."""
+    """By slot of the memory map: host address of its shadow, and bytes that it covers."""
     releases: npt.NDArray[np.int64]
     cells: tuple[npt.NDArray[np.uint8], ...] = field(repr=False)
 
@@ -59,15 +59,16 @@ def shadows(reach: Reach, shift: int) -> Shadows:
 
     `MemoryError` where there is no room for so much.
     """
-    table, cells = np.zeros(Launch.SLOT_COUNT, np.int64), []
+    table, cells = np.zeros((Launch.SLOT_COUNT, 2), np.int64), []
     for number in np.flatnonzero(reach.slots[:, 1]):
-        elements = (int(reach.slots[number, 0]) >> shift) + 1
+        covered = int(reach.slots[number, 0])
+        elements = (covered >> shift) + 1
         try:
             cells.append(np.zeros(elements * CELL, np.uint8))
         except MemoryError as error:
             nbytes = elements * CELL
             raise MemoryError(f"looking for races in global memory needs {nbytes} bytes for one array") from error
-        table[number] = cells[-1].ctypes.data
+        table[number] = cells[-1].ctypes.data, covered
     return Shadows(table, np.zeros(RELEASES * RELEASE // 8, np.int64), tuple(cells))
 
 
@@ -101,9 +102,10 @@ def emit_global_race(fn: Function, module: Module) -> None:
         index = known.select(number, 0).value
         slot = Raw(fn, slots + index * Launch.SLOT_SIZE)
         offset = address & ((1 << Launch.SLOT_BITS) - 1)
-        inside = known & (offset + Lanes(width)).ule(Lanes(slot.load(0, I64)))
-        shadow = fn.cast(table[index], I8)
-        with fn.when((inside & Lanes(table[index]).ne(0)).value), fn.range(elements.value) as part:
+        # What has been allocated since the launch began is not covered.
+        inside = known & (offset + Lanes(width)).ule(Lanes(table[index * 2 + 1]))
+        shadow = fn.cast(table[index * 2], I8)
+        with fn.when(inside.value), fn.range(elements.value) as part:
             cell = Raw(fn, shadow + ((offset >> shift).value + part) * CELL)
             start = Lanes(part) << shift
             host = Lanes(slot.load(8, I64)) + offset + start
@@ -149,11 +151,13 @@ class _Access:
     def access(self, cell: Raw, lane: Value, at: Lanes, host: Lanes, start: Lanes) -> None:
         """`at` is the element's address, `host` its place here, `start` its first byte among the access's own."""
         fn = self.fn
-        self._against(cell, WRITER, lane, at, host, start)
-        with fn.choose(self.plain_store.value) as choice:
+        silent = self.plain_store & ~self._changes(host, start, lane)
+        with fn.when((~silent).value):
+            self._against(cell, WRITER, lane, at)
+        with fn.choose((self.plain_store & ~silent).value) as choice:
             with choice.yes():
                 for record in (LAST, FELLOW, FOREIGN):
-                    self._against(cell, record, lane, at, host, start)
+                    self._against(cell, record, lane, at)
                 self._put(cell, WRITER, lane)
             with choice.no():
                 self._remember(cell, lane)
@@ -175,7 +179,7 @@ class _Access:
         cell.store(record + RECORD_TIME, self.time.value)
         cell.store(record + RECORD_SITE, (self.site | Lanes(self.fn.convert(lane, I32))).value)
 
-    def _against(self, cell: Raw, record: int, lane: Value, at: Lanes, host: Lanes, start: Lanes) -> None:
+    def _against(self, cell: Raw, record: int, lane: Value, at: Lanes) -> None:
         fn = self.fn
         number, site = Lanes(cell.load(record + RECORD_BLOCK)), Lanes(cell.load(record + RECORD_SITE))
         ours, warp_of = number.eq(self.number), (site >> 5) & 31
@@ -189,7 +193,7 @@ class _Access:
             apart = apart & ~(own & last.ne(0) & (site & STRONG).ne(0))
         with fn.when((within | apart).value):
             time = Lanes(cell.load(record + RECORD_TIME)).zext("i64")
-            with fn.when((~self._ordered(number, time) & self._changes(host, start, lane)).value):
+            with fn.when((~self._ordered(number, time)).value):
                 self._note(number, site, ours, lane, at)
 
     def _ordered(self, number: Lanes, time: Lanes) -> Lanes:

@@ -28,7 +28,7 @@ def call(request: pytest.FixtureRequest) -> Call:
     device = EmulatedDevice(request.param)
 
     def run(file: str, kernel: str, grid: Any, threads: Any, *args: Any, smem_bytes: int = 0) -> list[Array]:
-        ran = launch(HERE / f"{file}.cu", kernel, grid, threads, args, device=device, smem_bytes=smem_bytes)
+        ran = launch(HERE / f"{file}.cu", kernel, grid, threads, args, device=device, smem_bytes=smem_bytes, races=True)
         assert not ran.hazards, "\n".join(hazard.explain() for hazard in ran.hazards)
         assert isinstance(ran.outputs, list)
         return ran.outputs

@@ -106,3 +106,9 @@ extern "C" __global__ void bytes_good(unsigned char* x, int* found, int n) {
     if (i < n) x[i] = x[i] + 1;
     if (i < n && x[i] == 2) *found = 1;
 }
+
+// Every block stores what is there already, and reads what others store: in either direction.
+extern "C" __global__ void agree_good(int* x, int n, int backwards) {
+    const int part = backwards ? gridDim.x - 1 - blockIdx.x : blockIdx.x, i = part * blockDim.x + threadIdx.x;
+    x[i] = x[(i + 32) % n];
+}

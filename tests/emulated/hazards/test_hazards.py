@@ -247,6 +247,10 @@ def test_neighbouring_bytes_and_equal_stores_are_no_race(arch: str) -> None:
     args = [np.ones(90, np.uint8), fresh(1, i32), i32(90)]
     ran = launch(HERE / "global_race.cu", "bytes_good", 5, 19, args, device=EmulatedDevice(arch), races=True)
     assert ran.hazards == ()
+    for backwards in (0, 1):
+        args = [np.ones(96, i32), i32(96), i32(backwards)]
+        ran = launch(HERE / "global_race.cu", "agree_good", 3, 32, args, device=EmulatedDevice(arch), races=True)
+        assert ran.hazards == ()
 
 
 def test_races_in_global_memory_are_told_with_both_blocks_and_only_when_asked_for() -> None:

@@ -14,6 +14,7 @@ from gemmlab.core.errors import DeviceError, RecordError
 from gemmlab.core.records import load_record, save_record
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
+from gemmlab.kernels import catalog
 from gemmlab.kernels.catalog import ladder
 from gemmlab.results import shipped_records as recorded
 from gemmlab.results.climb_rows import climb_rows
@@ -64,7 +65,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         return open_device(name)
 
     monkeypatch.setattr(climb_cmd, "open_device", opened)
-    monkeypatch.setattr(climb_cmd, "_ladder", lambda _device, op: ladder(op, "cuda")[:2])
+    monkeypatch.setattr(catalog, "ladder", lambda op, device: ladder(op, device)[:2])
 
 
 @needs_compiler

@@ -1,6 +1,6 @@
-"""Where a warp's addresses lie: spaces, translation, bounds, alignment; and the arguments of memory's services.
+"""Addresses of a warp: memory spaces, translation to the host, bounds, alignment; the arguments of memory services.
 
-`memory_access` has loads and stores, `memory_counts` what is counted of them.
+Loads and stores are in `memory_access`, their counters in `memory_counts`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ TOUCH = ACCESS[:4]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an address lies on the host, where its validity does (0: all valid), and whether it is there at all."""
+    """The host address of an emulated address, that of its validity bytes (0: all valid), and whether it is in
+    bounds.
+    """
 
     host: Value
     valid: Value
@@ -95,5 +97,5 @@ def emit_locate(fn: Function, module: Module, space: str) -> None:
 
 
 def bit_of(fn: Function, bits: Value, lane: Value) -> Value:
-    """Whether a lane is among those of a mask."""
+    """True if the lane's bit is set in the mask `bits`."""
     return ((Lanes(bits) >> Lanes(fn.convert(lane, I32))) & 1).ne(0).value

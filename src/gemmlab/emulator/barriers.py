@@ -21,7 +21,7 @@ ARRIVE = (
     ("arrive_only", I32),
 )
 BARRIERS = 16
-"""Of a block."""
+"""Number of barriers of a block."""
 NO_SUCH_BARRIER = 2
 """`extra` of the event of a barrier with a higher number; its `address` is the number."""
 RELEASE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("number", I64))

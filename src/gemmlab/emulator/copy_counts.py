@@ -37,7 +37,7 @@ _SECTOR, _LINE = 5, 7
 
 
 def counted_here(instruction: Instruction) -> bool:
-    """Whether the page counts wavefronts and sectors of a copy at all."""
+    """Return whether the source page counts wavefronts and sectors of this copy at all."""
     return instruction.predicate is None or PAST_L1 not in instruction.modifiers
 
 

@@ -85,7 +85,7 @@ def _fill(record: Bytes, index: int, instruction: Instruction, handler: int, ind
 
 
 def fields(operand: Operand) -> tuple[int, ...]:
-    """What a handler reads of an operand: offsets into the warp, or the value itself."""
+    """The fields of an operand's record: byte offsets into the warp, or the value itself."""
     match operand.kind:
         case "reg":
             return Warp.register(operand.index), Warp.register(operand.index, write=True)

@@ -28,7 +28,7 @@ from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding
 PATIENCE = "GEMMLAB_EMULATOR_PATIENCE"
 """Environment variable: instructions of a block, and of those that wait for it, after which the launch is given up."""
 TIMED_OUT = "time limit"
-"""Why a launch ended that had no more time: nothing is said of the kernel."""
+"""Reason of a launch that ran out of time. It says nothing about the kernel."""
 _ENDED = (Status.DONE, Status.FAULT, Status.BLOCKED)
 _WINDOW, _STEPS = 1000, 20_000
 """Instructions of a warp from which it is seen what runs, and among which the same place is looked for."""
@@ -113,7 +113,7 @@ class Watch:
         self._waited += max(0, resident.executed - _CHEAP)
 
     def _state(self, resident: Resident, decides: list[frozenset[int]]) -> bytes:
-        """Where everybody is, and what decides from there."""
+        """The positions of all warps and the values that decide which way they go from there."""
         parts = [_barriers(resident)]
         for index, places in enumerate(resident.next_places()):
             cells = frozenset[int]().union(*(decides[place] for place in places if place < len(decides)))
@@ -181,7 +181,7 @@ _PRIME, _OFTEN, _MOST = 997, 63, 256
 
 
 def _places(resident: Resident) -> tuple[tuple[int, int, int], ...]:
-    """Where its warps are, those first that do not just wait for others."""
+    """The positions of the block's warps; those that do not merely wait for others come first."""
     states = resident.states
     return tuple(sorted(resident.places(), key=lambda place: states[place[1]] != Status.SPENT))
 
@@ -205,7 +205,7 @@ def _columns(cells: Iterable[int], size: int) -> npt.NDArray[np.int64]:
 
 
 def _barriers(resident: Resident) -> bytes:
-    """Who has arrived where."""
+    """The arrivals at each barrier of the block, as bytes."""
     rows = resident.block[Block.BARRIER :].reshape(16, Block.BARRIER_SIZE)
     found: bytes = rows[:, : Block.BARRIER_TRUE].tobytes()
     return found

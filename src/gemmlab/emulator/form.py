@@ -48,7 +48,7 @@ class Form:
 
     @property
     def launch(self) -> Raw:
-        """What all blocks share."""
+        """The launch's structure, shared by all its blocks."""
         return Raw(self.fn, self.fn.cast(self.warp.load(Warp.LAUNCH, I64), I8))
 
     @property
@@ -72,7 +72,7 @@ class Form:
         return self.pick(value, Lanes(self.exec_bits).call_flag("cttz", flag=False))
 
     def has(self, *names: str) -> bool:
-        """Whether any of these modifiers is on the instruction."""
+        """Return whether the instruction has any of these modifiers."""
         return any(name in self.modifiers for name in names)
 
     def one_of(self, *names: str, default: str = "") -> str:
@@ -89,7 +89,7 @@ class Form:
 
     @property
     def execute(self) -> Lanes:
-        """Which lanes execute."""
+        """The lanes that execute, as a mask."""
         return lane_mask(self.exec_bits, self.lanes)
 
     def refuse(self, why: str = "") -> UnsupportedError:
@@ -101,7 +101,7 @@ class Form:
 
     @property
     def left(self) -> int:
-        """How many operands have not been taken."""
+        """Number of operands not taken yet."""
         return len(self.instruction.operands) - self._next
 
     def peek(self, ahead: int = 0) -> Operand | None:
@@ -227,7 +227,7 @@ class Form:
         return Result(self, operand, record)
 
     def status(self, value: Value | int) -> None:
-        """What the handler returns, where it is not `Status.GO`."""
+        """Set the handler's return value; without a call it is `Status.GO`."""
         self._status = self.fn.constant(value, I32)
 
     def finish(self) -> None:

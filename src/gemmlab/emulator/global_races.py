@@ -46,7 +46,7 @@ GLOBAL_RACE = (*ACCESS, ("strong", I32))
 
 @dataclass(frozen=True, slots=True)
 class Shadows:
-    """Of one launch; must live as long as it runs."""
+    """The shadows of one launch; they must live as long as it runs."""
 
     table: npt.NDArray[np.int64]
     """By slot of the memory map: host address of its shadow."""
@@ -72,7 +72,7 @@ def shadows(reach: Reach, shift: int) -> Shadows:
 
 
 def fence(launch: Raw, block: Raw) -> None:
-    """What the block did until now can be published; what it does from now on not with it."""
+    """Emit a fence: a later publication covers the block's accesses up to here, and none after it."""
     now = launch.load(Launch.TIME, I64)
     block.store(Block.FENCED, now, I64)
     launch.store(Launch.TIME, now + 1, I64)
@@ -119,7 +119,7 @@ def emit_global_race(fn: Function, module: Module) -> None:
 
 
 def _release(fn: Function, launch: Raw, number: Lanes) -> Raw:
-    """What the block of that number (+ 1) published last, or another one that shares its place."""
+    """The last publication of block `number - 1`, or of another block that shares its entry."""
     place = (number & (RELEASES - 1)).zext("i64").value
     return Raw(fn, fn.cast(launch.load(Launch.PUBLISHED, I64), I8) + place * RELEASE)
 
@@ -193,7 +193,7 @@ class _Access:
                 self._note(number, site, ours, lane, at)
 
     def _ordered(self, number: Lanes, time: Lanes) -> Lanes:
-        """Whether what that block (+ 1) did at that time was published before this block last looked."""
+        """Return whether block `number - 1` published its accesses of that time before this block last looked."""
         release = _release(self.fn, self.launch, number)
         by = Lanes(release.load(RELEASE_BLOCK, I64)).trunc("i32")
         in_time = Lanes(release.load(RELEASE_TIME, I64)).le(self.seen)
@@ -204,7 +204,7 @@ class _Access:
         return (published | (by.gt(number) & early)) & self.seen.ne(0)
 
     def _changes(self, host: Lanes, start: Lanes, lane: Value) -> Lanes:
-        """Whether a plain store changes the element; true for every other access."""
+        """Return whether a plain store changes the element; true for every other access."""
         fn = self.fn
         found = fn.var(I32, 1)
         with fn.when(self.plain_store.value):

@@ -25,12 +25,12 @@ MOST_LOCAL = 512 * 1024
 OPEN_STACK = 4096
 """Local memory a thread where the compiler could not bound it (recursion, calls by address)."""
 STACK_TOP = 0x28
-"""Where in constant bank 0 a kernel finds the top of its stack."""
+"""Offset in constant bank 0 of the word from which a kernel reads the top of its stack."""
 STACK_ALIGNMENT = 16
-"""What the top is a multiple of. The compiler relies on it for 16-byte accesses to a kernel's frame, and aligns a frame
-itself only where a variable asks for more. The size it states is the sum of frames, multiples of 8 bytes."""
+"""Alignment in bytes of the top of the stack. The compiler relies on it for 16-byte accesses to a kernel's frame; it
+aligns a frame itself only for a variable that asks for more. The frame size it states is a multiple of 8 bytes only."""
 WINDOWS = 0x18
-"""Where in constant bank 0 it finds the generic addresses of shared and local memory."""
+"""Offset in constant bank 0 of the generic addresses of shared and local memory."""
 OUTSIDE = {DRIVER_CODE + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
 """Addresses here of functions that a driver supplies: a call to one ends the launch, and its name is reported."""
 _VARIABLES = (".nv.global.init", ".nv.global")
@@ -49,14 +49,14 @@ class Image:
     variables: Mapping[str, int]
     """Address of each `__device__` variable."""
     registers: int
-    """That a warp needs: the kernel's, or more where a function that lies beside it names more."""
+    """Registers that a warp needs: the kernel's, or more where another function of the cubin names more."""
     local_bytes: int
     byte_shared: bool
-    """Whether shared memory is accessed by less than a word."""
+    """True if some access to shared memory is narrower than 4 bytes."""
     global_shift: int
-    """Global memory is accessed by 2^shift bytes at least; 2 for words and more."""
+    """Log2 of the narrowest access to global memory in bytes; 2 where none is narrower than a word."""
     async_copies: bool
-    """Whether it copies asynchronously from global to shared memory."""
+    """True if the kernel copies asynchronously from global to shared memory."""
 
 
 def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, memory: MemoryMap) -> Image:
@@ -181,9 +181,9 @@ def _patched(
 
 
 def names_variables(cubin: Cubin, functions: Mapping[str, SassFunction]) -> bool:
-    """Whether code holds the address of a `__device__` variable, or reads the bank that has the addresses of all.
+    """Return whether code holds the address of a `__device__` variable, or reads the bank with all their addresses.
 
-    Every `constexpr` outside a function is such a variable; few are ever asked for.
+    Every `constexpr` outside a function is such a variable; few have their address taken.
     """
     there = {name for name, symbol in cubin.symbols.items() if symbol.section in _VARIABLES}
     patched = (relocation for relocation in cubin.relocations if relocation.section.startswith(".text"))

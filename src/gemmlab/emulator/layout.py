@@ -1,4 +1,4 @@
-"""Where things lie in the memory that compiled handlers and Python share: warp, block, launch, instruction.
+"""Byte offsets and sizes of the structures that compiled handlers and Python share: warp, block, launch, instruction.
 
 All offsets and sizes are in bytes. A register is a row of 32 lanes of 4 bytes; rows that read as zero and rows that
 swallow what is written to RZ come first, so that a 64- or 128-bit operand at RZ is as regular as any other.
@@ -87,7 +87,7 @@ class Warp:
 
 
 class Wait:
-    """What a group of lanes that is not running waits for."""
+    """Reasons for which a group of lanes waits."""
 
     READY = 0
     CONVERGE = 1
@@ -99,7 +99,7 @@ class Wait:
 
 
 class Status:
-    """How a turn of a warp ended; also what a handler returns, `GO` to go on with the next instruction."""
+    """Outcome of a warp's turn; also the return value of a handler, where `GO` means the next instruction."""
 
     GO = 0
     SWITCH = 1
@@ -160,7 +160,7 @@ class Block:
 
 
 class Launch:
-    """What all blocks of a launch share."""
+    """The data that all blocks of a launch share."""
 
     SLOTS = 0
     """Table of allocations by the upper bits of an address, each (bytes, host address, valid, touched: i64);
@@ -202,7 +202,7 @@ class Launch:
 
 
 class Trace:
-    """Which accesses and steps of a launch are recorded, and where (see `emulator.tracing`)."""
+    """The accesses and steps of a launch to record, and the buffers for them (see `emulator.tracing`)."""
 
     HANDLERS = 0
     """The handler of each instruction, i64: the recording one that stands in its place calls it."""
@@ -240,7 +240,7 @@ class Texture:
     SIZE = 32
     COUNT = 1024
     ELEMENTS = ("f32", "f16", "u16", "s16")
-    """What a value is; those of 16 bits reach a register as a float or an integer of 32."""
+    """The types of a texture's values; one of 16 bits reaches a register as a 32-bit float or integer."""
 
 
 VARIABLES = 3
@@ -301,7 +301,7 @@ class Insn:
     """i64: hazards noted here so far; after `EVENT_LIMIT` only this count goes on."""
     EVENT_LIMIT = 64
     MEMO = 112
-    """What the last access pattern of a memory instruction came to (see `emulator.memory_counts`)."""
+    """The analysis of the last access pattern of a memory instruction (see `emulator.memory_counts`)."""
     KEPT = MEMO
     """i64, of a branch: threads that its guard lets pass and a second predicate keeps."""
     PATTERN = 176
@@ -322,12 +322,12 @@ class Insn:
 
 
 class Kind:
-    """What an event reports."""
+    """Kinds of events."""
 
     OUT_OF_BOUNDS, MISALIGNED, UNWRITTEN, RACE_BLOCK, RACE_WARP, BARRIER, ASYNC, TRAP, TEXTURE = range(1, 10)
     WARP_SYNC, SHUFFLE, RACE_GRID = range(10, 13)
     CALL = 16
-    """Where control went is no function, or no instruction; `extra` is one of these."""
+    """Control left the kernel's functions or instructions; `extra` is one of these."""
     CALLED, RETURNED, JUMPED, RAN_ON = range(4)
 
 

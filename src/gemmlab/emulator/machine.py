@@ -33,7 +33,9 @@ EVENTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened: counters by instruction (in `records`), events, and why the launch stopped, if it did."""
+    """The result of a run: counters by instruction (in `records`), events, and the reason why it stopped early, if
+    any.
+    """
 
     records: Bytes = field(repr=False)
     events: npt.NDArray[np.int64] = field(repr=False)
@@ -48,7 +50,7 @@ class Outcome:
     unmet: tuple[tuple[int, int, int, int], ...] = ()
     """(block, thread, instruction, lanes) of warp-level synchronisations that wait for those lanes in a deadlock."""
     recorded: Recorder | None = None
-    """Where a trace was asked for."""
+    """The recorded trace; `None` where none was requested."""
     finished: int = 0
     """Blocks that ran to their end."""
     instructions: int = 0
@@ -184,14 +186,14 @@ def _run_through(
 
 
 def _blocked(waiting: list[Resident]) -> bool:
-    """Whether every waiting block is held by its own barriers, so that no other block can help."""
+    """Return whether every waiting block is blocked at its own barriers, so that no other block can help."""
     return all(resident.run(1) == Status.BLOCKED for resident in waiting)
 
 
 def launch_structure(
     code: Code, records: Bytes, events: npt.NDArray[np.int64], geometry: Geometry, reach: Reach
 ) -> Bytes:
-    """What all blocks of a launch share, in memory: addresses in what is given here, which must live as long."""
+    """The `Launch` structure of all blocks. It points into the arguments, which must live as long as it does."""
     launch = np.zeros(Launch.SIZE, np.uint8)
 
     def put(offset: int, value: int, type_: Any = np.int64) -> None:

@@ -1,4 +1,4 @@
-"""What an access pattern comes to: extent, alignment, wavefronts, sectors; remembered at the instruction.
+"""Analysis of an access pattern: extent, alignment, wavefronts, sectors; the result is stored with the instruction.
 
 All of it depends only on which lanes take part, the addresses relative to the first of them, and the first one's
 position in its 32-byte sector, so a loop that walks through memory with one pattern is analysed once.

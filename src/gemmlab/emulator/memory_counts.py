@@ -1,4 +1,4 @@
-"""What is counted of a warp's access: wavefronts or sectors of its pattern, and sectors new to a wave of blocks.
+"""Counters of a warp's access: wavefronts or sectors of its pattern, and sectors new to a wave of blocks.
 
 The addresses of a warp relative to its first lane's usually repeat from one execution of an instruction to the next;
 then extent, alignment and counts come from the memo.

@@ -20,7 +20,7 @@ from gemmlab.emulator.texture_map import TextureMap
 Bytes = npt.NDArray[np.uint8]
 SECTOR = 32
 ALIGNMENT = 256
-"""What every allocation's address is a multiple of, as on a GPU."""
+"""Alignment in bytes of every allocation's address, as on a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Reach:
     allocations: Mapping[int, Allocation] = field(repr=False)
     """By slot."""
     touched: tuple[Bytes, ...] = field(repr=False)
-    """Of each allocation the wave of blocks that last accessed each 32-byte sector."""
+    """For each allocation, the wave of blocks that last accessed each 32-byte sector."""
 
     def find(self, address: int) -> Allocation | None:
         """The allocation whose slot an address lies in."""
@@ -55,7 +55,7 @@ class Reach:
 
     @property
     def nbytes(self) -> int:
-        """Of all allocations."""
+        """Bytes of all allocations together."""
         return sum(allocation.nbytes for allocation in self.allocations.values())
 
 

@@ -19,7 +19,7 @@ VECTOR_WIDTHS = (4, 8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What the vector paths of an access have in common; `done` stays 0 where validity fails."""
+    """The state that the vector paths of an access share; `done` stays 0 where validity fails."""
 
     fn: Function
     insn: Raw

@@ -1,4 +1,4 @@
-"""What instructions name by number: compared once with what there is, so that no handler has to.
+"""Range checks of the numbers in instructions (registers, barriers, ...), made once so that no handler needs any.
 
 A disassembler prints nothing else of whole machine code. Of damaged code, or of text that is not a disassembler's,
 anything may come, and a handler reads and writes at the offset that such a number leads to.
@@ -28,7 +28,7 @@ def require_named(function: str, instructions: Iterable[Instruction]) -> None:
 
 
 def _missing(operand: Operand) -> str:
-    """What an operand names that does not exist; empty where all of it does."""
+    """Name the part of an operand that does not exist; empty where all of it does."""
     most = _MOST.get(operand.kind)
     if most is not None and not 0 <= operand.index <= most:
         return f"{operand.kind} {operand.index}"

@@ -1,4 +1,4 @@
-"""What a run came to: counters a site under Nsight Compute's names, and hazards with their source lines."""
+"""The result of a run as counters of each site under Nsight Compute's names, and hazards with their source lines."""
 
 from __future__ import annotations
 

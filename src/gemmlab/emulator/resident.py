@@ -21,7 +21,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """What a launch asks for, and the kernel's own needs."""
+    """A launch's grid, blocks and constants, and the kernel's resource needs."""
 
     grid: tuple[int, int, int]
     threads: tuple[int, int, int]
@@ -34,17 +34,17 @@ class Geometry:
     """Constant banks by number; bank 0 holds the arguments."""
     check_races: bool = False
     byte_races: bool = False
-    """Whether the kernel accesses shared memory by less than 4 bytes."""
+    """True if the kernel accesses shared memory by less than 4 bytes."""
     global_races: bool = False
-    """Whether races in global memory are looked for, too."""
+    """True if races in global memory are looked for as well."""
     global_shift: int = 2
     """The kernel accesses global memory by 2^shift bytes at least, or by words."""
     wave_blocks: int = 1
     """Blocks that a GPU would have resident together: what is counted as distinct is so within such a wave."""
     async_copies: bool = False
-    """Whether warps need room for copies under way."""
+    """True if warps need room for asynchronous copies in flight."""
     constant_bytes: int = 0
-    """That `__constant__` variables take."""
+    """Bytes that `__constant__` variables take."""
     cluster: tuple[int, int, int] = (1, 1, 1)
     """Blocks of a cluster; the grid has to hold whole ones."""
 
@@ -162,7 +162,7 @@ class Resident:
         return found
 
     def pc(self, warp: int) -> int:
-        """Where the running group of a warp is."""
+        """Index of the next instruction of a warp's running group."""
         return int(self.warps[warp, Warp.PC : Warp.PC + 8].view(np.int64)[0])
 
     @property

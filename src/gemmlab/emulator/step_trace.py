@@ -1,5 +1,5 @@
-"""What a launch leaves behind where it is recorded: each step of chosen warps, the addresses of their accesses, and the
-bounds of what each block writes.
+"""The recording of a launch: each step of chosen warps, the addresses of their accesses, and the bounds of each
+block's writes.
 
 Steps are recorded by a handler that stands in the place of every instruction's own and calls it; so a launch that is
 not recorded runs as if there were no such thing, but for one comparison an access. `recorded` has the other side.
@@ -78,7 +78,7 @@ def _block(fn: Function, warp: Raw) -> Raw:
 
 
 def _entry(fn: Function, trace: Raw, warp: Raw) -> tuple[Value, Raw]:
-    """Whether the warp's block has an entry, and the entry (the first one where it has none)."""
+    """Return whether the warp's block has an entry, and the entry (the first one where it has none)."""
     number = Lanes(_block(fn, warp).load(Block.LINEAR, I64))
     known = number.lt(Lanes(trace.load(Trace.BLOCK_COUNT, I64)))
     entries = fn.cast(trace.load(Trace.BLOCKS, I64), I8)

@@ -1,4 +1,4 @@
-"""What a tensor core does with one block of products, as far as it is known.
+"""The arithmetic of a tensor core on one block of products, as far as it is known.
 
 Products of TF32, FP16 or BF16 inputs are exact. A block of products and the accumulator are aligned to the largest
 exponent among them (that of a product being the sum of its factors' exponents), cut off below a fixed number of bits,

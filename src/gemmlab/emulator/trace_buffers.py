@@ -52,7 +52,7 @@ class Recorder:
 
     @property
     def address(self) -> int:
-        """What the launch is told."""
+        """Host address of the `Trace` structure, for the launch."""
         return int(self.header.ctypes.data)
 
 
@@ -95,7 +95,7 @@ def recording(
 
 
 def _counts(made: Recorder, at: int, room: npt.NDArray[np.void]) -> tuple[int, int]:
-    """How many there were, and how many there was room for."""
+    """Number of entries that a launch produced, and number of those that fitted into the buffer."""
     count = int(made.header.view(np.int64)[at // 8])
     return count, min(count, len(room))
 

@@ -34,12 +34,12 @@ class Job:
     """Compile-time parameters by name; empty where the name expression alone says them."""
     program: Program
     origin: str = ""
-    """What `find_kernel` finds the kernel by; empty for a function of a file that says nothing of itself."""
+    """The name by which `find_kernel` finds the kernel; empty for a function of a file without a kernel description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What came of a job; sizes in bytes, spills and stack a thread."""
+    """The outcome of a job; sizes in bytes, spills and stack in bytes a thread."""
 
     kernel: str
     config: Mapping[str, int]
@@ -69,7 +69,7 @@ def jobs(
     every: bool = False,
     layouts: Sequence[str] = (),
 ) -> tuple[list[Job], list[str]]:
-    """What to compile, and which of it cannot be for an architecture (only kernels that nobody named).
+    """Plan what to compile. The second list names what cannot be compiled for an architecture (unnamed kernels only).
 
     `names` are kernels by id or `.cu` files; without any, all CUDA kernels. `instance` is a name expression in the
     only file named, `every` takes all configurations of the tuning space, `layouts` leaves out operand layouts that

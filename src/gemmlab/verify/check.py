@@ -1,4 +1,4 @@
-"""Is a kernel right? Every case of the contract, compared element by element between guard bands."""
+"""Check a kernel: run every case of the contract and compare it element by element, between guard bands."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What was checked and how it went."""
+    """The cases that were checked, and their outcome."""
 
     subject: str
     device: str
@@ -83,25 +83,25 @@ class CheckReport:
     source_problem: str
     seconds: float
     refused: Mapping[str, int] = field(default_factory=dict)
-    """Why a kernel does not take some cases -> how many were left out for it."""
+    """Number of cases left out for each reason for which the kernel does not take them."""
     time_limit: str = ""
-    """How far it had come when the time limit ended it; empty where it did not."""
+    """Progress of the check when the time limit ended it; empty where it did not."""
     progress: Mapping[str, int] = field(default_factory=dict)
     """The same of the case that was running, as numbers (`TimeLimitError.progress`)."""
 
     @property
     def timed_out(self) -> bool:
-        """Whether the time limit ended it before its last case."""
+        """True if the time limit ended the check before its last case."""
         return bool(self.time_limit)
 
     @property
     def passed(self) -> bool:
-        """Whether every case was run and right."""
+        """True if every case was run and right."""
         return not self.failures and not self.timed_out
 
     @property
     def source_passed(self) -> bool:
-        """Whether the sources' own test would have passed."""
+        """True if the source listings' own test would have passed."""
         return self.source_error < SOURCE_LIMIT
 
     def explain(self) -> str:
@@ -149,7 +149,7 @@ class Tally:
 
     @property
     def enough(self) -> bool:
-        """Whether there are so many failures that going on tells nothing."""
+        """True if there are so many failures that further cases would add nothing."""
         return len(self._failures) >= MOST_FAILURES
 
     def ratio(self, problem: str, worst_ratio: float, source_error: float) -> None:

@@ -29,7 +29,7 @@ class Call:
 
     problem: GemmProblem
     views: tuple[str, str, str]
-    """Of a, b and of c or out."""
+    """Layouts of a, of b, and of c or out."""
     output: str
     """`"returned"` (no `out`), `"out"`, or `"in place"` (`out` is `c`)."""
     batch: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())

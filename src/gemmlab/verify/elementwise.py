@@ -25,7 +25,7 @@ _FEWEST_BLOCKS = 32
 
 @dataclass(frozen=True, slots=True)
 class TileCount:
-    """How many elements of one 32 x 32 tile are wrong; `row` and `column` are its first element's."""
+    """Number of wrong elements in one 32 x 32 tile; `row` and `column` are those of the tile's first element."""
 
     row: int
     column: int

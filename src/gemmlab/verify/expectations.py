@@ -1,4 +1,4 @@
-"""What a kernel's file says its counters show, judged on a device that counts."""
+"""Check the statements of a kernel's file about its counters, on a device that counts."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Violation:
     column: int
     bits: int
     words: int
-    """How many in this place."""
+    """Number of changed words in this place."""
 
     def explain(self) -> str:
         """One sentence for people."""

@@ -12,7 +12,7 @@ from gemmlab.verify.elementwise import Mismatch
 
 
 def unread_hint(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str | None:
-    """Which operands held nothing but NaN before the call, where that is what came out; `None` elsewhere.
+    """Name the operands that held nothing but NaN before the call, if NaN is what came out; `None` otherwise.
 
     `contents` are the operands before the call (`Op.fill`): NaN throughout where the problem has no use for them, as
     the output of a product with `beta == 0`, or the factors with `alpha == 0` or nothing to add up.

@@ -132,7 +132,9 @@ def passed_over(x: Form) -> None:
 
 @opcode("QSPC")
 def qspc(x: Form) -> None:
-    """Whether a generic address lies in shared (`S`), local (`L`), global (`G`) or distributed shared (`D`) memory."""
+    """Test whether a generic address is in shared (`S`), local (`L`), global (`G`) or distributed shared (`D`)
+    memory.
+    """
     results = x.dest_predicates(1)
     x.dest()
     _operand, record = x.take("mem")

@@ -23,7 +23,7 @@ KINDS = {"64", "S32", "S64", "U32", "F32", "F64", "F16x2", "BF16x2"}
 
 @opcode("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
 def atomic(x: Form) -> None:
-    """Read, combine, write; the register gets what was there before (CAST: whether the exchange took place)."""
+    """Read, combine and write. The register receives the old value (for CAST: whether the exchange took place)."""
     name = x.one_of(*OPERATIONS)
     counting = x.has("POPC")  # ATOMS.POPC.INC adds one for each lane, whatever the maximum of a plain INC
     if not name or set(x.modifiers) - HINTS - KINDS - {name} - ({"POPC", "32"} if counting else set()):
@@ -72,7 +72,7 @@ def _operand(x: Form, *, wide: bool) -> Lanes:
 
 
 def _count(x: Form, where: Lanes, width: int) -> None:
-    """Requests and sectors, as a store to that space would count."""
+    """Count requests and sectors as for a store to the same space."""
     space = "shared" if x.instruction.opcode == "ATOMS" else "global"
     spots = row(x, where)
     x.insn.add(Insn.REQUESTS, 1)
@@ -83,7 +83,7 @@ def _count(x: Form, where: Lanes, width: int) -> None:
 
 
 def _place(x: Form, address: Value, lane: Value, width: int, *, generic_float: bool) -> Place:
-    """Where one lane's cell is, checked: by the opcode's space, or for ATOM by the address itself."""
+    """The place of one lane's cell, checked: in the opcode's space, or for ATOM in that of the address."""
     fn = x.fn
     if x.instruction.opcode != "ATOM":
         return _checked(x, "shared" if x.instruction.opcode == "ATOMS" else "global", address, lane, width)

@@ -51,7 +51,7 @@ def flo(x: Form) -> None:
 
 @opcode("POPC", "UPOPC")
 def popc(x: Form) -> None:
-    """How many bits are set."""
+    """Count the bits that are set."""
     x.allow()
     d, value = x.dest(), x.source()
     d.set(value.call("ctpop"))

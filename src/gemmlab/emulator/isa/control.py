@@ -18,7 +18,7 @@ from gemmlab.ir.values import Value
 
 @opcode("NOP")
 def nop(x: Form) -> None:
-    """What `__syncwarp` leaves where the compiler knows the warp converged: it still orders memory."""
+    """Do nothing but order memory: `__syncwarp` compiles to it where the compiler knows that the warp has converged."""
     x.warp.add(Warp.SYNCS, 1)
 
 

@@ -80,9 +80,9 @@ def dsetp(x: Form) -> None:
 
 
 def _take_first(x: Form, results: list[PredicateResult], a: Lanes, b: Lanes) -> None:
-    """Whether the minimum or maximum is `a`, and whether both are NaN: code then makes `b` a quiet one.
+    """Set two predicates: the minimum or maximum is `a`; both operands are NaN (later code then makes `b` quiet).
 
-    So compiled `fmin` and `fmax` use it, and of -0 and +0 they must take the lesser or greater.
+    Compiled `fmin` and `fmax` use it; -0 counts as less than +0.
     """
     if not x.has("AND") or len(results) != 2:
         raise x.refuse()

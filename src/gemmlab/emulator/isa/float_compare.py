@@ -25,7 +25,7 @@ COMBINING = ("AND", "OR", "XOR")
 
 
 def compared(x: Form, a: Lanes, b: Lanes) -> Lanes:
-    """Whether the comparison that the instruction names holds."""
+    """Return whether the comparison that the instruction names holds."""
     name = x.one_of(*COMPARISONS)
     if not name:
         raise x.refuse("no comparison")
@@ -123,11 +123,11 @@ def _with_original(x: Form) -> tuple[Lanes, Lanes]:
 
 @opcode("FCHK")
 def fchk(x: Form) -> None:
-    """Whether `a / b` needs the careful division.
+    """Test whether `a / b` needs the slow path of the division.
 
-    The quick one multiplies by a reciprocal and corrects twice. It is exact while no operand is special, the
+    The fast path multiplies by a reciprocal and corrects twice. It is exact while no operand is special, the
     reciprocal and the quotient are normal numbers, and the remainders have no bits below the least denormal's.
-    Which cases beyond those the hardware sends the long way is not known; the quotient is the same either way.
+    It is not known which other cases the hardware sends to the slow path; the quotient is the same on both.
     """
     x.allow("DIVIDE")
     (result,) = x.dest_predicates(1)

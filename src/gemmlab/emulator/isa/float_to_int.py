@@ -9,7 +9,7 @@ from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
 
 TO_WHOLE = {"FLOOR": "floor", "CEIL": "ceil", "TRUNC": "trunc"}
-"""How to round to whole numbers, to nearest even without a name."""
+"""LLVM intrinsic of each modifier that rounds to a whole number; without a modifier, to nearest even."""
 INTEGERS = tuple(sign + str(bits) for sign in "SU" for bits in (8, 16, 32, 64))
 FLOATS = ("F16", "BF16", "F32", "F64")
 PARTS = ("H0", "H1", "H0_H0", "H1_H1")

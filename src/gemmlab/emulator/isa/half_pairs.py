@@ -18,13 +18,13 @@ Pair = tuple[Lanes, Lanes]
 
 @dataclass(frozen=True, slots=True)
 class Halves:
-    """How the instruction reads and writes its numbers."""
+    """The reading and writing of an instruction's pairs of 16-bit floats."""
 
     x: Form
 
     @property
     def brain(self) -> bool:
-        """Whether they are BF16."""
+        """True if the numbers are BF16, false for FP16."""
         return self.x.has("BF16_V2", "BF16")
 
     def source(self) -> Pair:

@@ -15,7 +15,7 @@ class Format:
     exponent: int
     mantissa: int
     infinite: bool = True
-    """Whether the greatest exponent is kept for infinities and NaN; else only its last pattern is a NaN."""
+    """True if the greatest exponent stands for infinities and NaN; else only its last pattern is a NaN."""
 
     @property
     def bias(self) -> int:

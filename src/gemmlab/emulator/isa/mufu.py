@@ -19,7 +19,7 @@ from gemmlab.ir.types import F64
 
 def _of_turns(name: str) -> Callable[[Lanes], Lanes]:
     def function(value: Lanes) -> Lanes:
-        """Of an angle in turns: whole ones go first, which is exact; a zero keeps the angle's sign."""
+        """The function of an angle in turns. Whole turns are dropped first, which is exact; a zero keeps its sign."""
         rest = value - value.call("roundeven")
         turns = rest.eq(0.0).select(value * 0.0, rest)
         return (turns * 6.283185307179586476925).call(name)

@@ -16,7 +16,7 @@ _MODES: dict[str, Callable[[int, Lanes], Lanes]] = {
     "ECR": lambda number, first: first.umin(number),
     "RC16": lambda number, first: ((first & 1) << 1) + (number & 1),
 }
-"""Which byte goes to place `number`, from the selector's two lowest bits (PTX, `prmt`)."""
+"""The byte for place `number` of the result, from the selector's two lowest bits, by mode (PTX, `prmt`)."""
 
 
 @opcode("PRMT", "UPRMT")

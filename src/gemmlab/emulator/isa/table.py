@@ -60,7 +60,7 @@ def entry(instruction: Instruction) -> Entry:
 
 
 def form_key(instruction: Instruction) -> str:
-    """What decides an instruction's handler: opcode, modifiers, and the kinds of its operands."""
+    """The key of an instruction's handler: opcode, modifiers, and the kinds of its operands."""
     literals = {index % len(instruction.operands) for index in entry(instruction).literals if instruction.operands}
     parts = [".".join((instruction.opcode, *instruction.modifiers))]
     for index, operand in enumerate(instruction.operands):

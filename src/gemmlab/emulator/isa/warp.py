@@ -1,4 +1,4 @@
-"""What lanes of a warp tell each other: shuffles, votes, matches, reductions."""
+"""Communication between the lanes of a warp: shuffles, votes, matches, reductions."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def elect(x: Form) -> None:
 
 @opcode("MATCH")
 def match(x: Form) -> None:
-    """Which lanes hold the same value: `.ANY` for each lane, `.ALL` whether all do. 32 or 64 bits."""
+    """Find lanes with equal values of 32 or 64 bits: `.ANY` gives each lane its mask, `.ALL` tests whether all
+    agree.
+    """
     results = x.dest_predicates(1)
     d = x.dest()
     words = x.words(2 if x.has("U64") else 1)

@@ -18,7 +18,7 @@ from gemmlab.ir.values import Value
 SPACES = {"global": Space.GLOBAL, "shared": Space.SHARED, "local": Space.LOCAL}
 STORE = 256
 PENDING = 0x7F
-"""Validity of a byte that an asynchronous copy has yet to bring."""
+"""Validity of a byte that an asynchronous copy has not written yet."""
 
 ACCESS = (
     ("warp", pointer(I8)),
@@ -28,7 +28,7 @@ ACCESS = (
     ("words", pointer(I32)),
     ("key", I32),
 )
-"""`addresses`: 32 i64; `words`: rows of 32 i32, read or written; `key`: width in bytes, plus `STORE`."""
+"""`addresses`: 32 i64; `words`: rows of 32 i32 to read or write; `key`: width in bytes, plus `STORE` for a store."""
 COUNT = (*ACCESS[:4], ACCESS[5])
 LOCATE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("lane", I64), ("address", I64), ("key", I32))
 TOUCH = ACCESS[:4]
@@ -46,7 +46,7 @@ class Place:
 
 
 def translate(fn: Function, warp: Raw, space: str, address: Value, low: Value, high: Value, lane: Value) -> Place:
-    """The place of `address`; `inside` when `low .. high` (bytes relative to it) lies in one allocation."""
+    """The place of `address`; `inside` if the bytes from `address + low` to `address + high` are in one allocation."""
     if space == "global":
         launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
         number = Lanes(address) >> Launch.SLOT_BITS
@@ -71,12 +71,14 @@ def translate(fn: Function, warp: Raw, space: str, address: Value, low: Value, h
 
 
 def valid_at(base: Value, offset: Value) -> Lanes:
-    """The validity bytes of an allocation's offset."""
+    """Pointer to the validity bytes at an offset in an allocation, as an integer."""
     return Lanes(base + offset)
 
 
 def emit_locate(fn: Function, module: Module, space: str) -> None:
-    """Body of `locate_SPACE(warp, insn, lane, address, key)`: host address, or 0 after noting what is wrong."""
+    """Body of `locate_SPACE(warp, insn, lane, address, key)`: the host address, or 0 after an event that says why
+    not.
+    """
     warp_ptr, insn, lane, address, key = fn.args
     warp = Raw(fn, warp_ptr)
     width = fn.zero_extend((Lanes(key) & 255).value)

@@ -202,7 +202,7 @@ class Launch:
 
 
 class Trace:
-    """The accesses and steps of a launch to record, and the buffers for them (see `emulator.tracing`)."""
+    """The accesses and steps of a launch to record, and the buffers for them (see `observe.tracing`)."""
 
     HANDLERS = 0
     """Address of the instructions' own handlers, i64 each: the recording handler that replaces one calls it."""

@@ -1,4 +1,4 @@
-"""Buffers for the recording of one launch, and the `Recording` made from them (see `emulator.tracing`).
+"""Buffers for the recording of one launch, and the `Recording` made from them (see `observe.tracing`).
 
 The buffers are allocated before the launch; once they are full, further entries are only counted.
 """

@@ -1,4 +1,4 @@
-"""Atomic operations on global, shared and generic addresses: lane after lane, the lowest first."""
+"""Atomic operations on global, shared and generic addresses: lane by lane, the lowest first."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def atomic(x: Form) -> None:
             values = [Lanes(each[lane]) for each in rows]
             after = _combine(x, "ADD" if counting else name, before, values)
             x.fn.store(cell, after.value)
-            # A lock that is not given changes nothing, and who waits for it spins.
+            # A failed attempt at a lock changes nothing, so the waiting lane counts as spinning.
             changed.set((Lanes(changed.read()) | after.ne(before).zext("i64")).value)
             if name == "CAST":
                 old[lane] = before.eq(values[0]).zext(before.kind).value
@@ -92,7 +92,7 @@ def _place(x: Form, address: Value, lane: Value, width: int, *, generic_float: b
     spaces = {"shared": upper.eq(SHARED_WINDOW), "global": upper.ne(SHARED_WINDOW) & upper.ne(LOCAL_WINDOW)}
     for space, chosen in spaces.items():
         if space == "shared" and generic_float:
-            # The hardware adds floats in global memory only; the code that follows tries the other spaces.
+            # The hardware adds floats in global memory only; the code that follows handles the other spaces.
             continue
         with fn.when(chosen.value):
             short = (Lanes(address) & 0xFFFFFFFF).value if space == "shared" else address
@@ -116,7 +116,7 @@ def _combine(x: Form, name: str, old: Lanes, values: list[Lanes]) -> Lanes:
     if x.has("F32", "F64"):
         return _float_add(x, old, new)
     if x.has("F16x2"):
-        # The sum in float32 is wide enough that rounding it again rounds correctly.
+        # A float32 sum has enough bits that rounding it again to 16 bits rounds correctly.
         return pack_halves(*(half_of(old, part) + half_of(new, part) for part in (0, 1)))
     if x.has("BF16x2"):
         low, high = (to_bfloat(bfloat_of(old, part) + bfloat_of(new, part)) for part in (0, 1))
@@ -154,7 +154,7 @@ def _quiet(total: Lanes) -> Lanes:
 
 
 def _flushed(value: Lanes) -> Lanes:
-    """Float32 denormals as zeros of their sign."""
+    """Float32 values with denormals replaced by zeros of their sign."""
     bits = value.bits("i32")
     tiny = (bits & 0x7F800000).eq(0)
     return tiny.select(bits & -0x80000000, bits).bits("f32")

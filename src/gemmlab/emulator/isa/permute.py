@@ -1,4 +1,4 @@
-"""Any four of eight bytes."""
+"""Selection of any four of eight bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MODES: dict[str, Callable[[int, Lanes], Lanes]] = {
 
 @opcode("PRMT", "UPRMT")
 def prmt(x: Form) -> None:
-    """Bytes 0 to 3 of `a` and 4 to 7 of `b`: a nibble of the selector picks each, its top bit the sign instead."""
+    """Pick bytes from `a` (0 to 3) and `b` (4 to 7) by the selector's nibbles; a nibble's top bit repeats the sign."""
     x.allow(*_MODES)
     d, a, selector, b = x.dest(), x.source(), x.source(), x.source()
     pair = join(a, b)

@@ -32,7 +32,7 @@ TIMED_OUT = "time limit"
 """Reason of a launch that ran out of time. It says nothing about the kernel."""
 _ENDED = (Status.DONE, Status.FAULT, Status.BLOCKED)
 _WINDOW, _STEPS = 1000, 20_000
-"""Instructions of a warp that show which code runs, and instructions among which a repeated state is searched for."""
+"""Instructions of a warp from which the running code is determined, and those among which a repeat is searched for."""
 
 _CHEAP = 1 << 20
 """Instructions after which a block that spins is known to spin; up to there, waiting is free."""

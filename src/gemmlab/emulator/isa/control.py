@@ -36,8 +36,8 @@ def hint(x: Form) -> None:
 
 @opcode("BRA", "JMP")
 def bra(x: Form) -> None:
-    """Branch. `.DIV`: if the running group lacks lanes of a mask; `.CONV`: if it has all; `.ANY`: all lanes if any
-    does.
+    """Branch. `.DIV`: if the group is not all of a mask's lanes; `.CONV`: if it is; `.ANY`: all lanes if any
+    branches.
     """
     taken = narrowed(x)
     kept = Lanes(x.exec_bits) & ~taken

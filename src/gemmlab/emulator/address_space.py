@@ -36,8 +36,8 @@ TOUCH = ACCESS[:4]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The host address of an emulated address, that of its validity bytes (0: all valid), and whether it is in
-    bounds.
+    """The host address of an emulated address, that of its validity bytes (0: all valid), and
+    whether it is in bounds.
     """
 
     host: Value
@@ -76,8 +76,8 @@ def valid_at(base: Value, offset: Value) -> Lanes:
 
 
 def emit_locate(fn: Function, module: Module, space: str) -> None:
-    """Body of `locate_SPACE(warp, insn, lane, address, key)`: the host address, or 0 after an event that says why
-    not.
+    """Body of `locate_SPACE(warp, insn, lane, address, key)`: the host address, or 0 after an
+    event that says why not.
     """
     warp_ptr, insn, lane, address, key = fn.args
     warp = Raw(fn, warp_ptr)

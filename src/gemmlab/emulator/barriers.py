@@ -47,8 +47,7 @@ def _know(fn: Function, block: Raw, index: Value) -> Value:
 
 def emit_arrive(fn: Function, module: Module) -> None:
     """Body of `arrive(...)`: `GO` if the running group goes on at once, else `SWITCH`. An arrival at a barrier that
-    does
-    not exist does not wait.
+    does not exist does not wait.
 
     `arrive_only`: 1 for BAR.ARV, plus 256 times the reduction (1 and, 2 or, 3 count; 0 none).
     """

@@ -38,8 +38,8 @@ def compiled(
     try:
         artifact = build(program, target)
     except CompileError as error:
-        # An instruction without meaning has an error of its own; any other failure is a form that the table does not
-        # handle.
+        # An instruction without meaning has an error of its own; any other failure is a form that the
+        # table does not handle.
         if isinstance(error.__cause__, UsageError):
             raise error.__cause__ from None
         raise

@@ -22,8 +22,7 @@ Bytes = npt.NDArray[np.uint8]
 @dataclass(frozen=True, slots=True)
 class Code:
     """Decoded instructions, in order. `records` has one record of `Insn.SIZE` bytes each, counters at zero, and one
-    more
-    behind them that catches a kernel running past its last instruction.
+    more behind them that catches a kernel running past its last instruction.
     """
 
     name: str

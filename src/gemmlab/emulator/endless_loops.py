@@ -35,7 +35,7 @@ _WINDOW, _STEPS = 1000, 20_000
 """Instructions of a warp from which the running code is determined, and those among which a repeat is searched for."""
 
 _CHEAP = 1 << 20
-"""Instructions after which a block that spins is known to spin; up to there, waiting is free."""
+"""Instructions that a block may spend before it is found to wait for another one; only more count for patience."""
 
 
 class StoppedError(Exception):
@@ -60,8 +60,7 @@ class Watch:
         self._patience, self._waited = patience, 0
         self._next = _WINDOW
         """Instructions of one block before its next check. The interval doubles after each check without a result, so
-        that
-        all checks together take little time."""
+        that all checks together take little time."""
         self._columns: dict[frozenset[int], npt.NDArray[np.int64]] = {}
         self._known: dict[bytes, list[frozenset[int]] | None] = {}
 
@@ -99,8 +98,8 @@ class Watch:
             now = self._state(resident, decides)
             if now == kept and self._decides(before) is decides:
                 raise StoppedError("endless loop", _places(resident))
-            # Stored at meetings 1, 2, 4, 8, ...: one of them falls inside the cycle, with the next one more than a
-            # round later.
+            # Stored at meetings 1, 2, 4, 8, ...: one of them falls inside the cycle, with the next one
+            # more than a round later.
             kept = now if meetings & (meetings - 1) == 0 else kept
         return Status.SPENT
 
@@ -142,8 +141,7 @@ class Watch:
 
 def patience(memory: Reach, blocks: int) -> int:
     """Instructions of a block that are still sensible for this much memory. (One thread that multiplies matrices
-    filling
-    the memory takes a fifth of words^1.5 multiply-adds.) The allowance is divided among the blocks.
+    filling the memory takes a fifth of words^1.5 multiply-adds.) The allowance is divided among the blocks.
 
     Raises `UsageError` if the environment variable is not a number.
     """

@@ -110,8 +110,8 @@ class Form:
         return self.instruction.operands[where] if where < len(self.instruction.operands) else None
 
     def take(self, *kinds: str) -> tuple[Operand, int]:
-        """Take the next operand; return it and its record's offset. Raises `UnsupportedError` if it is of another
-        kind.
+        """Take the next operand; return it and its record's offset. Raises `UnsupportedError`
+        if it is of another kind.
         """
         operand = self.peek()
         if operand is None or (kinds and operand.kind not in kinds):

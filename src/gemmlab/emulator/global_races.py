@@ -148,8 +148,8 @@ class _Access:
         self.plain_store = Lanes(key).uge(STORE) & ~self.strong
 
     def access(self, cell: Raw, lane: Value, at: Lanes, host: Lanes, start: Lanes) -> None:
-        """Check one lane; `at` is the element's address, `host` its host address, `start` its byte offset in the
-        access.
+        """Check one lane; `at` is the element's address, `host` its host address, `start` its
+        byte offset in the access.
         """
         fn = self.fn
         self._against(cell, WRITER, lane, at, host, start)
@@ -200,8 +200,8 @@ class _Access:
         release = _release(self.fn, self.launch, number)
         by = Lanes(release.load(RELEASE_BLOCK, I64)).trunc("i32")
         in_time = Lanes(release.load(RELEASE_TIME, I64)).le(self.seen)
-        # If that block has published again since, or another one took its entry, the earlier publication's time is
-        # lost.
+        # If that block has published again since, or another one took its entry, the earlier
+        # publication's time is lost.
         early = time.le(self.seen)
         fenced = time.le(Lanes(release.load(RELEASE_FENCE, I64)))
         published = by.eq(number) & ((in_time & fenced) | (~in_time & early))

@@ -49,19 +49,19 @@ class Image:
     variables: Mapping[str, int]
     """Address of each `__device__` variable."""
     registers: int
-    """Registers that a warp needs: the kernel's, or more where another function of the cubin names more."""
+    """Registers that a warp needs: the kernel's, or more if another function of the cubin uses more."""
     local_bytes: int
     byte_shared: bool
     """True if some access to shared memory is narrower than 4 bytes."""
     global_shift: int
-    """Log2 of the narrowest access to global memory in bytes; 2 where none is narrower than a word."""
+    """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
     async_copies: bool
     """True if the kernel copies asynchronously from global to shared memory."""
 
 
 def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, memory: MemoryMap) -> Image:
-    """Load the kernel `name`. Raises `CompileError` if the file has none, `UnsupportedError` for unknown
-    instructions.
+    """Load the kernel `name`. Raises `CompileError` if the file has none, `UnsupportedError`
+    for unknown instructions.
     """
     function = cubin.functions.get(name)
     if function is None or name not in functions:
@@ -127,8 +127,8 @@ def _global_shift(instruction: Instruction) -> int:
 
 
 def _gather(functions: Mapping[str, SassFunction], name: str) -> tuple[dict[str, int], list[Instruction]]:
-    """The kernel's instructions from address 0, then those of every other function; also each section's start
-    address.
+    """The kernel's instructions from address 0, then those of every other function; also each
+    section's start address.
     """
     starts: dict[str, int] = {}
     found: list[Instruction] = []

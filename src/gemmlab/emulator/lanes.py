@@ -21,8 +21,8 @@ _NAMES = {type_.name: name for name, type_ in TYPES.items()}
 
 
 class Lanes:
-    """A value in every lane (or a single one if `lanes` is 1). `kind`: `"i1"` .. `"i256"`, `"f16"`, `"f32"`,
-    `"f64"`.
+    """A value in every lane (or a single one if `lanes` is 1). `kind`: `"i1"` .. `"i256"`,
+    `"f16"`, `"f32"`, `"f64"`.
     """
 
     __slots__ = ("value",)
@@ -223,8 +223,8 @@ class Lanes:
         return self._call(f"llvm.{name}.{self._suffix()}", values, self._type(result or self.kind))
 
     def call_flag(self, name: str, flag: bool) -> Lanes:
-        """Call an intrinsic with a flag: `ctlz`, `cttz` (`flag`: zero gives poison), `abs` (`flag`: the minimum
-        does).
+        """Call an intrinsic with a flag: `ctlz`, `cttz` (`flag`: zero gives poison), `abs`
+        (`flag`: the minimum does).
         """
         symbol, type_ = f"llvm.{name}.{self._suffix()}", self.value.type
         self.fn.declare(symbol, f"declare {type_} @{symbol}({type_}, i1)")

@@ -185,7 +185,7 @@ class Launch:
     TEXTURES = 200
     """Address of the table of texture objects, indexed by their number (see `Texture`)."""
     TRACE = 208
-    """Host address of a `Trace`; 0 where nothing is recorded."""
+    """Host address of a `Trace`; 0 if nothing is recorded."""
     STOP = 216
     """i64: not 0 once the launch has to end; then no warp gets another turn."""
     CONSTANT_USED = 224
@@ -222,8 +222,8 @@ class Trace:
     STEP_BLOCK, STEP_WARP, STEP_INSTRUCTION, STEP_ACTIVE, STEP_EXECUTE, STEP_SIZE = 0, 8, 12, 16, 20, 24
     """i64, then i32: index of the instruction, lanes of the running group, and those of them whose guard held."""
     ACCESS_STEP, ACCESS_KEY, ACCESS_SPACE, ACCESS_EXECUTE, ACCESS_ADDRESSES = 0, 8, 12, 16, 24
-    """i64 index of the step; i32 width in bytes plus 256 for a write, `Space`, lanes that take part; 32 i64
-    addresses."""
+    """i64 index of the step; i32 width in bytes plus 256 for a write, `Space`, lanes that take
+    part; 32 i64 addresses."""
     ACCESS_SIZE = ACCESS_ADDRESSES + 8 * LANES
 
 

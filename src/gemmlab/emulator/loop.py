@@ -82,8 +82,8 @@ def emit_settle(fn: Function) -> None:
                     arrived.set((Lanes(arrived.read()) | Lanes(fellow.load(GROUP_LANES))).value)
             needed = Lanes(wait).eq(Wait.CONVERGE).select(converge, Lanes(argument).trunc("i32")) & alive
             with fn.when((needed & ~Lanes(arrived.read())).eq(0).value):
-                # The others must still find this group waiting when their turn comes: mark it now, release it after the
-                # pass.
+                # The others must still find this group waiting when their turn comes: mark it now,
+                # release it after the pass.
                 group.store(GROUP_ARGUMENT + 8, 1, I64)
     with fn.range(count) as index:
         group = group_at(fn, warp, index)
@@ -97,9 +97,9 @@ def emit_settle(fn: Function) -> None:
 def emit_pick(fn: Function, module: Module) -> None:
     """Body of `pick(warp, oldest)`: run a ready group. Returns `GO`, or `DONE` or `BLOCKED` if there is none.
 
-    It picks the group at the lowest instruction, or (`oldest`) the one that has waited longest. Groups that were
-    released
-    together at its instruction join it; those that merely branched there stay apart, as an H200's counters show.
+    It picks the group at the lowest instruction, or (`oldest`) the one that has waited longest. Groups
+    that were released together at its instruction join it; those that merely branched there stay apart, as
+    an H200's counters show.
     """
     warp_ptr, oldest = fn.args
     warp = Raw(fn, warp_ptr)
@@ -185,8 +185,7 @@ def emit_run_block(fn: Function, module: Module) -> None:
     """Body of `run_block(block, turn, most)`: give turns to all warps until one of these happens.
 
     `DONE`: the block has ended; `BLOCKED`: no warp can go on; `FAULT`: something failed; `SPENT`: a round passed
-    without
-    a change that another thread could notice; `PAUSED`: `most` rounds have passed, or the launch has to stop.
+    without a change that another thread could notice; `PAUSED`: `most` rounds have passed, or the launch has to stop.
     """
     block_ptr, turn, most = fn.args
     block = Raw(fn, block_ptr)

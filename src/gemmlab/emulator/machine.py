@@ -33,8 +33,8 @@ EVENTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a run: counters by instruction (in `records`), events, and the reason why it stopped early, if
-    any.
+    """The result of a run: counters by instruction (in `records`), events, and the reason why
+    it stopped early, if any.
     """
 
     records: Bytes = field(repr=False)

@@ -60,8 +60,7 @@ def _poison(fn: Function, valid: Value, width: Value, words: Value, worst: Var) 
     """Replace the unwritten words of a partly written load by `POISON`, and clear `worst`, so that it is no hazard.
 
     Compilers widen loads over padding, and spill one register of a pair that they read back whole; but the value of
-    such
-    words must not be usable. `worst` remains as it is if every word is unwritten, or if a byte is pending.
+    such words must not be usable. `worst` remains as it is if every word is unwritten, or if a byte is pending.
     """
     states = fn.cast(valid, I32)
     count = width // 4

@@ -96,8 +96,7 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> 
 
 def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...]) -> dict[str, Metric]:
     """Threads predicated on, counted in two ways. For `@P0 BRA P1` the hardware's counter of a whole launch has the
-    threads
-    for which both hold; Nsight Compute's counter by instruction has those for which P0 holds, and so do sites.
+    threads for which both hold; Nsight Compute's counter by instruction has those for which P0 holds, and so do sites.
     """
     kept = outcome.records[:, Insn.KEPT : Insn.KEPT + 8].copy().view(np.int64)[:, 0]
     branches = (index for index, instruction in enumerate(image.code.instructions) if instruction.opcode in BRANCHES)
@@ -139,12 +138,10 @@ class _Event:
 
 
 def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
-    """One hazard for each kind and pair of source lines (of instructions, without line information): the first event,
-    and
-    the number of them.
+    """One hazard for each kind and pair of source lines (of instructions, without line information).
 
-    An instruction records only its first events and counts the rest; if all its recorded events are in one group, the
-    group's number is that count.
+    It describes the first event and gives the number of events. An instruction records only its first events and counts
+    the rest; if all its recorded events are in one group, they enter with that count.
     """
     events = [_Event(*event) for event in outcome.events.tolist()]
     groups: dict[tuple[object, ...], list[_Event]] = {}

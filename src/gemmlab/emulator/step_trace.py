@@ -26,8 +26,8 @@ WRITES = 256
 
 
 def emit_trace_step(fn: Function) -> None:
-    """Body of `trace_step(warp, insn, execute)`, a handler: record the step of a chosen warp, then call its own
-    handler.
+    """Body of `trace_step(warp, insn, execute)`, a handler: record the step of a chosen warp,
+    then call its own handler.
     """
     warp_ptr, insn_ptr, execute = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)

@@ -123,8 +123,8 @@ def run(job: Job) -> Compiled:
 def run_all(
     planned: Sequence[Job], processes: int, make: Callable[[Job], Made]
 ) -> Iterator[tuple[Job, Made | GemmlabError]]:
-    """Run `make` on every job and yield the results in order of completion; `make` is a module-level function like
-    `run`.
+    """Run `make` on every job and yield the results in order of completion; `make` is a
+    module-level function like `run`.
 
     The compiler uses only one core of a process, so several are started, unless there are only a few jobs.
     """

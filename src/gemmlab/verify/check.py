@@ -31,7 +31,7 @@ MOST_FAILURES = 8
 Progress = Callable[[int, int], None]
 """Function called with (cases done, cases in all)."""
 TOLD = 3
-"""Failures of one kind that are explained at length; `--json` has all of them."""
+"""Failures explained at length: one of each kind, and others up to this number; `--json` has all of them."""
 
 
 @dataclass(frozen=True, slots=True)

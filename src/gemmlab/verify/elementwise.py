@@ -81,8 +81,8 @@ def compare(name: str, actual: Float32Array, expected: Expected, dot_length: int
     """Check `actual` (rows, cols) against values and bounds of the same shape.
 
     An element is right if the reference is finite and the element is a float32 rounding of a number within the bound
-    (including infinity if the bound reaches past float32), if both are infinite with the same sign, or if both are
-    NaN. An infinite bound accepts anything. `dot_length`: K, for the source listings' test.
+    (infinity if the bound reaches past float32), if both are infinite with the same sign, or if both are NaN. An
+    infinite bound accepts anything. `dot_length`: K, for the source listings' test.
     """
     rows = max(1, _BLOCK // max(1, actual.shape[1]))
     starts = range(0, actual.shape[0], rows)

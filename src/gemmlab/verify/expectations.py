@@ -17,8 +17,8 @@ from gemmlab.verify.guarded_run import GuardedRun
 def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> Iterator[tuple[Any, str]]:
     """For each statement, yield its problem, and the counted value if the statement is wrong, else an empty text.
 
-    Yields nothing if the device does not count. Raises `UsageError` for a statement about something that is not
-    counted.
+    Yields nothing if the device does not count. Raises `UsageError` for a statement about
+    something that is not counted.
     """
     for expectation in kernel.expect if isinstance(device, CountingDevice) else ():
         (problem,) = op.parse_sizes(expectation.shape)

@@ -17,7 +17,7 @@ GUARD_ROWS = 72
 LEAST_GUARD_WORDS = 1024
 MOST_GUARD_WORDS = 1 << 18
 ALIGNED_WORDS = 64
-"""A guard's length in words: it preserves the alignment of the allocation, 256 bytes on a GPU."""
+"""A guard's length is a multiple of this number of words (256 bytes), which preserves a GPU allocation's alignment."""
 
 
 @dataclass(frozen=True, slots=True)

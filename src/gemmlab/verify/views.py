@@ -1,5 +1,5 @@
-"""Arrays in the memory layouts that users pass: Fortran order, steps, negative strides, odd addresses, repeated
-rows.
+"""Arrays in the memory layouts that users pass: Fortran order, steps, negative strides, odd
+addresses, repeated rows.
 """
 
 from __future__ import annotations

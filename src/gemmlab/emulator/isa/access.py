@@ -132,8 +132,8 @@ def passed_over(x: Form) -> None:
 
 @opcode("QSPC")
 def qspc(x: Form) -> None:
-    """Test whether a generic address is in shared (`S`), local (`L`), global (`G`) or distributed shared (`D`)
-    memory.
+    """Test whether a generic address is in shared (`S`), local (`L`), global (`G`) or
+    distributed shared (`D`) memory.
     """
     results = x.dest_predicates(1)
     x.dest()

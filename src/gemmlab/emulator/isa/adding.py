@@ -52,8 +52,8 @@ def _carries(x: Form, most: int) -> list[Lanes]:
 
 @opcode("LEA", "ULEA")
 def lea(x: Form) -> None:
-    """Compute `(a << s) + b`; `.HI` shifts the pair `{c, a}`, or `a` sign-extended (`.SX32`), and adds its upper
-    half.
+    """Compute `(a << s) + b`; `.HI` shifts the pair `{c, a}`, or `a` sign-extended (`.SX32`),
+    and adds its upper half.
     """
     x.allow("HI", "X", "SX32")
     d = x.dest()

@@ -38,8 +38,8 @@ def _ones(width: Lanes) -> Lanes:
 
 @opcode("FLO", "UFLO")
 def flo(x: Form) -> None:
-    """Find the highest set bit (for a signed number, the highest that differs from the sign); all ones if there is
-    none.
+    """Find the highest set bit (for a signed number, the highest that differs from the sign);
+    all ones if there is none.
 
     The result is its position, or (`.SH`) its distance from bit 31.
     """

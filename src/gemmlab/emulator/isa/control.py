@@ -36,8 +36,8 @@ def hint(x: Form) -> None:
 
 @opcode("BRA", "JMP")
 def bra(x: Form) -> None:
-    """Branch. `.DIV`: if the group is not all of a mask's lanes; `.CONV`: if it is; `.ANY`: all lanes if any
-    branches.
+    """Branch. `.DIV`: if the group is not all of a mask's lanes; `.CONV`: if it is; `.ANY`:
+    all lanes if any branches.
     """
     taken = narrowed(x)
     kept = Lanes(x.exec_bits) & ~taken
@@ -167,7 +167,8 @@ def break_(x: Form) -> None:
 def bsync(x: Form) -> None:
     """Wait for the lanes that entered the same convergence barrier together with these.
 
-    A group may contain lanes that entered at different times; those not together with the first lane repeat this.
+    A group may contain lanes that entered at different times; those that did not enter with the first lane execute this
+    instruction again.
     """
     lanes = narrowed(x)
     _operand, record = x.take("barrier")
@@ -190,8 +191,8 @@ def bsync(x: Form) -> None:
 
 @opcode("WARPSYNC")
 def warpsync(x: Form) -> None:
-    """Wait for all lanes of a mask (`.ALL`: all that have not ended). `.COLLECTIVE` runs up to ENDCOLLECTIVE
-    together.
+    """Wait for all lanes of a mask (`.ALL`: all that have not ended). `.COLLECTIVE` runs up
+    to ENDCOLLECTIVE together.
     """
     mask = x.first_active(x.source()) if x.left else Lanes(x.fn.constant(-1, I32))
     if x.has("COLLECTIVE"):
@@ -276,8 +277,8 @@ def _jump(x: Form, targets: Lanes, target: Lanes, number: Lanes) -> None:
 
 @opcode("CALL")
 def call(x: Form) -> None:
-    """Call `.REL.NOINC label`, or the address in a register pair, within the label's section; `.ABS`: absolute
-    addresses.
+    """Call `.REL.NOINC label`, or the address in a register pair, within the label's section;
+    `.ABS`: absolute addresses.
 
     A failed `assert` and the driver's functions (printf) are outside the module: calling one ends the launch.
     """
@@ -337,8 +338,8 @@ def brx(x: Form) -> None:
 
 @opcode("B2R")
 def b2r(x: Form) -> None:
-    """Read the result of the block's last BAR.RED (`.RESULT`): the count into the register, and/or into the
-    predicate.
+    """Read the result of the block's last BAR.RED (`.RESULT`): the count into the register,
+    and/or into the predicate.
     """
     if not x.has("RESULT"):
         raise x.refuse()

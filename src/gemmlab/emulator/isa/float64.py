@@ -30,8 +30,8 @@ def _source(x: Form) -> _Source:
 
 
 def _with_nan(result: Lanes, *sources: _Source) -> Lanes:
-    """The result with its NaN as an H200 gives it: the last operand that is NaN, made quiet, else a negative quiet
-    NaN.
+    """The result with the NaN of an H200: that of the last operand that is NaN, made quiet,
+    else a negative quiet one.
     """
     nan = result.bits("i64").like(-1 << 51)
     for source in sources:
@@ -71,7 +71,7 @@ def dmul(x: Form) -> None:
 
 @opcode("DSETP")
 def dsetp(x: Form) -> None:
-    """Compare two doubles and combine with a predicate; `.MIN` and `.MAX` select the operand to take."""
+    """Compare two doubles and combine with a predicate; with `.MIN` or `.MAX` the predicates tell which one to take."""
     x.allow(*COMPARISONS, *COMBINING, "MIN", "MAX")
     results = x.dest_predicates(2)
     a, b = x.source_pair("f64"), x.source_pair("f64")

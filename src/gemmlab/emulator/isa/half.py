@@ -34,8 +34,8 @@ def hmul2(x: Form) -> None:
 
 @opcode("HFMA2", "HFMA2_32I")
 def hfma2(x: Form) -> None:
-    """Compute `a * b + c` on pairs; compilers use it with zero factors to load a constant. `.MMA` only names the
-    pipe.
+    """Compute `a * b + c` on pairs; compilers use it with zero factors to load a constant.
+    `.MMA` only names the pipe.
     """
     x.allow(*_RESULT, "MMA", suffixes=SELECTORS)
     d, halves = x.dest(), Halves(x)

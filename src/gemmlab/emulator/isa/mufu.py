@@ -84,8 +84,8 @@ def _flushed(x: Form, value: Lanes) -> Lanes:
 
 
 def _upper_words(x: Form) -> None:
-    """Compute the upper word of a reciprocal or reciprocal root from the upper word of a double, the lower taken as
-    0.
+    """Compute the upper word of a reciprocal or reciprocal root from the upper word of a
+    double, the lower taken as 0.
     """
     d, value = x.dest(), x.source()
     number = flush((value.zext("i64") << 32).bits("f64"))

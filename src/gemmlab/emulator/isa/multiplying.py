@@ -12,8 +12,7 @@ def imad(x: Form) -> None:
     """Compute `a * b + c`: the low 32 bits; `.WIDE`: all 64; `.HI`: the upper half. `c` has 64 bits for these two.
 
     `.X` adds a carry; a predicate after the result is the carry out of the 64 bits. `.MOV`, `.IADD` and `.SHL` only
-    name
-    the purpose for which a compiler uses the instruction.
+    name the purpose for which a compiler uses the instruction.
     """
     x.allow("WIDE", "HI", "U32", "X", "MOV", "IADD", "SHL")
     d = x.dest()
@@ -56,8 +55,8 @@ def _factor(x: Form) -> Lanes:
 
 @opcode("IDP")
 def idp(x: Form) -> None:
-    """Add `c` to a dot product: of four bytes each (`.4A`), or of two halves with the lower or upper two bytes
-    (`.2A`).
+    """Add `c` to a dot product: of four bytes each (`.4A`), or of two halves with the lower or
+    upper two bytes (`.2A`).
     """
     d, a, b, c = x.dest(), x.source(), x.source(), x.source()
     match x.modifiers:

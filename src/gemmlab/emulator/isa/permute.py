@@ -21,8 +21,8 @@ _MODES: dict[str, Callable[[int, Lanes], Lanes]] = {
 
 @opcode("PRMT", "UPRMT")
 def prmt(x: Form) -> None:
-    """Pick bytes 0 to 3 of `a` and 4 to 7 of `b` by the selector's nibbles; a nibble's top bit selects sign bits
-    instead.
+    """Pick bytes 0 to 3 of `a` and 4 to 7 of `b` by the selector's nibbles; a nibble's top bit
+    selects sign bits instead.
     """
     x.allow(*_MODES)
     d, a, selector, b = x.dest(), x.source(), x.source(), x.source()

@@ -71,8 +71,8 @@ def _special(x: Form, name: str) -> Lanes:
 
 
 def _clock(x: Form) -> Lanes:
-    """Instructions before this turn plus readings of the clock, so that a spin on the clock sees it move within a
-    turn.
+    """Instructions before this turn plus readings of the clock, so that a spin on the clock
+    sees it move within a turn.
     """
     now = x.warp.load(Warp.CLOCK, I64) + 1
     x.warp.store(Warp.CLOCK, now, I64)

@@ -24,8 +24,7 @@ Meaning = Callable[[Form], None]
 @dataclass(frozen=True, slots=True)
 class Entry:
     """The function of one opcode. `literals`: positions of operands whose value is part of the form (negative ones
-    count
-    from the end); `always`: the handler runs even if no lane's guard holds (control flow).
+    count from the end); `always`: the handler runs even if no lane's guard holds (control flow).
     """
 
     meaning: Meaning

@@ -1,10 +1,9 @@
 """Tensor cores: HMMA on fragments, and loads and stores of their 8 x 8 matrices.
 
-Fragments are distributed over a warp as for PTX's mma.sync. With g = lane / 4 and t = lane % 4, TF32 registers are A(g,
-t),
-A(g + 8, t), A(g, t + 4), A(g + 8, t + 4) and B(t, g), B(t + 4, g); 16-bit ones hold two neighbours in k: A(g, 2t..),
-A(g + 8, 2t..), A(g, 2t + 8..), A(g + 8, 2t + 8..) and B(2t.., g), B(2t + 8.., g). Accumulators are C(g, 2t),
-C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
+Fragments are distributed over a warp as for PTX's mma.sync. With g = lane / 4 and t = lane % 4, TF32 registers are
+A(g, t), A(g + 8, t), A(g, t + 4), A(g + 8, t + 4) and B(t, g), B(t + 4, g). 16-bit registers hold two neighbours in k:
+A(g, 2t..), A(g + 8, 2t..), A(g, 2t + 8..), A(g + 8, 2t + 8..) and B(2t.., g), B(2t + 8.., g). Accumulators are
+C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def hmma(x: Form) -> None:
 
 
 BLOCKS = {True: 8, False: 16}
-"""Number of products added together before rounding; key: whether the inputs are TF32 (else 16 bits)."""
+"""Products added together before rounding: 8 for TF32 inputs (key true), 16 for 16-bit ones."""
 
 
 def element(x: Form, word: Lanes, part: int) -> Lanes:

@@ -15,8 +15,8 @@ from gemmlab.ir.types import I32, VOID
 
 @opcode("SHFL")
 def shfl(x: Form) -> None:
-    """Read another lane's value; a predicate tells if there was one. The third source: clamp, and from bit 8
-    segment.
+    """Read another lane's value; a predicate tells if there was one. The third source:
+    clamp, and from bit 8 segment.
     """
     results = x.dest_predicates(1)
     d, a, b, c = x.dest(), x.source(), x.source(), x.source()
@@ -38,8 +38,8 @@ def shfl(x: Form) -> None:
 
 
 def _note_absent(x: Form, source: Lanes, inside: Lanes) -> None:
-    """Record an event for each lane that reads from a lane which does not execute the shuffle: its value is
-    undefined.
+    """Record an event for each lane that reads from a lane which does not execute the
+    shuffle: its value is undefined.
     """
     present = (Lanes(x.exec_bits).splat(LANES) >> (source & 31)) & 1
     bits = (present.eq(0) & inside & x.execute).mask_bits()
@@ -87,8 +87,8 @@ def elect(x: Form) -> None:
 
 @opcode("MATCH")
 def match(x: Form) -> None:
-    """Find lanes with equal values of 32 or 64 bits: `.ANY` gives each lane its mask, `.ALL` tests whether all
-    agree.
+    """Find lanes with equal values of 32 or 64 bits: `.ANY` gives each lane its mask, `.ALL`
+    tests whether all agree.
     """
     results = x.dest_predicates(1)
     d = x.dest()

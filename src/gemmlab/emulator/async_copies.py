@@ -103,7 +103,9 @@ def _read(fn: Function, module: Module, lane: Value, address: Value, entry: Raw)
 
 
 def emit_land(fn: Function) -> None:
-    """Body of `land(warp, insn, left)`: write the copies of all closed groups but the last `left`."""
+    """Body of `land(warp, insn, left)`: write the copies of all closed groups but the last
+    `left` (-1: of all groups).
+    """
     warp, left = Raw(fn, fn.args[0]), fn.args[2]
     pending = Raw(fn, fn.cast(warp.load(Warp.PENDING, I64), I8))
     limit = Lanes(pending.load(Pending.GROUP, I64)) - Lanes(left)

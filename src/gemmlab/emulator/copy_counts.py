@@ -5,7 +5,7 @@ It reproduces the page's figures for 54 probes (`tests/emulated/counters/copies.
 - 16 bytes past L1 (`LDGSTS.BYPASS`): sectors are the 32-byte sectors of the source; one whose halves are written to
   two sectors counts twice. A wavefront writes data of one 128-byte source line to one 128-byte destination line;
   second halves that are written elsewhere than their first take wavefronts of their own. Under a guard (`@P0`) the
-  page counts none of this; `counted_here` tells.
+  page counts none of this (see `counted_here`).
 - Through L1, guarded or not: sectors of the source. A whole, half or quarter warp (4, 8, 16 bytes a lane) takes one
   wavefront, plus one for each bank conflict of its reads and one for each of its writes.
 - The ideal is 128 bytes a wavefront.

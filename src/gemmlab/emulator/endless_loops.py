@@ -35,7 +35,7 @@ _WINDOW, _STEPS = 1000, 20_000
 """Instructions of a warp from which the running code is determined, and those among which a repeat is searched for."""
 
 _CHEAP = 1 << 20
-"""Instructions that a block may spend before it is found to wait for another one; only more count for patience."""
+"""Instructions of a spinning block before it is found to spin; only those beyond count against the patience."""
 
 
 class StoppedError(Exception):

@@ -207,7 +207,7 @@ class Trace:
     HANDLERS = 0
     """Address of the instructions' own handlers, i64 each: the recording handler that replaces one calls it."""
     BLOCKS = 8
-    """Address of one entry for each of the first `BLOCK_COUNT` blocks; later blocks are not recorded."""
+    """Address of a table with an entry for each of the first `BLOCK_COUNT` blocks; later blocks are not recorded."""
     BLOCK_COUNT = 16
     WARPS = 24
     """i64: bit i for warp i of a chosen block."""

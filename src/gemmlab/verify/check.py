@@ -83,7 +83,7 @@ class CheckReport:
     source_problem: str
     seconds: float
     refused: Mapping[str, int] = field(default_factory=dict)
-    """Number of cases left out for each reason for which the kernel does not take them."""
+    """Number of cases left out, by the reason for which the kernel does not take them."""
     time_limit: str = ""
     """Progress of the check when the time limit ended it; empty where it did not."""
     progress: Mapping[str, int] = field(default_factory=dict)

@@ -82,7 +82,7 @@ def _try(total: SumCall, call: Call, rng: np.random.Generator, threads: int, tal
     cols = contents.size // rows
     view = make_view(contents[: rows * cols].reshape(rows, cols), call.view)
     elements = np.array(view.array)
-    # NumPy may warn of sums that are not finite, or not on the way; a warning for any other sum is unexpected.
+    # NumPy may warn of a sum that is not finite, or overflows on the way; a warning for any other sum is unexpected.
     tame = bool(np.abs(elements.astype(np.float64)).sum() < OVERFLOW)
     warn: Literal["warn", "ignore"] = "warn" if tame else "ignore"
     try:

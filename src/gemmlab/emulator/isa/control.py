@@ -236,8 +236,8 @@ def bmov(x: Form) -> None:
 def jump(x: Form, targets: Lanes, address: Lanes, how: int) -> None:
     """Send each lane to the instruction whose index it holds in `targets`; `address` holds the addresses for reports.
 
-    Lanes with another target than the first one repeat the jump. The launch ends if the first lane's target is no
-    instruction, or (`Kind.CALLED`) not the first of a function.
+    Lanes whose target differs from the first lane's execute this instruction again. The launch ends if the first lane's
+    target is no instruction, or (`Kind.CALLED`) not the first one of a function.
     """
     x.status(_go(x, targets, address, how))
 
@@ -277,10 +277,10 @@ def _jump(x: Form, targets: Lanes, target: Lanes, number: Lanes) -> None:
 
 @opcode("CALL")
 def call(x: Form) -> None:
-    """Call `.REL.NOINC label`, or the address in a register pair, within the label's section;
-    `.ABS`: absolute addresses.
+    """Call a label (`.REL.NOINC`), or the address in a register pair, relative to the section that the label names.
 
-    A failed `assert` and the driver's functions (printf) are outside the module: calling one ends the launch.
+    With `.ABS` the address is absolute. A failed `assert` and the driver's functions (printf) are outside the module:
+    calling one ends the launch.
     """
     operand = x.peek()
     direct = operand is not None and operand.kind == "label"

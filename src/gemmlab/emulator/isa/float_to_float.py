@@ -15,7 +15,8 @@ _PACKING = ("PACK_AB", "MERGE_C", "PACK_B", "PACK_AB_MERGE_C", "UNPACK_B")
 def _word(x: Form, value: Lanes, kind: str) -> Lanes:
     """The bits of a float32 or float64 in the format `kind`, rounded as the instruction says.
 
-    To or from a double a NaN preserves as many of its bits as fit; else it becomes the NaN that arithmetic makes.
+    If the value or the format is a double, a NaN preserves as many of its bits as fit; else it becomes the NaN that
+    arithmetic makes.
     """
     mode = mode_of(x)
     if kind == "F64":

@@ -1,1 +1,1 @@
-"""Runs a cubin's machine code where no GPU is."""
+"""Emulator of GPU machine code: runs a cubin's kernels on the CPU."""

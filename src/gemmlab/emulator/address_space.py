@@ -1,6 +1,6 @@
-"""Where a warp's addresses lie: spaces, translation, bounds, alignment; and the arguments of memory's services.
+"""Addresses of a warp: memory spaces, translation to the host, bounds, alignment; the arguments of memory services.
 
-`memory_access` has loads and stores, `memory_counts` what is counted of them.
+Loads and stores are in `memory_access`, their counters in `memory_counts`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gemmlab.ir.values import Value
 SPACES = {"global": Space.GLOBAL, "shared": Space.SHARED, "local": Space.LOCAL}
 STORE = 256
 PENDING = 0x7F
-"""Validity of a byte that an asynchronous copy has yet to bring."""
+"""Validity of a byte that an asynchronous copy has not written yet."""
 
 ACCESS = (
     ("warp", pointer(I8)),
@@ -28,7 +28,7 @@ ACCESS = (
     ("words", pointer(I32)),
     ("key", I32),
 )
-"""`addresses`: 32 i64; `words`: rows of 32 i32, read or written; `key`: width in bytes, plus `STORE`."""
+"""`addresses`: 32 i64; `words`: rows of 32 i32 to read or write; `key`: width in bytes, plus `STORE` for a store."""
 COUNT = (*ACCESS[:4], ACCESS[5])
 LOCATE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("lane", I64), ("address", I64), ("key", I32))
 TOUCH = ACCESS[:4]
@@ -36,7 +36,9 @@ TOUCH = ACCESS[:4]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an address lies on the host, where its validity does (0: all valid), and whether it is there at all."""
+    """The host address of an emulated address, that of its validity bytes (0: all valid), and
+    whether it is in bounds.
+    """
 
     host: Value
     valid: Value
@@ -44,7 +46,7 @@ class Place:
 
 
 def translate(fn: Function, warp: Raw, space: str, address: Value, low: Value, high: Value, lane: Value) -> Place:
-    """The place of `address`; `inside` when `low .. high` (bytes relative to it) lies in one allocation."""
+    """The place of `address`; `inside` if the bytes from `address + low` to `address + high` are in one allocation."""
     if space == "global":
         launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
         number = Lanes(address) >> Launch.SLOT_BITS
@@ -69,12 +71,14 @@ def translate(fn: Function, warp: Raw, space: str, address: Value, low: Value, h
 
 
 def valid_at(base: Value, offset: Value) -> Lanes:
-    """The validity bytes of an allocation's offset."""
+    """Pointer to the validity bytes at an offset in an allocation, as an integer."""
     return Lanes(base + offset)
 
 
 def emit_locate(fn: Function, module: Module, space: str) -> None:
-    """Body of `locate_SPACE(warp, insn, lane, address, key)`: host address, or 0 after noting what is wrong."""
+    """Body of `locate_SPACE(warp, insn, lane, address, key)`: the host address, or 0 after an
+    event that says why not.
+    """
     warp_ptr, insn, lane, address, key = fn.args
     warp = Raw(fn, warp_ptr)
     width = fn.zero_extend((Lanes(key) & 255).value)
@@ -95,5 +99,5 @@ def emit_locate(fn: Function, module: Module, space: str) -> None:
 
 
 def bit_of(fn: Function, bits: Value, lane: Value) -> Value:
-    """Whether a lane is among those of a mask."""
+    """True if the lane's bit is set in the mask `bits`."""
     return ((Lanes(bits) >> Lanes(fn.convert(lane, I32))) & 1).ne(0).value

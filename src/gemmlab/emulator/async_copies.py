@@ -1,7 +1,7 @@
-"""Copies under way: read when they are issued, written when their group is waited for.
+"""Asynchronous copies (cp.async): the source is read at the issue, the destination written at the wait for the group.
 
-Until then the bytes in shared memory count as pending, so that a read without a wait is told from one that came too
-early for another reason. For races the copy is a store at the moment of its issue.
+Until then the bytes in shared memory count as pending, so that a read without a wait is reported as such and not as
+another read of unwritten memory. For races the copy is a store at the moment of its issue.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ LAND = (("warp", pointer(I8)), ("insn", pointer(I8)), ("left", I64))
 
 
 def emit_copy(fn: Function, module: Module) -> None:
-    """Body of `copy(...)`: note what each lane copies; lanes not in `reads` bring zeros.
+    """Body of `copy(...)`: record each lane's copy; lanes not in `reads` copy zeros.
 
-    With `BYPASS` in `width` the copy goes past L1. With `FILL`, the low bits of the global address say how many bytes
-    at the end are zeros instead (seen in what cp.async with a source size compiles to).
+    With `BYPASS` in `width` the copy goes past L1. With `FILL`, the low bits of the global address give the number of
+    bytes at the end that are zeros instead (as in the code compiled from cp.async with a source size).
     """
     warp_ptr, insn, execute, to, source, reads, flags = fn.args
     width = (Lanes(flags) & 255).value
@@ -59,7 +59,7 @@ def emit_copy(fn: Function, module: Module) -> None:
     size = fn.zero_extend(width)
     with fn.range(LANES) as lane, fn.when(_bit(fn, execute, lane)):
         with fn.when(pending.load(Pending.COUNT, I64) >= Pending.CAPACITY):
-            # All of them, those of the group that is still open too.
+            # Every copy in flight, those of the open group included.
             fn.call(module["land"], warp_ptr, insn, -1)
         host = fn.call(module["locate_shared"], warp_ptr, insn, lane, to[lane], (Lanes(width) + STORE).value)
         with fn.when(host.differs(0)):
@@ -103,7 +103,9 @@ def _read(fn: Function, module: Module, lane: Value, address: Value, entry: Raw)
 
 
 def emit_land(fn: Function) -> None:
-    """Body of `land(warp, insn, left)`: bring the copies of all groups but the last `left` closed ones."""
+    """Body of `land(warp, insn, left)`: write the copies of all closed groups but the last
+    `left` (-1: of all groups).
+    """
     warp, left = Raw(fn, fn.args[0]), fn.args[2]
     pending = Raw(fn, fn.cast(warp.load(Warp.PENDING, I64), I8))
     limit = Lanes(pending.load(Pending.GROUP, I64)) - Lanes(left)

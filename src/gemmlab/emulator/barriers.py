@@ -1,4 +1,4 @@
-"""Block barriers: who has arrived, whom to release, and what arrives wrongly."""
+"""Block barriers: arrivals, releases, and arrivals that are errors."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ARRIVE = (
     ("arrive_only", I32),
 )
 BARRIERS = 16
-"""Of a block."""
+"""Number of barriers of a block."""
 NO_SUCH_BARRIER = 2
-"""`extra` of the event of a barrier with a higher number; its `address` is the number."""
+"""`extra` of the event of a barrier number of 16 or more; its `address` is the number."""
 RELEASE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("number", I64))
 
 
@@ -36,18 +36,18 @@ def _barrier(fn: Function, block: Raw, number: Value) -> Raw:
 
 
 def own_clock(fn: Function, block: Raw, index: Value) -> Value:
-    """Pointer to a warp's own clock, in its row of what it knows of all clocks."""
+    """Pointer to a warp's own clock, in its row of the clocks that it knows."""
     return fn.cast(block.load(Block.CLOCKS, I64), I32) + (index * LANES + index)
 
 
 def _know(fn: Function, block: Raw, index: Value) -> Value:
-    """Pointer to a warp's row of clocks."""
+    """Pointer to the row of all warps' clocks that a warp knows."""
     return fn.cast(block.load(Block.CLOCKS, I64), I32) + index * LANES
 
 
 def emit_arrive(fn: Function, module: Module) -> None:
-    """Body of `arrive(...)`: `GO` where the running group goes on at once, else `SWITCH`. It does not wait at a barrier
-    that there is not.
+    """Body of `arrive(...)`: `GO` if the running group goes on at once, else `SWITCH`. An arrival at a barrier that
+    does not exist does not wait.
 
     `arrive_only`: 1 for BAR.ARV, plus 256 times the reduction (1 and, 2 or, 3 count; 0 none).
     """
@@ -85,7 +85,7 @@ def emit_arrive(fn: Function, module: Module) -> None:
 
 
 def emit_release(fn: Function, module: Module) -> None:
-    """Body of `release(warp, insn, number)`: let go those who wait, if as many have arrived as are needed."""
+    """Body of `release(warp, insn, number)`: release the waiting groups once enough threads have arrived."""
     warp_ptr, insn, number = fn.args
     block = _block(fn, Raw(fn, warp_ptr))
     barrier = _barrier(fn, block, number)
@@ -98,7 +98,7 @@ def emit_release(fn: Function, module: Module) -> None:
         with fn.when(absent.value):
             fn.call(module["note"], warp_ptr, insn, Kind.BARRIER, 0, number, 1, -1)
         true = barrier.load(Block.BARRIER_TRUE, I64)
-        # B2R names no barrier: the results lie at barrier 0, where the last reduction of the block left them.
+        # B2R names no barrier: the results are stored at barrier 0, where the block's last reduction left them.
         mode = barrier.load(Block.BARRIER_MODE, I64)
         with fn.when(mode.differs(0)):
             everyone, someone = fn.zero_extend(true.equals(arrived)), fn.zero_extend(true.differs(0))
@@ -132,7 +132,7 @@ def _wake(fn: Function, block: Raw, barrier: Raw, number: Value) -> None:
 
 
 def emit_release_all(fn: Function, module: Module) -> None:
-    """Body of `release_all(warp, insn)`: after threads have ended, barriers may be complete without them."""
+    """Body of `release_all(warp, insn)`: recheck every barrier after threads ended; it may be complete without them."""
     warp_ptr, insn = fn.args
     block = _block(fn, Raw(fn, warp_ptr))
     with fn.range(16) as number:
@@ -143,7 +143,7 @@ def emit_release_all(fn: Function, module: Module) -> None:
 
 
 def emit_barriers(module: Module) -> None:
-    """Every function of this file."""
+    """Emit every function of this file."""
     with module.function("release", RELEASE) as fn:
         emit_release(fn, module)
     with module.function("arrive", ARRIVE, I32, exported=True) as fn:

@@ -1,4 +1,4 @@
-"""Compiled pieces of the emulator: from the artifact cache, or made now; linked into this process."""
+"""Compiled pieces of the emulator, taken from the artifact cache or compiled now, and linked into this process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def compiled(
     name: str, symbols: Sequence[str], emit: Callable[[Target], str], imports: Mapping[str, int],
     sources: Sources = SOURCES,
 ) -> Mapping[str, int]:  # fmt: skip
-    """Addresses of `symbols` in the code that `emit` writes; `name` tells it from other pieces.
+    """Addresses of `symbols` in the code that `emit` writes; `name` distinguishes it from the other pieces.
 
-    `sources`: what the code comes from beside the generator.
+    `sources`: the source files that the code depends on besides the generator.
     """
     target = host_target()
     generator, own = GENERATOR.fingerprint(), sources.fingerprint()
@@ -38,7 +38,8 @@ def compiled(
     try:
         artifact = build(program, target)
     except CompileError as error:
-        # What has no meaning is told by its own name; anything else is a form that nobody thought of.
+        # An instruction without meaning has an error of its own; any other failure is a form that the
+        # table does not handle.
         if isinstance(error.__cause__, UsageError):
             raise error.__cause__ from None
         raise

@@ -1,12 +1,13 @@
-"""Asynchronous copies as Nsight Compute's source page counts them: a rule found on an H200.
+"""Count asynchronous copies as Nsight Compute's source page does: a rule inferred from measurements on an H200.
 
-It gives what the page has of 54 probes (`tests/emulated/counters/copies.cu`) and of whole kernels.
+It reproduces the page's figures for 54 probes (`tests/emulated/counters/copies.cu`) and for whole kernels.
 
-- 16 bytes past L1 (`LDGSTS.BYPASS`): what arrives is sectors of 32 bytes. A sector whose halves land in two sectors
-  counts twice. A wavefront writes what comes from one line of 128 bytes to one such line, second halves that part from
-  their first on their own. Under a guard (`@P0`) the page counts nothing of this; `counted_here` knows.
-- Through L1, guard or not: sectors of the source. A whole, half or quarter warp (4, 8, 16 bytes a lane) takes one
-  wavefront, one more for each conflict in the banks that it reads from, and one for each in those that it writes to.
+- 16 bytes past L1 (`LDGSTS.BYPASS`): sectors are the 32-byte sectors of the source; one whose halves are written to
+  two sectors counts twice. A wavefront writes data of one 128-byte source line to one 128-byte destination line;
+  second halves that are written elsewhere than their first take wavefronts of their own. Under a guard (`@P0`) the
+  page counts none of this (see `counted_here`).
+- Through L1, guarded or not: sectors of the source. A whole, half or quarter warp (4, 8, 16 bytes a lane) takes one
+  wavefront, plus one for each bank conflict of its reads and one for each of its writes.
 - The ideal is 128 bytes a wavefront.
 """
 
@@ -30,14 +31,14 @@ COUNT_COPY = (
     ("source", pointer(I64)),
     ("width", I32),
 )
-"""`copying`: the lanes that bring something; `width`: bytes a lane."""
+"""`copying`: mask of the lanes that copy data; `width`: bytes a lane."""
 PAST_L1 = "BYPASS"
 _SECTOR, _LINE = 5, 7
-"""Bits of an address within a sector, and within a line."""
+"""Log2 of the bytes of a sector, and of a line."""
 
 
 def counted_here(instruction: Instruction) -> bool:
-    """Whether the page counts wavefronts and sectors of a copy at all."""
+    """Return whether the source page counts wavefronts and sectors of this copy at all."""
     return instruction.predicate is None or PAST_L1 not in instruction.modifiers
 
 
@@ -46,9 +47,9 @@ def emit_count_past_l1(fn: Function) -> None:
     _insn, copying, to, source, _width = fn.args
     from_sector, to_sector = _shifted(fn, source, _SECTOR), _shifted(fn, to, _SECTOR)
     from_line, to_line = _shifted(fn, source, _LINE), _shifted(fn, to, _LINE)
-    parts = fn.scratch(I32, LANES)  # of a lane: how many places its sector had gone to before it went to this one
+    parts = fn.scratch(I32, LANES)  # for each lane: number of other places its sector was written to before this one
     fn.store(parts, fn.constant(0, vector(I32, LANES)))
-    # Lanes that are the first to bring their sector to its place.
+    # `fresh`: the lanes that are the first to write their sector to its place.
     fresh, sectors, wavefronts = (fn.var(I32, 0) for _ in range(3))
     with _each(fn, copying) as lane:
         sharing = _same(fn, from_sector, lane) & Lanes(copying)
@@ -79,13 +80,13 @@ def emit_count_through_l1(fn: Function) -> None:
         group = _same(fn, groups, lane) & Lanes(copying)
         for side in sides:
             wavefronts += side.more(lane, group, fn.zero_extend(groups[lane])).value
-        # Read and write are one wavefront where neither has conflicts.
+        # A group's read and write share one wavefront if neither has conflicts.
         wavefronts += _first(group).eq(number).sext("i32").value
     _add(fn, wavefronts.read(), sectors.read())
 
 
 class _Banks:
-    """Distinct units of a copy's width in the banks of one side, as lane after lane is looked at."""
+    """Distinct units (of the copy's width) in each bank of the source or destination, counted lane by lane."""
 
     def __init__(self, fn: Function, addresses: Value, shift: Lanes, banks: Lanes) -> None:
         self._fn = fn
@@ -98,7 +99,7 @@ class _Banks:
         self._fresh = fn.var(I32, 0)
 
     def more(self, lane: Value, group: Lanes, place: Value) -> Lanes:
-        """By how many the fullest bank of the lane's group (lane bits, and its number) grows."""
+        """Add a lane; return by how much the fullest bank of its `group` (a lane mask, with number `place`) grows."""
         fn, number = self._fn, _number(self._fn, lane)
         new = _first(_same(fn, self._units, lane) & group).eq(number)
         fresh = Lanes(self._fresh.read()) | new.select(_bit(number), 0)
@@ -126,7 +127,7 @@ def _shifted(fn: Function, addresses: Value, bits: int) -> Value:
 
 @contextmanager
 def _each(fn: Function, bits: Value) -> Iterator[Value]:
-    """Lane after lane of those whose bit is set."""
+    """Loop over the lanes whose bit is set."""
     with fn.range(LANES) as lane, fn.when((Lanes(bits) & _bit(_number(fn, lane))).ne(0).value):
         yield lane
 
@@ -140,10 +141,10 @@ def _bit(number: Lanes) -> Lanes:
 
 
 def _same(fn: Function, row: Value, lane: Value) -> Lanes:
-    """Lane bits: those that have in a row what `lane` has."""
+    """Mask of the lanes whose entry in `row` equals that of `lane`."""
     return Lanes(fn.load(row, LANES)).eq(Lanes(row[lane]).splat(LANES)).mask_bits()
 
 
 def _first(bits: Lanes) -> Lanes:
-    """The lowest set bit's number."""
+    """Number of the lowest set bit."""
     return bits.call_flag("cttz", flag=True)

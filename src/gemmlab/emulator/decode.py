@@ -1,4 +1,4 @@
-"""A kernel's machine code as the array of instruction records that the compiled loop walks."""
+"""Decode a kernel's machine code into the array of instruction records that the compiled loop executes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Decoded instructions, in order; `records` holds one of `Insn.SIZE` bytes each, counters at zero, and behind them
-    the one where whatever runs past the last instruction arrives.
+    """Decoded instructions, in order. `records` has one record of `Insn.SIZE` bytes each, counters at zero, and one
+    more behind them that catches a kernel running past its last instruction.
     """
 
     name: str
@@ -33,11 +33,11 @@ class Code:
 
 
 def decode(function: SassFunction, entries: frozenset[int] = frozenset()) -> Code:
-    """Find or make every handler and fill the records.
+    """Find or compile every handler and fill the records.
 
-    `entries`: indices at which a function begins that may be called by its address. `UnsupportedError` names the first
-    unknown instruction, `CompileError` one that names what no GPU has: every index that handlers take from a record is
-    compared here, and never again.
+    `entries`: indices of the first instructions of functions that may be called by address. Raises `UnsupportedError`
+    for the first unknown instruction, and `CompileError` for one that names a register, barrier or constant that no GPU
+    has: indices that handlers take from a record are checked only here.
     """
     instructions = tuple(function.instructions)
     if not instructions:
@@ -57,7 +57,7 @@ def decode(function: SassFunction, entries: frozenset[int] = frozenset()) -> Cod
         if 0 <= index < len(instructions):
             _put(records[index], Insn.ENTRY, 1)
     _put(records[-1], Insn.HANDLER, service_addresses()["lost"])
-    # Hazards are reported at instructions, so this one has the number of the last.
+    # Events carry an instruction's index; this record reports that of the last instruction.
     _put(records[-1], Insn.INDEX, len(instructions) - 1)
     _put(records[-1], Insn.GUARD, Warp.predicate(7))
     return Code(function.name, instructions, records, 0)
@@ -85,7 +85,7 @@ def _fill(record: Bytes, index: int, instruction: Instruction, handler: int, ind
 
 
 def fields(operand: Operand) -> tuple[int, ...]:
-    """What a handler reads of an operand: offsets into the warp, or the value itself."""
+    """The fields of an operand's record: byte offsets into the warp, or the value itself."""
     match operand.kind:
         case "reg":
             return Warp.register(operand.index), Warp.register(operand.index, write=True)

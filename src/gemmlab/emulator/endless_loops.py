@@ -1,10 +1,11 @@
-"""Blocks that never end: proved from what decides where their warps go; and those that run longer than is sensible.
+"""Detect blocks that never end, by a proof, and blocks that run longer than is sensible.
 
-What decides is found from the instructions that ran meanwhile (`sass.cells.deciding`): at each place the predicates and
-registers on which later branches depend. Where neither memory nor time is among it, the same values at the same places
-mean the same way again, whatever else the loop computes, if need be in the same registers before they are written anew:
-`for (k = 0; k < K;) sum += A[k];` is proved in one round, though `sum` never comes back. A loop whose counter moves
-never shows the same values, so a kernel that would end is not accused.
+The proof compares the state that decides where the warps go: at each place the predicates and registers on which later
+branches depend, found from the instructions that ran meanwhile (`sass.cells.deciding`). If that state contains neither
+memory nor time, the same values at the same places repeat forever, whatever else the loop computes (even in the same
+registers, if they are overwritten before a branch reads them). `for (k = 0; k < K;) sum += A[k];` is proved endless
+after one iteration, though `sum` never repeats. A loop with a moving counter never repeats its values, so a kernel
+that would end is never reported.
 """
 
 from __future__ import annotations
@@ -26,45 +27,48 @@ from gemmlab.emulator.resident import Bytes, Resident
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding
 
 PATIENCE = "GEMMLAB_EMULATOR_PATIENCE"
-"""Environment variable: instructions of a block, and of those that wait for it, after which the launch is given up."""
+"""Environment variable: the launch is abandoned after this many instructions of a block and of those waiting for it."""
 TIMED_OUT = "time limit"
-"""Why a launch ended that had no more time: nothing is said of the kernel."""
+"""Reason of a launch that ran out of time. It says nothing about the kernel."""
 _ENDED = (Status.DONE, Status.FAULT, Status.BLOCKED)
 _WINDOW, _STEPS = 1000, 20_000
-"""Instructions of a warp from which it is seen what runs, and among which the same place is looked for."""
+"""Instructions of a warp from which the running code is determined, and those among which a repeat is searched for."""
 
 _CHEAP = 1 << 20
-"""Instructions after which a block that spins is known to."""
+"""Instructions of a spinning block before it is found to spin; only those beyond count against the patience."""
 
 
 class StoppedError(Exception):
-    """The launch ends here."""
+    """Raised when the launch ends here."""
 
     def __init__(self, why: str, places: tuple[tuple[int, int, int], ...] = ()) -> None:
         super().__init__(why)
         self.why = why
-        """As in `Outcome.stopped`."""
+        """Reason, as in `Outcome.stopped`."""
         self.places = places
 
 
 class Watch:
-    """Looks at the blocks of one launch now and then, and at the clock."""
+    """A watch over the blocks of one launch: checks them from time to time, and the clock."""
 
     def __init__(self, code: Code, records: Bytes, patience: int, limit: TimeLimit | None = None) -> None:
         self.finished = 0
-        """Blocks that have ended."""
+        """Number of blocks that have ended."""
         self._limit = limit
         self._instructions = code.instructions
         self._executed = records[:, Insn.EXECUTED : Insn.EXECUTED + 8]
         self._patience, self._waited = patience, 0
         self._next = _WINDOW
-        """Instructions of one block after which it is looked at. Twice as many after each look that was in vain: all of
-        them together take little time."""
+        """Instructions of one block before its next check. The interval doubles after each check without a result, so
+        that all checks together take little time."""
         self._columns: dict[frozenset[int], npt.NDArray[np.int64]] = {}
         self._known: dict[bytes, list[frozenset[int]] | None] = {}
 
     def look(self, resident: Resident) -> int:
-        """`SPENT` for a block that may go on; how it ended else. `StoppedError` where it never does, or not in time."""
+        """Return `SPENT` if the block may go on, else the `Status` with which it ended.
+
+        Raises `StoppedError` if it never ends, or not in time.
+        """
         self.require_time()
         executed = resident.executed
         if executed + self._waited > self._patience:
@@ -85,7 +89,7 @@ class Watch:
                 return status
             states = resident.states
             if first < 0 and Status.SPENT in states:
-                # Some warp that does not just wait for others, wherever it is now.
+                # Choose a warp that does not merely wait for others, and the place where it is now.
                 first = states.index(Status.SPENT)
                 place = resident.pc(first)
             if first < 0 or resident.pc(first) != place or states[first] != Status.SPENT:
@@ -94,26 +98,27 @@ class Watch:
             now = self._state(resident, decides)
             if now == kept and self._decides(before) is decides:
                 raise StoppedError("endless loop", _places(resident))
-            # Kept at meetings 1, 2, 4, 8, ...: some of them lies in the circle, and the next one more than a round on.
+            # Stored at meetings 1, 2, 4, 8, ...: one of them falls inside the cycle, with the next one
+            # more than a round later.
             kept = now if meetings & (meetings - 1) == 0 else kept
         return Status.SPENT
 
     def require_time(self) -> None:
-        """`StoppedError` when the time is over."""
+        """Raise `StoppedError` if the time limit has passed."""
         if self._limit is not None and self._limit.passed:
             raise StoppedError(TIMED_OUT)
 
     @property
     def instructions(self) -> int:
-        """Executed so far, by all warps of the launch."""
+        """Instructions executed so far by all warps of the launch."""
         return int(self._counts().sum())
 
     def waits(self, resident: Resident) -> None:
-        """Told of each block that had to wait for another one: what it took to find that out counts, if it was much."""
+        """Count the instructions of a block that had to wait for another one, as far as they exceed `_CHEAP`."""
         self._waited += max(0, resident.executed - _CHEAP)
 
     def _state(self, resident: Resident, decides: list[frozenset[int]]) -> bytes:
-        """Where everybody is, and what decides from there."""
+        """The positions of all warps and the values that decide which way they go from there."""
         parts = [_barriers(resident)]
         for index, places in enumerate(resident.next_places()):
             cells = frozenset[int]().union(*(decides[place] for place in places if place < len(decides)))
@@ -126,7 +131,7 @@ class Watch:
         return self._executed.copy().view(np.int64)[:, 0]
 
     def _decides(self, before: npt.NDArray[np.int64]) -> list[frozenset[int]] | None:
-        """At each place, by what ran since."""
+        """The deciding registers and predicates at each instruction, from the instructions that ran since `before`."""
         ran = self._counts() != before
         key = ran.tobytes()
         if key not in self._known:
@@ -135,10 +140,10 @@ class Watch:
 
 
 def patience(memory: Reach, blocks: int) -> int:
-    """Instructions of a block that are still sensible for so much memory: a product of matrices that fill it, by one
-    thread, takes a fifth of the power 3/2 of its words in multiply-adds. Many blocks share such work.
+    """Instructions of a block that are still sensible for this much memory. (One thread that multiplies matrices
+    filling the memory takes a fifth of words^1.5 multiply-adds.) The allowance is divided among the blocks.
 
-    Raises `UsageError` for a value of the environment variable that is no number.
+    Raises `UsageError` if the environment variable is not a number.
     """
     asked = os.environ.get(PATIENCE, "")
     if not asked:
@@ -150,7 +155,7 @@ def patience(memory: Reach, blocks: int) -> int:
 
 
 def settled(resident: Resident, watch: Watch) -> int:
-    """Run a block until it ends or is certain to need another one: blocked, or going round in circles."""
+    """Run a block until it ends or needs another block to go on: it is blocked, or repeats its state."""
     seen: set[bytes] = set()
     while True:
         epoch = resident.epoch
@@ -167,7 +172,7 @@ def settled(resident: Resident, watch: Watch) -> int:
         if resident.epoch != epoch:
             seen.clear()
             continue
-        # Nothing changed in a round. Step in small turns of a prime length: equal states mean an endless loop.
+        # A round without changes. Take short turns of a prime length: equal states then mean a loop.
         state = resident.state()
         if state in seen:
             return Status.SPENT
@@ -177,17 +182,17 @@ def settled(resident: Resident, watch: Watch) -> int:
 
 
 _PRIME, _OFTEN, _MOST = 997, 63, 256
-"""A turn while states are compared; so many small turns are taken before larger ones; states kept."""
+"""Instructions of a short turn while states are compared; number of short turns before full ones; states stored."""
 
 
 def _places(resident: Resident) -> tuple[tuple[int, int, int], ...]:
-    """Where its warps are, those first that do not just wait for others."""
+    """The positions of the block's warps; those that do not merely wait for others come first."""
     states = resident.states
     return tuple(sorted(resident.places(), key=lambda place: states[place[1]] != Status.SPENT))
 
 
 def _columns(cells: Iterable[int], size: int) -> npt.NDArray[np.int64]:
-    """The bytes of a warp that tell where its groups are, what they wait for, and what the cells hold."""
+    """Offsets of a warp's bytes that hold its groups' positions, what they wait for, and the values of `cells`."""
     parts = [range(Warp.PC, Warp.EXEC), range(Warp.EXITED, Warp.BUDGET), range(Warp.GROUPS, Warp.SYNCS),
              range(Warp.GROUP, Warp.PREDICATES), range(Warp.CONVERGENCE, Warp.TID)]  # fmt: skip
     for cell in sorted(cells):
@@ -205,7 +210,7 @@ def _columns(cells: Iterable[int], size: int) -> npt.NDArray[np.int64]:
 
 
 def _barriers(resident: Resident) -> bytes:
-    """Who has arrived where."""
+    """The arrivals at each barrier of the block, as bytes."""
     rows = resident.block[Block.BARRIER :].reshape(16, Block.BARRIER_SIZE)
     found: bytes = rows[:, : Block.BARRIER_TRUE].tobytes()
     return found

@@ -1,4 +1,4 @@
-"""Hazards as handlers note them: one fixed record each, a limited number an instruction."""
+"""Hazards as handlers record them: a fixed-size record each, a limited number per instruction."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NOTE = (
 def emit_note(fn: Function) -> None:
     """Body of `note(warp, insn, kind, lane, address, extra, other)`.
 
-    `extra` is space * 65536 + 256 for a store + width; `other` the index of the instruction it conflicts with, or -1;
-    a thread of another warp goes into bits 32.. of `extra`.
+    `extra` is space * 65536 + (256 for a store) + width, with a thread of another warp in bits 32 and up; `other` is
+    the index of the instruction that it conflicts with, or -1.
     """
     warp, insn = Raw(fn, fn.args[0]), Raw(fn, fn.args[1])
     kind, lane, address, extra, other = fn.args[2:]
@@ -47,7 +47,7 @@ def emit_note(fn: Function) -> None:
 
 
 def emit_lost(fn: Function, module: Module) -> None:
-    """Body of `lost(warp, insn, execute)`, the handler of what stands behind the last instruction."""
+    """Body of `lost(warp, insn, execute)`, the handler of the record behind the last instruction."""
     warp, insn, execute = fn.args
     first = fn.zero_extend(Lanes(execute).call_flag("cttz", flag=True).value)
     fn.call(module["note"], warp, insn, Kind.CALL, first, 0, Kind.RAN_ON, -1)

@@ -1,6 +1,6 @@
-"""An instruction while its meaning is being written: operands taken in printed order, results put back.
+"""The builder with which an instruction's handler is written: operands taken in printed order, results written.
 
-The same meaning serves the vector and the uniform path: on the latter, `lanes` is 1 and registers are uniform.
+The same code serves vector and uniform instructions: for uniform ones, `lanes` is 1 and registers are uniform.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from gemmlab.sass.instruction import Instruction, Operand
 REGISTERS = ("reg", "ureg")
 PREDICATES = ("pred", "upred")
 WRITE = 1
-"""Field of a register's or predicate's record that is its offset when written; field 0 is that when read."""
+"""Field of a register's or predicate's record with its offset for writes; field 0 is the offset for reads."""
 BASE, UNIFORM_BASE, OFFSET = 0, 1, 2
-"""Fields of a memory operand's record: offsets of its registers, and its constant part."""
+"""Fields of a memory operand's record: offsets of its two base registers, and the constant part."""
 
 
 class UnsupportedError(UsageError):
-    """An instruction form that the emulator has no meaning for."""
+    """An instruction form that the emulator does not implement."""
 
 
 class Form:
-    """One instruction form under construction: a cursor over its operands."""
+    """One instruction form whose handler is being emitted, with a cursor over its operands."""
 
     def __init__(self, fn: Function, instruction: Instruction) -> None:
         self.fn = fn
@@ -48,31 +48,31 @@ class Form:
 
     @property
     def launch(self) -> Raw:
-        """What all blocks share."""
+        """The launch's structure, shared by all its blocks."""
         return Raw(self.fn, self.fn.cast(self.warp.load(Warp.LAUNCH, I64), I8))
 
     @property
     def block(self) -> Raw:
-        """The block that the warp is of."""
+        """The structure of the warp's block."""
         return Raw(self.fn, self.fn.cast(self.warp.load(Warp.BLOCK, I64), I8))
 
     def service(self, name: str, returns: Type, signature: Sequence[tuple[str, Type]], *args: Value | int) -> Value:
-        """Call one of `services`, on this warp and instruction."""
+        """Call one of the `services` for this warp and instruction."""
         types = [type_ for _label, type_ in signature]
         return self.fn.call_external(name, returns, types, self.warp.base, self.insn.base, *args)
 
     def pick(self, value: Lanes, lane: Lanes) -> Lanes:
-        """The value of one lane, whose number is known when it runs."""
+        """The value of one lane, whose number is known only at run time."""
         row = self.fn.scratch(value.value.type.scalar, LANES)
         self.fn.store(row, value.value)
         return Lanes(row[self.fn.zero_extend(lane.value)])
 
     def first_active(self, value: Lanes) -> Lanes:
-        """The value of the lowest lane that executes, as one value."""
+        """The value of the lowest lane that executes, as a scalar."""
         return self.pick(value, Lanes(self.exec_bits).call_flag("cttz", flag=False))
 
     def has(self, *names: str) -> bool:
-        """Whether any of these modifiers is on the instruction."""
+        """Return whether the instruction has any of these modifiers."""
         return any(name in self.modifiers for name in names)
 
     def one_of(self, *names: str, default: str = "") -> str:
@@ -80,7 +80,7 @@ class Form:
         return next((name for name in names if name in self.modifiers), default)
 
     def allow(self, *modifiers: str, suffixes: Sequence[str] = ()) -> None:
-        """Refuse any other modifier on the instruction, and any other suffix on an operand (`R2.H1`)."""
+        """Raise `UnsupportedError` for any other modifier, or any other suffix on an operand (`R2.H1`)."""
         others = [name for name in self.modifiers if name not in modifiers]
         for operand in self.instruction.operands:
             others += [name for name in operand.suffix if name not in suffixes]
@@ -89,11 +89,11 @@ class Form:
 
     @property
     def execute(self) -> Lanes:
-        """Which lanes execute."""
+        """The lanes that execute, as a mask."""
         return lane_mask(self.exec_bits, self.lanes)
 
     def refuse(self, why: str = "") -> UnsupportedError:
-        """The error for a form this opcode's meaning does not cover (to raise)."""
+        """The error, to be raised, for a form that this opcode's function does not cover."""
         note = f" ({why})" if why else ""
         return UnsupportedError(f"no meaning for {self.instruction.text!r}{note}")
 
@@ -101,16 +101,18 @@ class Form:
 
     @property
     def left(self) -> int:
-        """How many operands have not been taken."""
+        """Number of operands not taken yet."""
         return len(self.instruction.operands) - self._next
 
     def peek(self, ahead: int = 0) -> Operand | None:
-        """The operand after the cursor, if there is one."""
+        """The operand `ahead` places after the cursor, if there is one; it is not taken."""
         where = self._next + ahead
         return self.instruction.operands[where] if where < len(self.instruction.operands) else None
 
     def take(self, *kinds: str) -> tuple[Operand, int]:
-        """The next operand and the offset of its record; `UnsupportedError` if it is of none of these kinds."""
+        """Take the next operand; return it and its record's offset. Raises `UnsupportedError`
+        if it is of another kind.
+        """
         operand = self.peek()
         if operand is None or (kinds and operand.kind not in kinds):
             found = "nothing" if operand is None else f"{operand.text!r}, a {operand.kind}"
@@ -119,7 +121,7 @@ class Form:
         return operand, Insn.OPERANDS + (self._next - 1) * Insn.OPERAND_SIZE
 
     def skip(self) -> Operand:
-        """Pass over an operand that has no effect here."""
+        """Take an operand that has no effect here."""
         return self.take()[0]
 
     def field(self, record: int, number: int = 0) -> Value:
@@ -140,7 +142,7 @@ class Form:
     def source_pair(self, kind: str = "i64") -> Lanes:
         """The next operand as 64 bits: a register pair, a 64-bit constant, or an immediate.
 
-        An immediate is the upper half of a double (`"f64"`), else zero-extended.
+        An immediate is the upper half of a double for `"f64"`, else it is zero-extended.
         """
         operand, record = self.take("reg", "ureg", "imm", "const")
         low, high = self._word(operand, record, 0), self._word(operand, record, 1)
@@ -154,7 +156,7 @@ class Form:
         return [self._word(operand, record, part) for part in range(count)]
 
     def adjust(self, operand: Operand, value: Lanes) -> Lanes:
-        """Absolute value, then negation (or complement), as the operand says."""
+        """`value` with the operand's absolute value applied, then its negation (or complement)."""
         floating = value.kind[0] == "f"
         if operand.absolute:
             value = value.call("fabs") if floating else value.lt(0).select(-value, value)
@@ -188,21 +190,21 @@ class Form:
         return Lanes(word).splat(self.lanes)
 
     def predicate(self) -> Lanes:
-        """The next operand as a truth value a lane (a uniform one on the uniform path), its `!` applied."""
+        """The next operand as a truth value in each lane (for a uniform instruction one value), its `!` applied."""
         operand, record = self.take(*PREDICATES)
         word = self.warp.load(self.field(record), I32)
         value = lane_mask(word, self.lanes)
         return ~value if operand.invert else value
 
     def predicates(self, most: int = 8) -> list[Lanes]:
-        """As many predicates as follow, at most `most`."""
+        """All predicates that follow, at most `most`."""
         found: list[Lanes] = []
         while len(found) < most and (operand := self.peek()) is not None and operand.kind in PREDICATES:
             found.append(self.predicate())
         return found
 
     def literal(self) -> int:
-        """The next operand's value while compiling; the table must list its position in `literals`."""
+        """The next operand's value at compile time; the table entry must list its position in `literals`."""
         operand, _record = self.take("imm")
         return operand.value
 
@@ -227,11 +229,11 @@ class Form:
         return Result(self, operand, record)
 
     def status(self, value: Value | int) -> None:
-        """What the handler returns, where it is not `Status.GO`."""
+        """Set the handler's return value; without a call it is `Status.GO`."""
         self._status = self.fn.constant(value, I32)
 
     def finish(self) -> None:
-        """End the handler. Operands nobody took are a form the meaning does not cover."""
+        """End the handler. Raises `UnsupportedError` if an operand was not taken."""
         if self.left:
             raise self.refuse(f"operand {self._next + 1} is not understood")
         self.fn.finish(self._status if self._status is not None else Status.GO)
@@ -239,7 +241,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A register operand that is written, in the lanes that execute."""
+    """A register operand to be written, in the lanes that execute."""
 
     form: Form
     operand: Operand
@@ -267,14 +269,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class PredicateResult:
-    """A predicate operand that is written, in the lanes that execute."""
+    """A predicate operand to be written, in the lanes that execute."""
 
     form: Form
     operand: Operand
     record: int
 
     def set(self, value: Lanes) -> None:
-        """Write a truth value a lane."""
+        """Write a truth value for each lane."""
         form = self.form
         where = form.field(self.record, WRITE)
         word = value.mask_bits()

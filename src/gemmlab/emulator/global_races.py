@@ -1,13 +1,14 @@
-"""Races in global memory: between warps of a block and between blocks, at least one side a plain store.
+"""Races in global memory, between warps of a block and between blocks; at least one side is a plain store.
 
-Of each element a shadow keeps the last plain store, and three other accesses: the last one, the last one of another
-warp of the same block, and the last one of another block. Within a block barriers order, as for shared memory. Between
-blocks nothing does but what CUDA's own idioms are made of: a fence (`__threadfence`) and then an atomic or volatile
-access publish what a block did before; an atomic or volatile access sees what was published before it. That is kept
-for whole blocks and not for each variable: a kernel that orders anything so is believed to have used the right one.
+For each element a shadow stores the last plain store and three other accesses: the last one, the last one of another
+warp of the same block, and the last one of another block. Within a block, barriers order accesses, as for shared
+memory. Between blocks only CUDA's own idiom does: a fence (`__threadfence`) and then an atomic or volatile access
+publish the block's earlier accesses; an atomic or volatile access of another block sees all that was published before
+it. Publications are recorded for whole blocks, not for each variable, so a kernel that synchronises through the wrong
+variable is not reported.
 
-Atomic and volatile accesses do not race with each other, nor plain loads with them. A store that changes nothing counts
-as a load that nobody's store is held against.
+Two atomic or volatile accesses do not race with each other, nor does a plain load with one. A store that does not
+change the value counts as a load, and no store races with it.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value
 
 RECORD = 16
-"""Bytes of what is known of one access: block + 1 (0: none), the warp's clock, time, and `_site`; i32 each."""
+"""Bytes of the record of one access: block + 1 (0: none), the warp's clock, time, and `_site`; i32 each."""
 RECORD_BLOCK, RECORD_CLOCK, RECORD_TIME, RECORD_SITE = range(0, RECORD, 4)
 WRITER, LAST, FELLOW, FOREIGN = range(0, 4 * RECORD, RECORD)
-"""The last plain store; of all others the last one, one of another warp of the same block, one of another block."""
+"""The last plain store; then, of other accesses, the last one, that of another warp in the block, of another block."""
 CELL = 4 * RECORD
 """Bytes of shadow for one element."""
 STRONG = 1 << 10
-"""In `RECORD_SITE`: the access was atomic or volatile. Below it are warp and lane, above it the instruction."""
+"""Flag in `RECORD_SITE`: the access was atomic or volatile. Warp and lane are below it, the instruction above."""
 RELEASES = 1 << 16
-"""Blocks whose last publication is known, by the low bits of their number."""
+"""Number of blocks whose last publication is stored, indexed by the low bits of the block's number."""
 RELEASE = 24
 RELEASE_BLOCK, RELEASE_FENCE, RELEASE_TIME = range(0, RELEASE, 8)
 GLOBAL_RACE = (*ACCESS, ("strong", I32))
@@ -46,18 +47,18 @@ GLOBAL_RACE = (*ACCESS, ("strong", I32))
 
 @dataclass(frozen=True, slots=True)
 class Shadows:
-    """Of one launch; must live as long as it runs."""
+    """The shadows of one launch; they must live as long as it runs."""
 
     table: npt.NDArray[np.int64]
-    """By slot of the memory map: host address of its shadow, and bytes that it covers."""
+    """Host address of each slot's shadow (slots of the memory map), and the bytes that it covers."""
     releases: npt.NDArray[np.int64]
     cells: tuple[npt.NDArray[np.uint8], ...] = field(repr=False)
 
 
 def shadows(reach: Reach, shift: int) -> Shadows:
-    """Shadows of everything that is allocated, an element for 2^shift bytes. Pages that nobody touches cost nothing.
+    """Make shadows for all allocations, an element for 2^shift bytes. Pages that are never accessed take no memory.
 
-    `MemoryError` where there is no room for so much.
+    Raises `MemoryError` if there is not enough memory.
     """
     table, cells = np.zeros((Launch.SLOT_COUNT, 2), np.int64), []
     for number in np.flatnonzero(reach.slots[:, 1]):
@@ -73,14 +74,14 @@ def shadows(reach: Reach, shift: int) -> Shadows:
 
 
 def fence(launch: Raw, block: Raw) -> None:
-    """What the block did until now can be published; what it does from now on not with it."""
+    """Emit a fence: a later publication covers the block's accesses up to here, and none after it."""
     now = launch.load(Launch.TIME, I64)
     block.store(Block.FENCED, now, I64)
     launch.store(Launch.TIME, now + 1, I64)
 
 
 def emit_global_race(fn: Function, module: Module) -> None:
-    """Body of `global_race(...)`, before the access is made; nothing where races are not looked for."""
+    """Body of `global_race(...)`, called before the access is made; does nothing unless races are looked for."""
     warp_ptr, insn_ptr, execute, addresses, words, key, strong = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
@@ -121,13 +122,13 @@ def emit_global_race(fn: Function, module: Module) -> None:
 
 
 def _release(fn: Function, launch: Raw, number: Lanes) -> Raw:
-    """What the block of that number (+ 1) published last, or another one that shares its place."""
+    """The last publication of block `number - 1`, or of another block that shares its entry."""
     place = (number & (RELEASES - 1)).zext("i64").value
     return Raw(fn, fn.cast(launch.load(Launch.PUBLISHED, I64), I8) + place * RELEASE)
 
 
 class _Access:
-    """One warp's access, checked against what is known of an element, and noted there."""
+    """One warp's access: checked against the recorded accesses of an element, then recorded."""
 
     def __init__(
         self, fn: Function, module: Module, warp: Raw, insn: Raw, launch: Raw, block: Raw, words: Value, key: Value,
@@ -142,14 +143,16 @@ class _Access:
         self.clock = Lanes(fn.load(self.knows + index))
         self.seen = Lanes(block.load(Block.SEEN, I64))
         now, fenced = Lanes(launch.load(Launch.TIME, I64)), Lanes(block.load(Block.FENCED, I64))
-        # An atomic access after a fence is itself part of what it publishes.
+        # An atomic access after a fence is itself part of the publication.
         self.time = (self.strong & fenced.ne(0)).select(fenced, now).trunc("i32")
         place = Lanes(insn.load(Insn.INDEX, I64)).trunc("i32") << 11
         self.site = place | self.strong.select(Lanes(fn.constant(STRONG, I32)), 0) | (self.index << 5)
         self.plain_store = Lanes(key).uge(STORE) & ~self.strong
 
     def access(self, cell: Raw, lane: Value, at: Lanes, host: Lanes, start: Lanes) -> None:
-        """`at` is the element's address, `host` its place here, `start` its first byte among the access's own."""
+        """Check one lane; `at` is the element's address, `host` its host address, `start` its
+        byte offset in the access.
+        """
         fn = self.fn
         silent = self.plain_store & ~self._changes(host, start, lane)
         with fn.when((~silent).value):
@@ -187,7 +190,7 @@ class _Access:
         within = ours & warp_of.ne(self.index) & Lanes(cell.load(record + RECORD_CLOCK)).gt(known)
         apart = number.ne(0) & ~ours
         if record == FOREIGN:
-            # Whoever has changed a word atomically itself comes after those who did so before.
+            # A block that has changed the word atomically comes after those that did so before it.
             last = Lanes(cell.load(LAST + RECORD_SITE)) & STRONG
             own = Lanes(cell.load(LAST + RECORD_BLOCK)).eq(self.number)
             apart = apart & ~(own & last.ne(0) & (site & STRONG).ne(0))
@@ -197,18 +200,19 @@ class _Access:
                 self._note(number, site, ours, lane, at)
 
     def _ordered(self, number: Lanes, time: Lanes) -> Lanes:
-        """Whether what that block (+ 1) did at that time was published before this block last looked."""
+        """Return whether block `number - 1` published its accesses of that time before this block last looked."""
         release = _release(self.fn, self.launch, number)
         by = Lanes(release.load(RELEASE_BLOCK, I64)).trunc("i32")
         in_time = Lanes(release.load(RELEASE_TIME, I64)).le(self.seen)
-        # Of a block that has published again since, or whose place another one took, the earlier time is not known.
+        # If that block has published again since, or another one took its entry, the earlier
+        # publication's time is lost.
         early = time.le(self.seen)
         fenced = time.le(Lanes(release.load(RELEASE_FENCE, I64)))
         published = by.eq(number) & ((in_time & fenced) | (~in_time & early))
         return (published | (by.gt(number) & early)) & self.seen.ne(0)
 
     def _changes(self, host: Lanes, start: Lanes, lane: Value) -> Lanes:
-        """Whether a plain store changes the element; true for every other access."""
+        """Return whether a plain store changes the element; true for every other access."""
         fn = self.fn
         found = fn.var(I32, 1)
         with fn.when(self.plain_store.value):

@@ -1,4 +1,4 @@
-"""Handlers: the compiled code of instruction forms, made when first needed."""
+"""Handlers: the compiled code of instruction forms, compiled at first use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _loaded: dict[str, int] = {}
 
 
 def handler_addresses(instructions: Iterable[Instruction]) -> dict[str, int]:
-    """The address of each form's handler, by form key. `UnsupportedError` for an instruction without meaning."""
+    """The address of each form's handler, by form key. Raises `UnsupportedError` for an unknown instruction."""
     wanted = {table.form_key(instruction): instruction for instruction in instructions}
     for key, instruction in wanted.items():
         if key not in _loaded:

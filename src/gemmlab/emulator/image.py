@@ -1,4 +1,4 @@
-"""A cubin's kernel loaded on the emulated device: code, constant banks, variables, with addresses patched in."""
+"""A cubin's kernel loaded on the emulated device: code, constant banks and variables, with addresses relocated."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
 
 Bytes = npt.NDArray[np.uint8]
 ADDRESSES = 4
-"""The bank that has the addresses of variables."""
+"""The constant bank with the addresses of variables."""
 MOST_LOCAL = 512 * 1024
-"""Local memory a thread that any GPU has."""
+"""The most local memory in bytes that a GPU gives a thread."""
 OPEN_STACK = 4096
-"""Local memory a thread where the compiler could not bound it (recursion, calls by address)."""
+"""Local memory in bytes a thread if the compiler could not bound the stack (recursion, calls by address)."""
 STACK_TOP = 0x28
-"""Where in constant bank 0 a kernel finds the top of its stack."""
+"""Offset in constant bank 0 of the word from which a kernel reads the top of its stack."""
 STACK_ALIGNMENT = 16
-"""What the top is a multiple of. The compiler relies on it for 16-byte accesses to a kernel's frame, and aligns a frame
-itself only where a variable asks for more. The size it states is the sum of frames, multiples of 8 bytes."""
+"""Alignment in bytes of the top of the stack. The compiler relies on it for 16-byte accesses to a kernel's frame; it
+aligns a frame itself only for a variable that asks for more. The frame size it states is a multiple of 8 bytes only."""
 WINDOWS = 0x18
-"""Where in constant bank 0 it finds the generic addresses of shared and local memory."""
+"""Offset in constant bank 0 of the generic addresses of shared and local memory."""
 OUTSIDE = {DRIVER_CODE + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
-"""Addresses here of functions that a driver supplies: a call to one ends the launch, and its name is reported."""
+"""Addresses here of functions that the driver supplies: a call to one ends the launch and is reported by name."""
 _VARIABLES = (".nv.global.init", ".nv.global")
 _LOW = {"R_CUDA_ABS32_LO_32", "R_CUDA_32_LO", "R_CUDA_ABS32_32", "R_CUDA_32", "R_CUDA_FUNC_DESC32_LO_32"}
 _HIGH = {"R_CUDA_ABS32_HI_32", "R_CUDA_32_HI", "R_CUDA_FUNC_DESC32_HI_32"}
@@ -40,7 +40,7 @@ _HIGH = {"R_CUDA_ABS32_HI_32", "R_CUDA_32_HI", "R_CUDA_FUNC_DESC32_HI_32"}
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A kernel ready to run. `constants` are banks as the module has them; bank 0 lacks its arguments yet."""
+    """A kernel ready to run. `constants` are the module's banks; the arguments are not in bank 0 yet."""
 
     function: CubinFunction
     arch: str
@@ -49,18 +49,20 @@ class Image:
     variables: Mapping[str, int]
     """Address of each `__device__` variable."""
     registers: int
-    """That a warp needs: the kernel's, or more where a function that lies beside it names more."""
+    """Registers that a warp needs: the kernel's, or more if another function of the cubin uses more."""
     local_bytes: int
     byte_shared: bool
-    """Whether shared memory is accessed by less than a word."""
+    """True if some access to shared memory is narrower than 4 bytes."""
     global_shift: int
-    """Global memory is accessed by 2^shift bytes at least; 2 for words and more."""
+    """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
     async_copies: bool
-    """Whether it copies asynchronously from global to shared memory."""
+    """True if the kernel copies asynchronously from global to shared memory."""
 
 
 def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, memory: MemoryMap) -> Image:
-    """Prepare the kernel `name`. `CompileError` when the file has none, `UnsupportedError` for unknown instructions."""
+    """Load the kernel `name`. Raises `CompileError` if the file has none, `UnsupportedError`
+    for unknown instructions.
+    """
     function = cubin.functions.get(name)
     if function is None or name not in functions:
         there = ", ".join(n for n, f in cubin.functions.items() if f.entry)
@@ -125,7 +127,9 @@ def _global_shift(instruction: Instruction) -> int:
 
 
 def _gather(functions: Mapping[str, SassFunction], name: str) -> tuple[dict[str, int], list[Instruction]]:
-    """The kernel's instructions at address 0, then those of every other function, each section after the last."""
+    """The kernel's instructions from address 0, then those of every other function; also each
+    section's start address.
+    """
     starts: dict[str, int] = {}
     found: list[Instruction] = []
     for other in (name, *(each for each in functions if each != name)):
@@ -156,7 +160,7 @@ def _patched(
     relocations: tuple[Relocation, ...],
     symbols: Mapping[str, int],
 ) -> list[Instruction]:
-    """Instructions with the addresses in them that only a loader knows."""
+    """The instructions with their relocations applied."""
     patched = list(instructions)
     for relocation in relocations:
         if relocation.section not in starts or relocation.symbol not in symbols:
@@ -181,9 +185,9 @@ def _patched(
 
 
 def names_variables(cubin: Cubin, functions: Mapping[str, SassFunction]) -> bool:
-    """Whether code holds the address of a `__device__` variable, or reads the bank that has the addresses of all.
+    """Return whether code holds the address of a `__device__` variable, or reads the bank with all their addresses.
 
-    Every `constexpr` outside a function is such a variable; few are ever asked for.
+    Every `constexpr` outside a function is such a variable; few have their address taken.
     """
     there = {name for name, symbol in cubin.symbols.items() if symbol.section in _VARIABLES}
     patched = (relocation for relocation in cubin.relocations if relocation.section.startswith(".text"))
@@ -245,7 +249,7 @@ def _constants(cubin: Cubin, function: CubinFunction, symbols: Mapping[str, int]
 
 
 def plain_name(mangled: str) -> str:
-    """A kernel's name as its author wrote it, without parameters: `_Z10block_tileILi32EEvi` -> `block_tile`."""
+    """A kernel's name as in its source, without parameters: `_Z10block_tileILi32EEvi` -> `block_tile`."""
     match = re.match(r"_Z(\d+)", mangled)
     if match is None:
         return mangled

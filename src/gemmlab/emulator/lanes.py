@@ -1,7 +1,7 @@
-"""The algebra in which the meaning of an instruction is written: one value a lane, or one a warp on the uniform path.
+"""Arithmetic on the values of all lanes of a warp, or on one value in uniform instructions, emitted as LLVM IR.
 
-Integers are bit patterns: `+`, `-` and `*` wrap, comparisons say whether they are signed, shifts by the width or more
-are poison unless written with `shl`, `lshr` or `ashr`, which clamp as the hardware does.
+Integers are bit patterns: `+`, `-` and `*` wrap, and each comparison is either signed or unsigned. Shifts by the width
+or more are poison, except with `shl`, `lshr` and `ashr`, which clamp as the hardware does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _NAMES = {type_.name: name for name, type_ in TYPES.items()}
 
 
 class Lanes:
-    """A value in every lane (or one, where `lanes` is 1). `kind` is `"i1"` .. `"i256"`, `"f16"`, `"f32"`, `"f64"`."""
+    """A value in every lane (or a single one if `lanes` is 1). `kind`: `"i1"` .. `"i256"`,
+    `"f16"`, `"f32"`, `"f64"`.
+    """
 
     __slots__ = ("value",)
 
@@ -41,7 +43,7 @@ class Lanes:
         return _NAMES[self.value.type.scalar.name]
 
     def like(self, item: Item) -> Lanes:
-        """`item` in the type of this value."""
+        """`item` converted to a value of this type."""
         if isinstance(item, Lanes):
             if item.kind != self.kind:
                 raise TypeError(f"{item.kind} where {self.kind} is needed")
@@ -101,7 +103,7 @@ class Lanes:
         return self.value.type.bits
 
     def shl(self, bits: Item) -> Lanes:
-        """Shift left by any unsigned amount; all bits gone from the width on."""
+        """Shift left by any unsigned amount; 0 for the width or more."""
         return self._clamped("shl", bits)
 
     def lshr(self, bits: Item) -> Lanes:
@@ -109,7 +111,7 @@ class Lanes:
         return self._clamped("lshr", bits)
 
     def ashr(self, bits: Item) -> Lanes:
-        """Arithmetic shift right by any unsigned amount; only the sign is left from the width on."""
+        """Arithmetic shift right by any unsigned amount; only the sign remains for the width or more."""
         amount = self.like(bits).umin(self.width - 1)
         return self._binary("ashr", amount)
 
@@ -144,7 +146,7 @@ class Lanes:
         return self._compare("icmp uge", other)
 
     def lt(self, other: Item) -> Lanes:
-        """Signed, or floating and ordered."""
+        """Less than: signed for integers, ordered for floats."""
         return self._compare("fcmp olt" if self.kind[0] == "f" else "icmp slt", other)
 
     def le(self, other: Item) -> Lanes:
@@ -160,7 +162,7 @@ class Lanes:
         return self._compare("fcmp uno", self)
 
     def select(self, yes: Item, no: Item) -> Lanes:
-        """`yes` where this truth value holds, else `no`; at least one of them a `Lanes`."""
+        """`yes` where this truth value holds, else `no`; at least one of the two is a `Lanes`."""
         model = yes if isinstance(yes, Lanes) else no
         if not isinstance(model, Lanes):
             raise TypeError("select needs a value to take its type from")
@@ -183,7 +185,7 @@ class Lanes:
         return self.gt(right).select(self, right)
 
     def bits(self, kind: str) -> Lanes:
-        """The same bits seen as another kind of the same width."""
+        """The same bits as another kind of the same width."""
         return self if kind == self.kind else self._convert("bitcast", kind)
 
     def _convert(self, word: str, kind: str) -> Lanes:
@@ -204,24 +206,26 @@ class Lanes:
         return self._convert("sitofp" if signed else "uitofp", kind)
 
     def to_int(self, kind: str, *, signed: bool) -> Lanes:
-        """Floating point to integer, towards zero; poison out of range."""
+        """Floating point to integer, rounded towards zero; poison out of range."""
         return self._convert("fptosi" if signed else "fptoui", kind)
 
     def widen(self, kind: str) -> Lanes:
-        """To a wider floating point type, exactly."""
+        """Convert exactly to a wider floating point type."""
         return self if kind == self.kind else self._convert("fpext", kind)
 
     def narrow(self, kind: str) -> Lanes:
-        """To a narrower floating point type, rounded to nearest even."""
+        """Convert to a narrower floating point type, rounded to nearest even."""
         return self if kind == self.kind else self._convert("fptrunc", kind)
 
     def call(self, name: str, *others: Item, result: str | None = None) -> Lanes:
-        """An LLVM intrinsic over this and other values of its type: `"fma"`, `"ctpop"`, `"fshl"`, `"floor"`."""
+        """Call an LLVM intrinsic on this and other values of its type: `"fma"`, `"ctpop"`, `"fshl"`, `"floor"`."""
         values = [self.value, *(self.like(other).value for other in others)]
         return self._call(f"llvm.{name}.{self._suffix()}", values, self._type(result or self.kind))
 
     def call_flag(self, name: str, flag: bool) -> Lanes:
-        """An intrinsic with a flag: `ctlz`, `cttz` (`flag`: zero gives poison), `abs` (the minimum does)."""
+        """Call an intrinsic with a flag: `ctlz`, `cttz` (`flag`: zero gives poison), `abs`
+        (`flag`: the minimum does).
+        """
         symbol, type_ = f"llvm.{name}.{self._suffix()}", self.value.type
         self.fn.declare(symbol, f"declare {type_} @{symbol}({type_}, i1)")
         text = f"call {type_} @{symbol}({type_} {self.value.name}, i1 {str(flag).lower()})"
@@ -241,11 +245,11 @@ class Lanes:
         return self.call("fma", other, addend)
 
     def splat(self, lanes: int) -> Lanes:
-        """One value in all lanes."""
+        """A scalar repeated in all lanes."""
         return self if self.lanes == lanes else Lanes(self.fn.splat(self.value, lanes))
 
     def lane(self, index: int) -> Lanes:
-        """One lane's value."""
+        """The value of lane `index`."""
         if self.lanes == 1:
             return self
         text = f"extractelement {self.value.type} {self.value.name}, i64 {index}"
@@ -256,19 +260,19 @@ class Lanes:
         return Lanes(self.fn.shuffle(self.value, self.value, pattern))
 
     def map(self, function: Callable[[Lanes], Lanes]) -> Lanes:
-        """`function` applied to each lane as a scalar: for what has no vector form."""
+        """Apply `function` to each lane as a scalar, for operations without a vector form."""
         parts = [function(self.lane(index)) for index in range(self.lanes)]
         return parts[0] if self.lanes == 1 else gather(parts)
 
     def mask_bits(self) -> Lanes:
-        """A truth value a lane as one i32 (bit i: lane i); a uniform one as 0 or all ones."""
+        """The truth values of all lanes as one i32 (bit i: lane i); a uniform one gives 0 or all ones."""
         if self.lanes == 1:
             return Lanes(self.fn.emit(I32, f"sext i1 {self.value.name} to i32"))
         return Lanes(self.fn.emit(I32, f"bitcast {self.value.type} {self.value.name} to i32"))
 
 
 def gather(parts: Sequence[Lanes]) -> Lanes:
-    """One value from each lane's scalar."""
+    """A vector of the scalars, one a lane."""
     fn, scalar = parts[0].fn, parts[0].value.type
     type_ = vector(scalar, len(parts))
     whole = fn.value(type_, "poison")
@@ -278,7 +282,7 @@ def gather(parts: Sequence[Lanes]) -> Lanes:
 
 
 def lane_mask(word: Value, lanes: int = 32) -> Lanes:
-    """An i32 of lane bits as a truth value a lane; for one lane, whether any bit is set."""
+    """An i32 of lane bits as a truth value in each lane; for one lane, whether any bit is set."""
     fn = word.fn
     if lanes == 1:
         return Lanes(fn.emit(I1, f"icmp ne i32 {word.name}, 0"))

@@ -1,4 +1,4 @@
-"""A launch request against a kernel and an architecture: limits, arguments in constant bank 0, geometry."""
+"""Check a launch request against the kernel and architecture, and pack its arguments into constant bank 0."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gemmlab.emulator.layout import VARIABLES
 from gemmlab.emulator.resident import Geometry
 
 BLOCK_DIM, GRID_DIM = 0x0, 0xC
-"""Where in constant bank 0 blockDim and gridDim lie."""
+"""Offsets of blockDim and gridDim in constant bank 0."""
 
 
 def geometry_of(
     image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks: int, check_races: bool, global_races: bool = False
 ) -> Geometry:
-    """Everything the machine needs for one launch. `UsageError` for what the architecture does not allow."""
+    """The geometry of one launch, for the machine. Raises `UsageError` for what the architecture does not allow."""
     function, name = image.function, plain_name(image.function.name)
     _check_limits(image, launch, limits, name)
     constants = dict(image.constants)
@@ -73,7 +73,7 @@ def _check_limits(image: Image, launch: Launch, limits: GpuLimits, name: str) ->
 
 
 def _pack(bank: Any, image: Image, args: tuple[Any, ...], name: str) -> None:
-    """Arguments at their offsets: NumPy scalars by their bytes, buffers by their address."""
+    """Write the arguments at their offsets: NumPy scalars as their bytes, buffers as their address."""
     params = image.function.params
     if len(args) != len(params):
         raise UsageError(f"{name} takes {len(params)} arguments, got {len(args)}")

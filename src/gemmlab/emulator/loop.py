@@ -1,9 +1,8 @@
-"""The compiled loops: instructions of a warp, groups of a warp, warps of a block.
+"""The compiled loops: over the instructions of a warp, the groups of a warp, and the warps of a block.
 
-A warp is one running group of lanes and those that wait. Lanes part at a branch and meet again where the machine code
-says (BSYNC, WARPSYNC); groups that were released together are joined when one of them is picked. A group
-that has used up its budget goes to the end of the queue, so that a lane which spins cannot keep out the one it
-waits for.
+A warp is one running group of lanes and some waiting groups. Lanes diverge at a branch and reconverge where the machine
+code says (BSYNC, WARPSYNC); groups that were released together are joined when one of them is picked. A group that has
+used up its budget goes to the end of the queue, so that a spinning lane cannot starve the lane that it waits for.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ from gemmlab.ir.types import I8, I32, I64, pointer
 from gemmlab.ir.values import Value
 
 ROUNDS = 200
-"""Turns of all warps of a block before its caller is heard."""
+"""Turns of all warps of a block before control returns to the caller."""
 TURN = 20_000
-"""Instructions a warp executes before the next one's turn."""
+"""Instructions that a warp executes in one turn."""
 
 RELEASED = -1
-"""Argument of a group that a convergence barrier, a warp-level sync or a block barrier has let go."""
+"""Argument of a group that a convergence barrier, a warp-level sync or a block barrier has released."""
 GROUP_PC, GROUP_LANES, GROUP_WAIT, GROUP_ARGUMENT = 0, 8, 12, 16
 HANDLER = (pointer(I8), pointer(I8), I32)
 
 
 def emit_push(fn: Function) -> None:
-    """Body of `push(warp, pc, lanes, wait, argument)`: a group that does not run now."""
+    """Body of `push(warp, pc, lanes, wait, argument)`: add a waiting group."""
     warp_ptr, pc, lanes, wait, argument = fn.args
     warp = Raw(fn, warp_ptr)
     count = warp.load(Warp.GROUPS, I64)
-    # Groups share no lane, so that there is room for all that are not empty.
+    # Groups share no lane, so there is room for all that are not empty.
     with fn.when((Lanes(lanes).eq(0) | Lanes(count).uge(LANES)).value):
         fn.ret()
     group = Raw(fn, warp_ptr + (count * Warp.GROUP_SIZE + Warp.GROUP))
@@ -48,19 +47,19 @@ PUSH = (("warp", pointer(I8)), ("pc", I64), ("lanes", I32), ("wait", I32), ("arg
 
 
 def group_at(fn: Function, warp: Raw, index: Value) -> Raw:
-    """A waiting group."""
+    """The waiting group number `index`."""
     return Raw(fn, warp.base + (index * Warp.GROUP_SIZE + Warp.GROUP))
 
 
 def entered_with(fn: Function, warp: Raw, group: Raw) -> Lanes:
-    """The lanes that entered a waiting group's convergence barrier; of no meaning where it waits for something else."""
+    """The lanes that entered a waiting group's convergence barrier; meaningless if it waits for something else."""
     first = fn.zero_extend(Lanes(group.load(GROUP_LANES)).call_flag("cttz", flag=False).value)
     number = group.load(GROUP_ARGUMENT, I64) & 15
     return Lanes(warp.load(number * ROW + (first * 4 + Warp.CONVERGENCE)))
 
 
 def emit_settle(fn: Function) -> None:
-    """Body of `settle(warp)`: groups whose convergence barrier or warp-level sync is complete become ready."""
+    """Body of `settle(warp)`: make groups ready whose convergence barrier or warp-level sync is complete."""
     warp = Raw(fn, fn.args[0])
     count = warp.load(Warp.GROUPS, I64)
     alive = ~Lanes(warp.load(Warp.EXITED))
@@ -75,7 +74,7 @@ def emit_settle(fn: Function) -> None:
             with fn.range(count) as other:
                 fellow = group_at(fn, warp, other)
                 same = Lanes(fellow.load(GROUP_WAIT)).eq(Lanes(wait))
-                # At the same barrier a group may wait that entered it another time: in recursion, or in another branch.
+                # A group at the same barrier may have entered it at another time: in recursion, or in another branch.
                 together = Lanes(fellow.load(GROUP_ARGUMENT, I64)).eq(Lanes(argument)) & entered_with(
                     fn, warp, fellow
                 ).eq(converge)
@@ -83,7 +82,8 @@ def emit_settle(fn: Function) -> None:
                     arrived.set((Lanes(arrived.read()) | Lanes(fellow.load(GROUP_LANES))).value)
             needed = Lanes(wait).eq(Wait.CONVERGE).select(converge, Lanes(argument).trunc("i32")) & alive
             with fn.when((needed & ~Lanes(arrived.read())).eq(0).value):
-                # Its fellows must still find it waiting when they are looked at: mark now, release after the pass.
+                # The others must still find this group waiting when their turn comes: mark it now,
+                # release it after the pass.
                 group.store(GROUP_ARGUMENT + 8, 1, I64)
     with fn.range(count) as index:
         group = group_at(fn, warp, index)
@@ -95,10 +95,11 @@ def emit_settle(fn: Function) -> None:
 
 
 def emit_pick(fn: Function, module: Module) -> None:
-    """Body of `pick(warp, oldest)`: run a ready group; `GO`, or `DONE` or `BLOCKED` when there is none.
+    """Body of `pick(warp, oldest)`: run a ready group. Returns `GO`, or `DONE` or `BLOCKED` if there is none.
 
-    The one with the lowest instruction, or (`oldest`) the one that waits longest. Groups that were released together
-    at its instruction join; those that merely came there by branches stay apart, as an H200's counts show.
+    It picks the group at the lowest instruction, or (`oldest`) the one that has waited longest. Groups
+    that were released together at its instruction join it; those that merely branched there stay apart, as
+    an H200's counters show.
     """
     warp_ptr, oldest = fn.args
     warp = Raw(fn, warp_ptr)
@@ -141,7 +142,7 @@ def emit_pick(fn: Function, module: Module) -> None:
 
 
 def emit_run_warp(fn: Function, module: Module) -> None:
-    """Body of `run_warp(warp, budget)`: how the turn ended, as `Status`."""
+    """Body of `run_warp(warp, budget)`: run one turn; return its `Status`."""
     warp_ptr, budget = fn.args
     warp = Raw(fn, warp_ptr)
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
@@ -181,9 +182,10 @@ def emit_run_warp(fn: Function, module: Module) -> None:
 
 
 def emit_run_block(fn: Function, module: Module) -> None:
-    """Body of `run_block(block, turn, most)`: turns for all warps until the block has ended (`DONE`), none can go on
-    (`BLOCKED`), something failed (`FAULT`), a round went by in which nothing happened that another thread could
-    notice (`SPENT`), or `most` rounds did, or the launch is to stop (`PAUSED`).
+    """Body of `run_block(block, turn, most)`: give turns to all warps until one of these happens.
+
+    `DONE`: the block has ended; `BLOCKED`: no warp can go on; `FAULT`: something failed; `SPENT`: a round passed
+    without a change that another thread could notice; `PAUSED`: `most` rounds have passed, or the launch has to stop.
     """
     block_ptr, turn, most = fn.args
     block = Raw(fn, block_ptr)
@@ -226,7 +228,7 @@ def emit_run_block(fn: Function, module: Module) -> None:
 
 
 def emit_loops(module: Module) -> None:
-    """Every function of this file, the runners exported."""
+    """Emit every function of this file; the two that run warps and blocks are exported."""
     with module.function("push", PUSH, exported=True) as fn:
         emit_push(fn)
     with module.function("settle", (("warp", pointer(I8)),)) as fn:

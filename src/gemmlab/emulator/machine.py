@@ -1,8 +1,8 @@
-"""Runs a decoded kernel over a grid: one resident block after another, more of them only where one waits for another.
+"""Run a decoded kernel over a grid: one resident block after another; several only if one waits for another.
 
-Blocks run in the order of their numbers. A block that spins without anything changing lets the next one start; that it
-had to is a hazard, because a GPU need not have both resident. When no block that could start is left, it is a deadlock.
-A block that provably never ends, or runs on and on, ends the launch (`endless`), and so does a limit in seconds.
+Blocks run in the order of their numbers. If a block spins and nothing changes, the next one is started as well; that is
+reported as a hazard, because a GPU need not have both resident. If no block is left to start, it is a deadlock. A block
+that provably never ends, or runs far too long, ends the launch (`endless_loops`), and so does a time limit.
 """
 
 from __future__ import annotations
@@ -33,42 +33,44 @@ EVENTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened: counters by instruction (in `records`), events, and why the launch stopped, if it did."""
+    """The result of a run: counters by instruction (in `records`), events, and the reason why
+    it stopped early, if any.
+    """
 
     records: Bytes = field(repr=False)
     events: npt.NDArray[np.int64] = field(repr=False)
     reach: Reach = field(repr=False)
-    """The memory it ran on."""
+    """The memory that the launch could access."""
     stopped: str = ""
     """`"deadlock"`, `"endless loop"`, `"unfinished"`, `"time limit"`, `"trap"`, `"cluster"` or empty."""
     stuck: tuple[tuple[int, int, int], ...] = ()
-    """(block, warp, instruction) of those that cannot go on."""
+    """(block, warp, instruction) of the warps that cannot go on."""
     awaited: tuple[tuple[int, int, int], ...] = ()
-    """(block, warp, instruction) of those that waited for a block that was not resident."""
+    """(block, warp, instruction) of the warps that waited for a block that was not resident."""
     unmet: tuple[tuple[int, int, int, int], ...] = ()
     """(block, thread, instruction, lanes) of warp-level synchronisations that wait for those lanes in a deadlock."""
     recorded: Recorder | None = None
-    """Where a trace was asked for."""
+    """The recorded trace; `None` where none was requested."""
     finished: int = 0
     """Blocks that ran to their end."""
     instructions: int = 0
-    """Executed by all warps."""
+    """Instructions executed by all warps."""
 
 
 def run(
     code: Code, geometry: Geometry, memory: MemoryMap, *, resident_limit: int, trace: TraceRequest | None = None,
     limit: TimeLimit | None = None,
 ) -> Outcome:  # fmt: skip
-    """Execute a grid, until `limit` at most. At most `resident_limit` blocks are ever resident together.
+    """Execute a grid, stopping at `limit`. At most `resident_limit` blocks are resident together.
 
-    Everything that it writes but the memory's bytes is its own, so that several threads may run grids at once.
+    It writes nothing shared but the memory's bytes, so several threads may run grids at once.
     """
     everything = code.records.copy()
     records = everything[:-1]
     events = np.zeros((EVENTS, Event.SIZE // 8), np.int64)
     reach = memory.reach()
     launch = launch_structure(code, everything, events, geometry, reach)
-    # The launch is told where they lie; they live as long as it runs.
+    # The launch structure holds the shadows' addresses; this variable makes them live as long as it runs.
     looked_for = _look_for_races(launch, geometry, reach) if geometry.global_races else None  # noqa: F841
     blocks = geometry.grid[0] * geometry.grid[1] * geometry.grid[2]
     recorded = _record(trace, blocks, records, launch) if trace is not None else None
@@ -114,9 +116,9 @@ def run(
 
 @contextmanager
 def _stopped_at(limit: TimeLimit | None, launch: Bytes) -> Iterator[None]:
-    """Within the block, the launch is told when the time is over: compiled code looks before each turn of a warp.
+    """Make a launch stop when `limit` passes; compiled code checks the flag before each turn of a warp.
 
-    The schedule does not depend on the clock until then.
+    Until then the schedule does not depend on the clock.
     """
     if limit is None:
         yield
@@ -144,13 +146,13 @@ def _look_for_races(launch: Bytes, geometry: Geometry, reach: Reach) -> Shadows:
 
 
 def _require_whole_clusters(geometry: Geometry) -> None:
-    """`StoppedError` for a launch that a GPU refuses."""
+    """Raise `StoppedError` for a grid of partial clusters, which a GPU refuses."""
     if any(extent % size for extent, size in zip(geometry.grid, geometry.cluster, strict=True)):
         raise StoppedError(CLUSTER, ((0, 0, 0),))
 
 
 def _record(trace: TraceRequest, blocks: int, records: Bytes, launch: Bytes) -> Recorder:
-    """Make room for a trace and have it recorded."""
+    """Make the trace buffers and switch recording on."""
     handlers = records[:, Insn.HANDLER : Insn.HANDLER + 8].copy().view(np.int64)[:, 0]
     made = recorder(trace, blocks, handlers)
     launch[Launch.TRACE : Launch.TRACE + 8].view(np.int64)[0] = made.address
@@ -164,7 +166,7 @@ def _run_through(
     following: int, blocks: int, spare: list[Resident], waiting: list[Resident], watch: Watch,
     make: Callable[[], Resident],
 ) -> int:  # fmt: skip
-    """Run blocks one after another until one cannot end by itself; the number of the next."""
+    """Run blocks one after another until one cannot end by itself; return the number of the next block."""
     alone = not waiting
     while following < blocks:
         watch.require_time()
@@ -184,14 +186,14 @@ def _run_through(
 
 
 def _blocked(waiting: list[Resident]) -> bool:
-    """Whether every waiting block is held by its own barriers, so that no other block can help."""
+    """Return whether every waiting block is blocked at its own barriers, so that no other block can help."""
     return all(resident.run(1) == Status.BLOCKED for resident in waiting)
 
 
 def launch_structure(
     code: Code, records: Bytes, events: npt.NDArray[np.int64], geometry: Geometry, reach: Reach
 ) -> Bytes:
-    """What all blocks of a launch share, in memory: addresses in what is given here, which must live as long."""
+    """The `Launch` structure of all blocks. It points into the arguments, which must live as long as it does."""
     launch = np.zeros(Launch.SIZE, np.uint8)
 
     def put(offset: int, value: int, type_: Any = np.int64) -> None:

@@ -1,13 +1,14 @@
-"""What an access pattern comes to: extent, alignment, wavefronts, sectors; remembered at the instruction.
+"""Analysis of an access pattern: extent, alignment, wavefronts, sectors; the result is stored with the instruction.
 
-All of it depends only on which lanes take part, the addresses relative to the first of them, and the first one's
-position in its 32-byte sector, so a loop that walks through memory with one pattern is analysed once.
+The analysis depends only on the lanes that take part, their addresses relative to the first of them, and the position
+of the first in its 32-byte sector, so a loop that walks through memory with one pattern is analysed once.
 
-Wavefronts of a shared access, measured on an H200 (Nsight Compute's instrumented source metrics, 187 patterns): 4-byte
-accesses take as many as there are distinct words in the fullest bank; 8-byte ones go by half-warps and 16-byte ones by
-quarter-warps, summed. For loads of these, two groups are one where all their lanes i and i^1, or all i and i^2, share
-an address and no conflict is left then. The ideal is the number of groups, or of 128-byte rows if that is less. The
-hardware's own counter of bank conflicts merges pairs of the whole warp in any case.
+Wavefronts of a shared access, measured on an H200 (Nsight Compute's instrumented source metrics, 187 patterns): a
+4-byte access takes as many as its fullest bank has distinct words; 8-byte accesses are counted for each half-warp and
+16-byte ones for each quarter-warp, then summed. For loads of 8 and 16 bytes two such groups share a wavefront if all
+their lanes i and i^1, or all i and i^2, have the same address and no conflict remains. The ideal is the number of
+groups, or of 128-byte rows if that is less. The hardware's own counter of bank conflicts always merges pairs of the
+whole warp.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ GENERIC, BROADCAST, CONTIGUOUS = range(3)
 
 
 class Memo:
-    """Offsets in the instruction's memo."""
+    """Offsets of the fields of an instruction's memo."""
 
     EXEC = Insn.MEMO
     PHASE = Insn.MEMO + 4
@@ -32,9 +33,9 @@ class Memo:
     IDEAL = Insn.MEMO + 16
     SECTORS = Insn.MEMO + 20
     MISALIGNED = Insn.MEMO + 24
-    """i32: lanes whose address is no multiple of the access width."""
+    """i32: mask of lanes whose address is not a multiple of the access width."""
     KEY = Insn.MEMO + 28
-    """i32: width in bytes, plus 256 for a store; 0 while nothing is remembered."""
+    """i32: width in bytes, plus 256 for a store; 0 while the memo is empty."""
     LOWEST = Insn.MEMO + 32
     """i64: smallest relative address of a lane that takes part."""
     HIGHEST = Insn.MEMO + 40
@@ -45,7 +46,7 @@ class Memo:
 def emit_analyse(fn: Function) -> None:
     """Body of `analyse(insn, relative, execute, phase, key)`: fill the memo for this pattern.
 
-    `relative` points at 32 i32, 0 in lanes that do not take part; `key` as in the memo.
+    `relative` points to 32 i32, 0 in lanes that do not take part; `key` as in the memo.
     """
     insn_ptr, relative_ptr, execute, phase, key = fn.args
     insn = Raw(fn, insn_ptr)
@@ -84,7 +85,7 @@ def _classify(fn: Function, relative: Lanes, on: Lanes, execute: Value, width: L
 
 
 def _first_of_its_kind(fn: Function, unit: Lanes, on: Lanes) -> Lanes:
-    """Lane bits: those that take part and whose unit no lower such lane of `on` has."""
+    """Mask of the lanes of `on` whose unit no lower lane of `on` has."""
     seen = Lanes(fn.constant(0, I32))
     for lane in range(LANES):
         others = (unit.eq(unit.lane(lane).splat(LANES)) & on).mask_bits() & ((1 << lane) - 1)
@@ -102,10 +103,10 @@ def _distinct(fn: Function, unit: Lanes, on: Lanes, _everyone: int) -> Lanes:
 
 
 def _wavefronts(fn: Function, insn: Raw, position: Lanes, on: Lanes, width: Lanes, load: Lanes) -> None:
-    """Wavefronts as if the access were to shared memory, by unit size 4, 8 or 16 bytes."""
+    """Count wavefronts as for an access to shared memory, in units of 4, 8 or 16 bytes."""
     shift = width.umax(4).call_flag("cttz", flag=True)
     unit = position.arithmetic_shift(shift.splat(LANES))
-    # 32, 16 or 8 lanes share a wavefront; twice as many where pairs merge.
+    # 32, 16 or 8 lanes share a wavefront; twice as many if pairs merge.
     single = Lanes(fn.constant(128, I32)).lshr(shift).umin(LANES).umax(8)
     apart = [_strangers(position, on, distance) for distance in (1, 2)]
     wide = load & width.ugt(4)
@@ -133,9 +134,9 @@ def _wavefronts(fn: Function, insn: Raw, position: Lanes, on: Lanes, width: Lane
 
 
 def _fullest(fn: Function, unit: Lanes, on: Lanes, shift: Lanes, group: Lanes) -> Value:
-    """For each group of `group` lanes the distinct units in its fullest bank: a row, 0 where no lane takes part."""
+    """For each group of `group` lanes, the number of distinct units in its fullest bank, as a row; 0 without lanes."""
     number = lane_numbers(fn).lshr(group.call_flag("cttz", flag=True).splat(LANES))
-    # A unit is distinct within its group: the group's number goes where no unit reaches.
+    # Units are compared within a group: the group's number goes into bits above the unit.
     fresh = _first_of_its_kind(fn, (unit & 0x03FFFFFF) | (number << 26), on)
     banks = Lanes(fn.constant(128, I32)).lshr(shift)
     rows, slots = fn.scratch(I32, 4 * LANES), fn.scratch(I32, LANES)
@@ -155,7 +156,7 @@ def _fullest(fn: Function, unit: Lanes, on: Lanes, shift: Lanes, group: Lanes) -
 
 
 def _strangers(position: Lanes, on: Lanes, distance: int) -> Lanes:
-    """Lane bits: those that take part, as does the lane whose number differs in that bit, at another address."""
+    """Mask of the lanes that take part with their partner (lane ^ distance) but have another address than it."""
     partner = position.shuffle([lane ^ distance for lane in range(LANES)])
     both = on & on.shuffle([lane ^ distance for lane in range(LANES)])
     return (position.ne(partner) & both).mask_bits()

@@ -1,7 +1,7 @@
-"""What is counted of a warp's access: wavefronts or sectors of its pattern, and sectors new to a wave of blocks.
+"""Counters of a warp's access: wavefronts or sectors of its pattern, and sectors new to a wave of blocks.
 
-The addresses of a warp relative to its first lane's usually repeat from one execution of an instruction to the next;
-then extent, alignment and counts come from the memo.
+A warp's addresses relative to its first lane usually repeat from one execution of an instruction to the next; then
+extent, alignment and counts come from the memo.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gemmlab.ir.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A warp's addresses relative to the first lane's, and whether they are too far apart for 32 bits."""
+    """A warp's addresses relative to the first active lane's, and whether they exceed 32 bits."""
 
     base: Value
     relative: Lanes
@@ -29,7 +29,7 @@ class Pattern:
 
 
 def counted(fn: Function, module: Module, space: str) -> Pattern:
-    """Recognise or analyse the pattern of an access, and count it. See `ACCESS` for the arguments this reads."""
+    """Recognise or analyse the pattern of an access, and count it. Arguments: see `ACCESS`."""
     insn_ptr, execute, addresses, key = fn.args[1], fn.args[2], fn.args[3], fn.args[-1]
     insn = Raw(fn, insn_ptr)
     first = fn.zero_extend(Lanes(execute).call_flag("cttz", flag=True).value)
@@ -85,7 +85,7 @@ def emit_touch(fn: Function) -> None:
 
 
 def emit_count(fn: Function, module: Module, space: str) -> None:
-    """Body of `count_SPACE(warp, insn, execute, addresses, key)`: for what moves data in its own way."""
+    """Body of `count_SPACE(warp, insn, execute, addresses, key)`: count an access whose data is moved elsewhere."""
     execute = fn.args[2]
     with fn.when(execute.differs(0)):
         counted(fn, module, space)

@@ -1,4 +1,4 @@
-"""Loads and stores lane by lane and byte by byte: what is out of bounds, misaligned, unwritten or still on its way."""
+"""Loads and stores lane by lane and byte by byte, for accesses out of bounds, misaligned, unwritten or pending."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value, Var
 
 POISON = 0x7FFFDEAD
-"""A NaN: what a wide load gets for words that nothing has written, where others of its words were."""
+"""A NaN: the value of unwritten words in a wide load whose other words are written."""
 
 
 def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) -> None:
-    """Body of `slow_load_SPACE` and `slow_store_SPACE`: lane by lane, byte by byte; the lanes served."""
+    """Body of `slow_load_SPACE` and `slow_store_SPACE`: return the mask of the lanes served."""
     warp_ptr, insn, execute, addresses, words, key = fn.args
     warp = Raw(fn, warp_ptr)
     done = fn.var(I32, 0)
@@ -57,10 +57,10 @@ def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) 
 
 
 def _poison(fn: Function, valid: Value, width: Value, words: Value, worst: Var) -> None:
-    """Compilers widen loads over padding, and spill one register of a pair that they read back whole: no hazard, but
-    what such a read brings must not pass.
+    """Replace the unwritten words of a partly written load by `POISON`, and clear `worst`, so that it is no hazard.
 
-    Only where all words of the access are unwritten does `worst` stay as it is.
+    Compilers widen loads over padding, and spill one register of a pair that they read back whole; but the value of
+    such words must not be usable. `worst` remains as it is if every word is unwritten, or if a byte is pending.
     """
     states = fn.cast(valid, I32)
     count = width // 4

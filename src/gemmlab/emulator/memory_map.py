@@ -1,6 +1,6 @@
-"""Device memory of the emulator: allocations far apart in a 64-bit address space, each with what of it was written.
+"""Device memory of the emulator: allocations far apart in a 64-bit address space, with a validity byte for each byte.
 
-Several threads may use one memory: a lock guards which slots are taken, and a launch runs on a `Reach` of its own.
+Several threads may use one memory: a lock guards the table of slots, and each launch runs on a `Reach` of its own.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from gemmlab.emulator.texture_map import TextureMap
 Bytes = npt.NDArray[np.uint8]
 SECTOR = 32
 ALIGNMENT = 256
-"""What every allocation's address is a multiple of, as on a GPU."""
+"""Alignment in bytes of every allocation's address, as on a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """`address` is what kernels receive; `data` the bytes; `valid` 0xFF for each byte that was written."""
+    """`address` is the value that kernels receive; `data` the bytes; `valid` is 0xFF for each byte that was written."""
 
     address: int
     data: Bytes = field(repr=False)
@@ -38,29 +38,29 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The memory that one launch can reach: what was allocated when it began, which lives as long as this does."""
+    """The memory of one launch: the allocations that existed when it began; they live as long as this object."""
 
     slots: npt.NDArray[np.int64] = field(repr=False)
     """The table of `Launch.SLOTS`."""
     textures: npt.NDArray[np.int64] = field(repr=False)
     """The table of `Launch.TEXTURES`."""
     allocations: Mapping[int, Allocation] = field(repr=False)
-    """By slot."""
+    """Allocations by slot number."""
     touched: tuple[Bytes, ...] = field(repr=False)
-    """Of each allocation the wave of blocks that last accessed each 32-byte sector."""
+    """For each allocation, the wave of blocks that last accessed each 32-byte sector."""
 
     def find(self, address: int) -> Allocation | None:
-        """The allocation whose slot an address lies in."""
+        """The allocation whose slot contains the address."""
         return self.allocations.get(address >> Launch.SLOT_BITS)
 
     @property
     def nbytes(self) -> int:
-        """Of all allocations."""
+        """Bytes of all allocations together."""
         return sum(allocation.nbytes for allocation in self.allocations.values())
 
 
 class MemoryMap:
-    """Slots of 2^36 bytes of address space, one allocation each, so that running over an end hits nothing."""
+    """Slots of 2^36 bytes of address space, one allocation each, so that an overrun never hits another allocation."""
 
     def __init__(self) -> None:
         self._allocations: dict[int, Allocation] = {}
@@ -68,7 +68,7 @@ class MemoryMap:
         self._changing = threading.Lock()
 
     def allocate(self, nbytes: int, *, valid: bool = False) -> Allocation:
-        """Memory nothing has written yet (`valid`: count it as written). `MemoryError` when there is none."""
+        """Allocate unwritten memory (`valid`: count it as written). Raises `MemoryError` if there is not enough."""
         if nbytes < 0 or nbytes > 1 << Launch.SLOT_BITS:
             raise UsageError(f"an allocation of {nbytes} bytes; the emulator's hold 0 to {1 << Launch.SLOT_BITS}")
         data = _aligned(nbytes)
@@ -82,7 +82,7 @@ class MemoryMap:
         return allocation
 
     def free(self, allocation: Allocation) -> None:
-        """Give an allocation's address space back; textures over it are gone. A launch that reaches it keeps it."""
+        """Free the address space and drop the textures over it. A launch that can reach it still has the memory."""
         number = allocation.address >> Launch.SLOT_BITS
         with self._changing:
             if self._allocations.get(number) is allocation:
@@ -90,12 +90,12 @@ class MemoryMap:
                 self._textures.forget(allocation.address, allocation.address + (1 << Launch.SLOT_BITS))
 
     def texture(self, base: int, texels: int, channels: int, element: str) -> int:
-        """The handle of a texture whose texel 0 lies at `base`. `MemoryError` when there are too many."""
+        """The handle of a texture whose texel 0 is at `base`. Raises `MemoryError` if there are too many."""
         with self._changing:
             return self._textures.handle(base, texels, channels, element)
 
     def reach(self) -> Reach:
-        """The memory as a launch that begins now finds it, with no sector accessed yet."""
+        """The memory as of now, for a launch that begins, with no sector accessed yet."""
         with self._changing:
             there, textures = dict(self._allocations), self._textures.table.copy()
         slots = np.zeros((Launch.SLOT_COUNT, Launch.SLOT_SIZE // 8), np.int64)

@@ -1,4 +1,4 @@
-"""Accesses of a warp as vectors: one word for all lanes, consecutive words, or a gather; 4, 8 or 16 bytes a lane."""
+"""Accesses of a warp as vectors: broadcast, contiguous words, or a gather; 4, 8 or 16 bytes a lane."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VECTOR_WIDTHS = (4, 8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What the vector paths of an access have in common; `done` stays 0 where validity fails."""
+    """The state that the vector paths of an access share; `done` stays 0 where validity fails."""
 
     fn: Function
     insn: Raw
@@ -32,7 +32,7 @@ class Move:
 
 
 def serve_whole(move: Move, *, store: bool) -> None:
-    """Serve the access by one path that fits, if what it reads has been written."""
+    """Serve the access by the path that fits, if the bytes that it reads have been written."""
     fn = move.fn
     shape = Lanes(move.insn.load(Memo.CLASS))
     checked = Lanes(move.place.valid).ne(0)
@@ -53,7 +53,7 @@ def serve_whole(move: Move, *, store: bool) -> None:
                     path(move, count, False)
 
 
-# `_contiguous` and `_scattered` serve loads and stores: which one, the function's name says.
+# `_contiguous` and `_scattered` serve loads and stores; the name of the function being emitted tells which.
 def _is_store(fn: Function) -> bool:
     return fn.name.startswith("store")
 
@@ -131,7 +131,7 @@ def _unaligned(fn: Function, address: Value, lanes: int) -> Value:
 
 
 def _interleave(fn: Function, rows: list[Value]) -> Value:
-    """Rows of 32 lanes as one vector in which the words of a lane are neighbours."""
+    """Rows of 32 lanes as one vector in which the words of a lane are adjacent."""
     while len(rows) > 1:
         half = len(rows) // 2
         rows = [_zip(fn, rows[index], rows[index + half]) for index in range(half)]

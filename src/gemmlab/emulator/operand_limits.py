@@ -1,7 +1,7 @@
-"""What instructions name by number: compared once with what there is, so that no handler has to.
+"""Range checks of the numbers in instructions (registers, barriers, ...), made once so that no handler needs any.
 
-A disassembler prints nothing else of whole machine code. Of damaged code, or of text that is not a disassembler's,
-anything may come, and a handler reads and writes at the offset that such a number leads to.
+A disassembler prints only valid numbers for intact machine code. In damaged code, or text from elsewhere, any number
+may occur, and a handler reads and writes at the offset that the number leads to.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MOST = {"reg": RZ, "ureg": URZ, "pred": PT, "upred": PT, "barrier": BARRIERS - 
 
 
 def require_named(function: str, instructions: Iterable[Instruction]) -> None:
-    """Raise `CompileError` naming the first instruction with a register, predicate, barrier or constant that is not."""
+    """Raise `CompileError` for the first instruction with a register, predicate, barrier or constant out of range."""
     for instruction in instructions:
         guard = instruction.predicate
         if guard is not None and guard.kind not in {"pred", "upred"}:
@@ -28,7 +28,7 @@ def require_named(function: str, instructions: Iterable[Instruction]) -> None:
 
 
 def _missing(operand: Operand) -> str:
-    """What an operand names that does not exist; empty where all of it does."""
+    """Name the part of an operand that does not exist; empty where all of it does."""
     most = _MOST.get(operand.kind)
     if most is not None and not 0 <= operand.index <= most:
         return f"{operand.kind} {operand.index}"
@@ -39,14 +39,14 @@ def _missing(operand: Operand) -> str:
     if operand.kind == "const" and operand.bank != UNRESOLVED:
         if not 0 <= operand.bank < Launch.BANKS:
             return f"constant bank {operand.bank}"
-        # What is added to a register is compared when it runs.
+        # An offset added to a register is checked at run time.
         if (operand.base, operand.ubase) == (RZ, URZ) and not 0 <= operand.value < Launch.BANK_BYTES:
             return f"a constant at {operand.value:#x}"
     return ""
 
 
 def highest_register(instructions: Sequence[Instruction]) -> int:
-    """The highest number of a vector register that is named; -1 where none is."""
+    """The highest number of a vector register in the instructions; -1 if there is none."""
     return max((index for instruction in instructions for index in _registers(instruction)), default=-1)
 
 

@@ -1,6 +1,6 @@
-"""Code that ptxas puts behind the end of a kernel: how a warp-level function waits where lanes have parted.
+"""Out-of-line code behind the end of a kernel, where ptxas puts the waits of warp-level functions in divergent warps.
 
-Its line information is that of whatever stands nearby; the instruction that leads there has the line of the call.
+Its line information is that of unrelated neighbours; the instruction that branches there has the line of the call.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from gemmlab.sass.instruction import Instruction
 
 _NEAR = 8
-"""Instructions between the start of such a piece and its wait, at most."""
+"""The most instructions between the start of such a piece and its wait."""
 
 
 def call_site(code: Sequence[Instruction], site: int) -> int:
-    """The instruction whose line is that of the call which waits at `site`: `site` itself where it is in line.
+    """The instruction that has the line of the call which waits at `site`: `site` itself if the wait is in line.
 
-    Such a piece is called (sm_80), or a branch that only parted lanes take (`BRA.DIV`) leads to it.
+    An out-of-line piece is called (sm_80), or reached by a branch that only divergent lanes take (`BRA.DIV`).
     """
     for place, instruction in enumerate(code[:site]):
         leads = instruction.opcode == "CALL" or (instruction.opcode == "BRA" and "DIV" in instruction.modifiers)

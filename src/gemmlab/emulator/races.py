@@ -1,8 +1,9 @@
-"""Races on shared memory: who last wrote and read each element, and whether a barrier lies between.
+"""Races in shared memory: the last writer and readers of each element, and the barriers between the accesses.
 
-Across warps, ordering is kept as vector clocks: a warp's clock advances at each barrier it arrives at, and whoever the
-barrier lets go knows the clocks of all who arrived. An access conflicts with an earlier one of another warp unless its
-warp knows of a later clock. Between lanes of a warp, lockstep orders nothing: they need a warp-level synchronisation.
+Across warps, order is recorded as vector clocks: a warp's clock advances at each barrier that it arrives at, and the
+warps that the barrier releases learn the clocks of all that arrived. An access conflicts with an earlier one of
+another warp unless its warp knows a later clock of that warp. Lockstep does not order the lanes of a warp: they need a
+warp-level synchronisation.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from gemmlab.ir.values import Value
 
 WRITER_CLOCK, WRITER, WRITER_SYNC, WRITER_INSTRUCTION, WRITER_TIME = 0, 4, 8, 12, 16
 READ_CLOCK = 64
-"""A row: clock of each warp's last read."""
+"""A row: the clock of each warp's last read."""
 READ_SYNC = READ_CLOCK + ROW
 READ_BY = READ_SYNC + ROW
-"""A row: instruction * 2048 + lane of the last read; when several lanes read it since the last warp-level
-synchronisation, + 32 + 64 * another one of them."""
+"""A row: instruction * 2048 + lane of the last read; if several lanes read since the last warp-level synchronisation,
++ 32 + 64 * another one of them."""
 ELEMENT = READ_BY + ROW
 """Bytes of shadow for one element of shared memory."""
 SEVERAL = 32
@@ -30,7 +31,7 @@ STORE = 256
 
 
 def emit_race(fn: Function, module: Module) -> None:
-    """Body of `race(warp, insn, execute, addresses, words, key)`, before the access is made."""
+    """Body of `race(warp, insn, execute, addresses, words, key)`, called before the access is made."""
     warp_ptr, insn_ptr, execute, addresses, words, key = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
@@ -60,7 +61,7 @@ def emit_race(fn: Function, module: Module) -> None:
 
 
 class _Access:
-    """One warp's access to one element, checked and noted."""
+    """One warp's access to one element: checked, then recorded."""
 
     def __init__(
         self, fn: Function, module: Module, warp: Raw, insn: Raw, words: Value, index: Value, knows: Value
@@ -81,7 +82,7 @@ class _Access:
             self.clock
         )
         other = again & (by & 31).ne(short)
-        # Two of the readers are kept, so that a writer that is one of them can be told of the other.
+        # Two readers are stored, so that a write by one of them can be reported against the other.
         joined = ((by & 31) << 6) | short | SEVERAL
         mark = (self.number << 11) | other.select(joined, again.select(by & 2047, short))
         element.store(own + READ_CLOCK, self.clock.value)
@@ -128,7 +129,7 @@ class _Access:
         another = lane_of.ne(Lanes(fn.convert(lane, I32)))
         with fn.when((mine & fresh & another).value):
             self._note(Kind.RACE_WARP, lane, at, key, number, who)
-        # Lanes of one store that meet in a word: which of them stays is not defined, unless they agree.
+        # Several lanes of one store write the same word: the result is undefined, unless they write the same value.
         word_store = Lanes(key).eq(STORE + 4)
         values = [Lanes(self.words[fn.zero_extend(each.value)]) for each in (Lanes(fn.convert(lane, I32)), lane_of)]
         with fn.when((mine & together & another & word_store & values[0].ne(values[1])).value):

@@ -29,11 +29,11 @@ class Raw:
         self.fn.store(self.at(offset, element), value)
 
     def add(self, offset: int, value: Value | int) -> None:
-        """Add to an i64."""
+        """Add to an i64 field."""
         self.store(offset, self.load(offset, I64) + value, I64)
 
 
 def lane_numbers(fn: Builder) -> Lanes:
-    """0, 1, .. 31."""
+    """The vector 0, 1, .. 31."""
     type_ = vector(I32, LANES)
     return Lanes(fn.value(type_, "<" + ", ".join(f"i32 {lane}" for lane in range(LANES)) + ">"))

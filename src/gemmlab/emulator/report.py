@@ -1,4 +1,4 @@
-"""What a run came to: counters a site under Nsight Compute's names, and hazards with their source lines."""
+"""The result of a run as counters of each site under Nsight Compute's names, and hazards with their source lines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES = {
     Kind.CALL: "call",
 }
 _NO_ADDRESS = frozenset({Kind.BARRIER, Kind.TRAP, Kind.TEXTURE, Kind.WARP_SYNC, Kind.SHUFFLE})
-"""Kinds whose event has something else in its place."""
+"""Kinds of events whose `address` field holds something else."""
 SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", Space.CONSTANT: "constant"}
 _SITES = {
     "LDS": core.SHARED_LOAD,
@@ -84,7 +84,7 @@ _PAGE = {
 
 
 def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> Observation:
-    """Counters and hazards of one launch."""
+    """The counters and hazards of one launch."""
     sites = tuple(_sites(image, outcome))
     hazards = (
         *_events(image, geometry, outcome),
@@ -95,8 +95,8 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> 
 
 
 def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...]) -> dict[str, Metric]:
-    """Threads predicated on, counted both ways: of `@P0 BRA P1` the hardware's counter of a whole launch has those that
-    both hold for. By instruction Nsight Compute counts those that P0 holds for, and so do sites.
+    """Threads predicated on, counted in two ways. For `@P0 BRA P1` the hardware's counter of a whole launch has the
+    threads for which both hold; Nsight Compute's counter by instruction has those for which P0 holds, and so do sites.
     """
     kept = outcome.records[:, Insn.KEPT : Insn.KEPT + 8].copy().view(np.int64)[:, 0]
     branches = (index for index, instruction in enumerate(image.code.instructions) if instruction.opcode in BRANCHES)
@@ -125,7 +125,7 @@ def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """One noted hazard."""
+    """One recorded hazard event."""
 
     kind: int
     site: int
@@ -138,10 +138,10 @@ class _Event:
 
 
 def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
-    """One hazard a kind and pair of source lines, or of instructions where there are no lines: the first, and how many.
+    """One hazard for each kind and pair of source lines (of instructions, without line information).
 
-    Instructions note only their first ones and count the rest; where all of theirs are of one group, that is its
-    number.
+    It describes the first event and gives the number of events. An instruction records only its first events and counts
+    the rest; if all its recorded events are in one group, they enter with that count.
     """
     events = [_Event(*event) for event in outcome.events.tolist()]
     groups: dict[tuple[object, ...], list[_Event]] = {}
@@ -220,7 +220,7 @@ def _message(image: Image, geometry: Geometry, memory: Reach, event: _Event) -> 
 
 
 def _lanes_in_words(mask: int) -> str:
-    """`"lane 3"`, `"lane 16 (and 15 more)"`."""
+    """A lane mask in words: `"lane 3"`, `"lane 16 (and 15 more)"`."""
     lanes = [lane for lane in range(LANES) if mask >> lane & 1]
     return f"lane {lanes[0]}" + (f" (and {len(lanes) - 1} more)" if len(lanes) > 1 else "")
 
@@ -261,7 +261,7 @@ def _signed32(offset: int) -> int:
 
 
 def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
-    """Warp-level synchronisations that a deadlock has left waiting for lanes of their mask, one an instruction."""
+    """Warp-level synchronisations that wait for lanes of their mask in a deadlock, one hazard for each instruction."""
     for site in dict.fromkeys(each[2] for each in outcome.unmet):
         block, thread, _, lanes = next(each for each in outcome.unmet if each[2] == site)
         yield Hazard(
@@ -313,7 +313,7 @@ def _stalled(kind: str, places: tuple[tuple[int, int, int], ...], geometry: Geom
 
 
 def _instruction(image: Image, index: int) -> Instruction:
-    """The one at an index, the nearest for an index outside, to which damaged code may have led."""
+    """The instruction at an index; for an index out of range, which damaged code may lead to, the nearest one."""
     return image.code.instructions[max(0, min(index, len(image.code.instructions) - 1))]
 
 

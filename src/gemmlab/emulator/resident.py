@@ -1,4 +1,4 @@
-"""One resident block: its warps, shared and local memory and barriers, and running it for a while."""
+"""One resident block: its warps, shared and local memory and barriers; it can be run for a limited time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """What a launch asks for, and the kernel's own needs."""
+    """A launch's grid, blocks and constants, and the kernel's resource needs."""
 
     grid: tuple[int, int, int]
     threads: tuple[int, int, int]
     shared_low: int
-    """First valid shared address (what lies below is the system's)."""
+    """First valid shared address; the bytes below it belong to the system."""
     shared_bytes: int
     registers: int
     local_bytes: int
@@ -34,19 +34,19 @@ class Geometry:
     """Constant banks by number; bank 0 holds the arguments."""
     check_races: bool = False
     byte_races: bool = False
-    """Whether the kernel accesses shared memory by less than 4 bytes."""
+    """True if the kernel accesses shared memory by less than 4 bytes."""
     global_races: bool = False
-    """Whether races in global memory are looked for, too."""
+    """True if races in global memory are looked for as well."""
     global_shift: int = 2
-    """The kernel accesses global memory by 2^shift bytes at least, or by words."""
+    """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
     wave_blocks: int = 1
-    """Blocks that a GPU would have resident together: what is counted as distinct is so within such a wave."""
+    """Number of blocks resident together on a GPU (a wave); sectors are counted as distinct within a wave."""
     async_copies: bool = False
-    """Whether warps need room for copies under way."""
+    """True if warps need room for asynchronous copies in flight."""
     constant_bytes: int = 0
-    """That `__constant__` variables take."""
+    """Bytes that `__constant__` variables take."""
     cluster: tuple[int, int, int] = (1, 1, 1)
-    """Blocks of a cluster; the grid has to hold whole ones."""
+    """Blocks of a cluster; the grid must consist of whole clusters."""
 
 
 @cache
@@ -74,7 +74,7 @@ class Resident:
         self.clocks = np.zeros((LANES, LANES), np.int32)
         self.shadow = self._shadow() if geometry.check_races else np.zeros(0, np.uint8)
         self._template = self._warp_template(launch_address)
-        # What is the same for every block that this one becomes: there may be thousands, which take little time each.
+        # Set once here, not in `begin`: this object becomes thousands of blocks in turn, and each start must be quick.
         for offset, value in (
             (Block.LAUNCH, launch_address),
             (Block.WARPS, self.warps.ctypes.data),
@@ -126,7 +126,7 @@ class Resident:
         return head
 
     def begin(self, linear: int) -> None:
-        """Become the block of that number, nothing executed."""
+        """Reset the state to the start of block number `linear`."""
         syncs = self.warps[:, Warp.SYNCS : Warp.SYNCS + 8].copy()
         self.warps[:, : Warp.REGISTERS] = self._template
         self.warps[:, Warp.SYNCS : Warp.SYNCS + 8].view(np.int64)[:] = syncs.view(np.int64) + 1
@@ -134,7 +134,7 @@ class Resident:
         self.local_valid[:] = 0
         self.pending[:, : Pending.ENTRY] = 0
         self.block[Block.BARRIER :] = 0
-        # Clocks only grow, so that what an earlier block left in the shadow is before everything this one does.
+        # Clocks only grow, so an earlier block's entries in the shadow come before everything that this block does.
         base = int(self.clocks.max())
         self.clocks[:] = base
         np.fill_diagonal(self.clocks, base + 1)
@@ -162,16 +162,16 @@ class Resident:
         return found
 
     def pc(self, warp: int) -> int:
-        """Where the running group of a warp is."""
+        """Index of the next instruction of a warp's running group."""
         return int(self.warps[warp, Warp.PC : Warp.PC + 8].view(np.int64)[0])
 
     @property
     def executed(self) -> int:
-        """Instructions, of all warps."""
+        """Instructions executed so far by all warps."""
         return int(self.warps[:, Warp.CLOCK : Warp.CLOCK + 8].copy().view(np.int64).sum())
 
     def run(self, turn: int = TURN, most: int = ROUNDS) -> int:
-        """At most so many turns of so many instructions for each warp; a `Status`."""
+        """Run at most `most` turns of `turn` instructions for each warp; return a `Status`."""
         status: int = _runner()(self.block.ctypes.data, turn, most)
         return status
 
@@ -185,7 +185,7 @@ class Resident:
                 running = int(warp[Warp.ACTIVE : Warp.ACTIVE + 4].view(np.uint32)[0])
                 waits = groups and not running
                 start = Warp.GROUP if waits else Warp.PC
-                # A group that waits has the instruction after the one it waits at.
+                # A waiting group's position is the instruction after the one that it waits at.
                 place = int(warp[start : start + 8].view(np.int64)[0]) - bool(waits)
                 found.append((self.linear, index, place))
         return tuple(found)
@@ -204,19 +204,19 @@ class Resident:
                 mask = int(row[GROUP_ARGUMENT : GROUP_ARGUMENT + 4].view(np.uint32)[0])
                 if missing := mask & ~arrived & ~exited:
                     first = (own & -own).bit_length() - 1
-                    # A group that waits has the instruction after the one it waits at.
+                    # A waiting group's position is the instruction after the one that it waits at.
                     site = int(row[GROUP_PC : GROUP_PC + 8].view(np.int64)[0]) - 1
                     yield self.linear, index * LANES + first, site, missing
 
     def next_places(self) -> list[list[int]]:
-        """The next instruction of each group of lanes of each warp, of the running one first."""
+        """The next instruction of each group of lanes of each warp; the running group comes first."""
         count = self.warps[:, Warp.GROUPS : Warp.GROUPS + 8].copy().view(np.int64)[:, 0].tolist()
         wide = self.warps[:, : Warp.PREDICATES].copy().view(np.int64)
         first, step = Warp.GROUP // 8, Warp.GROUP_SIZE // 8
         return [[row[0], *row[first : first + step * n : step]] for n, row in zip(count, wide.tolist(), strict=True)]
 
     def state(self) -> bytes:
-        """Everything a warp's future depends on, for finding out that it runs in circles."""
+        """The bytes on which the warps' future depends; a repeated state proves a loop."""
         live = self.warps.copy()
         live[:, Warp.CLOCK : Warp.CLOCK + 8] = 0
         live[:, Warp.SYNCS : Warp.SYNCS + 8] = 0

@@ -1,4 +1,4 @@
-"""The compiled functions that handlers call: memory access, event notes, races. One object, linked first."""
+"""The compiled functions that handlers call: memory access, events, races. They are one object, linked first."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a launch leaves behind where it is recorded: each step of chosen warps, the addresses of their accesses, and the
-bounds of what each block writes.
+"""The recording of a launch: each step of chosen warps, the addresses of their accesses, and the bounds of each
+block's writes.
 
-Steps are recorded by a handler that stands in the place of every instruction's own and calls it; so a launch that is
-not recorded runs as if there were no such thing, but for one comparison an access. `recorded` has the other side.
+A recording handler replaces that of every instruction and calls it; so a launch that is not recorded costs only one
+comparison an access. The Python side is `emulator.trace_buffers`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ WRITES = 256
 
 
 def emit_trace_step(fn: Function) -> None:
-    """Body of `trace_step(warp, insn, execute)`, a handler: note the step of a chosen warp, then do what it does."""
+    """Body of `trace_step(warp, insn, execute)`, a handler: record the step of a chosen warp,
+    then call its own handler.
+    """
     warp_ptr, insn_ptr, execute = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
     trace = _trace(fn, warp)
@@ -47,7 +49,7 @@ def emit_trace_step(fn: Function) -> None:
 
 
 def emit_trace_access(fn: Function) -> None:
-    """Body of `trace_access(warp, execute, addresses, key, space)`, called only where there is a trace."""
+    """Body of `trace_access(warp, execute, addresses, key, space)`, called only while recording."""
     warp_ptr, execute, addresses, key, space = fn.args
     warp = Raw(fn, warp_ptr)
     trace = _trace(fn, warp)
@@ -78,7 +80,7 @@ def _block(fn: Function, warp: Raw) -> Raw:
 
 
 def _entry(fn: Function, trace: Raw, warp: Raw) -> tuple[Value, Raw]:
-    """Whether the warp's block has an entry, and the entry (the first one where it has none)."""
+    """Return whether the warp's block has an entry, and the entry (the first one where it has none)."""
     number = Lanes(_block(fn, warp).load(Block.LINEAR, I64))
     known = number.lt(Lanes(trace.load(Trace.BLOCK_COUNT, I64)))
     entries = fn.cast(trace.load(Trace.BLOCKS, I64), I8)

@@ -1,8 +1,8 @@
-"""What a tensor core does with one block of products, as far as it is known.
+"""The arithmetic of a tensor core on one block of products, as far as it is known.
 
-Products of TF32, FP16 or BF16 inputs are exact. A block of products and the accumulator are aligned to the largest
-exponent among them (that of a product being the sum of its factors' exponents), cut off below a fixed number of bits,
-added without rounding, and the sum is cut off to float32. (After M. Fasi, N. J. Higham, M. Mikaitis, S. Pranesh,
+Products of TF32, FP16 or BF16 inputs are exact. The products of a block and the accumulator are aligned to the largest
+exponent among them (a product's exponent is the sum of its factors' exponents), truncated below a fixed number of bits
+and added without rounding; the sum is truncated to float32. (After M. Fasi, N. J. Higham, M. Mikaitis, S. Pranesh,
 "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science 7:e330, 2021, for older architectures.)
 """
 
@@ -15,7 +15,7 @@ from gemmlab.ir.values import Value
 
 ROWS, COLUMNS = 16, 8
 EXTRA_BITS = 2
-"""Bits kept below those of a float32 while a block is added up."""
+"""Bits below those of a float32 that are preserved while a block is added up."""
 DOT = (
     ("a", pointer(F32)),
     ("b", pointer(F32)),
@@ -23,7 +23,7 @@ DOT = (
     ("depth", I64),
     ("block", I64),
 )
-"""`a`: 16 x depth, `b`: depth x 8, both row-major; `c`: 16 x 8, replaced by the result; `block`: products a block."""
+"""`a`: 16 x depth, `b`: depth x 8, both row-major; `c`: 16 x 8, updated in place; `block`: products a block."""
 _TINY = -(1 << 20)
 
 
@@ -38,7 +38,7 @@ def emit_dot(fn: Function) -> None:
 
 
 def _exponent(value: Lanes) -> Lanes:
-    """Exponent of a float32 that is not zero; very low for zero. Inputs were normal where they came from."""
+    """Exponent of a nonzero float32; very low for zero. Inputs are normal in their original format."""
     field = (value.bits("i32") >> 23) & 255
     return value.eq(0.0).select(field.like(_TINY), field - 127)
 
@@ -57,7 +57,7 @@ def _add_block(fn: Function, a: Value, b: Value, cell: Value, block: Value) -> N
     result = fn.var(F32, 0)
     with fn.choose(finite.value) as choice:
         with choice.yes():
-            # In units of the last bit kept every addend is an integer; their sum stays below 2^53.
+            # In units of the last preserved bit every addend is an integer; their sum stays below 2^53.
             shift = Lanes(top.read()) - (23 + EXTRA_BITS)
             unit, inverse = _power(shift), _power(shift.like(0) - shift)
             total = fn.var(F64, (start.widen("f64") * inverse).call("trunc").value)
@@ -73,12 +73,12 @@ def _add_block(fn: Function, a: Value, b: Value, cell: Value, block: Value) -> N
 
 
 def _power(exponent: Lanes) -> Lanes:
-    """2 to an integer, as a double."""
+    """2 to an integer power, as a double."""
     return ((exponent.sext("i64") + 1023) << 52).bits("f64")
 
 
 def _cut(value: Lanes) -> Lanes:
-    """A double as a float32, rounded towards zero; beyond the largest float32 infinity (seen on an H200)."""
+    """A double truncated to float32; beyond the largest float32 it becomes infinity (observed on an H200)."""
     near = value.narrow("f32")
     over = near.widen("f64").call("fabs").gt(value.call("fabs")) & value.call("fabs").lt(2.0**128)
     bits = near.bits("i32")

@@ -1,4 +1,4 @@
-"""The texture objects of the emulated device: what each handle stands for, in the table that handlers read."""
+"""The texture objects of the emulated device: each handle's texture, in the table that handlers read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Entry = tuple[int, int, int, int]
 
 
 class TextureMap:
-    """Handles from 1 on. The same texture asked for twice is one, so that nothing piles up."""
+    """Texture handles from 1 on. Requests for an equal texture share one handle, so that the table does not fill up."""
 
     def __init__(self) -> None:
         self.table = np.zeros((Texture.COUNT, Texture.SIZE // 8), np.int64)
         self._handles: dict[Entry, int] = {}
 
     def handle(self, base: int, texels: int, channels: int, element: str) -> int:
-        """The handle of a texture whose texel 0 lies at `base`. `MemoryError` when the table is full."""
+        """The handle of a texture whose texel 0 is at `base`. Raises `MemoryError` when the table is full."""
         entry = base, texels, channels, Texture.ELEMENTS.index(element)
         if entry not in self._handles:
             free = np.flatnonzero(self.table[1:, Texture.TEXELS // 8] == 0)
@@ -28,6 +28,6 @@ class TextureMap:
         return self._handles[entry]
 
     def forget(self, low: int, high: int) -> None:
-        """Drop the textures whose memory lies from `low` to before `high`."""
+        """Drop the textures whose `base` is in `low` .. `high - 1`."""
         for entry in [entry for entry in self._handles if low <= entry[0] < high]:
             self.table[self._handles.pop(entry)] = 0

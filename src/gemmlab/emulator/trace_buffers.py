@@ -1,6 +1,6 @@
-"""Room for what one launch leaves behind where it is recorded, and what it says afterwards (see `emulator.tracing`).
+"""Buffers for the recording of one launch, and the `Recording` made from them (see `observe.tracing`).
 
-The room is reserved before the launch; what comes after it is full is counted and dropped.
+The buffers are allocated before the launch; once they are full, further entries are only counted.
 """
 
 from __future__ import annotations
@@ -41,30 +41,30 @@ ACCESS = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Room for what one launch leaves behind. It must live as long as the launch runs."""
+    """Buffers for the recording of one launch. They must live as long as it runs."""
 
     header: Bytes
     handlers: npt.NDArray[np.int64]
     blocks: npt.NDArray[np.int64]
-    """A row (chosen, low, high) a block."""
+    """A row (chosen, low, high) for each block."""
     steps: npt.NDArray[np.void] = field(repr=False)
     accesses: npt.NDArray[np.void] = field(repr=False)
 
     @property
     def address(self) -> int:
-        """What the launch is told."""
+        """Host address of the `Trace` structure, for the launch."""
         return int(self.header.ctypes.data)
 
 
 def recorder(request: TraceRequest, blocks: int, handlers: npt.NDArray[np.int64]) -> Recorder:
-    """Room for what is asked for, of a launch of so many blocks, whose instructions have these handlers."""
+    """Make buffers as requested for a launch of `blocks` blocks whose instructions have these handlers."""
     known = min(blocks, request.most_blocks)
     entries = np.empty((known, Trace.BLOCK_SIZE // 8), np.int64)
     entries[:] = (0, NOWHERE, -1)
     for block in request.blocks:
         if block < known:
             entries[block, 0] = 1
-    # Pages that nothing is written to cost nothing.
+    # Pages that are never written take no memory.
     made = Recorder(
         np.zeros(Trace.SIZE, np.uint8), handlers, entries,
         np.zeros(request.most_steps, STEP), np.zeros(request.most_accesses, ACCESS),
@@ -85,7 +85,7 @@ def recorder(request: TraceRequest, blocks: int, handlers: npt.NDArray[np.int64]
 def recording(
     made: Recorder, seen: Observation, grid: tuple[int, int, int], threads: tuple[int, int, int], shared_low: int
 ) -> Recording:
-    """Everything that was recorded of a launch of that geometry."""
+    """Everything that was recorded of a launch with this grid and block."""
     count, kept = _counts(made, Trace.STEP_COUNT, made.steps)
     steps = Steps(made.steps[:kept].copy(), seen.counters.sites)
     accesses, lost = _accesses(made, steps)
@@ -95,7 +95,7 @@ def recording(
 
 
 def _counts(made: Recorder, at: int, room: npt.NDArray[np.void]) -> tuple[int, int]:
-    """How many there were, and how many there was room for."""
+    """Number of entries that a launch produced, and number of those that fitted into the buffer."""
     count = int(made.header.view(np.int64)[at // 8])
     return count, min(count, len(room))
 

@@ -1,6 +1,6 @@
-"""Lanes that a warp-level synchronisation names and that never come: noted when they end while others wait for them.
+"""Warp-level synchronisations that name lanes which never arrive; recorded when the lanes end while others wait.
 
-Lanes that ended before anybody waited are no mistake: CUDA asks only those that have not ended to come.
+Lanes that ended before others began to wait are no error: CUDA requires only lanes that have not ended to arrive.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMED_BUT_ENDED, NOT_NAMED = 0, 1
 
 
 def emit_ended(fn: Function, module: Module) -> None:
-    """Body of `ended(warp, insn, lanes)`: `lanes` have ended at `insn`; note each group that still waits for them."""
+    """Body of `ended(warp, insn, lanes)`: `lanes` have ended at `insn`; report each group that still waits for them."""
     warp_ptr, insn_ptr, lanes = fn.args
     warp, insn = Raw(fn, warp_ptr), Raw(fn, insn_ptr)
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
@@ -29,7 +29,7 @@ def emit_ended(fn: Function, module: Module) -> None:
         named = Lanes(group.load(GROUP_ARGUMENT, I64)).trunc("i32") & Lanes(lanes)
         waits = Lanes(group.load(GROUP_WAIT)).eq(Wait.WARPSYNC)
         with fn.when((waits & named.ne(0)).value):
-            # A group that waits has the instruction after the one it waits at.
+            # A waiting group's position is the instruction after the one that it waits at.
             site = code + (group.load(GROUP_PC, I64) - 1) * Insn.SIZE
             first = fn.zero_extend(Lanes(group.load(GROUP_LANES)).call_flag("cttz", flag=False).value)
             who, end = fn.zero_extend(named.value), insn.load(Insn.INDEX, I64)

@@ -1,4 +1,4 @@
-"""Filling the cache of cubins ahead of time, so that a machine without a compiler finds them."""
+"""Fill the cache of cubins ahead of time, for machines without a compiler."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _WORTH_PROCESSES = 4
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One cubin to be made."""
+    """One cubin to compile."""
 
     kernel: str
     config: Mapping[str, int]
-    """Compile-time parameters by name; empty where the name expression alone says them."""
+    """Compile-time parameters by name; empty if the name expression contains them."""
     program: Program
     origin: str = ""
-    """What `find_kernel` finds the kernel by; empty for a function of a file that says nothing of itself."""
+    """The name by which `find_kernel` finds the kernel; empty for a function of a file without a kernel description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What came of a job; sizes in bytes, spills and stack a thread."""
+    """The outcome of a job; sizes in bytes, spills and stack in bytes a thread."""
 
     kernel: str
     config: Mapping[str, int]
@@ -69,11 +69,11 @@ def jobs(
     every: bool = False,
     layouts: Sequence[str] = (),
 ) -> tuple[list[Job], list[str]]:
-    """What to compile, and which of it cannot be for an architecture (only kernels that nobody named).
+    """Plan what to compile. The second list names what cannot be compiled for an architecture (unnamed kernels only).
 
-    `names` are kernels by id or `.cu` files; without any, all CUDA kernels. `instance` is a name expression in the
-    only file named, `every` takes all configurations of the tuning space, `layouts` leaves out operand layouts that
-    are not among them. Raises `UsageError`.
+    `names` are kernels by id or `.cu` files; by default all CUDA kernels. `instance` is a name expression in the only
+    file named; `every` compiles all configurations of the tuning space; operand layouts that are not among `layouts`
+    are left out. Raises `UsageError`.
     """
     found: list[Job] = []
     skipped: list[str] = []
@@ -97,7 +97,7 @@ def jobs(
 
 
 def run(job: Job) -> Compiled:
-    """Compile, or find that it has been. Raises `CompileError`."""
+    """Compile the job's program, or find it in the cache. Raises `CompileError`."""
     start = time.perf_counter()
     artifact, cached = compile_here(job.program)
     elapsed = time.perf_counter() - start
@@ -123,15 +123,16 @@ def run(job: Job) -> Compiled:
 def run_all(
     planned: Sequence[Job], processes: int, make: Callable[[Job], Made]
 ) -> Iterator[tuple[Job, Made | GemmlabError]]:
-    """`make` of every job, in order of completion; `make` is a function of a module, such as `run`.
+    """Run `make` on every job and yield the results in order of completion; `make` is a
+    module-level function like `run`.
 
-    The compiler keeps to one core of a process, so there are several; a few jobs are not worth starting them.
+    The compiler uses only one core of a process, so several are started, unless there are only a few jobs.
     """
     if processes < 2 or len(planned) < _WORTH_PROCESSES:
         for job in planned:
             yield job, _attempt(job, make)
         return
-    # A process that has opened a GPU cannot be forked.
+    # Spawned, because a process that has opened a GPU cannot be forked.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         apart = {
             pool.submit(_attempt_named, job.origin, dict(job.config), job.program.target, make): job
@@ -164,14 +165,14 @@ def _of_kernel(kernel: Kernel, origin: str, arch: str, config: Config, *, every:
 
 
 def _kernel(name: str, instance: str) -> Kernel | None:
-    """The kernel of that name; `None` for a file that says nothing of itself, or of which an instance is named."""
+    """The kernel of that name; `None` for a file without a kernel description, or if an instance of it is named."""
     if not name.endswith(_SOURCE):
         return find_kernel(name)
     return None if instance else stated_kernel(Path(name))
 
 
 def _plain(path: Path, arch: str, config: Config, instance: str) -> Iterator[Job]:
-    """A file that says nothing of itself: its kernels, a template only as the instance that is named."""
+    """Jobs for a file without a kernel description: its kernels; of a template only the named instance."""
     text = read_text(path)
     found = signatures(text)
     if not found:

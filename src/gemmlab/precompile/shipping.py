@@ -1,7 +1,7 @@
-"""The machine code that goes into a wheel: what `gemmlab check` and `climb` run of the GPU ladders on the emulator.
+"""The machine code in a wheel: all that `gemmlab check` and `climb` run of the GPU ladders on the emulator.
 
-That is every rung in its defaults, in all operand layouts, and the configurations that the claims in its file compare
-them with.
+That is every rung in its default configuration, in all operand layouts, and the configurations with which the
+statements in its file compare it.
 
 The build (`hatch_build.py`) runs `python -m gemmlab.precompile.shipping FOLDER [KERNEL]...` in an environment that has
 the compiler and the disassembler.
@@ -28,11 +28,11 @@ _TOLD_EACH = 10
 def ship_all(
     folder: Path, kernels: Sequence[str] = (), progress: Callable[[int, int], None] = lambda _done, _all: None
 ) -> list[Path]:
-    """Compile the kernels, by default all, for every architecture that is emulated; the files made under `folder`.
+    """Compile the kernels (by default all) for every emulated architecture; return the files made under `folder`.
 
-    `progress` is told how many instances of how many are done: first none, in the end all.
+    `progress` is called with the number of instances done and the number of all, first with 0 done.
 
-    Raises the first `CompileError`, which is a `NoCompilerError` where the compiler or the disassembler is missing.
+    Raises the first `CompileError`; it is a `NoCompilerError` if the compiler or the disassembler is missing.
     """
     planned, _ = jobs(kernels, ARCHITECTURES, {})
     planned += _of_claims(dict.fromkeys((job.origin, job.program.target) for job in planned))
@@ -62,7 +62,7 @@ def _ship(folder: Path, job: Job) -> Path:
 
 
 def _tell(done: int, planned: int) -> None:
-    """Print it for the build, which passes it on."""
+    """Print the progress; the build passes the output on."""
     if done == 0:
         _say(f"{planned} instances to compile, or to take from the cache")
     elif done % _TOLD_EACH == 0 or done == planned:

@@ -1,6 +1,6 @@
-"""The compile sweep as a record: what the compiler made of each configuration, and how much of an SM that fills.
+"""The compile sweep as a record: for each configuration, the compiler's resource figures and the occupancy of an SM.
 
-A table a kernel and architecture, a configuration a line: thousands of configurations stay a file that can be read.
+A record has a table for each kernel and architecture, a configuration a line, so that people can read a large file.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ FIGURES = (
     "registers", "spill_stores", "spill_loads", "smem_bytes", "threads", "code_bytes", "blocks_per_sm",
     "warps_per_sm", "code",
 )  # fmt: skip
-"""After the parameters, in each row. Spills in bytes a thread, shared memory a block, static and dynamic together;
-`code` is the beginning of the cubin's digest."""
+"""Columns after the parameters. Spills are in bytes a thread, shared memory in bytes a block, static and dynamic
+together; `code` is the beginning of the cubin's digest."""
 _DIGITS = 12
 _SIZE = "256"
-"""Threads and shared memory of a block hardly ever depend on the problem; where they do, it is this one's."""
+"""Problem size for the threads and shared memory of a block, which hardly ever depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """One row read back."""
+    """One row of a record."""
 
     kernel: str
     arch: str
     config: Mapping[str, int]
     figures: Mapping[str, Any]
-    """By the names in `FIGURES`."""
+    """Values by the names in `FIGURES`."""
 
 
 def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], path: Path) -> None:
-    """Write the record. Raises `RecordError` when that cannot be done."""
+    """Write the record. Raises `RecordError` if it cannot be written."""
     kernels: dict[str, Any] = {}
     for row in rows:
         kernel = find_kernel(row.kernel)
@@ -69,7 +69,7 @@ def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], pat
 
 
 def load_sweep(path: Path) -> list[Swept]:
-    """Every row of a record. Raises `RecordError`."""
+    """Every row of a record. Raises `RecordError` if it cannot be read."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -99,7 +99,7 @@ def _figures(kernel: Kernel, row: Compiled) -> dict[str, Any]:
 
 
 def block_of(kernel: Kernel, instance: Config) -> tuple[int, int]:
-    """Threads and dynamic shared memory of a block."""
+    """Number of threads and bytes of dynamic shared memory of a block."""
     op = find_op(kernel.op)
     (problem,) = op.parse_sizes(_SIZE)
     operands = [operand.name for operand in op.operands(problem)]
@@ -109,7 +109,7 @@ def block_of(kernel: Kernel, instance: Config) -> tuple[int, int]:
 
 
 def _text(head: Mapping[str, Any], kernels: Mapping[str, Any]) -> str:
-    """JSON with a configuration a line."""
+    """JSON text with a configuration a line."""
     lines = [json.dumps(head, indent=1)[:-2] + ',\n "kernels": {']
     for place, (name, known) in enumerate(kernels.items()):
         lines.append(f'{json.dumps(name)}: {{"params": {json.dumps(known["params"])}, "archs": {{')

@@ -1,4 +1,4 @@
-"""Is a kernel right? Every case of the contract, compared element by element between guard bands."""
+"""Check a kernel: run every case of the contract and compare it element by element, between guard bands."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from gemmlab.verify.guards import Violation
 from gemmlab.verify.nan_hint import unread_hint
 
 MOST_FAILURES = 8
-"""Checking stops after so many failing cases: they tell enough, and a wild kernel may do harm."""
+"""Checking stops after this many failing cases: they suffice for a diagnosis, and a faulty kernel may do harm."""
 Progress = Callable[[int, int], None]
-"""Called with (cases done, cases in all)."""
+"""Function called with (cases done, cases in all)."""
 TOLD = 3
-"""Failures told at length where they are of one kind; `--json` has all."""
+"""Failures explained at length: one of each kind, and others up to this number; `--json` has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One case that went wrong."""
+    """One case with a wrong result."""
 
     subject: str
     config: Mapping[str, int]
@@ -49,12 +49,12 @@ class Failure:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Equal for failures of which one tells all."""
+        """A key that is equal for failures that need only one explanation."""
         places = sorted({(violation.operand, violation.place) for violation in self.violations})
         return (bool(self.mismatches), tuple(places), self.notes)
 
     def explain(self) -> str:
-        """Several lines for people."""
+        """The failure in several lines of text."""
         config = " ".join(f"{name}={value}" for name, value in self.config.items()) or "no parameters"
         head = f"{self.subject} ({config}, threads={self.threads}) is wrong for {self.problem}"
         said = [*(m.explain() for m in self.mismatches), *(v.explain() for v in self.violations), *self.notes]
@@ -63,7 +63,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What was checked and how it went."""
+    """The cases that were checked, and their outcome."""
 
     subject: str
     device: str
@@ -71,41 +71,41 @@ class CheckReport:
     threads: int
     seed: int
     cases: int
-    """Cases run."""
+    """Number of cases run."""
     planned: int
-    """Cases there were; more than `cases` where checking stopped early."""
+    """Number of cases planned; more than `cases` if the check stopped early."""
     failures: tuple[Failure, ...]
     worst_ratio: float
-    """Largest error / bound over all cases; up to 1 is right."""
+    """Largest error / bound over all cases; right if it is at most 1."""
     worst_problem: str
     source_error: float
-    """The sources' own test: largest relative error / dot length; they ask for less than 1e-6."""
+    """The source listings' own test: largest relative error / dot length; it passes below 1e-6."""
     source_problem: str
     seconds: float
     refused: Mapping[str, int] = field(default_factory=dict)
-    """Why a kernel does not take some cases -> how many were left out for it."""
+    """Number of cases left out, by the reason for which the kernel does not take them."""
     time_limit: str = ""
-    """How far it had come when the time limit ended it; empty where it did not."""
+    """Progress of the check when the time limit ended it; empty where it did not."""
     progress: Mapping[str, int] = field(default_factory=dict)
-    """The same of the case that was running, as numbers (`TimeLimitError.progress`)."""
+    """Progress within the case that was running then, as numbers (`TimeLimitError.progress`)."""
 
     @property
     def timed_out(self) -> bool:
-        """Whether the time limit ended it before its last case."""
+        """True if the time limit ended the check before its last case."""
         return bool(self.time_limit)
 
     @property
     def passed(self) -> bool:
-        """Whether every case was run and right."""
+        """True if every case was run and right."""
         return not self.failures and not self.timed_out
 
     @property
     def source_passed(self) -> bool:
-        """Whether the sources' own test would have passed."""
+        """True if the source listings' own test would have passed."""
         return self.source_error < SOURCE_LIMIT
 
     def explain(self) -> str:
-        """The outcome in words: a few failures at length, one of each kind first, and the others by their problem."""
+        """The outcome in words: a few failures at length, one of each kind first, then the problems of the others."""
         left_out = [f"  {count} left out: it needs {reason}" for reason, count in self.refused.items()]
         if self.passed:
             error = f"largest error {self.worst_ratio:.3f} of its bound"
@@ -132,7 +132,7 @@ class CheckReport:
 
 
 class Tally:
-    """Collects outcomes of cases into a report."""
+    """A collector of case outcomes, from which a report is made."""
 
     def __init__(
         self, subject: str, device: str, config: Mapping[str, int], threads: int, seed: int,
@@ -149,11 +149,11 @@ class Tally:
 
     @property
     def enough(self) -> bool:
-        """Whether there are so many failures that going on tells nothing."""
+        """True if there are so many failures that further cases would add nothing."""
         return len(self._failures) >= MOST_FAILURES
 
     def ratio(self, problem: str, worst_ratio: float, source_error: float) -> None:
-        """Note how far the results of one case were from the reference."""
+        """Record how far the results of one case are from the reference."""
         self._worst = max(self._worst, (worst_ratio, problem))
         self._source = max(self._source, (source_error, problem))
 
@@ -161,7 +161,7 @@ class Tally:
         self, problem: Problem, mismatches: Iterable[Mismatch | None], violations: Iterable[Violation],
         notes: Iterable[str] = (), suffix: str = "",
     ) -> None:  # fmt: skip
-        """Note one case; it failed when anything is in the three lists."""
+        """Record one case; it has failed if any of the three lists is not empty."""
         self._cases += 1
         wrong, changed, said = tuple(m for m in mismatches if m), tuple(violations), tuple(notes)
         if wrong or changed or said:
@@ -170,7 +170,7 @@ class Tally:
             self._failures.append(Failure(subject, config, threads, label, problem.to_json(), wrong, changed, said))
 
     def stop(self, problem: str, planned: int, error: TimeLimitError) -> None:
-        """Note that the time was over while a case ran, or before it began."""
+        """Record that the time limit passed while a case ran, or before it began."""
         so_far = f"{self._cases} of {counted(planned, 'case')} checked when the time was over"
         self._stopped = f"{so_far}, in {problem}: {error}", error.progress
 
@@ -202,16 +202,18 @@ def check_kernel(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> CheckReport:
-    """Run `kernel` on every case (default: the operation's, in the layouts the kernel reads) and judge each.
+    """Run `kernel` on every case (default: the operation's, in the layouts the kernel reads) and check each result.
 
-    Results must lie within the elementwise bound, inputs keep their bits, guard bands and the gaps between
-    rows theirs; what must not be read holds NaN. Operands start at varying distances from an aligned address.
-    The same `seed` gives the same data. A device that notices more (`CountingDevice`) makes a failure of each hazard,
-    and of each statement of the kernel's file that the counters do not bear out (without `config` and `cases`).
-    Cases that the kernel does not take are left out, those of the operation with ones like them in their place;
-    `UsageError` when that leaves none. A limit in seconds (`core.time_limit`) ends it, and the report says how far it
-    came. Raises `MemoryError` for a case that needs more than there is, before the first
-    one is run, and what building and launching raise. Several threads may check at once.
+    Results must lie within the elementwise bound. Inputs, guard bands and the gaps between rows must not change;
+    memory that must not be read holds NaN. Operands start at varying distances from an aligned address. The same
+    `seed` gives the same data.
+
+    A device that counts (`CountingDevice`) adds a failure for each hazard, and (without `config` and `cases`) for each
+    statement of the kernel's file that its counters contradict. Cases that the kernel does not take are left out, and
+    those of the operation replaced by similar ones; `UsageError` is raised if none is left. A time limit
+    (`core.time_limit`) ends the check, and the report says how far it came. Raises `MemoryError`, before the first
+    case is run, for a case that needs more memory than there is, and the errors of building and launching. Several
+    threads may check at once.
     """
     device = own(device)
     placed = place(kernel, device, config)

@@ -1,4 +1,4 @@
-"""Is the library call right? The cases of the contract, and every way NumPy lays out an array."""
+"""Check the library call `gemm`: the cases of the contract, with every memory layout of a NumPy array."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gemmlab.verify.elementwise import compare
 from gemmlab.verify.views import VIEWS, WRITABLE_VIEWS, View, make_view
 
 GemmCall = Callable[..., Any]
-"""`gemm(a, b, *, alpha, beta, c, out, trans_a, trans_b, threads)` -> the result."""
+"""Signature: `gemm(a, b, *, alpha, beta, c, out, trans_a, trans_b, threads)` -> the result."""
 _OUTPUTS = ("returned", "out", "in place")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call to try: the product, how each array is laid out, where the result goes."""
+    """One call to try: the product, the layout of each array, and the destination of the result."""
 
     problem: GemmProblem
     views: tuple[str, str, str]
-    """Of a, b and of c or out."""
+    """Layouts of a, of b, and of c or out."""
     output: str
     """`"returned"` (no `out`), `"out"`, or `"in place"` (`out` is `c`)."""
     batch: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
@@ -37,7 +37,7 @@ class Call:
 
     @property
     def label(self) -> str:
-        """For messages."""
+        """The call's layouts, destination and batches, for messages."""
         batch = f", batches {self.batch[0]} and {self.batch[1]}" if any(self.batch) else ""
         return f" [a {self.views[0]}, b {self.views[1]}, c {self.views[2]}, {self.output}{batch}]"
 
@@ -52,10 +52,10 @@ def check_callable(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> CheckReport:
-    """Judge `gemm` like a kernel: bounds, NaN where nothing is read, memory around every array, inputs unchanged.
+    """Check `gemm` like a kernel: error bounds, NaN in memory not to be read, guards around arrays, unchanged inputs.
 
-    With `threads` above 1 the result must have the same bits as with one thread. Raises `MemoryError` for a call that
-    needs more than there is, before the first one is made.
+    With `threads` above 1 the result must have the same bits as with one thread. Raises `MemoryError`, before the
+    first call is made, for a call that needs more memory than there is.
     """
     planned = list(calls) if calls is not None else list(default_calls(np.random.default_rng(seed), scale))
     for call in planned:
@@ -76,7 +76,7 @@ def check_callable(
 
 
 def default_calls(rng: np.random.Generator, scale: str = "quick") -> Iterator[Call]:
-    """Every case of the operation, the layouts of the arrays and the place of the result taking turns; then batches."""
+    """Every case of the operation, with array layouts and destinations of the result in rotation; then batches."""
     inputs, outputs, places = cycle(VIEWS), cycle(WRITABLE_VIEWS), cycle(_OUTPUTS)
     for problem in GemmOp().cases(("nn", "nt", "tn", "tt"), rng, scale):
         place = next(places)
@@ -166,7 +166,7 @@ def _call(
     if call.output != "returned":
         options["out"] = c if call.output == "in place" else out
     result = gemm(a, b, threads=threads, **options)
-    # With several thread counts the second call may write over the first one's memory.
+    # With another number of threads the second call may overwrite the first one's result.
     return result.copy() if isinstance(result, np.ndarray) and call.output != "returned" else result
 
 

@@ -1,4 +1,4 @@
-"""Is `gemmlab.sum` right? The operation's cases, along every axis and in every way NumPy lays out an array."""
+"""Check `gemmlab.sum`: the operation's cases, along every axis and with every memory layout of a NumPy array."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gemmlab.verify.elementwise import compare
 from gemmlab.verify.views import VIEWS, make_view
 
 SumCall = Callable[..., Any]
-"""`sum(x, axis, *, threads)` -> the result."""
+"""Signature: `sum(x, axis, *, threads)` -> the result."""
 _ROWS = (1, 3, 70)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call to try: its elements as so many rows, laid out in a way, summed along an axis or both."""
+    """One call to try: the number of rows, the array's layout, and the axis to sum along (or both)."""
 
     problem: ReduceProblem
     rows: int
@@ -35,7 +35,7 @@ class Call:
 
     @property
     def label(self) -> str:
-        """For messages."""
+        """The call's shape, layout and axis, for messages."""
         return f" [as {self.rows} rows, {self.view}, axis {self.axis}]"
 
 
@@ -43,9 +43,9 @@ def check_sum(
     total: SumCall, *, name: str, threads: int = 1, problems: Sequence[ReduceProblem] | None = None,
     scale: str = "quick", seed: int = 0, progress: Progress | None = None,
 ) -> CheckReport:  # fmt: skip
-    """Judge `total` like a kernel: bounds, inputs unchanged, the same bits on any number of threads.
+    """Check `total` like a kernel: error bounds, unchanged inputs, the same bits on any number of threads.
 
-    Raises `MemoryError` for a case that needs more than there is, before the first call is made.
+    Raises `MemoryError`, before the first call is made, for a case that needs more memory than there is.
     """
     op = ReduceOp()
     wanted = op.cases(("nn",), np.random.default_rng(seed), scale) if problems is None else problems
@@ -82,7 +82,7 @@ def _try(total: SumCall, call: Call, rng: np.random.Generator, threads: int, tal
     cols = contents.size // rows
     view = make_view(contents[: rows * cols].reshape(rows, cols), call.view)
     elements = np.array(view.array)
-    # Of sums that are not finite, or may not be on the way, NumPy warns; of any other a warning is news.
+    # NumPy may warn of a sum that is not finite, or overflows on the way; a warning for any other sum is unexpected.
     tame = bool(np.abs(elements.astype(np.float64)).sum() < OVERFLOW)
     warn: Literal["warn", "ignore"] = "warn" if tame else "ignore"
     try:
@@ -107,7 +107,7 @@ def _try(total: SumCall, call: Call, rng: np.random.Generator, threads: int, tal
 
 
 def _expected(op: ReduceOp, lines: Sequence[Float32Array]) -> Expected:
-    """One element a line."""
+    """The reference values and bounds, one element for each summed line."""
     each = [op.reference(ReduceProblem(line.size), {"x": line})["out"] for line in lines]
     values, bounds = ([float(getattr(one, name)[0, 0]) for one in each] for name in ("values", "bound"))
     return Expected(np.array([values]), np.array([bounds]))

@@ -1,4 +1,4 @@
-"""Compare results with a reference element by element, and say where they are wrong."""
+"""Compare results with a reference element by element, and locate the wrong ones."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TILE = 32
 WORST_TILES = 5
 SOURCE_LIMIT = 1e-6
 _BLOCK = 1 << 15
-"""Elements judged at a time: with their temporaries a few MiB."""
+"""Elements compared at a time; with their temporaries they take a few MiB."""
 _FEWEST_BLOCKS = 32
-"""Fewer are not worth threads."""
+"""Fewer blocks than this are compared without threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileCount:
-    """How many elements of one 32 x 32 tile are wrong; `row` and `column` are its first element's."""
+    """Number of wrong elements in one 32 x 32 tile; `row` and `column` are those of the tile's first element."""
 
     row: int
     column: int
@@ -34,7 +34,7 @@ class TileCount:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The first wrong element of one output, in row-major order, and how the wrong ones are spread."""
+    """The first wrong element of one output, in row-major order, and the distribution of all wrong ones over tiles."""
 
     output: str
     row: int
@@ -48,14 +48,14 @@ class Mismatch:
     worst_tiles: tuple[TileCount, ...]
 
     def brief(self) -> str:
-        """The first wrong element and how many there are."""
+        """The first wrong element and the number of wrong ones, in one line."""
         return (
             f"{self.output}[{self.row}, {self.column}] = {self.value:.9g}, reference {self.reference:.9g}; "
             f"{self.wrong} of {self.elements} elements wrong"
         )
 
     def explain(self) -> str:
-        """One paragraph for people."""
+        """The mismatch in one paragraph of text."""
         tiles = ", ".join(f"{t.wrong} in rows {t.row}.., columns {t.column}.." for t in self.worst_tiles)
         more = "" if self.wrong_tiles <= len(self.worst_tiles) else f" (the worst of {self.wrong_tiles} tiles)"
         return (
@@ -67,29 +67,29 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Outcome for one output. The ratios are over elements with a finite reference and bound."""
+    """The outcome for one output. The ratios are over elements with a finite reference and bound."""
 
     mismatch: Mismatch | None
     worst_ratio: float
-    """Largest error / bound; up to 1 is right, infinite when something that should be finite is not."""
+    """Largest error / bound; right if at most 1, infinite if a value that should be finite is not."""
     source_error: float
-    """Largest error / |value| / dot length, the test of the source listings: theirs passes under 1e-6, and
-    also passes NaN, for which no comparison holds (such elements are left out here)."""
+    """Largest error / |value| / dot length: the source listings' test, which passes below 1e-6. It also passes NaN, for
+    which no comparison holds (such elements are left out here)."""
 
 
 def compare(name: str, actual: Float32Array, expected: Expected, dot_length: int) -> Comparison:
     """Check `actual` (rows, cols) against values and bounds of the same shape.
 
-    An element is right when it is a float32 rounding of something within the bound of the reference
-    (infinity included where that reaches past float32), infinite with the same sign where the reference is,
-    NaN where it is NaN. An infinite bound accepts anything. `dot_length`: K, for the sources' test.
+    An element is right if the reference is finite and the element is a float32 rounding of a number within the bound
+    (infinity if the bound reaches past float32), if both are infinite with the same sign, or if both are NaN. An
+    infinite bound accepts anything. `dot_length`: K, for the source listings' test.
     """
     rows = max(1, _BLOCK // max(1, actual.shape[1]))
     starts = range(0, actual.shape[0], rows)
     if len(starts) < _FEWEST_BLOCKS:
         found = [_judge(actual, expected.values, expected.bound, dot_length)]
     else:
-        # NumPy lets go of the interpreter while it computes, and blocks of rows stay in a core's cache.
+        # NumPy releases the interpreter lock while it computes, and blocks of rows stay in a core's cache.
         with ThreadPoolExecutor(len(usable_cpus())) as pool:
             found = list(
                 pool.map(
@@ -107,12 +107,12 @@ def compare(name: str, actual: Float32Array, expected: Expected, dot_length: int
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Some rows of one output."""
+    """The comparison of some rows of one output."""
 
     rows: int
     cols: int
     right: npt.NDArray[np.bool_] | None
-    """Elementwise; `None` where all are."""
+    """True for each element that is right; `None` if all are."""
     worst_ratio: float
     source_error: float
 
@@ -127,7 +127,7 @@ def _judge(actual: Float32Array, values: Float64Array, bound: Float64Array, dot_
         error = np.abs(wide - values)
         right = error <= bound
         if right.all() and np.isfinite(bound).all():
-            # The common case: everything is finite, or neither of the two would hold.
+            # The common case: both comparisons hold only if everything is finite.
             off = error > 0
             ratio = np.divide(error, bound, out=np.zeros_like(error), where=off)
             relative = np.divide(error, np.abs(wide), out=np.zeros_like(error), where=off)
@@ -172,7 +172,7 @@ def _mismatch(
 
 
 def plain(item: Any) -> Any:
-    """A dataclass as JSON values: numbers that JSON cannot hold become text."""
+    """A dataclass as JSON values; numbers that JSON cannot represent become text."""
     if isinstance(item, float):
         return item if math.isfinite(item) else str(item)
     if isinstance(item, dict):

@@ -1,4 +1,4 @@
-"""What a kernel's file says its counters show, judged on a device that counts."""
+"""Check the statements of a kernel's file about its counters, on a device that counts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from gemmlab.verify.guarded_run import GuardedRun
 
 
 def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> Iterator[tuple[Any, str]]:
-    """For each statement its problem, and what was counted instead where it does not hold, else an empty text.
+    """For each statement, yield its problem, and the counted value if the statement is wrong, else an empty text.
 
-    None where the device does not count. Raises `UsageError` for a statement that names what is not counted.
+    Yields nothing if the device does not count. Raises `UsageError` for a statement about
+    something that is not counted.
     """
     for expectation in kernel.expect if isinstance(device, CountingDevice) else ():
         (problem,) = op.parse_sizes(expectation.shape)

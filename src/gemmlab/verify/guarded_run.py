@@ -1,4 +1,4 @@
-"""One run of a kernel on operands between guards, on any device, and its results beside the float64 reference."""
+"""One run of a kernel on operands between guard bands, on any device, compared with the float64 reference."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gemmlab.verify.guards import GuardedBuffer
 
 
 class GuardedRun:
-    """The operands of one problem between guards, and the kernel run on a device's copy of them.
+    """The operands of one problem between guard bands, and the run of a kernel on a device's copy of them.
 
-    A device that sees every access itself (`CountingDevice`) gets no guards. `shift` moves each operand off its
-    allocation's alignment, by a multiple of it that the kernel can bear.
+    A device that detects accesses out of bounds itself (`CountingDevice`) gets no guards. `shift` moves each operand
+    off its allocation's alignment, by a multiple of the alignment that the kernel requires.
     """
 
     def __init__(
@@ -35,9 +35,9 @@ class GuardedRun:
         }
 
     def run(self, *, races: bool = False) -> Observation | None:
-        """Execute once and bring everything back, guards and inputs too; what the device noticed, if it does.
+        """Execute once and copy everything back, guards and inputs too; return the device's observation, if any.
 
-        `races`: those in global memory, too.
+        `races`: also look for races in global memory.
         """
         device = self._placed.device
         copies = {name: device.upload(guarded.words) for name, guarded in self.guarded.items()}
@@ -61,7 +61,7 @@ class GuardedRun:
 def compare_results(
     placed: Placed, op: Op, problem: Problem, contents: Mapping[str, Float32Array], left: Mapping[str, GuardedBuffer]
 ) -> list[Comparison]:
-    """One for each output. `contents` are the operands as they were before the run, `left` what it left of them."""
+    """One comparison for each output. `contents` are the operands before the run, `left` the buffers after it."""
     scalars = op.scalars(problem)
     roundings = placed.kernel.roundings(placed.kernel.instantiate(placed.config, scalars), scalars)
     expected = op.reference(problem, contents, roundings, placed.kernel.precision)

@@ -1,4 +1,4 @@
-"""Operands in flat buffers between guard bands, so that every word outside them is known to survive."""
+"""Operands in flat buffers between guard bands, so that any write outside them is detected."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from gemmlab.devices.device import Buffer, Window
 from gemmlab.ops.op import Float32Array, Operand
 
 SENTINEL = 0x7FE1DEAD
-"""Bit pattern of guards and gaps: a quiet NaN, so that what is read from them shows in the result too."""
+"""Bit pattern of guards and gaps: a quiet NaN, so that reading them shows in the result too."""
 GUARD_ROWS = 72
 LEAST_GUARD_WORDS = 1024
 MOST_GUARD_WORDS = 1 << 18
 ALIGNED_WORDS = 64
-"""Guards keep the alignment of the allocation: 256 bytes on a GPU."""
+"""A guard's length is a multiple of this number of words (256 bytes), which preserves a GPU allocation's alignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A word that a kernel changed and should not have."""
+    """A place in which a kernel changed words that it must not change."""
 
     operand: str
     place: str
     """`"before"`, `"after"`, `"gap"` (between the end of a row and the next) or `"input"`."""
     offset: int
-    """In float32 words from the operand's first element; the first one found."""
+    """Distance in float32 words from the operand's first element to the first changed word."""
     row: int
     column: int
     bits: int
     words: int
-    """How many in this place."""
+    """Number of changed words in this place."""
 
     def explain(self) -> str:
-        """One sentence for people."""
+        """The violation in one sentence."""
         where = {
             "before": f"{-self.offset} words before its first element",
             "after": f"at word {self.offset}, behind its last element",
@@ -50,8 +50,8 @@ class Violation:
 class GuardedBuffer:
     """One operand's contents, laid out with its leading dimension inside guard bands.
 
-    `shift` moves the first element by that many words off the allocation's alignment. Without `guards` nothing
-    else stands before it and nothing behind the last one: for a device that sees every access out of bounds itself.
+    `shift` moves the first element by that many words off the allocation's alignment. Without `guards` nothing else
+    precedes it and nothing follows the last one, for a device that detects every access out of bounds itself.
     """
 
     def __init__(self, operand: Operand, contents: Float32Array, shift: int = 0, *, guards: bool = True) -> None:
@@ -73,12 +73,12 @@ class GuardedBuffer:
 
     @property
     def flat(self) -> Float32Array:
-        """From the first element to the last: what `measure.run.bind` wants."""
+        """The words from the first element to the last, as `bind` takes them."""
         return self._words[self._start : self._start + self._span].view(np.float32)
 
     @property
     def words(self) -> npt.NDArray[np.uint32]:
-        """Everything, guards included."""
+        """The whole buffer, guards included."""
         return self._words
 
     def inside(self, whole: Buffer) -> Window:
@@ -92,7 +92,7 @@ class GuardedBuffer:
         return self._view(self._words).copy().view(np.float32)
 
     def violations(self) -> list[Violation]:
-        """Everything changed since construction that the kernel does not own, one entry a place."""
+        """The changes since construction outside the kernel's output, one entry for each place."""
         changed = self._words != self._before
         if self.operand.role != "in" and self._span:
             self._view(changed)[...] = False
@@ -110,7 +110,7 @@ class GuardedBuffer:
         found = []
         for place, mask in places.items():
             if mask.any():
-                # The nearest word in front of the operand tells more than the farthest.
+                # In front of the operand, report the changed word nearest to it.
                 offset = int(where[mask][-1 if place == "before" else 0])
                 row, col = divmod(offset, self.operand.ld)
                 bits = int(self._words[self._start + offset])

@@ -1,4 +1,4 @@
-"""A word on the commonest mistakes: what must not be read held NaN, and the result is NaN."""
+"""A hint at the commonest mistake: memory that must not be read held NaN, and the result is NaN."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gemmlab.verify.elementwise import Mismatch
 
 
 def unread_hint(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str | None:
-    """Which operands held nothing but NaN before the call, where that is what came out; `None` elsewhere.
+    """Name the operands that held nothing but NaN before the call, if NaN is what came out; `None` otherwise.
 
-    `contents` are the operands before the call (`Op.fill`): NaN throughout where the problem has no use for them, as
-    the output of a product with `beta == 0`, or the factors with `alpha == 0` or nothing to add up.
+    `contents` are the operands before the call (`Op.fill`): all NaN where the problem does not read the operand, such
+    as the output of a product with `beta == 0`, or the factors with `alpha == 0` or K = 0.
     """
     if not math.isnan(wrong.value) or math.isnan(wrong.reference):
         return None
@@ -29,6 +29,6 @@ def unread_hint(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) ->
 
 
 def explained(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str:
-    """The mismatch in words, with the hint where there is one."""
+    """The mismatch in words, with the hint if there is one."""
     hint = unread_hint(wrong, contents)
     return f"{wrong.explain()}; {hint}" if hint else wrong.explain()

@@ -1,4 +1,6 @@
-"""Arrays as people pass them: Fortran order, steps, negative strides, odd addresses, repeated rows."""
+"""Arrays in the memory layouts that users pass: Fortran order, steps, negative strides, odd
+addresses, repeated rows.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ WRITABLE_VIEWS = (
     "unaligned",
 )  # fmt: skip
 VIEWS = (*WRITABLE_VIEWS, "read_only", "one_row_repeated", "one_column_repeated")
-"""Ways to lay an array out. A repeated row or column (stride 0) changes the contents: all copies are equal."""
+"""Memory layouts of an array. A repeated row or column (stride 0) changes the contents: all its copies are equal."""
 _MARGIN_BYTES = 256
 _ITEM = 4
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An array and the memory around it, watched."""
+    """An array and the memory around it, with a copy to detect changes."""
 
     array: Float32Array
     _memory: npt.NDArray[np.uint8]
@@ -30,16 +32,16 @@ class View:
     _owned: npt.NDArray[np.uint8]
 
     def changed(self) -> int:
-        """Bytes changed anywhere since the view was made."""
+        """Number of bytes changed anywhere since the view was made."""
         return int(np.count_nonzero(self._memory != self._before))
 
     def changed_outside(self) -> int:
-        """Bytes changed that do not belong to the array."""
+        """Number of bytes changed that do not belong to the array."""
         return int(np.count_nonzero((self._memory != self._before) & (self._owned == 0)))
 
 
 def make_view(contents: Float32Array, kind: str) -> View:
-    """`contents`, of two or more dimensions, laid out as `kind` (one of `VIEWS`) says."""
+    """Lay out `contents`, of two or more dimensions, as `kind` (one of `VIEWS`) says."""
     if kind == "one_row_repeated":
         contents = np.broadcast_to(contents[..., :1, :], contents.shape)
     if kind == "one_column_repeated":

@@ -1,4 +1,4 @@
-"""The meaning of every opcode, by group; importing this fills the table."""
+"""The handlers of every opcode, by group; importing this package fills the opcode table."""
 
 from __future__ import annotations
 

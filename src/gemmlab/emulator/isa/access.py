@@ -17,17 +17,17 @@ SPACE = {
     "LDG": "global", "LDS": "shared", "LDL": "local", "LD": "",
     "STG": "global", "STS": "shared", "STL": "local", "ST": "",
 }  # fmt: skip
-"""Memory space by opcode; none where addresses are generic."""
+"""Memory space by opcode; none for opcodes with generic addresses."""
 SCALES = {"X4": 2, "X8": 3, "X16": 4}
 
 
 def width_of(x: Form) -> int:
-    """Bytes an access moves for a lane."""
+    """Bytes that an access moves for each lane."""
     return WIDTHS[x.one_of(*WIDTHS, default="32")]
 
 
 def addresses(x: Form, space: str) -> Lanes:
-    """The next operand, a memory operand, as 64-bit addresses of that space.
+    """The next operand, which must be a memory operand, as 64-bit addresses of that space.
 
     Shared and local addresses have 32 bits, and so have global ones unless the register is marked as a pair.
     """
@@ -53,7 +53,7 @@ def addresses(x: Form, space: str) -> Lanes:
 
 
 def call_access(x: Form, name: str, lanes: Value, where: Lanes, words: Value, key: Value | int) -> Lanes:
-    """Run a load or store service; which lanes it served, as bits."""
+    """Call a load or store service; return the mask of the lanes that it served."""
     row = x.fn.scratch(I64, LANES)
     x.fn.store(row, where.value)
     return Lanes(x.service(name, I32, ACCESS, lanes, row, words, key))
@@ -61,7 +61,7 @@ def call_access(x: Form, name: str, lanes: Value, where: Lanes, words: Value, ke
 
 @opcode("LDG", "LDS", "LDL", "LD")
 def load(x: Form) -> None:
-    """A register, pair or quadruple from each lane's address; 8 and 16 bits extended as the type says."""
+    """Load a register, pair or quadruple from each lane's address; 8 and 16 bits are extended as the type says."""
     d = x.dest()
     space = SPACE[x.instruction.opcode]
     where = addresses(x, space or "global")
@@ -82,7 +82,7 @@ def load(x: Form) -> None:
 
 @opcode("STG", "STS", "STL", "ST")
 def store(x: Form) -> None:
-    """A register, pair or quadruple to each lane's address."""
+    """Store a register, pair or quadruple to each lane's address."""
     space = SPACE[x.instruction.opcode]
     where = addresses(x, space or "global")
     width = width_of(x)
@@ -111,7 +111,7 @@ def _generic_load(x: Form, where: Lanes, rows: Value, width: int) -> list[Lanes]
 
 
 def by_space(x: Form, where: Lanes) -> list[tuple[str, Lanes, Lanes]]:
-    """For generic addresses: (space, bits of the lanes that are in it, their addresses within it)."""
+    """Split generic addresses by space: (space, mask of the lanes in it, their addresses within it)."""
     upper, short = where >> 32, where & 0xFFFFFFFF
     shared, local = upper.eq(SHARED_WINDOW) & x.execute, upper.eq(LOCAL_WINDOW) & x.execute
     rest = x.execute & ~shared & ~local
@@ -123,7 +123,7 @@ def by_space(x: Form, where: Lanes) -> list[tuple[str, Lanes, Lanes]]:
 
 
 def passed_over(x: Form) -> None:
-    """Operands after the ones an access needs: cache policies and predicates that compilers leave true."""
+    """Skip the operands behind those of an access: cache policies, and predicates that compilers always set to true."""
     while (operand := x.peek()) is not None:
         if operand.kind not in {"pred", "ureg", "reg"} or operand.invert:
             raise x.refuse(f"operand {operand.text!r}")
@@ -132,7 +132,9 @@ def passed_over(x: Form) -> None:
 
 @opcode("QSPC")
 def qspc(x: Form) -> None:
-    """Whether a generic address lies in shared (`S`), local (`L`), global (`G`) or distributed shared (`D`) memory."""
+    """Test whether a generic address is in shared (`S`), local (`L`), global (`G`) or
+    distributed shared (`D`) memory.
+    """
     results = x.dest_predicates(1)
     x.dest()
     _operand, record = x.take("mem")
@@ -147,7 +149,7 @@ def qspc(x: Form) -> None:
 
 @opcode("LDC", "ULDC")
 def ldc(x: Form) -> None:
-    """Constants: `c[bank][register + offset]`, 8 to 64 bits; 0 beyond the bank."""
+    """Load constants, `c[bank][register + offset]`, of 8 to 64 bits; 0 beyond the bank."""
     d = x.dest()
     operand, record = x.take("const")
     if operand.bank < 0:
@@ -169,7 +171,7 @@ def ldc(x: Form) -> None:
 
 
 def _within_variables(x: Form, offset: Lanes, width: int) -> None:
-    """Note each lane that reads behind the last `__constant__` variable, or before the first."""
+    """Record an event for each lane that reads outside the `__constant__` variables."""
     used = Lanes(x.launch.load(Launch.CONSTANT_USED, I64)).splat(offset.lanes)
     wide = offset.zext("i64")
     outside = (wide + width).ugt(used) & (x.execute if offset.lanes > 1 else Lanes(x.exec_bits).ne(0))
@@ -183,7 +185,7 @@ def _within_variables(x: Form, offset: Lanes, width: int) -> None:
 
 
 def _constants(x: Form, bank: Value, offset: Lanes, width: int) -> list[Lanes]:
-    """One lane's constant as words."""
+    """One lane's constant as 32-bit words."""
     inside = offset.ule(Launch.BANK_BYTES - width)
     place = x.fn.cast(bank + inside.select(offset, 0).zext("i64").value, I8)
     if width < 4:

@@ -1,4 +1,4 @@
-"""Sums of integers, with carries, shifts and absolute values."""
+"""Integer additions: with carries, with shifts, and absolute values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmlab.emulator.lanes import Lanes
 
 
 def term(x: Form) -> Lanes:
-    """The next operand as 33 bits of a sum: if negated, its complement plus one, which carries where it is zero."""
+    """The next operand as a 33-bit term of a sum. A negated one is complement plus one, which carries if it is zero."""
     operand = x.peek()
     value = x.source()
     if operand is not None and operand.neg:
@@ -20,9 +20,9 @@ def term(x: Form) -> Lanes:
 
 @opcode("IADD3", "UIADD3")
 def iadd3(x: Form) -> None:
-    """Sum of three; with predicates, carries out and (`.X`) in.
+    """Add three integers; with predicates, carries out and (`.X`) carries in.
 
-    The first carry out says that there was one, the second that there were two: what adds both gets the right sum.
+    The first carry out is set for a carry of 1 or 2, the second for a carry of 2; their sum is the carry.
     """
     x.allow("X")
     d = x.dest()
@@ -52,7 +52,9 @@ def _carries(x: Form, most: int) -> list[Lanes]:
 
 @opcode("LEA", "ULEA")
 def lea(x: Form) -> None:
-    """`(a << s) + b`; `.HI` shifts the pair `{c, a}`, or `a` sign-extended (`.SX32`), and adds its upper half."""
+    """Compute `(a << s) + b`; `.HI` shifts the pair `{c, a}`, or `a` sign-extended (`.SX32`),
+    and adds its upper half.
+    """
     x.allow("HI", "X", "SX32")
     d = x.dest()
     outs = x.dest_predicates(1)
@@ -68,7 +70,7 @@ def lea(x: Form) -> None:
         pair = join(a, x.source()) if x.has("HI") else None
     shift = x.source() & 31
     shifted = a << shift if pair is None else ((pair << shift.zext("i64")) >> 32).trunc("i32")
-    # A negated operand carries as `term` has it, where what is shifted is zero.
+    # A negated operand carries as in `term`, if the shifted value is zero.
     total = ((shifted - 1).zext("i64") + 1 if negated else shifted.zext("i64")) + b
     for carry in _carries(x, 1):
         total = total + carry.zext("i64")
@@ -79,7 +81,7 @@ def lea(x: Form) -> None:
 
 @opcode("VIADD")
 def viadd(x: Form) -> None:
-    """Sum of two, or of two pairs of 16 bits."""
+    """Add two integers, or two pairs of 16 bits."""
     x.allow("16x2")
     d = x.dest()
     packed = x.has("16x2")
@@ -90,7 +92,7 @@ def viadd(x: Form) -> None:
 
 
 def halves(function: Callable[..., Lanes], *values: Lanes) -> Lanes:
-    """`function` of the lower and of the upper 16 bits of each value, side by side again."""
+    """Apply `function` to the lower and to the upper 16 bits of the values, and pack the two results."""
     low = function(*(value.trunc("i16") for value in values))
     high = function(*((value >> 16).trunc("i16") for value in values))
     return low.zext("i32") | (high.zext("i32") << 16)
@@ -98,7 +100,7 @@ def halves(function: Callable[..., Lanes], *values: Lanes) -> Lanes:
 
 @opcode("IABS")
 def iabs(x: Form) -> None:
-    """Absolute value; the least integer stays as it is."""
+    """Compute the absolute value; the least integer stays as it is."""
     x.allow()
     d, a = x.dest(), x.source()
     d.set(a.lt(0).select(-a, a))
@@ -106,7 +108,7 @@ def iabs(x: Form) -> None:
 
 @opcode("VABSDIFF")
 def vabsdiff(x: Form) -> None:
-    """`|a - b| + c`."""
+    """Compute `|a - b| + c`."""
     x.allow("U32")
     d, a, b, c = x.dest(), x.source(), x.source(), x.source()
     difference = a.umax(b) - a.umin(b) if x.has("U32") else a.smax(b) - a.smin(b)
@@ -115,9 +117,9 @@ def vabsdiff(x: Form) -> None:
 
 @opcode("VABSDIFF4")
 def vabsdiff4(x: Form) -> None:
-    """`|a - b|` of four unsigned bytes: packed, or (`.ACC`) their sum plus `c`.
+    """Compute `|a - b|` of four unsigned bytes: packed, or (`.ACC`) their sum plus `c`.
 
-    Without `.ACC` the last operand would fill bytes that PTX can mask out; the machine code has no mask.
+    Without `.ACC` the last operand has no effect: it would fill bytes that PTX masks out, but machine code has no mask.
     """
     x.allow("U8", "ACC")
     if not x.has("U8"):

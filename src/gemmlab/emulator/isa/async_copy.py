@@ -1,4 +1,4 @@
-"""cp.async: copies from global to shared memory that land when they are waited for."""
+"""cp.async: copies from global to shared memory that land at the wait for their group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gemmlab.ir.types import I8, I32, I64, VOID
 
 @opcode("LDGSTS")
 def ldgsts(x: Form) -> None:
-    """Shared address, global address, and perhaps a predicate: where it is false, zeros are copied."""
+    """Start a copy: shared address, global address, and perhaps a predicate; where it is false, zeros are copied."""
     width = width_of(x)
     to = addresses(x, "shared")
     source = addresses(x, "global")
@@ -35,14 +35,14 @@ def ldgsts(x: Form) -> None:
 
 @opcode("LDGDEPBAR")
 def ldgdepbar(x: Form) -> None:
-    """The copies made since the last one are a group."""
+    """Close a group: the copies made since the last group was closed."""
     with x.fn.when(x.warp.load(Warp.PENDING, I64).differs(0)):
         Raw(x.fn, x.fn.cast(x.warp.load(Warp.PENDING, I64), I8)).add(Pending.GROUP, 1)
 
 
 @opcode("DEPBAR")
 def depbar(x: Form) -> None:
-    """Wait until at most so many groups are under way."""
+    """Wait until at most the given number of groups is in flight."""
     x.take("scoreboard")
     left = x.source().lane(0) if x.left else Lanes(x.fn.constant(0, I32))
     while x.left:

@@ -1,4 +1,4 @@
-"""Atomic operations on global, shared and generic addresses: lane after lane, the lowest first."""
+"""Atomic operations on global, shared and generic addresses: lane by lane, the lowest first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = {"64", "S32", "S64", "U32", "F32", "F64", "F16x2", "BF16x2"}
 
 @opcode("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
 def atomic(x: Form) -> None:
-    """Read, combine, write; the register gets what was there before (CAST: whether the exchange took place)."""
+    """Read, combine and write. The register receives the old value (for CAST: whether the exchange took place)."""
     name = x.one_of(*OPERATIONS)
     counting = x.has("POPC")  # ATOMS.POPC.INC adds one for each lane, whatever the maximum of a plain INC
     if not name or set(x.modifiers) - HINTS - KINDS - {name} - ({"POPC", "32"} if counting else set()):
@@ -49,7 +49,7 @@ def atomic(x: Form) -> None:
             values = [Lanes(each[lane]) for each in rows]
             after = _combine(x, "ADD" if counting else name, before, values)
             x.fn.store(cell, after.value)
-            # A lock that is not given changes nothing, and who waits for it spins.
+            # A failed attempt at a lock changes nothing, so the waiting lane counts as spinning.
             changed.set((Lanes(changed.read()) | after.ne(before).zext("i64")).value)
             if name == "CAST":
                 old[lane] = before.eq(values[0]).zext(before.kind).value
@@ -72,7 +72,7 @@ def _operand(x: Form, *, wide: bool) -> Lanes:
 
 
 def _count(x: Form, where: Lanes, width: int) -> None:
-    """Requests and sectors, as a store to that space would count."""
+    """Count requests and sectors as for a store to the same space."""
     space = "shared" if x.instruction.opcode == "ATOMS" else "global"
     spots = row(x, where)
     x.insn.add(Insn.REQUESTS, 1)
@@ -83,7 +83,7 @@ def _count(x: Form, where: Lanes, width: int) -> None:
 
 
 def _place(x: Form, address: Value, lane: Value, width: int, *, generic_float: bool) -> Place:
-    """Where one lane's cell is, checked: by the opcode's space, or for ATOM by the address itself."""
+    """The place of one lane's cell, checked: in the opcode's space, or for ATOM in that of the address."""
     fn = x.fn
     if x.instruction.opcode != "ATOM":
         return _checked(x, "shared" if x.instruction.opcode == "ATOMS" else "global", address, lane, width)
@@ -92,7 +92,7 @@ def _place(x: Form, address: Value, lane: Value, width: int, *, generic_float: b
     spaces = {"shared": upper.eq(SHARED_WINDOW), "global": upper.ne(SHARED_WINDOW) & upper.ne(LOCAL_WINDOW)}
     for space, chosen in spaces.items():
         if space == "shared" and generic_float:
-            # The hardware adds floats in global memory only; the code that follows tries the other spaces.
+            # The hardware adds floats in global memory only; the code that follows handles the other spaces.
             continue
         with fn.when(chosen.value):
             short = (Lanes(address) & 0xFFFFFFFF).value if space == "shared" else address
@@ -116,7 +116,7 @@ def _combine(x: Form, name: str, old: Lanes, values: list[Lanes]) -> Lanes:
     if x.has("F32", "F64"):
         return _float_add(x, old, new)
     if x.has("F16x2"):
-        # The sum in float32 is wide enough that rounding it again rounds correctly.
+        # A float32 sum has enough bits that rounding it again to 16 bits rounds correctly.
         return pack_halves(*(half_of(old, part) + half_of(new, part) for part in (0, 1)))
     if x.has("BF16x2"):
         low, high = (to_bfloat(bfloat_of(old, part) + bfloat_of(new, part)) for part in (0, 1))
@@ -154,7 +154,7 @@ def _quiet(total: Lanes) -> Lanes:
 
 
 def _flushed(value: Lanes) -> Lanes:
-    """Float32 denormals as zeros of their sign."""
+    """Float32 values with denormals replaced by zeros of their sign."""
     bits = value.bits("i32")
     tiny = (bits & 0x7F800000).eq(0)
     return tiny.select(bits & -0x80000000, bits).bits("f32")

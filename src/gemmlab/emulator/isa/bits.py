@@ -1,4 +1,4 @@
-"""Bit fields, counts and orders of bits."""
+"""Bit fields, bit counts, and reversal of bits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gemmlab.emulator.lanes import Lanes
 
 @opcode("BMSK", "UBMSK")
 def bmsk(x: Form) -> None:
-    """`width` ones from bit `start` on; both count up to 32, or (`.W`) modulo 32."""
+    """Make a mask of `width` ones from bit `start` on; both are clamped to 32, or (`.W`) taken modulo 32."""
     x.allow("W")
     d, start, width = x.dest(), _amount(x), _amount(x)
     d.set(_ones(width).shl(start))
@@ -17,7 +17,7 @@ def bmsk(x: Form) -> None:
 
 @opcode("SGXT", "USGXT")
 def sgxt(x: Form) -> None:
-    """The lowest `width` bits, sign-extended or (`.U32`) zero-extended; the width as in BMSK, none leave 0."""
+    """Extend the lowest `width` bits by sign or (`.U32`) with zeros; `width` as in BMSK, a width of 0 gives 0."""
     x.allow("W", "U32")
     d, value, width = x.dest(), x.source(), _amount(x)
     kept = value & _ones(width)
@@ -38,8 +38,10 @@ def _ones(width: Lanes) -> Lanes:
 
 @opcode("FLO", "UFLO")
 def flo(x: Form) -> None:
-    """Position of the highest set bit (of a signed number: that differs from the sign), or (`.SH`) its distance from
-    bit 31; all ones where there is none.
+    """Find the highest set bit (for a signed number, the highest that differs from the sign);
+    all ones if there is none.
+
+    The result is its position, or (`.SH`) its distance from bit 31.
     """
     x.allow("U32", "SH")
     d, value = x.dest(), x.source()
@@ -51,7 +53,7 @@ def flo(x: Form) -> None:
 
 @opcode("POPC", "UPOPC")
 def popc(x: Form) -> None:
-    """How many bits are set."""
+    """Count the bits that are set."""
     x.allow()
     d, value = x.dest(), x.source()
     d.set(value.call("ctpop"))
@@ -59,7 +61,7 @@ def popc(x: Form) -> None:
 
 @opcode("BREV", "UBREV")
 def brev(x: Form) -> None:
-    """The bits in reverse order."""
+    """Reverse the order of the bits."""
     x.allow()
     d, value = x.dest(), x.source()
     d.set(value.call("bitreverse"))

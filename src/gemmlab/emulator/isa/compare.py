@@ -1,4 +1,4 @@
-"""Comparison of integers, and what every comparison does with its result."""
+"""Comparison of integers, and the writing of any comparison's result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNSIGNED = _SIGNED | {"LT": Lanes.ult, "LE": Lanes.ule, "GT": Lanes.ugt, "GE": 
 
 
 def combine(x: Form, results: list[PredicateResult], truth: Lanes, other: Lanes) -> None:
-    """Write `truth` and its opposite, each combined with `other` as the modifiers say."""
+    """Write `truth` and its opposite, each combined with `other` by the operation in the modifiers."""
     word = x.one_of("AND", "OR", "XOR", default="AND")
     for target, value in zip(results, (truth, ~truth), strict=False):
         target.set({"AND": value & other, "OR": value | other, "XOR": value ^ other}[word])
@@ -21,9 +21,9 @@ def combine(x: Form, results: list[PredicateResult], truth: Lanes, other: Lanes)
 
 @opcode("ISETP", "UISETP")
 def isetp(x: Form) -> None:
-    """Compare, then combine with a predicate: results for the comparison and for its opposite.
+    """Compare two integers and combine with a predicate; the results are for the comparison and for its opposite.
 
-    `.EX` compares upper halves, where the last operand is what the same comparison said of the lower ones.
+    `.EX` compares upper halves; the last operand is then the result of the same comparison of the lower halves.
     """
     x.allow(*_SIGNED, "T", "F", "U32", "AND", "OR", "XOR", "EX")
     results = x.dest_predicates(2)

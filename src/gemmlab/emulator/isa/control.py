@@ -18,15 +18,15 @@ from gemmlab.ir.values import Value
 
 @opcode("NOP")
 def nop(x: Form) -> None:
-    """What `__syncwarp` leaves where the compiler knows the warp converged: it still orders memory."""
+    """Do nothing but order memory: `__syncwarp` compiles to it where the compiler knows that the warp has converged."""
     x.warp.add(Warp.SYNCS, 1)
 
 
 @opcode("YIELD", "NANOSLEEP", "ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "MEMBAR")
 def hint(x: Form) -> None:
-    """Order of memory as others see it, and time: the emulator keeps every access in order.
+    """Ignore a memory-ordering or timing instruction: the emulator executes all accesses in order.
 
-    A fence for other blocks matters to whoever looks for races.
+    A fence beyond the block is recorded for the detection of races.
     """
     if x.instruction.opcode == "MEMBAR" and not x.has("CTA"):
         fence(x.launch, x.block)
@@ -36,7 +36,9 @@ def hint(x: Form) -> None:
 
 @opcode("BRA", "JMP")
 def bra(x: Form) -> None:
-    """`.DIV` where the running group is not all of a mask's lanes, `.CONV` where it is; all go with `.ANY`."""
+    """Branch. `.DIV`: if the group is not all of a mask's lanes; `.CONV`: if it is; `.ANY`:
+    all lanes if any branches.
+    """
     taken = narrowed(x)
     kept = Lanes(x.exec_bits) & ~taken
     x.insn.add(Insn.KEPT, kept.call("ctpop").zext("i64").value)
@@ -51,7 +53,7 @@ def bra(x: Form) -> None:
 
 
 def narrowed(x: Form) -> Lanes:
-    """The lanes that execute and for which the predicates that follow hold, as bits."""
+    """The mask of the lanes that execute and for which the predicates that follow hold."""
     lanes = Lanes(x.exec_bits)
     while (operand := x.peek()) is not None and operand.kind in {"pred", "upred"}:
         lanes = lanes & x.predicate().splat(LANES).mask_bits()
@@ -59,7 +61,7 @@ def narrowed(x: Form) -> Lanes:
 
 
 def branch(x: Form, taken: Lanes, target: Value) -> None:
-    """Lanes of `taken` go to `target`, the others of the running group on; the lower place runs first."""
+    """Send the lanes of `taken` to `target` and the others on; the group at the lower address runs first."""
     fn = x.fn
     stay = Lanes(x.warp.load(Warp.ACTIVE)) & ~taken
     here = x.warp.load(Warp.PC, I64)
@@ -76,19 +78,19 @@ def branch(x: Form, taken: Lanes, target: Value) -> None:
 
 
 def push(x: Form, pc: Value, lanes: Lanes, wait: int, argument: Value | int) -> None:
-    """Lanes that do not run now."""
+    """Add a waiting group with these lanes."""
     types = [type_ for _label, type_ in PUSH]
     x.fn.call_external("push", VOID, types, x.warp.base, pc, lanes.value, wait, argument)
 
 
 def hold(x: Form, lanes: Lanes, wait: int, argument: Value | int) -> None:
-    """These lanes of the running group wait after this instruction; the rest of the group goes on."""
+    """Make these lanes of the running group wait after this instruction; the rest of the group goes on."""
     push(x, x.warp.load(Warp.PC, I64), lanes, wait, argument)
     leave(x, lanes)
 
 
 def leave(x: Form, lanes: Lanes) -> None:
-    """These lanes are of the running group no more; another group runs when none is left."""
+    """Remove these lanes from the running group; another group runs if none is left."""
     rest = Lanes(x.warp.load(Warp.ACTIVE)) & ~lanes
     x.warp.store(Warp.ACTIVE, rest.value)
     x.status(rest.eq(0).select(Lanes(x.fn.constant(Status.SWITCH, I32)), Status.GO).value)
@@ -108,7 +110,7 @@ def exit_(x: Form) -> None:
 
 @opcode("BPT")
 def bpt(x: Form) -> None:
-    """`__trap()`: the launch ends here. Breakpoints (`.INT`) do nothing without a debugger."""
+    """End the launch (`__trap()`). Breakpoints (`.INT`) do nothing without a debugger."""
     while x.left:
         x.skip()
     if x.has("TRAP"):
@@ -118,7 +120,7 @@ def bpt(x: Form) -> None:
 
 @opcode("LEPC")
 def lepc(x: Form) -> None:
-    """The address to return to from a call out of the module: none ever does."""
+    """Load the return address of a call out of the module as 0; no such call ever returns."""
     d = x.dest()
     while x.left:
         x.skip()
@@ -127,7 +129,7 @@ def lepc(x: Form) -> None:
 
 
 def _note_trap(x: Form, called: Value | int) -> None:
-    """Say why the launch ends; `called` is the address outside the module that the first lane went to, or 0."""
+    """Record why the launch ends; `called` is the address outside the module that the first lane called, or 0."""
     first = Lanes(x.exec_bits).call_flag("cttz", flag=False).zext("i64")
     x.service("note", VOID, NOTE, Kind.TRAP, first.value, called, 0, -1)
 
@@ -141,9 +143,9 @@ def bssy(x: Form) -> None:
 
 @opcode("BREAK")
 def break_(x: Form) -> None:
-    """Lanes leave a convergence barrier, in what the lanes that entered it together with them know of it.
+    """Remove lanes from a convergence barrier, in the masks of all lanes that entered it together with them.
 
-    Others may have entered another one of the same number, in a function that called the one which these are in.
+    Other lanes may have entered another barrier of the same number, in a function further up the call stack.
     """
     fn, lanes = x.fn, narrowed(x)
     _operand, record = x.take("barrier")
@@ -163,9 +165,10 @@ def break_(x: Form) -> None:
 
 @opcode("BSYNC")
 def bsync(x: Form) -> None:
-    """Lanes wait for those that entered the same convergence barrier together with them.
+    """Wait for the lanes that entered the same convergence barrier together with these.
 
-    A group may hold lanes that entered it apart and met on the way: those not of the first lane's come here again.
+    A group may contain lanes that entered at different times; those that did not enter with the first lane execute this
+    instruction again.
     """
     lanes = narrowed(x)
     _operand, record = x.take("barrier")
@@ -180,7 +183,7 @@ def bsync(x: Form) -> None:
     missing = needed & ~together & ~Lanes(x.warp.load(Warp.EXITED))
     status = x.fn.var(I32, Status.GO)
     with x.fn.when(missing.ne(0).value):
-        # Which barrier it is belongs to the instruction; the handler is shared by all that look alike.
+        # The barrier's number comes from the record: instructions of the same form share this handler.
         hold(x, together, Wait.CONVERGE, ((Lanes(row) - Warp.CONVERGENCE) >> 7).value)
         status.set(Status.SWITCH)
     x.status(status.read())
@@ -188,7 +191,9 @@ def bsync(x: Form) -> None:
 
 @opcode("WARPSYNC")
 def warpsync(x: Form) -> None:
-    """All lanes of a mask meet (`.ALL`: all that have not ended). `.COLLECTIVE` runs up to ENDCOLLECTIVE together."""
+    """Wait for all lanes of a mask (`.ALL`: all that have not ended). `.COLLECTIVE` runs up
+    to ENDCOLLECTIVE together.
+    """
     mask = x.first_active(x.source()) if x.left else Lanes(x.fn.constant(-1, I32))
     if x.has("COLLECTIVE"):
         x.take("label")
@@ -208,13 +213,13 @@ def warpsync(x: Form) -> None:
 
 @opcode("ENDCOLLECTIVE")
 def endcollective(x: Form) -> None:
-    """On at the label of the WARPSYNC.COLLECTIVE before it, which decoding has looked up."""
+    """Go on at the label of the preceding WARPSYNC.COLLECTIVE, which decoding has looked up."""
     branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
 
 
 @opcode("BMOV")
 def bmov(x: Form) -> None:
-    """A convergence barrier to a register or back; `.CLEAR` empties it."""
+    """Copy a convergence barrier to a register or back; `.CLEAR` empties it."""
     if (operand := x.peek()) is not None and operand.kind == "barrier":
         barrier = x.dest_barrier()
         barrier.set(x.source())
@@ -229,14 +234,16 @@ def bmov(x: Form) -> None:
 
 
 def jump(x: Form, targets: Lanes, address: Lanes, how: int) -> None:
-    """Lanes go to the instructions whose indices they hold, by these addresses; those that differ from the first lane's
-    come here again. The launch ends where the first lane's is no instruction, or (`Kind.CALLED`) no function's first.
+    """Send each lane to the instruction whose index it holds in `targets`; `address` holds the addresses for reports.
+
+    Lanes whose target differs from the first lane's execute this instruction again. The launch ends if the first lane's
+    target is no instruction, or (`Kind.CALLED`) not the first one of a function.
     """
     x.status(_go(x, targets, address, how))
 
 
 def _go(x: Form, targets: Lanes, address: Lanes, how: int) -> Value:
-    """`jump` without setting the instruction's status, which is returned."""
+    """As `jump`, but return the status instead of setting it."""
     fn = x.fn
     target = x.first_active(targets)
     number, named = target.zext("i64"), x.first_active(address)
@@ -257,7 +264,7 @@ def _go(x: Form, targets: Lanes, address: Lanes, how: int) -> Value:
 
 
 def _jump(x: Form, targets: Lanes, target: Lanes, number: Lanes) -> None:
-    """To an instruction that there is."""
+    """Jump to an instruction that exists."""
     fn = x.fn
     same = (targets.eq(target.splat(LANES)) & x.execute).mask_bits()
     rest = Lanes(x.exec_bits) & ~same
@@ -270,10 +277,10 @@ def _jump(x: Form, targets: Lanes, target: Lanes, number: Lanes) -> None:
 
 @opcode("CALL")
 def call(x: Form) -> None:
-    """`.REL.NOINC label`, or the address in a register pair, within the section that the label names; `.ABS` the same
-    with addresses as they are.
+    """Call a label (`.REL.NOINC`), or the address in a register pair, relative to the section that the label names.
 
-    A failed `assert` and a function of the driver's (printf) lie outside the module: calling one ends the launch.
+    With `.ABS` the address is absolute. A failed `assert` and the driver's functions (printf) are outside the module:
+    calling one ends the launch.
     """
     operand = x.peek()
     direct = operand is not None and operand.kind == "label"
@@ -305,7 +312,7 @@ def call(x: Form) -> None:
 
 @opcode("RET")
 def ret(x: Form) -> None:
-    """To the address in a register pair, within the section that the label names, or (`.ABS`) plus a constant."""
+    """Return to the address in a register pair, within the section of the label, or (`.ABS`) plus a constant."""
     _indirect(x, Kind.RETURNED)
 
 
@@ -323,7 +330,7 @@ def _indirect(x: Form, how: int) -> None:
 
 @opcode("BRX")
 def brx(x: Form) -> None:
-    """Register plus constant, relative to the next instruction."""
+    """Branch to register plus constant, relative to the next instruction."""
     address = x.source_pair().trunc("i32") + x.source()
     here = Lanes(x.warp.load(Warp.PC, I64)).trunc("i32").splat(LANES)
     jump(x, address.arithmetic_shift(4) + here, address, Kind.JUMPED)
@@ -331,7 +338,9 @@ def brx(x: Form) -> None:
 
 @opcode("B2R")
 def b2r(x: Form) -> None:
-    """`.RESULT`: what the last BAR.RED of the block came to: count into the register, and/or into the predicate."""
+    """Read the result of the block's last BAR.RED (`.RESULT`): the count into the register,
+    and/or into the predicate.
+    """
     if not x.has("RESULT"):
         raise x.refuse()
     d = x.dest()
@@ -347,7 +356,7 @@ REDUCTIONS = {"AND": 1, "OR": 2, "POPC": 3}
 
 @opcode("BAR")
 def bar(x: Form) -> None:
-    """Block barriers: `BAR.SYNC b[, threads]`, `.ARV`, and `.RED` with a predicate to count or combine."""
+    """Arrive at a block barrier: `BAR.SYNC b[, threads]`, `.ARV` without a wait, `.RED` with a predicate to reduce."""
     number = x.first_active(x.source())
     threads = Lanes(x.fn.constant(0, I32))
     truth = x.execute

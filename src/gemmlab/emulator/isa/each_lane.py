@@ -1,4 +1,4 @@
-"""Going through the lanes that execute one after another: for what must happen in order, or has no vector form."""
+"""Loops over the lanes that execute, for operations that must happen in order or have no vector form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gemmlab.ir.values import Value
 
 @contextmanager
 def each_lane(x: Form) -> Iterator[Value]:
-    """`with each_lane(x) as lane:` runs for every lane that executes, lowest first."""
+    """Emit a loop: the block of `with each_lane(x) as lane:` runs for every lane that executes, lowest first."""
     fn = x.fn
     with fn.range(LANES) as lane:
         bit = Lanes(x.exec_bits) >> Lanes(fn.convert(lane, I32))
@@ -24,12 +24,12 @@ def each_lane(x: Form) -> Iterator[Value]:
 
 
 def row(x: Form, value: Lanes) -> Value:
-    """Memory that holds a value a lane, to pick from by lane number."""
+    """Store a value for each lane in memory, so that it can be indexed by lane number."""
     memory = x.fn.scratch(value.value.type.scalar, LANES)
     x.fn.store(memory, value.splat(LANES).value)
     return memory
 
 
 def locate(x: Form, space: str, lane: Value, address: Value, key: int) -> Value:
-    """Host address of one lane's `key & 255` bytes, 0 after noting what is wrong with it."""
+    """Host address of one lane's `key & 255` bytes, or 0 after an event that says what is wrong with it."""
     return x.service(f"locate_{space}", I64, LOCATE, lane, address, key)

@@ -1,4 +1,4 @@
-"""Float32 arithmetic: sums and products in every rounding, flushing denormals, saturating."""
+"""Float32 arithmetic: sums and products in every rounding mode, with flushed denormals and saturation."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from gemmlab.emulator.lanes import Lanes
 
 
 def sources(x: Form, count: int) -> list[Lanes]:
-    """The next `count` operands as float32, their denormals flushed where the instruction says so."""
+    """The next `count` operands as float32, with denormals flushed if the instruction has `.FTZ`."""
     values = [x.source("f32") for _ in range(count)]
     return [flush(value) for value in values] if x.has("FTZ") else values
 
 
 def finished(x: Form, value: Lanes) -> Lanes:
-    """A result as the modifiers want it.
+    """Apply the modifiers to a result.
 
-    Without any it is left as the host makes it, which keeps the arithmetic of matrix products one instruction: a NaN
-    then has the host's bits.
+    Without modifiers the host's result is used unchanged, so that the arithmetic of matrix products stays one
+    instruction; a NaN then has the host's bits.
     """
     if not x.modifiers:
         return value
@@ -38,7 +38,7 @@ def finished(x: Form, value: Lanes) -> Lanes:
 
 @opcode("FFMA", "FFMA32I")
 def ffma(x: Form) -> None:
-    """`a * b + c`, rounded once."""
+    """Compute `a * b + c`, rounded once."""
     x.allow(*ROUNDINGS, "FTZ", "SAT")
     d = x.dest()
     a, b, c = sources(x, 3)
@@ -50,7 +50,7 @@ def ffma(x: Form) -> None:
 
 @opcode("FADD", "FADD32I")
 def fadd(x: Form) -> None:
-    """`a + b`."""
+    """Compute `a + b`."""
     x.allow(*ROUNDINGS, "FTZ", "SAT")
     d = x.dest()
     a, b = sources(x, 2)
@@ -60,7 +60,7 @@ def fadd(x: Form) -> None:
 
 @opcode("FMUL", "FMUL32I")
 def fmul(x: Form) -> None:
-    """`a * b`."""
+    """Compute `a * b`."""
     x.allow(*ROUNDINGS, "FTZ", "SAT")
     d = x.dest()
     a, b = sources(x, 2)
@@ -69,7 +69,7 @@ def fmul(x: Form) -> None:
 
 
 def _sum(a: Lanes, b: Lanes, mode: str) -> Lanes:
-    """A float64 sum rounded once, to float32."""
+    """A sum of two float64 values rounded once, to float32."""
     total, lost = two_sum(a, b)
     value = narrow(to_odd(total, lost), mode)
     if mode != "RM":

@@ -1,4 +1,4 @@
-"""Arithmetic and comparison of doubles, which lie in register pairs."""
+"""Arithmetic and comparison of doubles, which are stored in register pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gemmlab.emulator.lanes import Lanes
 class _Source:
     value: Lanes
     original: Lanes
-    """Before `-` and `|x|`, which leave a NaN alone."""
+    """The operand before `-` and `|x|` are applied; these do not change a NaN."""
 
 
 def _source(x: Form) -> _Source:
@@ -30,7 +30,9 @@ def _source(x: Form) -> _Source:
 
 
 def _with_nan(result: Lanes, *sources: _Source) -> Lanes:
-    """A result in which NaN is that of the last operand that is one, made quiet, else a negative one: so an H200."""
+    """The result with the NaN of an H200: that of the last operand that is NaN, made quiet,
+    else a negative quiet one.
+    """
     nan = result.bits("i64").like(-1 << 51)
     for source in sources:
         nan = source.original.is_nan().select(quiet(source.original).bits("i64"), nan)
@@ -39,7 +41,7 @@ def _with_nan(result: Lanes, *sources: _Source) -> Lanes:
 
 @opcode("DFMA")
 def dfma(x: Form) -> None:
-    """`a * b + c`, rounded once."""
+    """Compute `a * b + c`, rounded once."""
     x.allow(*ROUNDINGS)
     d, a, b, c = x.dest(), _source(x), _source(x), _source(x)
     mode = mode_of(x)
@@ -49,7 +51,7 @@ def dfma(x: Form) -> None:
 
 @opcode("DADD")
 def dadd(x: Form) -> None:
-    """`a + b`."""
+    """Compute `a + b`."""
     x.allow(*ROUNDINGS)
     d, a, b = x.dest(), _source(x), _source(x)
     mode = mode_of(x)
@@ -59,7 +61,7 @@ def dadd(x: Form) -> None:
 
 @opcode("DMUL")
 def dmul(x: Form) -> None:
-    """`a * b`."""
+    """Compute `a * b`."""
     x.allow(*ROUNDINGS)
     d, a, b = x.dest(), _source(x), _source(x)
     mode = mode_of(x)
@@ -69,7 +71,7 @@ def dmul(x: Form) -> None:
 
 @opcode("DSETP")
 def dsetp(x: Form) -> None:
-    """Compare, then combine with a predicate; `.MIN` and `.MAX` say which operand to take."""
+    """Compare two doubles and combine with a predicate; with `.MIN` or `.MAX` the predicates tell which one to take."""
     x.allow(*COMPARISONS, *COMBINING, "MIN", "MAX")
     results = x.dest_predicates(2)
     a, b = x.source_pair("f64"), x.source_pair("f64")
@@ -80,9 +82,9 @@ def dsetp(x: Form) -> None:
 
 
 def _take_first(x: Form, results: list[PredicateResult], a: Lanes, b: Lanes) -> None:
-    """Whether the minimum or maximum is `a`, and whether both are NaN: code then makes `b` a quiet one.
+    """Set two predicates: the minimum or maximum is `a`; both operands are NaN (later code then makes `b` quiet).
 
-    So compiled `fmin` and `fmax` use it, and of -0 and +0 they must take the lesser or greater.
+    Compiled `fmin` and `fmax` use it; -0 counts as less than +0.
     """
     if not x.has("AND") or len(results) != 2:
         raise x.refuse()

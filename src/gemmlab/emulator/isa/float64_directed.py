@@ -1,6 +1,6 @@
-"""`a * b + c` of doubles rounded in a direction, by integers wide enough for the exact sum.
+"""Directed rounding of `a * b + c` of doubles, by integers wide enough for the exact sum.
 
-Error-free transformations would fail where an error is less than the least denormal; this does not.
+Error-free transformations would fail for errors below the least denormal; this does not.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gemmlab.ir.types import I64
 _FRACTION = (1 << 52) - 1
 _INFINITY = 0x7FF0000000000000
 _GUARD = 64
-"""Bits below the product's last, where an addend far below it leaves a mark."""
+"""Bits below the product's last one; an addend far below the product sets the lowest of them."""
 _FAR = 137
-"""An addend's last bit lies at most so far above the product's: from there on the product is only a mark itself."""
+"""The largest distance in bits of an addend's last bit above the product's; beyond it the product only sets a bit."""
 
 
 def fused(x: Form, a: Lanes, b: Lanes, c: Lanes, mode: str) -> Lanes:
-    """`a * b + c` rounded once, towards zero (`RZ`), down (`RM`) or up (`RP`); what NaN it gives, the host decides."""
+    """`a * b + c` rounded once: towards zero (`RZ`), down (`RM`) or up (`RP`). A NaN has the host's bits."""
     rows = [row(x, value.bits("i64")) for value in (a, b, c)]
     results = x.fn.scratch(I64, LANES)
     with each_lane(x) as lane:
@@ -38,7 +38,7 @@ def _of_finite(a: Lanes, b: Lanes, c: Lanes, *, mode: str) -> Lanes:
     product = _mantissa(a).zext("i128") * _mantissa(b).zext("i128")
     addend = _mantissa(c)
     product_negative, addend_negative = (a ^ b).lt(0), c.lt(0)
-    # A zero must not decide at which bit the sum begins.
+    # The exponent of a zero must not affect the position at which the sum begins.
     unit, addend_unit = _unit(a) + _unit(b), _unit(c)
     unit = product.eq(0).select(addend_unit, unit)
     above = addend.eq(0).select(unit, addend_unit) - unit
@@ -64,12 +64,12 @@ def _exponent(bits: Lanes) -> Lanes:
 
 
 def _unit(bits: Lanes) -> Lanes:
-    """The power of two that the mantissa's last bit stands for."""
+    """The exponent of the mantissa's last bit (a power of two)."""
     return _exponent(bits).umax(1) - 1075
 
 
 def _placed(mantissa: Lanes, shift: Lanes) -> Lanes:
-    """The addend moved to its place in the sum; of bits that fall below it, the last one left tells."""
+    """The addend shifted to its place in the sum; if bits fall below it, the last remaining bit is set."""
     right = (shift.like(0) - shift).smax(0).smin(63)
     kept = mantissa >> right
     marked = kept | (kept << right).ne(mantissa).zext("i64")
@@ -77,7 +77,7 @@ def _placed(mantissa: Lanes, shift: Lanes) -> Lanes:
 
 
 def _rounded(magnitude: Lanes, unit: Lanes, away: Lanes) -> Lanes:
-    """Bits of the double `magnitude * 2**unit`, cut off or (`away`) moved on if anything was cut off."""
+    """Bits of the double `magnitude * 2**unit`, truncated or (`away`) rounded away from zero."""
     used = (magnitude.like(256) - magnitude.call_flag("ctlz", flag=False)).trunc("i64")
     shift = (used - 53).smax(unit.like(-1074) - unit)
     right = shift.smax(0).smin(255).zext("i256")
@@ -85,12 +85,12 @@ def _rounded(magnitude: Lanes, unit: Lanes, away: Lanes) -> Lanes:
     inexact = (cut << right).ne(magnitude)
     left = (shift.like(0) - shift).smax(0).zext("i256")
     mantissa = (cut << left).trunc("i64") + (inexact & away).zext("i64")
-    # A denormal has the exponent field of the least normal number less the leading bit, which it lacks.
+    # A denormal has the exponent field of the least normal number, minus the leading bit that it lacks.
     bits = ((unit + shift + 1074).smin(2046) << 52) + mantissa
     overflow = away.select(bits.like(_INFINITY), _INFINITY - 1)
     return magnitude.eq(0).select(bits.like(0), bits.uge(_INFINITY).select(overflow, bits))
 
 
 def signed_zero_like(a: Lanes, b: Lanes) -> Lanes:
-    """The zero that leaves a product's sign alone when it is added."""
+    """The zero with the sign of `a * b`: adding it leaves the sign of the product unchanged."""
     return ((whole_bits(a) ^ whole_bits(b)) & (-1 << 63)).bits("f64")

@@ -1,4 +1,4 @@
-"""Comparison and choice of floating-point numbers, of whichever width."""
+"""Comparison and selection of floating-point numbers of any width."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ORDERED: dict[str, Callable[[Lanes, Lanes], Lanes]] = {
     "NE": Lanes.ne,
 }
 COMPARISONS = (*_ORDERED, *(name + "U" for name in _ORDERED), "NUM", "NAN", "T", "F")
-"""With `U` a comparison holds for NaN too; without, not even `NE` does. `NUM`: no NaN; `NAN`: a NaN."""
+"""With `U` a comparison also holds for NaN; without, not even `NE` does. `NUM`: neither is NaN; `NAN`: one is."""
 COMBINING = ("AND", "OR", "XOR")
 
 
 def compared(x: Form, a: Lanes, b: Lanes) -> Lanes:
-    """Whether the comparison that the instruction names holds."""
+    """Return whether the comparison that the instruction names holds."""
     name = x.one_of(*COMPARISONS)
     if not name:
         raise x.refuse("no comparison")
@@ -42,9 +42,9 @@ def compared(x: Form, a: Lanes, b: Lanes) -> Lanes:
 
 
 def lesser_or_greater(x: Form, a: Lanes, b: Lanes, least: Lanes) -> Lanes:
-    """Bits of the lesser or greater of two float32; -0 is less than +0.
+    """Bits of the lesser (`least`) or greater of two float32; -0 is less than +0.
 
-    A NaN gives way to a number unless `.NAN` is on the instruction.
+    If one is NaN the result is the other one, or NaN with `.NAN` on the instruction.
     """
     first, second = whole_bits(a), whole_bits(b)
     lesser = a.lt(b).select(first, a.gt(b).select(second, first | second))
@@ -57,20 +57,20 @@ def lesser_or_greater(x: Form, a: Lanes, b: Lanes, least: Lanes) -> Lanes:
 
 
 def with_sign_of_product(bits: Lanes, a: Lanes, b: Lanes) -> Lanes:
-    """A magnitude's bits with the sign of `a * b`; a NaN stays as it is."""
+    """The bits of a magnitude, given the sign of `a * b`; a NaN is not changed."""
     signed = bits ^ sign_of(a) ^ sign_of(b)
     return bits.bits(a.kind).is_nan().select(bits, signed)
 
 
 def joined(x: Form, truth: Lanes, other: Lanes) -> Lanes:
-    """A comparison's result combined with a predicate as the modifiers say."""
+    """A comparison's result combined with a predicate by the operation in the modifiers."""
     word = x.one_of(*COMBINING, default="AND")
     return {"AND": truth & other, "OR": truth | other, "XOR": truth ^ other}[word]
 
 
 @opcode("FSETP")
 def fsetp(x: Form) -> None:
-    """Compare, then combine with a predicate: results for the comparison and for its opposite."""
+    """Compare two float32 and combine with a predicate; the results are for the comparison and for its opposite."""
     x.allow(*COMPARISONS, *COMBINING, "FTZ")
     results = x.dest_predicates(2)
     a, b = sources(x, 2)
@@ -79,7 +79,7 @@ def fsetp(x: Form) -> None:
 
 @opcode("FSET")
 def fset(x: Form) -> None:
-    """The same, as a register: 1.0 (`.BF`) or all bits set."""
+    """Compare as FSETP does and write a register: 1.0 (`.BF`) or all bits set, else 0."""
     x.allow(*COMPARISONS, *COMBINING, "FTZ", "BF")
     d = x.dest()
     a, b = sources(x, 2)
@@ -89,7 +89,7 @@ def fset(x: Form) -> None:
 
 @opcode("FSEL")
 def fsel(x: Form) -> None:
-    """One of two by a predicate; only signs may change on the way."""
+    """Select one of two operands by a predicate."""
     x.allow("FTZ")
     d = x.dest()
     a, b = sources(x, 2)
@@ -98,9 +98,9 @@ def fsel(x: Form) -> None:
 
 @opcode("FMNMX")
 def fmnmx(x: Form) -> None:
-    """The lesser of two where the last operand holds, else the greater.
+    """Take the lesser of two if the last operand holds, else the greater.
 
-    `.XORSIGN` gives the result the product's sign; its operands are printed as absolute values.
+    `.XORSIGN` gives the result the sign of the product; its operands are printed as absolute values.
     """
     x.allow("FTZ", "NAN", "XORSIGN")
     d = x.dest()
@@ -123,11 +123,11 @@ def _with_original(x: Form) -> tuple[Lanes, Lanes]:
 
 @opcode("FCHK")
 def fchk(x: Form) -> None:
-    """Whether `a / b` needs the careful division.
+    """Test whether `a / b` needs the slow path of the division.
 
-    The quick one multiplies by a reciprocal and corrects twice. It is exact while no operand is special, the
+    The fast path multiplies by a reciprocal and corrects twice. It is exact while no operand is special, the
     reciprocal and the quotient are normal numbers, and the remainders have no bits below the least denormal's.
-    Which cases beyond those the hardware sends the long way is not known; the quotient is the same either way.
+    It is not known which other cases the hardware sends to the slow path; the quotient is the same on both.
     """
     x.allow("DIVIDE")
     (result,) = x.dest_predicates(1)

@@ -1,4 +1,4 @@
-"""Between floating-point formats, and to whole numbers within one."""
+"""Conversions between floating-point formats, and rounding to whole numbers within one format."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _PACKING = ("PACK_AB", "MERGE_C", "PACK_B", "PACK_AB_MERGE_C", "UNPACK_B")
 
 
 def _word(x: Form, value: Lanes, kind: str) -> Lanes:
-    """A float32 or float64 as a format's bits, rounded as the instruction says.
+    """The bits of a float32 or float64 in the format `kind`, rounded as the instruction says.
 
-    A NaN keeps the bits there is room for where a double is involved, else it is the one that arithmetic makes.
+    If the value or the format is a double, a NaN preserves as many of its bits as fit; else it becomes the NaN that
+    arithmetic makes.
     """
     mode = mode_of(x)
     if kind == "F64":
@@ -36,7 +37,7 @@ def _word(x: Form, value: Lanes, kind: str) -> Lanes:
 
 @opcode("F2F")
 def f2f(x: Form) -> None:
-    """Format first that of the result, then that of the operand."""
+    """Convert between formats; the modifiers name the result's format, then the operand's."""
     x.allow(*FLOATS, *ROUNDINGS, "FTZ", "SAT", suffixes=PARTS)
     formats = [name for name in x.modifiers if name in FLOATS]
     if len(formats) != 2:
@@ -48,7 +49,7 @@ def f2f(x: Form) -> None:
 
 @opcode("FRND")
 def frnd(x: Form) -> None:
-    """A whole number of the same format."""
+    """Round to a whole number in the same format."""
     x.allow(*FLOATS, *TO_WHOLE, "FTZ", suffixes=PARTS)
     d = x.dest()
     kind = x.one_of(*FLOATS, default="F32")
@@ -58,10 +59,10 @@ def frnd(x: Form) -> None:
 
 @opcode("F2FP")
 def f2fp(x: Form) -> None:
-    """Float32 to smaller formats, packed: `a` above `b`.
+    """Convert float32 to smaller formats and pack them: `a` above `b`.
 
-    `.PACK_AB` packs two halves, `.MERGE_C` one below the lower half of `c`, `.PACK_AB_MERGE_C` two bytes below the
-    lower half of `c`; `.UNPACK_B` makes FP16 of the two lower bytes.
+    `.PACK_AB` packs two 16-bit floats, `.MERGE_C` one below the lower half of `c`, `.PACK_AB_MERGE_C` two bytes below
+    the lower half of `c`; `.UNPACK_B` converts the two lower bytes to FP16.
     """
     small = _small(x)
     x.allow(*_PACKING, *FLOATS, "TF32", "E4M3", "E5M2", *ROUNDINGS, "RELU", "SATFINITE")
@@ -90,7 +91,7 @@ def _small(x: Form) -> Format | None:
 
 
 def _clamped(x: Form) -> Lanes:
-    """The next operand as float32; with `.RELU` negative numbers are 0."""
+    """The next operand as float32; with `.RELU` negative numbers become 0."""
     value = x.source("f32")
     return value.is_nan().select(value, value.gt(0.0).select(value, 0.0)) if x.has("RELU") else value
 
@@ -102,7 +103,7 @@ def _half(x: Form) -> Lanes:
 
 
 def _byte(x: Form, small: Format) -> Lanes:
-    """The next operand in a format of 8 bits, where what is too large becomes the largest finite number."""
+    """The next operand in an 8-bit format; a number that is too large becomes the largest finite one."""
     if mode_of(x):
         raise x.refuse("a rounding of 8-bit formats")
     value = _clamped(x)
@@ -112,7 +113,7 @@ def _byte(x: Form, small: Format) -> Lanes:
 
 
 def _tf32(value: Lanes, *, truncate: bool) -> Lanes:
-    """float32 with 10 bits behind the point, the other 13 zero."""
+    """A float32 rounded to TF32: 10 bits of mantissa, the other 13 zero."""
     bits = value.bits("i32")
     rounded = bits if truncate else bits + 0xFFF + ((bits >> 13) & 1)
     return value.is_nan().select(bits.like(NAN), rounded) & -0x2000

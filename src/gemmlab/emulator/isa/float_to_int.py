@@ -1,4 +1,4 @@
-"""Floating point to integers."""
+"""Conversions from floating point to integers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
 
 TO_WHOLE = {"FLOOR": "floor", "CEIL": "ceil", "TRUNC": "trunc"}
-"""How to round to whole numbers, to nearest even without a name."""
+"""LLVM intrinsic of each modifier that rounds to a whole number; without a modifier, to nearest even."""
 INTEGERS = tuple(sign + str(bits) for sign in "SU" for bits in (8, 16, 32, 64))
 FLOATS = ("F16", "BF16", "F32", "F64")
 PARTS = ("H0", "H1", "H0_H0", "H1_H1")
 
 
 def whole(x: Form, value: Lanes) -> Lanes:
-    """A float rounded to a whole number, as the instruction says."""
+    """A float rounded to a whole number, in the direction of the instruction's modifier."""
     return value.call(TO_WHOLE.get(x.one_of(*TO_WHOLE), "roundeven"))
 
 
 def source_of(x: Form, kind: str) -> Lanes:
-    """The next operand, a float of that kind, as float32 or (`F64`) float64; denormals flushed with `.FTZ`."""
+    """The next operand, in the format `kind`, as float32 or (`F64`) float64; denormals are flushed with `.FTZ`."""
     if kind == "F64":
         return x.source_pair("f64")
     if kind == "F32":
@@ -36,12 +36,12 @@ def source_of(x: Form, kind: str) -> Lanes:
 
 
 def saturated_to(value: Lanes, name: str, *, nan_is_zero: bool) -> Lanes:
-    """A whole float64 as the nearest integer of a type (`"S8"` .. `"U64"`), extended to 32 or 64 bits."""
+    """The integer of a type (`"S8"` .. `"U64"`) nearest to a whole float64, extended to 32 or 64 bits."""
     signed, bits = name[0] == "S", int(name[1:])
     kind = "i64" if bits == 64 else "i32"
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     below, above = value.lt(float(low)), value.ge(float(high + 1))
-    # Out of range the conversion has no result; what replaces it is chosen below.
+    # The conversion is undefined out of range; those lanes are replaced below.
     inside = (below | above | value.is_nan()).select(0.0, value)
     number = inside.to_int("i64", signed=signed or bits < 64).trunc(kind)
     nan = 0 if nan_is_zero else 1 << (bits - 1)
@@ -53,7 +53,7 @@ def saturated_to(value: Lanes, name: str, *, nan_is_zero: bool) -> Lanes:
 
 
 def _pattern(item: int, *, signed: bool, bits: int) -> int:
-    """An integer of a type, extended to its register, as a signed number of that width."""
+    """An integer of a type, extended to its register's width and expressed as a signed number."""
     if signed and item >> (bits - 1) == 1:
         item -= 1 << bits
     width = max(bits, 32)
@@ -62,9 +62,9 @@ def _pattern(item: int, *, signed: bool, bits: int) -> int:
 
 @opcode("F2I")
 def f2i(x: Form) -> None:
-    """Rounded to a whole number, then moved into the type's range.
+    """Round to a whole number, then clamp to the range of the type.
 
-    NaN gives 0 (`.NTZ`), else the type's upper bit (PTX, `cvt`).
+    NaN gives 0 (`.NTZ`), else the type's highest bit (PTX, `cvt`).
     """
     x.allow(*INTEGERS, *FLOATS, *TO_WHOLE, "FTZ", "NTZ", suffixes=PARTS)
     d = x.dest()
@@ -74,7 +74,7 @@ def f2i(x: Form) -> None:
 
 @opcode("F2IP")
 def f2ip(x: Form) -> None:
-    """Two float32 as bytes, the second lowest, below the lower half of `c`."""
+    """Convert two float32 to bytes, packed below the lower half of `c`; the second one is lowest."""
     x.allow("U8", "S8", "F32", *TO_WHOLE, "FTZ", "NTZ")
     d = x.dest()
     name = x.one_of("U8", "S8")

@@ -1,4 +1,4 @@
-"""Comparison and choice within pairs of 16-bit floats."""
+"""Comparison and selection within pairs of 16-bit floats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _truths(x: Form) -> tuple[Pair, Lanes]:
 
 @opcode("HSETP2")
 def hsetp2(x: Form) -> None:
-    """Compare: the first predicate says it of the lower numbers, the second of the upper ones."""
+    """Compare pairs; the first predicate is for the lower numbers, the second for the upper ones."""
     x.allow(*COMPARISONS, *COMBINING, "FTZ", "BF16_V2", suffixes=SELECTORS)
     results = x.dest_predicates(2)
     truths, other = _truths(x)
@@ -35,7 +35,7 @@ def hsetp2(x: Form) -> None:
 
 @opcode("HSET2")
 def hset2(x: Form) -> None:
-    """The same as a pair: 1.0 (`.BF`) or all bits set, else 0."""
+    """Compare pairs and write a pair: 1.0 (`.BF`) or all bits set where the comparison holds, else 0."""
     x.allow(*COMPARISONS, *COMBINING, "FTZ", "BF", "BF16_V2", suffixes=SELECTORS)
     d = x.dest()
     truths, other = _truths(x)
@@ -46,7 +46,7 @@ def hset2(x: Form) -> None:
 
 @opcode("HMNMX2")
 def hmnmx2(x: Form) -> None:
-    """The lesser numbers where the last operand holds, else the greater; `.XORSIGN` as in FMNMX."""
+    """Take the lesser numbers if the last operand holds, else the greater; `.XORSIGN` as in FMNMX."""
     x.allow("FTZ", "NAN", "XORSIGN", "BF16_V2", suffixes=SELECTORS)
     d, halves = x.dest(), Halves(x)
     (a, a_given), (b, b_given) = halves.source_and_original(), halves.source_and_original()
@@ -56,6 +56,6 @@ def hmnmx2(x: Form) -> None:
         chosen = lesser_or_greater(x, one, two, least)
         if x.has("XORSIGN"):
             chosen = with_sign_of_product(chosen, one_given, two_given)
-        # A choice is exact in float32, and so is going back.
+        # Selection is exact in float32, and so is the conversion back.
         parts.append(halves.bits(chosen.bits("f32")))
     d.set(parts[0] | (parts[1] << 16))

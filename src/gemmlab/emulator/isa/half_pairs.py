@@ -13,28 +13,28 @@ from gemmlab.emulator.lanes import Lanes
 SELECTORS = ("H0_H0", "H1_H1", "H1_H0")
 _LEAST_NORMAL_HALF = 2.0**-14
 Pair = tuple[Lanes, Lanes]
-"""Lower and upper number, as float32."""
+"""The lower and the upper number, as float32."""
 
 
 @dataclass(frozen=True, slots=True)
 class Halves:
-    """How the instruction reads and writes its numbers."""
+    """The reading and writing of an instruction's pairs of 16-bit floats."""
 
     x: Form
 
     @property
     def brain(self) -> bool:
-        """Whether they are BF16."""
+        """True if the numbers are BF16, false for FP16."""
         return self.x.has("BF16_V2", "BF16")
 
     def source(self) -> Pair:
-        """The next operand, its `-` and `|x|` applied."""
+        """The next operand, with its `-` and `|x|` applied."""
         return self.source_and_original()[0]
 
     def source_and_original(self) -> tuple[Pair, Pair]:
-        """The next operand, and the same before `-` and `|x|`.
+        """The next operand with its `-` and `|x|` applied, and without.
 
-        It is a register (one half of it twice where it is selected), a constant, or two immediates.
+        It is a register (a selector duplicates one half of it), a constant, or two immediates.
         """
         x = self.x
         operand = x.peek()
@@ -55,14 +55,14 @@ class Halves:
         return low, high
 
     def flush(self, value: Lanes) -> Lanes:
-        """With `.FTZ`, a denormal FP16 as zero of its sign. BF16 keeps its denormals."""
+        """With `.FTZ`, a denormal FP16 becomes a zero of its sign. BF16 denormals are never flushed."""
         if self.brain or not self.x.has("FTZ"):
             return value
         tiny = value.call("fabs").lt(_LEAST_NORMAL_HALF)
         return tiny.select((value.bits("i32") & -0x80000000).bits("f32"), value)
 
     def bits(self, value: Lanes) -> Lanes:
-        """16 bits of a float32 result, as the modifiers want them."""
+        """The 16 bits of a float32 result, after applying the modifiers."""
         x = self.x
         if x.has("SAT"):
             value = saturated(value)
@@ -73,16 +73,16 @@ class Halves:
         bits = to_half(value)
         if not x.has("FTZ"):
             return bits
-        # Flushed after rounding: what rounds up to the least normal number stays.
+        # Flushed after rounding: a number that rounds up to the least normal one is not flushed.
         return (bits & 0x7C00).eq(0).select(bits & 0x8000, bits)
 
     def word(self, function: Callable[..., Lanes], *pairs: Pair) -> Lanes:
-        """`function`, of float32 numbers, applied to lower and to upper numbers, and packed."""
+        """Apply `function` to the lower and to the upper numbers, as float32, and pack the two results."""
         low, high = (self.bits(function(*numbers)) for numbers in zip(*pairs, strict=True))
         return low | (high << 16)
 
     def fused(self, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-        """`a * b + c` in float32, exactly or rounded to odd."""
+        """`a * b + c` in float32, exact or rounded to odd."""
         if not self.brain:
             return to_odd(*two_sum(a * b, c))
         total, lost = two_sum(a.widen("f64") * b.widen("f64"), c.widen("f64"))

@@ -1,4 +1,4 @@
-"""Floats of 16 and 8 bits in 32-bit lanes, by bit arithmetic: no conversion instruction is needed, nor a library's."""
+"""Floats of 16 and 8 bits in 32-bit lanes, converted by bit arithmetic without conversion instructions or libraries."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gemmlab.emulator.lanes import Lanes
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format with a smaller exponent range than float32."""
+    """A floating-point format with a smaller exponent range than float32."""
 
     exponent: int
     mantissa: int
     infinite: bool = True
-    """Whether the greatest exponent is kept for infinities and NaN; else only its last pattern is a NaN."""
+    """True if the greatest exponent stands for infinities and NaN; else only its last pattern is a NaN."""
 
     @property
     def bias(self) -> int:
@@ -23,12 +23,12 @@ class Format:
 
     @property
     def magnitude(self) -> int:
-        """All bits but the sign."""
+        """Mask of all bits but the sign."""
         return (1 << (self.exponent + self.mantissa)) - 1
 
     @property
     def largest(self) -> int:
-        """The pattern of the largest finite number."""
+        """The bit pattern of the largest finite number."""
         return self.magnitude - (1 << self.mantissa) if self.infinite else self.magnitude - 1
 
 
@@ -38,16 +38,16 @@ E4M3 = Format(4, 3, infinite=False)
 
 
 def half_of(word: Lanes, part: int) -> Lanes:
-    """FP16 number `part` (0: low) of a word as float32, exactly."""
+    """The FP16 number `part` (0: low) of a word, converted exactly to float32."""
     return widened(word >> 16 if part else word & 0xFFFF, FP16)
 
 
 def widened(bits: Lanes, form: Format) -> Lanes:
-    """A number of a small format as float32, exactly."""
+    """A number of a small format, converted exactly to float32."""
     sign = (bits & (form.magnitude + 1)) << (31 - form.exponent - form.mantissa)
     rest = bits & form.magnitude
     shift, least = 23 - form.mantissa, 1 << form.mantissa
-    # Where denormal, an integer times the least number; else the exponent moves from one bias to the other.
+    # A denormal is an integer times the least number; for others, the exponent is rebiased.
     tiny = rest.to_float("f32", signed=False) * 2.0 ** (1 - form.bias - form.mantissa)
     normal = (rest << shift) + ((127 - form.bias) << 23)
     special = (rest << shift) | 0x7F800000
@@ -56,20 +56,20 @@ def widened(bits: Lanes, form: Format) -> Lanes:
 
 
 def to_half(value: Lanes, mode: str = "") -> Lanes:
-    """float32 as the 16 bits of an FP16, rounded to nearest even or as `mode` says; NaN gives 0x7FFF."""
+    """The FP16 bits of a float32, rounded to nearest even or as `mode` says; NaN gives 0x7FFF."""
     bits = narrowed(value, FP16)
     return step(bits, half_of(bits, 0), value, mode) if mode else bits
 
 
 def narrowed(value: Lanes, form: Format) -> Lanes:
-    """float32 as the bits of a small format, rounded to nearest even; NaN gives all ones but the sign.
+    """The bits of a float32 in a small format, rounded to nearest even; NaN gives all ones except for the sign.
 
-    Too large numbers give infinity, in a format without infinities the largest finite one.
+    A number that is too large becomes infinity, or the largest finite number if the format has no infinities.
     """
     bits = value.bits("i32")
     width, shift = form.exponent + form.mantissa, 23 - form.mantissa
     sign, rest = (bits >> (31 - width)) & (1 << width), bits & 0x7FFFFFFF
-    # Adding this number aligns a denormal's unit with float32's last bit, and the addition rounds.
+    # Adding this number aligns the unit of a denormal with float32's last bit, and the addition rounds.
     aligning = (127 + 24 - form.bias - form.mantissa) << 23
     tiny = (rest.bits("f32") + rest.like(aligning).bits("f32")).bits("i32") - aligning
     odd = (rest >> shift) & 1
@@ -80,17 +80,17 @@ def narrowed(value: Lanes, form: Format) -> Lanes:
 
 
 def pack_halves(low: Lanes, high: Lanes) -> Lanes:
-    """Two float32 as FP16 in one word."""
+    """Two float32 converted to FP16 and packed into one word."""
     return to_half(low) | (to_half(high) << 16)
 
 
 def bfloat_of(word: Lanes, part: int) -> Lanes:
-    """BF16 number `part` (0: low) of a word as float32, exactly."""
+    """The BF16 number `part` (0: low) of a word, converted exactly to float32."""
     return (word & -0x10000 if part else word << 16).bits("f32")
 
 
 def to_bfloat(value: Lanes, mode: str = "") -> Lanes:
-    """float32 as the 16 bits of a BF16, rounded to nearest even or as `mode` says; NaN gives 0x7FFF."""
+    """The BF16 bits of a float32, rounded to nearest even or as `mode` says; NaN gives 0x7FFF."""
     bits = value.bits("i32")
     odd = (bits >> 16) & 1
     rounded = (bits + 0x7FFF + odd) >> 16

@@ -1,4 +1,4 @@
-"""Integers to floating point."""
+"""Conversions from integers to floating point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARTS = {"B0": 0, "B1": 8, "B2": 16, "B3": 24, "H0": 0, "H1": 16}
 
 @opcode("I2F", "I2FP")
 def i2f(x: Form) -> None:
-    """The number nearest to an integer, or (`.RZ`, `.RM`, `.RP`) the one on that side of it."""
+    """Convert an integer, rounded to nearest even, or (`.RZ`, `.RM`, `.RP`) in the named direction."""
     x.allow(*FLOATS, *INTEGERS, *ROUNDINGS, suffixes=tuple(_PARTS))
     d = x.dest()
     total, lost = _doubles(x, x.one_of(*INTEGERS, default="S32"))
@@ -30,7 +30,7 @@ def i2f(x: Form) -> None:
 
 
 def _doubles(x: Form, name: str) -> tuple[Lanes, Lanes]:
-    """The next operand, an integer, as a float64 and what it lacks."""
+    """The next operand, an integer, as a float64 and the error of that."""
     signed, bits = name[0] == "S", int(name[1:])
     if bits == 64:
         value = x.source_pair()
@@ -47,7 +47,7 @@ def _doubles(x: Form, name: str) -> tuple[Lanes, Lanes]:
 
 
 def _directed(total: Lanes, lost: Lanes, mode: str) -> Lanes:
-    """A float64 sum and its error rounded as `mode` says; no integer comes near the format's limits."""
+    """A float64 sum and its error rounded in the direction `mode`; integers never come near the format's limits."""
     if not mode:
         return total
     bits = whole_bits(total)

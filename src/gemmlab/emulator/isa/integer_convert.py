@@ -1,4 +1,4 @@
-"""Integers cut to fewer bits, with saturation."""
+"""Saturation of integers to fewer bits."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from gemmlab.emulator.lanes import Lanes
 
 _TYPES = {name: (int(name[1:]), name[0] == "S") for name in ("U16", "S16", "U8", "S8", "U4", "S4", "U2", "S2")}
 _REST = {2: ("28",), 4: ("24",)}
-"""The suffix of the operand that fills the remaining bits; none for 8 bits, where the lower half is taken."""
+"""Suffix of the operand that fills the remaining bits; none for 8 bits, where its lower half is used."""
 
 
 def saturate(value: Lanes, bits: int, *, signed: bool) -> Lanes:
-    """A signed number moved into the range of `bits` bits, still in 32."""
+    """A signed number clamped to the range of `bits` bits, still as 32 bits."""
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     return value.smax(low).smin(high)
 
 
 @opcode("I2I")
 def i2i(x: Form) -> None:
-    """A 32-bit number saturated to 8 or 16 bits and extended again."""
+    """Saturate a 32-bit number to 8 or 16 bits and extend it again."""
     match x.modifiers:
         case ("S8" | "U8" | "S16" | "U16" as name, "S32", "SAT"):
             bits, signed = _TYPES[name]
@@ -32,7 +32,7 @@ def i2i(x: Form) -> None:
 
 @opcode("I2IP")
 def i2ip(x: Form) -> None:
-    """Two numbers saturated and packed, the second lowest, and above them the low bits of `c` (PTX, `cvt.pack`)."""
+    """Saturate two numbers and pack them, the second one lowest, below the low bits of `c` (PTX, `cvt.pack`)."""
     match x.modifiers:
         case (name, "S32", "SAT") if name in _TYPES:
             bits, signed = _TYPES[name]

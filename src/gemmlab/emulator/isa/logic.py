@@ -10,9 +10,9 @@ from gemmlab.emulator.lanes import Lanes
 
 @opcode("LOP3", "ULOP3", literals=(-2,))
 def lop3(x: Form) -> None:
-    """Any bitwise function of three, by its truth table; a predicate says whether any bit is set.
+    """Compute any bitwise function of three operands, given by its truth table; a predicate tells if any bit is set.
 
-    That is combined with the last operand: by `or`, with `.PAND` by `and`.
+    The predicate is combined with the last operand by `or`, or with `.PAND` by `and`.
     """
     x.allow("LUT", "PAND")
     outs = x.dest_predicates(1)
@@ -28,7 +28,7 @@ def lop3(x: Form) -> None:
 
 @opcode("PLOP3", "UPLOP3", literals=(-1, -2))
 def plop3(x: Form) -> None:
-    """Two functions of three truth values: predicates, or signs of registers."""
+    """Compute two functions of three truth values, which are predicates or the signs of registers."""
     x.allow("LUT", suffixes=("SIGN",))
     outs = x.dest_predicates(2)
     inputs = [_truth(x), _truth(x), _truth(x)]

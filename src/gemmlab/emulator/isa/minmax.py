@@ -1,4 +1,4 @@
-"""Minima and maxima of integers, of single ones or of pairs of 16 bits."""
+"""Minima and maxima of integers: of single numbers or of pairs of 16 bits."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _FORMATS = ("U32", "S16x2", "U16x2")
 
 @opcode("IMNMX", "VIMNMX")
 def imnmx(x: Form) -> None:
-    """The lesser of two where the last operand holds, else the greater; `.RELU`: at least 0.
+    """Take the lesser of two if the last operand holds, else the greater; `.RELU`: at least 0.
 
-    Predicates say for the lower and the upper half of a pair whether the first operand was taken, or both are equal.
+    The predicates tell, for the lower and the upper half of a pair, if the first operand was taken or both are equal.
     """
     _allow(x)
     d = x.dest()
@@ -29,7 +29,7 @@ def imnmx(x: Form) -> None:
 
 @opcode("VIMNMX3")
 def vimnmx3(x: Form) -> None:
-    """The least or greatest of three."""
+    """Take the least or greatest of three."""
     _allow(x)
     d, a, b, c, least = x.dest(), x.source(), x.source(), x.source(), x.predicate()
     d.set(_extreme(x, least, a, b, c))
@@ -37,7 +37,7 @@ def vimnmx3(x: Form) -> None:
 
 @opcode("VIADDMNMX")
 def viaddmnmx(x: Form) -> None:
-    """The lesser or greater of a sum, which wraps, and a third."""
+    """Take the lesser or greater of `a + b`, which wraps, and `c`."""
     _allow(x)
     d = x.dest()
     packed = x.has("S16x2", "U16x2")

@@ -10,7 +10,7 @@ from gemmlab.emulator.layout import LANES
 
 @opcode("MOV", "UMOV")
 def mov(x: Form) -> None:
-    """A byte mask, which is printed only where it is not full, is refused with what else follows."""
+    """Copy a 32-bit operand. A byte mask is printed only if it is not full; it is refused like other extra operands."""
     x.allow()
     d, a = x.dest(), x.source()
     d.set(a)
@@ -25,7 +25,7 @@ def sel(x: Form) -> None:
 
 @opcode("R2UR")
 def r2ur(x: Form) -> None:
-    """To a uniform register, from the lowest lane that executes; the predicate says which lanes hold something else."""
+    """Copy to a uniform register from the lowest lane that executes; the predicate marks lanes with another value."""
     x.allow("OR")
     others = x.dest_predicates(1)
     d, a = x.dest(), x.source()

@@ -1,8 +1,8 @@
-"""The special functions' unit: reciprocals, roots, logarithm, exponential, sine, cosine, hyperbolic tangent.
+"""The special function unit: reciprocals, roots, logarithm, exponential, sine, cosine, hyperbolic tangent.
 
-The hardware approximates to some 22 bits. Here each is the true value rounded once to float32, but for the flushing: of
-float32 arguments and results, denormals count as zero except in `TANH`. To 16 bits a result is then cut off, as an H200
-does it: of all its results for FP16 and BF16 that were recorded, those of the exponential agree but for single bits.
+The hardware approximates to about 22 bits. Here each result is the true value rounded once to float32. Denormal float32
+arguments and results count as zero, except in `TANH`. A 16-bit result is then truncated, as on an H200: of all its
+results recorded for FP16 and BF16, those of the exponential differ in single bits and all others agree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gemmlab.ir.types import F64
 
 def _of_turns(name: str) -> Callable[[Lanes], Lanes]:
     def function(value: Lanes) -> Lanes:
-        """Of an angle in turns: whole ones go first, which is exact; a zero keeps the angle's sign."""
+        """The function of an angle in turns. Whole turns are dropped first, which is exact; a zero keeps its sign."""
         rest = value - value.call("roundeven")
         turns = rest.eq(0.0).select(value * 0.0, rest)
         return (turns * 6.283185307179586476925).call(name)
@@ -49,7 +49,7 @@ _WIDE = {"RCP64H": "RCP", "RSQ64H": "RSQ"}
 
 @opcode("MUFU")
 def mufu(x: Form) -> None:
-    """One function of one number; of a 16-bit one in the half that `.H1` names, with the result in the lower half."""
+    """Evaluate one function. For 16-bit floats, `.H1` selects the upper half; the result is in the lower half."""
     x.allow(*_FUNCTIONS, *_WIDE, "F16", "BF16", suffixes=("H0", "H1", "H0_H0", "H1_H1"))
     if x.has(*_WIDE):
         _upper_words(x)
@@ -74,7 +74,7 @@ def mufu(x: Form) -> None:
 
 
 def _cut_to_half(value: Lanes) -> Lanes:
-    """Rounded towards zero, but to infinity where the exponent is too large."""
+    """An FP16 rounded towards zero, but infinity if the exponent is too large."""
     bits = to_half(value, "RZ")
     return value.call("fabs").ge(65536.0).select((bits & 0x8000) | 0x7C00, bits)
 
@@ -84,7 +84,9 @@ def _flushed(x: Form, value: Lanes) -> Lanes:
 
 
 def _upper_words(x: Form) -> None:
-    """From the upper word of a double, the lower taken as 0, the upper word of its reciprocal or reciprocal root."""
+    """Compute the upper word of a reciprocal or reciprocal root from the upper word of a
+    double, the lower taken as 0.
+    """
     d, value = x.dest(), x.source()
     number = flush((value.zext("i64") << 32).bits("f64"))
     result = flush(_FUNCTIONS[_WIDE[x.one_of(*_WIDE)]](number))

@@ -1,4 +1,4 @@
-"""Products of integers, added to a third."""
+"""Products of integers, added to a third operand."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gemmlab.emulator.lanes import Lanes
 
 @opcode("IMAD", "UIMAD")
 def imad(x: Form) -> None:
-    """`a * b + c`: low 32 bits; `.WIDE` all 64, `.HI` the upper half, where `c` is 64 bits.
+    """Compute `a * b + c`: the low 32 bits; `.WIDE`: all 64; `.HI`: the upper half. `c` has 64 bits for these two.
 
-    `.X` adds a carry; a predicate after the result is the carry out of the 64 bits. `.MOV`, `.IADD` and `.SHL` name
-    what compilers use it for.
+    `.X` adds a carry; a predicate after the result is the carry out of the 64 bits. `.MOV`, `.IADD` and `.SHL` only
+    name the purpose for which a compiler uses the instruction.
     """
     x.allow("WIDE", "HI", "U32", "X", "MOV", "IADD", "SHL")
     d = x.dest()
@@ -55,7 +55,9 @@ def _factor(x: Form) -> Lanes:
 
 @opcode("IDP")
 def idp(x: Form) -> None:
-    """Products of four bytes with four (`.4A`), or of two halves with the lower or upper two bytes (`.2A`), and `c`."""
+    """Add `c` to a dot product: of four bytes each (`.4A`), or of two halves with the lower or
+    upper two bytes (`.2A`).
+    """
     d, a, b, c = x.dest(), x.source(), x.source(), x.source()
     match x.modifiers:
         case ("4A", "S8" | "U8" as left, "S8" | "U8" as right):
@@ -73,14 +75,14 @@ def idp(x: Form) -> None:
 
 
 def field(value: Lanes, start: int, width: int, *, signed: bool) -> Lanes:
-    """Bits `start` to `start + width` of 32, extended to 32."""
+    """Bits `start` to `start + width - 1` of a word, extended to 32 bits."""
     top = value << (32 - start - width)
     return top.arithmetic_shift(32 - width) if signed else top >> (32 - width)
 
 
 @opcode("CLMAD")
 def clmad(x: Form) -> None:
-    """Product without carries of 64 bits each: the lower or (`.HI`) the upper 64, exclusive or `c` (PTX, `clmad`)."""
+    """Multiply 64-bit operands without carries; the lower or (`.HI`) upper 64 bits, xor `c` (PTX, `clmad`)."""
     x.allow("LO", "HI")
     d, a, b, c = x.dest(), x.source_pair(), x.source_pair(), x.source_pair()
     if any(operand.kind == "imm" for operand in x.instruction.operands):

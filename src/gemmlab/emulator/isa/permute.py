@@ -1,4 +1,4 @@
-"""Any four of eight bytes."""
+"""Selection of any four of eight bytes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ _MODES: dict[str, Callable[[int, Lanes], Lanes]] = {
     "ECR": lambda number, first: first.umin(number),
     "RC16": lambda number, first: ((first & 1) << 1) + (number & 1),
 }
-"""Which byte goes to place `number`, from the selector's two lowest bits (PTX, `prmt`)."""
+"""The byte for place `number` of the result, from the selector's two lowest bits, by mode (PTX, `prmt`)."""
 
 
 @opcode("PRMT", "UPRMT")
 def prmt(x: Form) -> None:
-    """Bytes 0 to 3 of `a` and 4 to 7 of `b`: a nibble of the selector picks each, its top bit the sign instead."""
+    """Pick bytes 0 to 3 of `a` and 4 to 7 of `b` by the selector's nibbles; a nibble's top bit
+    selects sign bits instead.
+    """
     x.allow(*_MODES)
     d, a, selector, b = x.dest(), x.source(), x.source(), x.source()
     pair = join(a, b)

@@ -1,4 +1,4 @@
-"""All predicates of a thread as bits of a register, and back."""
+"""Copies of all predicates of a thread to bits of a register, and back."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.layout import Warp
 
 COUNT = 7
-"""P0 to P6; PT is none of them."""
+"""P0 to P6; PT is not among them."""
 _BYTES = {"B1": 8, "B2": 16, "B3": 24}
 
 
 @opcode("P2R", "UP2UR")
 def p2r(x: Form) -> None:
-    """Predicates where the mask says, in the lowest byte or (`.B1`) another; every other bit from `a`."""
+    """Copy the predicates selected by the mask to the lowest or (`.B1`) another byte; all other bits come from `a`."""
     x.allow(*_BYTES)
     d = x.dest()
     x.take("special", "text")
@@ -29,7 +29,7 @@ def p2r(x: Form) -> None:
 
 @opcode("R2P", "UR2UP")
 def r2p(x: Form) -> None:
-    """Predicates from the bits of a byte where the mask, if there is one, says; the others stay."""
+    """Set predicates from the bits of a byte; with a mask, only those that it selects."""
     x.allow(suffixes=tuple(_BYTES))
     x.take("special", "text")
     operand = x.peek()

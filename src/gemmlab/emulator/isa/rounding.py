@@ -1,8 +1,8 @@
-"""Rounding in any direction, by exact arithmetic: the host keeps rounding to nearest even.
+"""Rounding in any direction by exact arithmetic, while the host always rounds to nearest even.
 
-A sum is split without error into its rounded value and what rounding lost. From both follows the value rounded to odd
-(towards zero, then the last bit set if anything was lost), and a value rounded to odd rounds once more, to at least two
-bits less, in any direction, as the exact one would.
+A sum is split without error into its rounded value and the rounding error. Both together give the value rounded to odd
+(towards zero, then the last bit is set if anything was lost). Rounding that again, to at least two bits less and in any
+direction, gives the same result as rounding the exact value.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from gemmlab.emulator.form import Form
 from gemmlab.emulator.lanes import Lanes
 
 MODES = ("RZ", "RM", "RP")
-"""Towards zero, minus and plus infinity; to nearest even has no name, or `RN`."""
+"""Rounding towards zero, minus infinity and plus infinity; to nearest even has no modifier, or `RN`."""
 ROUNDINGS = ("RN", *MODES)
 NAN = 0x7FFFFFFF
-"""The NaN that float32 arithmetic makes, whatever NaN went in. Doubles keep theirs: see `quiet`."""
+"""The NaN that float32 arithmetic gives for any NaN operand. Doubles propagate their own: see `quiet`."""
 _SIGN = {"f32": -0x80000000, "f64": -0x8000000000000000}
 _LEAST_NORMAL = {"f32": 2.0**-126, "f64": 2.0**-1022}
 
 
 def mode_of(x: Form) -> str:
-    """The direction an instruction rounds in, `""` for nearest even."""
+    """The rounding direction of an instruction, `""` for nearest even."""
     return x.one_of(*MODES)
 
 
@@ -30,12 +30,12 @@ def whole_bits(value: Lanes) -> Lanes:
 
 
 def sign_of(value: Lanes) -> Lanes:
-    """A float's sign bit alone."""
+    """The sign bit of a float; all other bits are 0."""
     return whole_bits(value) & _SIGN[value.kind]
 
 
 def two_sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
-    """`a + b` rounded to nearest, and exactly what that lost; not a number where the sum is not finite."""
+    """`a + b` rounded to nearest, and the exact rounding error; the error is NaN if the sum is not finite."""
     ordered = a.call("fabs").ge(b.call("fabs"))
     big, small = ordered.select(a, b), ordered.select(b, a)
     total = big + small
@@ -52,9 +52,9 @@ def to_odd(total: Lanes, lost: Lanes) -> Lanes:
 
 
 def step(bits: Lanes, rounded: Lanes, exact: Lanes, mode: str) -> Lanes:
-    """`bits`, an exact number rounded to nearest, moved to the neighbour that `mode` (or `"ODD"`) asks for.
+    """The bits of an exact number rounded to nearest, moved to the neighbour that `mode` (or `"ODD"`) requires.
 
-    `rounded` is what the bits stand for, of the kind of `exact`; beyond the largest finite number lies infinity.
+    `rounded` is the value of the bits, in the kind of `exact`; the neighbour of the largest finite number is infinity.
     """
     too_far = rounded.call("fabs").gt(exact.call("fabs"))
     too_near = rounded.call("fabs").lt(exact.call("fabs"))
@@ -77,24 +77,24 @@ def narrow(value: Lanes, mode: str = "") -> Lanes:
 
 
 def flush(value: Lanes) -> Lanes:
-    """Denormal numbers as zeros of the same sign."""
+    """The value with denormals replaced by zeros of the same sign."""
     tiny = value.call("fabs").lt(_LEAST_NORMAL[value.kind])
     return tiny.select(sign_of(value), whole_bits(value)).bits(value.kind)
 
 
 def canonical(value: Lanes) -> Lanes:
-    """Every NaN of a float32 as the one that the hardware makes."""
+    """A float32 with every NaN replaced by the one that the hardware makes."""
     bits = whole_bits(value)
     return value.is_nan().select(bits.like(NAN), bits).bits("f32")
 
 
 def quiet(value: Lanes) -> Lanes:
-    """A NaN with the bit set that tells quiet from signalling ones; its others stay."""
+    """The value with every NaN made quiet; its other bits are unchanged."""
     bits = whole_bits(value)
     bit = 1 << (22 if value.kind == "f32" else 51)
     return value.is_nan().select(bits | bit, bits).bits(value.kind)
 
 
 def saturated(value: Lanes) -> Lanes:
-    """Moved into 0 to 1; NaN becomes +0, and so does -0."""
+    """The value clamped to 0 to 1; NaN and -0 become +0."""
     return value.gt(0.0).select(value.lt(1.0).select(value, 1.0), 0.0)

@@ -1,4 +1,4 @@
-"""Shifts of 32 bits, of pairs of registers, and of a window over a pair."""
+"""Shifts of 32 bits, and funnel shifts of register pairs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from gemmlab.emulator.isa.table import opcode
 
 @opcode("SHF", "USHF")
 def shf(x: Form) -> None:
-    """One word of the pair `{high, low}` shifted: the lower one, or (`.HI`) the upper.
+    """Shift the pair `{high, low}` and return its lower word, or (`.HI`) its upper one.
 
-    By any amount up to the width that the type names (more counts as the width), or (`.W`) modulo that width.
+    The amount is clamped to the width of the type, or (`.W`) taken modulo it.
     """
     x.allow("L", "R", "W", "HI", "U32", "S32", "U64", "S64")
     d, low, amount, high = x.dest(), x.source(), x.source(), x.source()

@@ -1,4 +1,4 @@
-"""Special registers: who a thread is, and what time it is."""
+"""Special registers: the thread's position, masks of lanes, and clocks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _ROWS = {"SR_TID.X": Warp.TID, "SR_TID.Y": Warp.TID + ROW, "SR_TID.Z": Warp.TID 
 _BLOCK = {"SR_CTAID.X": Block.CTAID, "SR_CTAID.Y": Block.CTAID + 4, "SR_CTAID.Z": Block.CTAID + 8}
 _CONSTANTS = {
     "SRZ": 0,
-    # There are no clusters, and one multiprocessor.
+    # The emulator has no clusters and only one multiprocessor.
     "SR_CgaCtaId": 0,
     "SR_VIRTUALSMID": 0,
     "SR_SWINHI": SHARED_WINDOW,
     "SR_SWINLO": 0,
     "SR_LWINHI": LOCAL_WINDOW,
     "SR_LWINLO": 0,
-    # Where the stack ends at the lower side: code without optimisation compares its stack pointer to it.
+    # Lower end of the stack; unoptimised code compares its stack pointer with it.
     "SR_LMEMHIOFF": 0,
 }
 _MASKS: dict[str, Callable[[Lanes], Lanes]] = {
@@ -31,15 +31,15 @@ _MASKS: dict[str, Callable[[Lanes], Lanes]] = {
     "SR_GTMASK": lambda own: ~(own | (own - 1)),
     "SR_GEMASK": lambda own: ~(own - 1),
 }
-"""Lanes that stand in a relation to this one, from the bit of its own."""
+"""Masks of the lanes in a relation to this one (less, equal, ...), computed from the lane's own bit."""
 _CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 _WARP_NUMBER = 8
-"""Lowest bit of the warp's number in SR_VIRTID."""
+"""Position of the lowest bit of the warp's number in SR_VIRTID."""
 
 
 @opcode("S2R", "CS2R", "S2UR")
 def s2r(x: Form) -> None:
-    """To one register, or (CS2R without `.32`) to two: the register named and the one after it."""
+    """Copy to one register, or (CS2R without `.32`) to two: the special register named and the one after it."""
     x.allow("32")
     d = x.dest()
     operand = x.skip()
@@ -54,7 +54,7 @@ def s2r(x: Form) -> None:
 
 
 def _special(x: Form, name: str) -> Lanes:
-    """A special register's 32 bits, in every lane or as one value."""
+    """A special register's 32 bits, in every lane or as a scalar."""
     if name in _ROWS:
         return Lanes(x.warp.load(_ROWS[name], I32, LANES))
     if name in _BLOCK:
@@ -71,7 +71,9 @@ def _special(x: Form, name: str) -> Lanes:
 
 
 def _clock(x: Form) -> Lanes:
-    """Instructions before the warp's turn, and readings of the clock: who waits for it sees it move within a turn."""
+    """Instructions before this turn plus readings of the clock, so that a spin on the clock
+    sees it move within a turn.
+    """
     now = x.warp.load(Warp.CLOCK, I64) + 1
     x.warp.store(Warp.CLOCK, now, I64)
     return Lanes(now)

@@ -1,12 +1,12 @@
-"""The table of opcodes: for each one, how its operands are read and what it does, in one function.
+"""The table of opcodes: one function for each opcode reads its operands and emits its effect.
 
     @opcode("FADD")
     def fadd(x: Form) -> None:
         d, a, b = x.dest(), x.source("f32"), x.source("f32")
         d.set(a + b)
 
-A function is run once for every form (modifiers and operand kinds) a program holds, and emits the code of that form's
-handler. What it leaves unread, or reads as something else, is refused by name.
+A function is run once for each form (modifiers and operand kinds) that occurs in a program, and emits the code of that
+form's handler. An operand or modifier that it does not handle is refused by name.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Meaning = Callable[[Form], None]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One opcode's meaning. `literals` are positions of operands whose value is part of the form, from the end if
-    negative; `always` says that it runs even when no lane's guard holds (control flow).
+    """The function of one opcode. `literals`: positions of operands whose value is part of the form (negative ones
+    count from the end); `always`: the handler runs even if no lane's guard holds (control flow).
     """
 
     meaning: Meaning
@@ -36,7 +36,7 @@ TABLE: dict[str, Entry] = {}
 
 
 def opcode(*names: str, literals: tuple[int, ...] = (), always: bool = False) -> Callable[[Meaning], Meaning]:
-    """Enter a meaning into the table under these opcodes."""
+    """Register a function in the table under these opcodes."""
 
     def enter(meaning: Meaning) -> Meaning:
         for name in names:
@@ -49,7 +49,7 @@ def opcode(*names: str, literals: tuple[int, ...] = (), always: bool = False) ->
 
 
 def entry(instruction: Instruction) -> Entry:
-    """The table's entry; `UnsupportedError` names the instruction and its line."""
+    """The opcode's entry. Raises `UnsupportedError` naming the instruction and its line."""
     found = TABLE.get(instruction.opcode)
     if found is None:
         near = get_close_matches(instruction.opcode, TABLE, n=2)
@@ -60,7 +60,7 @@ def entry(instruction: Instruction) -> Entry:
 
 
 def form_key(instruction: Instruction) -> str:
-    """What decides an instruction's handler: opcode, modifiers, and the kinds of its operands."""
+    """The key of an instruction's handler: opcode, modifiers, and the kinds of its operands."""
     literals = {index % len(instruction.operands) for index in entry(instruction).literals if instruction.operands}
     parts = [".".join((instruction.opcode, *instruction.modifiers))]
     for index, operand in enumerate(instruction.operands):

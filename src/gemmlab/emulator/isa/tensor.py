@@ -1,9 +1,9 @@
-"""Tensor cores: HMMA on fragments, and the loads and stores of 8 x 8 matrices that bring them.
+"""Tensor cores: HMMA on fragments, and loads and stores of their 8 x 8 matrices.
 
-A warp holds a fragment as PTX's mma.sync says. With g = lane / 4 and t = lane % 4, TF32 registers are A(g, t),
-A(g + 8, t), A(g, t + 4), A(g + 8, t + 4) and B(t, g), B(t + 4, g); 16-bit ones hold two neighbours in k: A(g, 2t..),
-A(g + 8, 2t..), A(g, 2t + 8..), A(g + 8, 2t + 8..) and B(2t.., g), B(2t + 8.., g). Accumulators are C(g, 2t),
-C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
+Fragments are distributed over a warp as for PTX's mma.sync. With g = lane / 4 and t = lane % 4, TF32 registers are
+A(g, t), A(g + 8, t), A(g, t + 4), A(g + 8, t + 4) and B(t, g), B(t + 4, g). 16-bit registers hold two neighbours in k:
+A(g, 2t..), A(g + 8, 2t..), A(g, 2t + 8..), A(g + 8, 2t + 8..) and B(2t.., g), B(2t + 8.., g). Accumulators are
+C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEPTHS = {"16816": 16, "1688": 8, "1684": 4}
 
 @opcode("HMMA")
 def hmma(x: Form) -> None:
-    """16 x depth times depth x 8, plus 16 x 8. Inputs FP16, BF16 or TF32; sums float32, or FP16 where it says F16."""
+    """Multiply 16 x depth by depth x 8 and add 16 x 8. Inputs are FP16, BF16 or TF32, sums float32 or FP16 (`F16`)."""
     shape = x.one_of(*DEPTHS)
     if not shape or set(x.modifiers) - {shape, "F32", "F16", "BF16", "TF32"}:
         raise x.refuse()
@@ -63,11 +63,11 @@ def hmma(x: Form) -> None:
 
 
 BLOCKS = {True: 8, False: 16}
-"""Products added up together: of TF32, of 16-bit inputs."""
+"""Products added together before rounding: 8 for TF32 inputs (key true), 16 for 16-bit ones."""
 
 
 def element(x: Form, word: Lanes, part: int) -> Lanes:
-    """One input as float32. TF32 has the upper 19 bits of its register; the others are not looked at."""
+    """One input as float32. TF32 is the upper 19 bits of its register; the other bits are ignored."""
     if x.has("TF32"):
         return (word & ~0x1FFF).bits("f32")
     if x.has("BF16"):
@@ -76,7 +76,7 @@ def element(x: Form, word: Lanes, part: int) -> Lanes:
 
 
 def scatter(x: Form, matrix: Value, place: Lanes, value: Lanes) -> None:
-    """Each lane's value to its place in a matrix."""
+    """Write each lane's value to its place in a matrix."""
     places, values = x.fn.scratch(I32, LANES), x.fn.scratch(F32, LANES)
     x.fn.store(places, place.value)
     x.fn.store(values, value.value)
@@ -85,7 +85,7 @@ def scatter(x: Form, matrix: Value, place: Lanes, value: Lanes) -> None:
 
 
 def collect(x: Form, matrix: Value, place: Lanes) -> Lanes:
-    """Each lane's value from its place in a matrix."""
+    """Read each lane's value from its place in a matrix."""
     places, values = x.fn.scratch(I32, LANES), x.fn.scratch(F32, LANES)
     x.fn.store(places, place.value)
     with x.fn.range(LANES) as lane:
@@ -95,9 +95,9 @@ def collect(x: Form, matrix: Value, place: Lanes) -> Lanes:
 
 @opcode("LDSM")
 def ldsm(x: Form) -> None:
-    """1, 2 or 4 matrices of 8 x 8 16-bit elements; lanes 8 i .. 8 i + 7 hold the addresses of matrix i's rows.
+    """Load 1, 2 or 4 matrices of 8 x 8 16-bit elements; lanes 8 i .. 8 i + 7 hold the row addresses of matrix i.
 
-    `MT88`: transposed. Lane l gets the elements 2 (l % 4) and the next of row l / 4.
+    `MT88`: transposed. Lane l gets elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4.
     """
     count = 4 if x.has("4") else 2 if x.has("2") else 1
     d = x.dest()
@@ -123,7 +123,7 @@ def _fragment(words: list[Lanes], matrix: int, *, transposed: bool) -> Lanes:
 
 
 def _choose(words: list[Lanes], which: list[int], lane: list[int]) -> Lanes:
-    """In lane i, lane `lane[i]` of `words[which[i]]`."""
+    """A row whose lane i holds lane `lane[i]` of `words[which[i]]`."""
     low = _either(words[0], words[1], which, lane)
     high = _either(words[2], words[3], [number - 2 for number in which], lane)
     upper = [number >= 2 for number in which]
@@ -137,7 +137,7 @@ def _either(first: Lanes, second: Lanes, which: list[int], lane: list[int]) -> L
 
 @opcode("STSM")
 def stsm(x: Form) -> None:
-    """The opposite of LDSM."""
+    """Store 1, 2 or 4 matrices, as LDSM loads them."""
     count = 4 if x.has("4") else 2 if x.has("2") else 1
     where = addresses(x, "shared")
     source = x.words(count)
@@ -149,14 +149,14 @@ def stsm(x: Form) -> None:
 
 
 def _row_words(source: list[Lanes], part: int, *, transposed: bool) -> Lanes:
-    """Word `part` of the row whose address each lane holds."""
+    """Word `part` of the matrix row whose address each lane holds."""
     matrices = [source[min(number, len(source) - 1)] for number in range(4)]
     which = [lane // 8 for lane in range(LANES)]
     if not transposed:
         return _choose(matrices, which, [lane % 8 * 4 + part for lane in range(LANES)])
     parts = []
     for step in range(2):
-        # Element (row r, column c) lies with lane 4 c + r / 2, in its half r % 2.
+        # Element (row r, column c) is in lane 4 c + r / 2, in half r % 2 of its register.
         word = _choose(matrices, which, [(2 * part + step) * 4 + lane % 8 // 2 for lane in range(LANES)])
         odd = lane_numbers(word.fn) & 1
         parts.append(odd.ne(0).select(word >> 16, word & 0xFFFF))
@@ -165,7 +165,7 @@ def _row_words(source: list[Lanes], part: int, *, transposed: bool) -> Lanes:
 
 @opcode("MOVM")
 def movm(x: Form) -> None:
-    """An 8 x 8 matrix of 16-bit elements, held as LDSM leaves it, transposed among the lanes."""
+    """Transpose an 8 x 8 matrix of 16-bit elements, distributed over the lanes as by LDSM."""
     if not x.has("MT88"):
         raise x.refuse()
     d, a = x.dest(), x.source()

@@ -20,9 +20,9 @@ COMPONENTS = 4
 
 @opcode("TLD", literals=(3, 4, -1))
 def tld(x: Form) -> None:
-    """The components that the mask names go, in order, to the second register and its neighbour, then to the first.
+    """Fetch a texel; its components in the mask go in order to the second register, the one after it, and the first.
 
-    A texel beyond the end is zeros. What a texel does not have arrives as NaN: no document says what a GPU gives.
+    A texel out of range is zeros. Components that the texture lacks are NaN, as no document says what a GPU returns.
     """
     x.allow("LZ", "SCR", "B")
     rest, first = x.dest(), x.dest()
@@ -41,10 +41,10 @@ def tld(x: Form) -> None:
 
 
 def _handle(x: Form) -> Lanes:
-    """The lower word of the texture object, wherever it is; the upper one is unused."""
+    """The lower word of the texture object, from any operand kind; the upper word is unused."""
     operand = x.peek()
     if operand is not None and operand.kind == "imm":
-        # A place in the constant bank: the bank, then the word in it.
+        # An address in the constant banks: the bank, then the word in it.
         bank, word = x.literal(), x.literal()
         if not (0 <= bank < Launch.BANKS and 0 <= 4 * word < Launch.BANK_BYTES):
             raise x.refuse("a texture object in no constant bank")
@@ -57,7 +57,7 @@ def _handle(x: Form) -> Lanes:
 
 
 def _fetch_all(x: Form, index: Lanes, handle: Lanes, rows: Value) -> None:
-    """Lanes of one texture are one request; those of another one follow."""
+    """Fetch for all lanes; the lanes of one texture are one request."""
     fn, handles = x.fn, row(x, handle)
     left = fn.var(I32, x.exec_bits)
     with fn.range(LANES) as lane, fn.when(((Lanes(left.read()) >> Lanes(fn.convert(lane, I32))) & 1).ne(0).value):
@@ -76,7 +76,7 @@ def _fetch_all(x: Form, index: Lanes, handle: Lanes, rows: Value) -> None:
 
 
 def _fetch(x: Form, entry: Raw, index: Lanes, group: Lanes, rows: Value) -> None:
-    """The texels of the lanes in `group`, all of one texture, into their lanes of `rows`."""
+    """Load the texels of the lanes in `group`, all of one texture, into their lanes of `rows`."""
     fn = x.fn
     channels, element = (Lanes(entry.load(at, I64)).trunc("i32") for at in (Texture.CHANNELS, Texture.ELEMENT))
     width = channels << element.eq(0).select(element.like(2), 1)
@@ -87,7 +87,7 @@ def _fetch(x: Form, entry: Raw, index: Lanes, group: Lanes, rows: Value) -> None
         words = fn.scratch(I32, LANES * COMPONENTS)
         where = base + place * width.zext("i64").splat(LANES)
         call_access(x, "load_global", inside.value, where, words, width.value)
-        # The load has counted itself, and the request was.
+        # The load service has counted a request, but `_fetch_all` already did.
         x.insn.add(Insn.REQUESTS, -1)
         on = lane_mask(inside.value)
         for component in range(COMPONENTS):
@@ -98,7 +98,7 @@ def _fetch(x: Form, entry: Raw, index: Lanes, group: Lanes, rows: Value) -> None
 
 
 def _component(x: Form, words: Value, component: int, element: Lanes) -> Lanes:
-    """One value of a texel as a register gets it, whatever the texture's element is."""
+    """One component of a texel as a 32-bit register value, for every element type of the texture."""
     word = Lanes(x.fn.load(words + LANES * component, LANES))
     pair = Lanes(x.fn.load(words + LANES * (component // 2), LANES))
     bits = (pair >> 16 * (component % 2)) & 0xFFFF

@@ -1,4 +1,4 @@
-"""What lanes of a warp tell each other: shuffles, votes, matches, reductions."""
+"""Communication between the lanes of a warp: shuffles, votes, matches, reductions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from gemmlab.ir.types import I32, VOID
 
 @opcode("SHFL")
 def shfl(x: Form) -> None:
-    """Another lane's value, and whether there was one. The third source is the clamp, and from bit 8 the segment."""
+    """Read another lane's value; a predicate tells if there was one. The third source:
+    clamp, and from bit 8 segment.
+    """
     results = x.dest_predicates(1)
     d, a, b, c = x.dest(), x.source(), x.source(), x.source()
     mode = x.one_of("IDX", "UP", "DOWN", "BFLY")
@@ -36,7 +38,9 @@ def shfl(x: Form) -> None:
 
 
 def _note_absent(x: Form, source: Lanes, inside: Lanes) -> None:
-    """Note each lane that reads from one that does not execute the shuffle: what it gets is not defined."""
+    """Record an event for each lane that reads from a lane which does not execute the
+    shuffle: its value is undefined.
+    """
     present = (Lanes(x.exec_bits).splat(LANES) >> (source & 31)) & 1
     bits = (present.eq(0) & inside & x.execute).mask_bits()
     with x.fn.when(bits.ne(0).value):
@@ -46,7 +50,7 @@ def _note_absent(x: Form, source: Lanes, inside: Lanes) -> None:
 
 
 def permute(x: Form, value: Lanes, source: Lanes) -> Lanes:
-    """In each lane the value of the lane whose number it holds."""
+    """A row whose lane i holds lane `source[i]` of `value`."""
     row = x.fn.scratch(I32, LANES)
     x.fn.store(row, value.value)
     index = source & 31
@@ -55,7 +59,7 @@ def permute(x: Form, value: Lanes, source: Lanes) -> Lanes:
 
 @opcode("VOTE", "VOTEU")
 def vote(x: Form) -> None:
-    """`ANY`, `ALL`, `EQ` over the lanes that execute; with a register, the mask of those whose predicate holds."""
+    """Vote `ANY`, `ALL` or `EQ` over the lanes that execute; a register receives the mask of those that voted true."""
     operand = x.peek()
     d = x.dest() if operand is not None and operand.kind in {"reg", "ureg"} else None
     results = x.dest_predicates(1)
@@ -71,7 +75,7 @@ def vote(x: Form) -> None:
 
 @opcode("ELECT")
 def elect(x: Form) -> None:
-    """One of the lanes that execute: its number, and a predicate that holds in it alone."""
+    """Elect one of the lanes that execute: its number, and a predicate that holds only in it."""
     results = x.dest_predicates(1)
     d = x.dest()
     x.predicate()
@@ -83,7 +87,9 @@ def elect(x: Form) -> None:
 
 @opcode("MATCH")
 def match(x: Form) -> None:
-    """Which lanes hold the same value: `.ANY` for each lane, `.ALL` whether all do. 32 or 64 bits."""
+    """Find lanes with equal values of 32 or 64 bits: `.ANY` gives each lane its mask, `.ALL`
+    tests whether all agree.
+    """
     results = x.dest_predicates(1)
     d = x.dest()
     words = x.words(2 if x.has("U64") else 1)
@@ -107,7 +113,7 @@ NEUTRAL = {"add": 0, "or": 0, "xor": 0, "and": -1, "umin": -1, "umax": 0, "smin"
 
 @opcode("REDUX")
 def redux(x: Form) -> None:
-    """Sum, minimum, maximum, or, xor (without a name: and) over the lanes that execute, as one value."""
+    """Reduce over the lanes that execute: sum, minimum, maximum, or, xor (without a name: and), as one value."""
     d, a = x.dest(), x.source()
     name = next((word for mod, word in REDUCTIONS.items() if x.has(mod)), "and")
     for extreme in ("MIN", "MAX"):

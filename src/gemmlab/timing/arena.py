@@ -1,6 +1,6 @@
-"""Operands of every problem in one nameless shared file: the workers of all contestants map the same memory.
+"""Operands of every problem in one shared file without a name, which the workers of all contestants map.
 
-The file has no name (`memfd`, or unlinked at once; on Windows memory that is no file), so nothing is left behind
+The file is a `memfd` or unlinked at once; on Windows it is memory without a file. So nothing is left behind
 however the processes end.
 """
 
@@ -26,18 +26,18 @@ Float32Array = npt.NDArray[np.float32]
 
 ALIGNMENT = 64
 STAGGER_BYTES = 1088
-"""Operands start at different places within a page, so that no contestant suffers from 4 KiB aliasing."""
+"""Offset of each operand from the one before within a page, so that no contestant suffers from 4 KiB aliasing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One operand's place in the shared file."""
+    """An operand and its offset in the shared file, in bytes."""
 
     operand: Operand
     offset: int
 
     def to_json(self) -> dict[str, Any]:
-        """What a worker needs to find it."""
+        """The fields by which a worker finds the operand, as JSON values."""
         o = self.operand
         return {"name": o.name, "rows": o.rows, "cols": o.cols, "ld": o.ld, "role": o.role, "offset": self.offset}
 
@@ -119,7 +119,7 @@ class Arena:
 
 
 def map_place(place: str, nbytes: int) -> mmap.mmap:
-    """A worker's own mapping of the arena that it was told the `place` of: a descriptor, or on Windows a name."""
+    """Map an arena into a worker. `place` is a file descriptor, which is closed, or on Windows a name."""
     if not place.isdecimal():
         return _named(place, nbytes)
     memory = mmap.mmap(int(place), nbytes)
@@ -128,7 +128,7 @@ def map_place(place: str, nbytes: int) -> mmap.mmap:
 
 
 def _shared_memory(nbytes: int) -> tuple[str, tuple[int, ...], mmap.mmap]:
-    """Memory that other processes can map: its place, the descriptors that they inherit, and it."""
+    """Return memory that other processes can map: its place, the descriptors that they inherit, the mapping."""
     if sys.platform == "win32":
         name = f"gemmlab-{os.getpid()}-{secrets.token_hex(8)}"
         return name, (), _named(name, nbytes)
@@ -138,7 +138,7 @@ def _shared_memory(nbytes: int) -> tuple[str, tuple[int, ...], mmap.mmap]:
 
 
 def _named(name: str, nbytes: int) -> mmap.mmap:
-    """Windows: memory that goes with the last process that has it."""
+    """Map named memory on Windows; it is freed with the last process that maps it."""
     return mmap.mmap(-1, nbytes, tagname=name)  # type: ignore[call-arg,unused-ignore]
 
 

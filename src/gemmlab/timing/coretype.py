@@ -41,7 +41,7 @@ def require_core_types(specs: Iterable[Spec]) -> None:
 
 @cache
 def reported_core_type(kind: str, core_type: str) -> str | None:
-    """Return the core type that `"openblas"` or `"numpy"` reports when given `core_type`, `None` if it fails to start."""
+    """Return the core type that `"openblas"` or `"numpy"` reports when given `core_type`; `None` if it fails."""
     spec = Spec(kind, kind, core_type=core_type, path=find_library("openblas") if kind == "openblas" else None)
     op = GemmOp()
     problems = op.parse_sizes("16")

@@ -93,7 +93,7 @@ def _numpy_here() -> dict[str, Any]:
 
 
 def gpus() -> dict[str, Any]:
-    """Return `driver_cuda` (the newest CUDA version that the driver supports) and `devices`, by the driver's library."""
+    """Return `driver_cuda` (the newest CUDA version that the driver supports) and `devices`, by the driver library."""
     library = next((lib for lib in map(_load, ("libcuda.so.1", "nvcuda.dll")) if lib), None)
     if library is None:
         return {"driver_cuda": None, "devices": [], "reason": "no CUDA driver library"}

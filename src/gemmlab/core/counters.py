@@ -43,7 +43,7 @@ class SiteCounters:
     """The whole instruction as the disassembler prints it."""
     file: str = ""
     line: int = 0
-    """0 where the code has no line information."""
+    """Source line; 0 if the code has no line information."""
     executed: int = 0
     """Executions by warps, those with all lanes predicated off included."""
     active_threads: int = 0
@@ -102,7 +102,7 @@ class Counters:
     origin: str
     """The device or tool that counted: `"emulated:sm_90"`, `"ncu"`."""
     sites: tuple[SiteCounters, ...]
-    """In address order."""
+    """Counts by instruction, in address order."""
     extra: Mapping[str, Metric] = field(default_factory=dict)
     """Totals that are no sums over sites, by Nsight Compute's names."""
 

@@ -51,7 +51,7 @@ class CpuInfo:
     """CPU time that the control group allows, in CPUs; `None` when unlimited."""
 
     def cache(self, level: int) -> Cache | None:
-        """The data cache of that level, `None` when there is none."""
+        """Return the data cache of a level (1, 2, 3), `None` when there is none."""
         return next((c for c in self.caches if c.level == level), None)
 
     def _bytes(self, level: int) -> int:
@@ -86,7 +86,7 @@ class CpuInfo:
         return f"{vendor or 'unknown'}-{self.family}-{self.model}"
 
     def to_json(self) -> dict[str, Any]:
-        """All fields as JSON values."""
+        """Return all fields as JSON values."""
         return {**asdict(self), "features": sorted(self.features), "caches": [asdict(c) for c in self.caches]}
 
 

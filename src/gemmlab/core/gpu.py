@@ -112,7 +112,7 @@ class Occupancy:
 
     @property
     def blocks(self) -> int:
-        """Blocks resident on an SM; 0 when not even one fits."""
+        """Blocks resident on an SM; 0 if a block does not fit."""
         return min(self.allowed.values())
 
     @property

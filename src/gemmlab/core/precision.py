@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 UNIT_ROUNDOFF = 2.0**-24
-"""Largest relative error of one rounding to nearest."""
+"""Largest relative error of one rounding to nearest, in float32."""
 SMALLEST_NORMAL = 2.0**-126
 """Smallest normal float32. Smaller numbers have fewer bits, or none where subnormals are flushed to zero."""
 LARGEST = (2.0 - 2.0**-23) * 2.0**127

@@ -58,7 +58,7 @@ class Result:
 
     contestant: str
     problem: Facts
-    """`Problem.to_json()`."""
+    """The problem, by `Problem.to_json()`."""
     label: str
     flops: int
     threads: int
@@ -67,7 +67,7 @@ class Result:
     from a counting device `counters` by name and `hazards`."""
     samples: tuple[Sample, ...] = ()
     verified: bool | None = None
-    """`None`: not compared with the reference."""
+    """True if the result is right, False if wrong; `None`: not compared with the reference."""
     max_error_ratio: float | None = None
     """Largest error divided by its tolerance; above 1 is wrong, infinite where NaN or infinity is wrong or missing."""
     notes: tuple[str, ...] = ()
@@ -84,9 +84,9 @@ class Method:
     rounds: int
     processes: int
     min_time_us: float
-    """A turn repeats the call for at least this long."""
+    """Least duration of a turn, which repeats the call."""
     warm_up_us: float
-    """Unmeasured calls before a turn, at least one."""
+    """Duration of the unmeasured calls before a turn, at least one call."""
     inner_us: float
     """Calls shorter than this are timed in batches of at least this length."""
     raw_limit: int
@@ -99,7 +99,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One run of a measuring command."""
+    """The record of one run of a command that measures."""
 
     kind: Literal["bench", "climb", "check", "cache", "count", "profile"]
     op: str

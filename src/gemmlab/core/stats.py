@@ -38,7 +38,7 @@ class Ratio:
 
 
 def spread(samples: Sequence[float] | Float64Array) -> Spread:
-    """Median, IQR and MAD. `ValueError` when there is no sample."""
+    """Return median, IQR and MAD of samples. Raises `ValueError` when there is no sample."""
     values = np.asarray(samples, dtype=np.float64)
     if values.size == 0:
         raise ValueError("no samples")
@@ -47,7 +47,7 @@ def spread(samples: Sequence[float] | Float64Array) -> Spread:
 
 
 def geometric_mean(values: Sequence[float] | Float64Array) -> float:
-    """Geometric mean of positive numbers; `ValueError` for none, or for one that is not positive."""
+    """Return the geometric mean. Raises `ValueError` for no number, or for one that is not positive."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.size == 0 or not np.all(numbers > 0):
         raise ValueError("a geometric mean needs positive numbers")

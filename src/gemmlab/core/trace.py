@@ -84,7 +84,7 @@ class Access:
     """One warp's access to memory. An asynchronous copy is two accesses: a global read, then a shared write."""
 
     order: int
-    """Index of its step in the trace."""
+    """Index of its step in `Trace.steps`."""
     step: Step
     space: str
     """`"global"`, `"shared"` or `"local"`, also for instructions with generic addresses."""

@@ -92,7 +92,7 @@ class Profiles:
 
     op: str
     device: str
-    """`"NVIDIA H200"`, `"emulated sm_90"`."""
+    """The device's name: `"NVIDIA H200"`, `"emulated sm_90"`."""
     arch: str
     profiler: str
     """ncu's version; empty if the emulator counted."""

@@ -54,11 +54,11 @@ class Placed:
         return (o.rows - 1) * o.ld + o.cols if o.rows and o.cols else 0
 
     def flat(self, memory: mmap.mmap) -> Float32Array:
-        """The operand as one dimension of `words` float32."""
+        """Return the operand in `memory` as a view of shape (words,), float32."""
         return np.frombuffer(memory, np.float32, self.words, self.offset)
 
     def matrix(self, memory: mmap.mmap) -> Float32Array:
-        """The operand as (rows, cols), a view."""
+        """Return the operand in `memory` as a view of shape (rows, cols), float32."""
         o = self.operand
         strides = (o.ld * 4, 4)
         return np.lib.stride_tricks.as_strided(self.flat(memory), (o.rows, o.cols), strides)
@@ -107,11 +107,11 @@ class Arena:
         return max(end, mmap.PAGESIZE)
 
     def fill(self, index: int) -> dict[str, Float32Array]:
-        """The random contents of problem `index`, the same every time."""
+        """Return the random operands of problem `index`, the same for every call."""
         return self._op.fill(self._problems[index], np.random.default_rng((self._seed, index)))
 
     def restore(self, index: int, contents: Mapping[str, Float32Array] | None) -> None:
-        """Write the outputs of problem `index` as they were at first, or everything when `contents` is None."""
+        """Write the outputs of problem `index` from `contents`; with `None` write all operands as `fill` makes them."""
         for name, values in (self.fill(index) if contents is None else contents).items():
             placed = self.placed[index][name]
             if contents is None or placed.operand.role != "in":

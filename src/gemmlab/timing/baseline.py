@@ -21,7 +21,7 @@ TURNS = 5
 
 
 def baseline_spec(op: Op, device: DeviceName, mode: str) -> Spec | None:
-    """The lowest rung as a contestant; `None` where there is no ladder."""
+    """Return the lowest rung as a contestant; `None` if there is no ladder."""
     rungs = ladder(op.name, device.kernels)
     return Spec(f"baseline:{rungs[0].id}", "kernel", kernel=rungs[0].id, device=device, mode=mode) if rungs else None
 

@@ -1,4 +1,4 @@
-"""Time contestants against each other: fresh pinned processes, interleaved turns, every sample kept."""
+"""Time contestants against each other in fresh pinned processes with interleaved turns; record every sample."""
 
 from __future__ import annotations
 

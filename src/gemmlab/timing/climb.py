@@ -93,7 +93,7 @@ class Climb:
 
 
 def run_climb(climb: Climb, *, bench: Callable[..., Record] = run_bench) -> tuple[Record, list[CheckReport]]:
-    """Verify and time the ladder; the record holds one result a rung, library call, peer and peak probe.
+    """Verify and time the ladder; the record has one result for each rung, library call, peer and peak probe.
 
     Rungs that are wrong are left out and their reports say why. Raises `UsageError` when there is nothing to climb.
     """

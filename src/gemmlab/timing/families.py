@@ -38,7 +38,7 @@ class Family:
     host_threads: bool
     """True if threads of this machine compute, so that workers are pinned to its CPUs."""
     peers: tuple[str, ...]
-    """Names of the libraries to compare with, in the order in which they are looked for."""
+    """Names of the libraries to compare with, in the order of the search."""
     peer_grammar: str
     bench_sizes: str
     climb_sizes: str
@@ -73,7 +73,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         bench_sizes="256,512,1024",
         climb_sizes="256,512,1024,2048",
         profile_sizes="",
-        # What is flushed before every call gains nothing from calls in a row.
+        # With a flush before every call, batches of calls are impossible.
         timing={"warm": Timing(), "cold": Timing(inner_us=0.0)},
         method={
             "warm": ("operands shared by all contestants, in caches as the last call left them", _STOPPED),
@@ -94,7 +94,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         bench_sizes="512,1024,2048,4096",
         climb_sizes="512,1024,2048,4096",
         profile_sizes="2048",
-        # What is flushed before every call gains nothing from calls in a row.
+        # With a flush before every call, batches of calls are impossible.
         timing={
             "cold": replace(_GPU_TIMING, inner_us=0.0),
             "warm": replace(_GPU_TIMING, inner_us=200.0),

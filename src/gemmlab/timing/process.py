@@ -68,7 +68,7 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Process id."""
+        """The process id of the worker."""
         return self._process.pid
 
     def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:

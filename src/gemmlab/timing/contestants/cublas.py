@@ -14,7 +14,7 @@ _HOST_SCALARS = 0
 _MATH_OF_THE_TYPE = 0
 """`CUBLAS_DEFAULT_MATH`: as many mantissa bits as the type has, so no TF32 for float32."""
 _TF32_MATH = 3
-"""`CUBLAS_TF32_TENSOR_OP_MATH`"""
+"""`CUBLAS_TF32_TENSOR_OP_MATH`: inputs of float32 products may be rounded to TF32."""
 
 
 class Cublas:
@@ -75,5 +75,5 @@ class Cublas:
 
 
 def version_text(number: int) -> str:
-    """`"13.0.2"` for 130002, `"12.8.4"` for 120804."""
+    """Return `"13.0.2"` for 130002, `"12.8.4"` for 120804."""
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"

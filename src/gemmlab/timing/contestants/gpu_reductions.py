@@ -18,13 +18,13 @@ _TORCH = {"sum": "sum", "max": "amax", "min": "amin"}
 
 
 def torch_reduction(torch: Any, where: str, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-    """`torch.sum(x, dim=0, out=out)`, `torch.amax` or `torch.amin`."""
+    """Return a call of `torch.sum(x, dim=0, out=out)`, `torch.amax` or `torch.amin`."""
     x, out = (torch.as_tensor(buffers[name], device=where).view(torch.float32) for name in ("x", "out"))
     return partial(getattr(torch, _TORCH[work.problem["operator"]]), x, dim=0, out=out.reshape(()))
 
 
 def cupy_reduction(cupy: Any, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-    """`cupy.sum(x, out=out)`, `cupy.max` or `cupy.min`: by default CUB's."""
+    """Return a call of `cupy.sum(x, out=out)`, `cupy.max` or `cupy.min`, which use CUB by default."""
     x, out = (cupy.asarray(buffers[name]).view(cupy.float32) for name in ("x", "out"))
     return partial(getattr(cupy, work.problem["operator"]), x, out=out.reshape(()))
 

@@ -159,7 +159,7 @@ def model(name: str) -> GpuModel:
 def occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int) -> Occupancy:
     """Compute occupancy from `registers` a thread, `threads` a block and its shared memory, static and dynamic.
 
-    A kernel that asks for more registers or shared memory than a block may have has 0 blocks. Raises `UsageError` for
+    A kernel that needs more registers or shared memory than a block may have gets 0 blocks. Raises `UsageError` for
     counts that no kernel has.
     """
     if not 1 <= threads <= limits.threads_per_block:

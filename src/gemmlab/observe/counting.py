@@ -46,7 +46,7 @@ def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total
     """Run every kernel once on every problem and return a record of what the device counted.
 
     A kernel that does not compile or does not
-    take a problem gets a note in place of counters. Raises `UsageError` where the device does not count or nothing
+    take a problem gets a note in place of counters. Raises `UsageError` when the device does not count or nothing
     is asked for, `MemoryError` for problems that need more than there is.
     """
     device = count.device

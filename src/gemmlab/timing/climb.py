@@ -58,7 +58,7 @@ class Rung:
     report: CheckReport
     problem: Problem
     call_s: float
-    """Approximate seconds of one call."""
+    """Approximate duration of one call, seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def config_specs(
     """Return kernels as contestants on a device, each in its defaults when neither `named` nor `some` is given.
 
     `named` are configurations of the only kernel; `some` is `"all"` or the number to take from each tuning space.
-    Configurations of one kernel share a process where the device has memory and code of its own. Raises `UsageError`.
+    On a device with memory of its own, configurations of one kernel share a worker process. Raises `UsageError`.
     """
     specs = [kernel_spec(kernel, device, mode) for kernel in kernels]
     if named and some is not None:

@@ -1,4 +1,4 @@
-"""The answer for machines: with `--json` a verb prints exactly one document, its own or that of its error."""
+"""Print JSON answers: with `--json` a command prints exactly one document, its own or that of its error."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _answered: ContextVar[bool] = ContextVar("_answered", default=False)
 
 
 def print_json(answer: Any) -> None:
-    """A verb's whole answer: the one document on standard output."""
+    """Print a command's answer as the one JSON document on standard output."""
     typer.echo(json.dumps(answer, indent=1, allow_nan=False))
     _answered.set(True)
 
 
 @contextmanager
 def notices() -> Iterator[None]:
-    """A line on standard error for each `GemmlabDeprecationWarning`; other warnings as Python shows them."""
+    """Print a line on standard error for each `GemmlabDeprecationWarning`; Python shows other warnings as usual."""
     usual = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -42,9 +42,9 @@ def notices() -> Iterator[None]:
 
 @contextmanager
 def json_errors(*, wanted: bool) -> Iterator[None]:
-    """Print `error_document` of an error that ends a verb before its own document.
+    """If `wanted`, print `error_document` for an error that ends a command before its own document, and re-raise it.
 
-    The error goes on to whoever handles it. One that nobody expects prints nothing.
+    Unexpected exceptions, which are bugs, print nothing here.
     """
     token = _answered.set(False)
     try:
@@ -58,7 +58,7 @@ def json_errors(*, wanted: bool) -> Iterator[None]:
 
 
 def error_document(error: Exception) -> dict[str, Any]:
-    """`{"error": {"type", "message", "exit_code"}}`; with `"timed_out": true` and `progress` at a time limit."""
+    """Return `{"error": {"type", "message", "exit_code"}}`; after a timeout also `"timed_out": true` and `progress`."""
     facts = {"type": type(error).__name__, "message": error_message(error), "exit_code": exit_code(error)}
     if isinstance(error, TimeLimitError):
         return {"timed_out": True, "error": {**facts, "progress": dict(error.progress)}}
@@ -66,7 +66,7 @@ def error_document(error: Exception) -> dict[str, Any]:
 
 
 def error_message(error: Exception) -> str:
-    """What a person is told."""
+    """Return the message for the user."""
     if hasattr(error, "format_message"):
         return str(error.format_message())
     text = str(error) or type(error).__name__
@@ -74,10 +74,10 @@ def error_message(error: Exception) -> str:
 
 
 def exit_code(error: Exception) -> int:
-    """What the command ends with."""
+    """Return the exit code of the command after this error."""
     return int(getattr(error, "exit_code", 2))
 
 
 def _is_told(error: Exception) -> bool:
-    # The parser's own errors are known by what they can do: typer brings its own copy of click or not, by version.
+    # The parser's errors are recognized by a method: some versions of typer have their own copy of click's classes.
     return isinstance(error, (GemmlabError, MemoryError)) or hasattr(error, "format_message")

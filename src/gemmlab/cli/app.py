@@ -1,4 +1,4 @@
-"""The `gemmlab` command: one file a verb, found by its name (`*_cmd.py`), and errors turned into exit codes.
+"""The `gemmlab` command: finds one file per verb by its name (`*_cmd.py`) and turns errors into exit codes.
 
 Exit codes: 0 fine, 1 wrong result or regression, 2 usage, 3 no such device, 130 interrupted.
 """
@@ -20,9 +20,9 @@ from gemmlab.core.errors import GemmlabError
 
 
 class _Verbs(TyperGroup):
-    """Ends with the error's own exit code and one line on standard error; `--debug` adds the traceback.
+    """The group of all verbs. An error gives its exit code and a line on standard error; `--debug` adds a traceback.
 
-    With a verb's `--json` the error is also the document on standard output, unless the verb has printed its own.
+    With a verb's `--json` the error is also printed as JSON on standard output, unless the verb has printed its own.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -52,7 +52,7 @@ def _start(
 
 
 def build_app() -> typer.Typer:
-    """The application with every verb. A verb's file defines `register(app)`."""
+    """Return the application with every verb. A verb's file defines `register(app)`."""
     app = typer.Typer(
         cls=_Verbs, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
     )

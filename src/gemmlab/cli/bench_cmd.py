@@ -1,4 +1,4 @@
-"""`gemmlab bench`: the library call, or kernels, timed against the libraries a user would pick instead."""
+"""`gemmlab bench`: time the library call, or kernels, against other libraries."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _reporter(bar: Bar | None) -> Callable[[Progress], None]:
     drawn = -math.inf
 
     def report(progress: Progress) -> None:
-        # Drawn between turns and seldom: a thread that draws at its own times would disturb what is measured.
+        # Drawn between turns and seldom: a thread that draws during a turn would disturb the measurement.
         nonlocal drawn
         now = time.monotonic()
         if now - drawn >= REDRAW_S:

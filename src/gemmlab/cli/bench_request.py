@@ -1,4 +1,4 @@
-"""What `gemmlab bench` is asked for, and the plan or the count that follows from it."""
+"""The request of a `gemmlab bench` command line, and the plan or count made from it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """The command line of `gemmlab bench`, its kernels read and its device open; the rest as it was written."""
+    """The command line of `gemmlab bench` with kernels loaded and the device open; other values are unparsed text."""
 
     device: Device
     kernels: Sequence[NamedKernel]
     """Empty for the library call, and on a GPU for the ladder."""
     op: str
     mode: str | None
-    """Of the caches; `None` for the device's usual one."""
+    """State of the caches, `"warm"` or `"cold"`; `None` for the device's default."""
     sizes: str | None
-    """`None` for those that suit the device."""
+    """Sizes as text; `None` for the device's default sizes."""
     peers: str
     threads: str
     rounds: int
@@ -38,10 +38,10 @@ class BenchRequest:
     configs: Sequence[Mapping[str, int]]
     """Configurations of the one kernel."""
     some_configs: str | None
-    """`"all"` of the tuning space, or how many."""
+    """`"all"` or the number of configurations to take from the tuning space; `None` for none."""
 
     def plan(self) -> Plan:
-        """What to time. Raises `UsageError`, and `PeerError` for a peer that is not installed."""
+        """Return the plan of a timed bench. Raises `UsageError`, and `PeerError` for a peer that is not installed."""
         from gemmlab.ops.catalog import find_op
         from gemmlab.timing.baseline import baseline_spec
         from gemmlab.timing.bench import Plan
@@ -66,7 +66,7 @@ class BenchRequest:
         )  # fmt: skip
 
     def count(self) -> Count:
-        """What to count, where time says nothing. Raises `UsageError`."""
+        """Return the count for a device on which times are meaningless. Raises `UsageError`."""
         from gemmlab.kernels.by_name import require_device
         from gemmlab.observe.counting import Count
         from gemmlab.ops.catalog import find_op
@@ -78,7 +78,7 @@ class BenchRequest:
         return Count(op, self.device, kernels, problems, self.seed)
 
     def _kernels(self) -> Sequence[NamedKernel]:
-        """The kernels that were named, else the ladder."""
+        """Return the kernels of the command line, or without any the ladder."""
         from gemmlab.kernels.by_name import NamedKernel
         from gemmlab.kernels.catalog import ladder
 

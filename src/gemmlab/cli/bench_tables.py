@@ -1,4 +1,4 @@
-"""What `gemmlab bench` prints for people: contestants, sizes, and a row a contestant and size."""
+"""Print the tables of `gemmlab bench`: contestants, sizes, and one row per contestant and size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> None:
-    """All of it on standard output."""
+    """Print all tables, notes and the verdict on standard output."""
     console = table_console()
     console.print(_contestants(record))
     console.print()
@@ -54,7 +54,7 @@ def print_tables(record: Record, summary: Summary, verdict: Verdict | None) -> N
 
 
 def all_notes(record: Record) -> list[str]:
-    """Notes of the record and of its results, once each."""
+    """Return the notes of the record and of its results, without repetitions."""
     notes = list(record.notes)
     for result in record.results:
         notes += [f"{result.contestant} at {result.label}: {note}" for note in result.notes]

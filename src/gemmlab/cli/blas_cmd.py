@@ -1,4 +1,4 @@
-"""`gemmlab blas`: the matrix product as a library under BLAS's names, for programs that know nothing of Python."""
+"""`gemmlab blas`: write the matrix product as a library with BLAS's symbols, for programs that do not use Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gemmlab cache`: the cache misses of every rung, from the addresses it uses, and its packing."""
+"""`gemmlab cache`: simulate the cache misses of every rung from its addresses, and time its packing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gemmlab check`: whether the kernels and the library call are right."""
+"""`gemmlab check`: verify the results of kernels and of the library call."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from gemmlab.verify.check import CheckReport, Progress
 
 LIBRARY = "gemmlab.gemm"
-"""What the library call is named among the kernels."""
+"""Name of the library call on the command line, among the kernels."""
 
 
 def parse_config(texts: list[str]) -> dict[str, int]:
-    """`["MR=12", "NR=32"]` as a configuration; `UsageError` for anything else."""
+    """Parse `["MR=12", "NR=32"]` into a configuration; raise `UsageError` for anything else."""
     config = {}
     for text in texts:
         name, _, value = text.partition("=")
@@ -42,7 +42,7 @@ def parse_config(texts: list[str]) -> dict[str, int]:
 
 
 def parse_thread_count(text: str | None) -> int | None:
-    """A thread count; `UsageError` for what is no whole number."""
+    """Parse a thread count; raise `UsageError` for anything but a whole number."""
     try:
         return None if text is None else int(text)
     except ValueError:
@@ -111,15 +111,15 @@ def check(
 
 @dataclass(slots=True)
 class _Checked:
-    """What has come out so far."""
+    """Reports and errors so far."""
 
     reports: list[CheckReport] = field(default_factory=list)
     errors: dict[str, GemmlabError] = field(default_factory=dict)
     not_checked: list[str] = field(default_factory=list)
-    """What there was no time to begin."""
+    """Names of the checks that were not started because the time was over."""
     running: str = ""
     so_far: str = ""
-    """Of what is running."""
+    """Progress of the running check, in words."""
 
     @property
     def passed(self) -> bool:
@@ -131,7 +131,7 @@ class _Checked:
         return errors or bool(self.not_checked) or any(report.timed_out for report in self.reports)
 
     def overdue(self, error: TimeLimitError) -> _Checked:
-        """The same when what is running cannot be interrupted."""
+        """Return the same with a timeout error for the running check, which cannot be interrupted."""
         told = f"{self.so_far}; {error}" if self.so_far else str(error)
         return replace(self, errors={**self.errors, self.running or "check": TimeLimitError(told)})
 
@@ -150,23 +150,23 @@ def _answer(checked: _Checked, *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The command line, its kernels read and its device open."""
+    """The parsed command line, with kernels loaded and the device open."""
 
     names: Sequence[str]
-    """Of kernels and library functions, in order; empty for the ladder and the library's function."""
+    """Names of kernels and library functions, in order; empty for the ladder and the library's function."""
     kernels: Mapping[str, NamedKernel]
     op: Op
     problems: Sequence[Problem] | None
-    """`None` for the whole contract."""
+    """Problems to check; `None` for all cases that a kernel must compute."""
     device: Device
     threads: int | None
-    """`None` for all cores."""
+    """Thread count; `None` for all cores, at least 2."""
     scale: str
     config: Mapping[str, int]
     seed: int
 
     def runs(self) -> dict[str, Callable[[Progress], CheckReport]]:
-        """The check of everything that was named, by its name. Raises `UsageError`."""
+        """Return a function for each check, by the name of the kernel or library function. Raises `UsageError`."""
         from gemmlab.core.hardware import physical_cores, require_cpus
         from gemmlab.kernels.by_name import NamedKernel, is_own, require_device
         from gemmlab.kernels.catalog import ladder
@@ -243,7 +243,7 @@ def _product_call(
 
 
 _LIBRARY_CHECKS = {LIBRARY: _product_call, "gemmlab.sum": _sum_call}
-"""What the library's functions are named among the kernels, and how each is checked."""
+"""Name of a library function on the command line -> maker of its check."""
 
 
 def _run(runs: Mapping[str, Callable[[Progress], CheckReport]], checked: _Checked) -> None:

@@ -1,4 +1,4 @@
-"""`gemmlab climb`: the ladder on this machine, rung by rung, then the library call and the peers."""
+"""`gemmlab climb`: verify and time the ladder on this machine, beside the library call and the peers."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from gemmlab.timing.climb import Climb
 
 INSTALLED = "installed"
-"""Stands for every peer that there is."""
+"""Value of `--peers` that stands for every installed peer."""
 COUNT_BUDGET_S = 20.0
-"""What counting the GPU's rungs may take behind a CPU's climb."""
+"""Seconds for counting the GPU's rungs after a CPU's climb."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """How to climb the ladder of an operation, on whatever device."""
+    """The settings of a climb, independent of the device."""
 
     op: str
     threads: int | None = None
-    """`None` for all physical cores."""
+    """Thread count; `None` for all physical cores."""
     peers: str = INSTALLED
     sizes: str | None = None
-    """`None` for those that suit the device."""
+    """Sizes as text; `None` for the device's default sizes."""
     quick: bool = False
     budget_s: float = float("inf")
     """Seconds that counting may take."""
 
     def plan(self, device: Device) -> Climb | Count:
-        """What to do on one device: time its ladder, or count it where time says nothing."""
+        """Return the plan for one device: to time its ladder, or to count it where times are meaningless."""
         from gemmlab.core.hardware import physical_cores, require_cpus
         from gemmlab.kernels.catalog import ladder
         from gemmlab.observe.counting import Count
@@ -68,7 +68,7 @@ class _Request:
 
 @dataclass
 class Climbed:
-    """What one device's ladder came to."""
+    """The results of one device's ladder."""
 
     record: Record
     times: list[ClimbRow] = field(default_factory=list)
@@ -77,11 +77,11 @@ class Climbed:
     wrong: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     elsewhere: Record | None = None
-    """A climb of the same ladder on the device that is not here."""
+    """A recorded climb of the same ladder on a GPU, shown when none is here."""
     predicted: list[PredictedRow] = field(default_factory=list)
-    """Of a ladder that was counted: what it should take on a GPU."""
+    """For a counted ladder: predicted times on a GPU."""
     unpredicted: list[str] = field(default_factory=list)
-    """Notes on what was not."""
+    """Notes on rungs without a prediction."""
 
 
 def climb(
@@ -116,7 +116,7 @@ def climb(
     instead = _no_gpu(device) if sizes is None else ""
     first, *others = _devices("emulated" if instead else device, op)
     parts = [_Request(op, threads, INSTALLED if instead else peers, sizes, quick).plan(first)]
-    # What is asked for by name is the first device's.
+    # Threads, peers and sizes from the command line are for the first device alone.
     parts += [_Request(op, quick=quick, budget_s=COUNT_BUDGET_S).plan(other) for other in others]
     _make_folder(out)
     done = [_run(part, out, installed=peers == INSTALLED or part is not parts[0]) for part in parts]
@@ -142,7 +142,7 @@ def climb(
 
 
 def _no_gpu(named: str | None) -> str:
-    """Why the GPU that was asked for, no particular one, is not here; empty where it is or none was asked for."""
+    """Return why `--device cuda` cannot be opened; empty if it can, or for any other value of `--device`."""
     if named != "cuda":
         return ""
     try:
@@ -153,7 +153,7 @@ def _no_gpu(named: str | None) -> str:
 
 
 def _devices(named: str | None, op: str) -> list[Device]:
-    """The device named; without a name the CPU, and the GPU's ladder where it can run."""
+    """Return the named device; without a name the CPU, and a GPU or else an emulated one for the GPU's ladder."""
     from gemmlab.kernels.catalog import ladder
 
     if named is not None:

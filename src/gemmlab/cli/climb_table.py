@@ -1,4 +1,4 @@
-"""What a climb shows: progress while it runs, then a table of times with the notes to read it by."""
+"""Show a climb: its progress while it runs, then the table of times and its notes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def live_steps() -> Iterator[Callable[[Step], None]]:
-    """Shows steps as they come: finished rungs as lines that stay, the rest as one bar that goes."""
+    """Yield a function that shows a step: a finished rung as a permanent line, others in a temporary progress bar."""
     from rich.progress import BarColumn, Progress, TextColumn
 
     bar = Progress(
@@ -86,7 +86,7 @@ def print_notes(record: Record, rows: list[ClimbRow], notes: Sequence[str]) -> N
 
 
 def print_recorded(record: Record) -> None:
-    """A climb that was recorded on another machine, said to be so."""
+    """Print a climb that was recorded on another machine, with a heading that says so."""
     from gemmlab.results.climb_rows import climb_rows
     from gemmlab.results.shipped_records import where_recorded
 
@@ -98,7 +98,7 @@ def print_recorded(record: Record) -> None:
 
 
 def recorded_json(record: Record) -> dict[str, Any]:
-    """The same as JSON values."""
+    """Return a climb recorded on another machine as JSON values."""
     from gemmlab.results.climb_rows import climb_rows
     from gemmlab.results.shipped_records import where_recorded
 
@@ -106,7 +106,7 @@ def recorded_json(record: Record) -> dict[str, Any]:
 
 
 def print_ideas(rungs: Sequence[ClimbRow | CountRow]) -> None:
-    """One sentence a rung."""
+    """Print one sentence per rung: why it is faster."""
     console = table_console()
     console.print("\nWhy each rung is faster:")
     for rung in rungs:

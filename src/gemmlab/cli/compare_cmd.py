@@ -1,4 +1,4 @@
-"""`gemmlab compare`: two records, and what became faster, slower or wrong between them."""
+"""`gemmlab compare`: compare two records and say what became faster, slower or wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `gemmlab compare` prints for people."""
+"""Print the tables of `gemmlab compare`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_LISTED = 8
 
 
 def print_comparison(found: Comparison, old: Record, new: Record, *, everything: bool) -> None:
-    """All of it on standard output: those that matter most first."""
+    """Print the comparison on standard output, the most important cases first."""
     console = table_console()
     for name, record in (("OLD", old), ("NEW", new)):
         seen = record.environment
@@ -57,7 +57,7 @@ def print_comparison(found: Comparison, old: Record, new: Record, *, everything:
 
 
 def _cases(cases: Sequence[Case], relative_to: str) -> Table:
-    # A peer that became slower is shown, and nobody's fault here: `!` marks what the exit code speaks of.
+    # `!` marks the regressions that the exit code reports; a peer that became slower is shown without it.
     heading = f"x OLD,\nbeside {relative_to}" if relative_to else "x OLD"
     table = plain_table(("", "contestant", "size", "thr", "OLD ms", "NEW ms", heading, "95 %", "code", ""), texts=2)
     for case in cases:

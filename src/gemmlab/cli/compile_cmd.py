@@ -1,4 +1,4 @@
-"""`gemmlab compile`: GPU kernels to machine code, without a GPU, kept for machines that have no compiler."""
+"""`gemmlab compile`: compile GPU kernels without a GPU, and cache the code for machines without a compiler."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def compile_kernels(
 
 
 def _run(planned: list[Job], processes: int) -> tuple[list[Compiled], dict[str, GemmlabError]]:
-    """What came of each, in the order of the jobs."""
+    """Compile the jobs; return the compiled kernels in the order of the jobs, and errors by kernel and target."""
     from rich.progress import MofNCompleteColumn, Progress
 
     from gemmlab.cli.console import progress_console

@@ -1,4 +1,4 @@
-"""Where tables and progress go: tables to standard output, progress to standard error."""
+"""Consoles for tables, on standard output, and for progress, on standard error."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 DEVICE_HELP = "Where to run: cpu, cuda[:N] (an NVIDIA GPU) or emulated[:sm_XX] (its machine code, without one)."
 PIPE_WIDTH = 140
-"""Columns where the output is not a terminal."""
+"""Width in columns when the output is not a terminal."""
 
 
 def table_console() -> Console:
-    """Standard output; wide where nobody folds it. Nothing printed on it is read as markup."""
+    """Return a console on standard output, `PIPE_WIDTH` wide if that is no terminal. Texts are not parsed as markup."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else PIPE_WIDTH
@@ -24,14 +24,14 @@ def table_console() -> Console:
 
 
 def progress_console() -> Console:
-    """Standard error, for what is gone once the answer is there."""
+    """Return a console on standard error, for progress that is erased once the answer is printed."""
     from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
 
 
 def plain_table(headings: Sequence[str], texts: int) -> Table:
-    """A table without lines; all columns but the first `texts` hold numbers."""
+    """Return a table without lines; the first `texts` columns hold text, the others numbers, aligned right."""
     from rich.table import Table
     from rich.text import Text
 
@@ -42,7 +42,7 @@ def plain_table(headings: Sequence[str], texts: int) -> Table:
 
 
 def add_row(table: Table, cells: Sequence[str]) -> None:
-    """Cells as they are: names come from the command line and out of files, and nothing in them is markup."""
+    """Add a row of plain text: names come from the command line and from files and must not be parsed as markup."""
     from rich.text import Text
 
     table.add_row(*(Text(cell) for cell in cells))

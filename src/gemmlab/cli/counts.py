@@ -1,4 +1,4 @@
-"""Kernels counted on a device where time says nothing: the table and what it means."""
+"""Count kernels on a device where times are meaningless, and print the table and its legend."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADINGS = (
 
 
 def count(what: Count) -> Record:
-    """`count_kernels` with a progress bar."""
+    """Run `count_kernels` with a progress bar and return its record."""
     from gemmlab.observe.counting import count_kernels
 
     with _live() as show:
@@ -28,7 +28,7 @@ def count(what: Count) -> Record:
 
 
 def print_counts(record: Record, rows: list[CountRow]) -> None:
-    """The table, then how far its figures can be trusted, and what went wrong."""
+    """Print the table, its legend, and the notes on kernels and on the record."""
     from rich.table import Table
     from rich.text import Text
 
@@ -52,7 +52,7 @@ def print_counts(record: Record, rows: list[CountRow]) -> None:
 
 
 def wrong_counts(rows: list[CountRow]) -> list[str]:
-    """A line for each kernel whose result is wrong or that did what it must not."""
+    """Return a line for each kernel with a wrong result or a hazard, such as a race."""
     return [f"{row.name} at {row.size}: {'; '.join(row.notes)}" for row in rows if row.verified is False]
 
 

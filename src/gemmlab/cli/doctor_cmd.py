@@ -1,4 +1,4 @@
-"""`gemmlab doctor`: what gemmlab finds on this machine."""
+"""`gemmlab doctor`: show the processor, libraries, GPUs and compilers that gemmlab finds on this machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def doctor(
 
 
 def examine(*, quick: bool = False) -> dict[str, Any]:
-    """Everything `doctor` tells, as JSON values."""
+    """Return everything that `doctor` shows, as JSON values. `quick` measures nothing and starts no process."""
     from gemmlab.timing import inventory
     from gemmlab.timing.gpu_inventory import gpu_details
 
@@ -60,7 +60,7 @@ def examine(*, quick: bool = False) -> dict[str, Any]:
 
 
 def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(heading, text) for people."""
+    """Yield (heading, text) for the rows of the table."""
     from gemmlab.timing.gpu_inventory import gpu_text
 
     cpu = facts["cpu"]
@@ -119,7 +119,7 @@ def _measured(cpu: Mapping[str, Any]) -> str:
     if not peaks:
         return str(cpu.get("measured_peak_error", "not measured"))
     text = ", ".join(f"{value:.1f} GFLOP/s with {counted(int(threads), 'thread')}" for threads, value in peaks.items())
-    # Where the system's clock is not the core's, this one is closer to the truth.
+    # In a virtual machine the system may report a wrong clock; the one implied by the peak is more reliable.
     clock = peaks["1"] / (2 * cpu["fma_units"] * cpu["lanes"])
     return f"{text}; one core's implies {clock:.2f} GHz if it has {cpu['fma_units']} units"
 

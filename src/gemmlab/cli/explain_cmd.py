@@ -1,4 +1,4 @@
-"""`gemmlab explain`: what binds a GPU kernel, how that is known, and what to try next."""
+"""`gemmlab explain`: say what limits a GPU kernel, from its code and counters, and what to try next."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _explained(
 
     found = []
     for kernel in kernels:
-        # A parameter that only one of the two has is meant for that one.
+        # A parameter that only one of two kernels has is set for that one.
         own = {name: value for name, value in config.items() if name in kernel.params} if len(kernels) > 1 else config
         found.append(explain_kernel(kernel, arch, model, own, sizes))
     if unknown := [name for name in config if not any(name in kernel.params for kernel in kernels)]:
@@ -106,7 +106,7 @@ def _explained(
 
 
 def _foretold(explained: Explanation, model: GpuModel, sizes: str) -> list[Foretold | str]:
-    """The predicted time, or why there is none: at the size that people quote, then at the one asked for."""
+    """Return the predicted time, or why there is none, at the usual large size, then at the size of `--sizes`."""
     from gemmlab.analysis.model.quoted_prediction import foretell, modelled
     from gemmlab.core.errors import GemmlabError
 

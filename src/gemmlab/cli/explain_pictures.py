@@ -1,4 +1,4 @@
-"""`gemmlab explain KERNEL --pictures DIR`: what a kernel does, drawn from its own addresses and code, into files."""
+"""`gemmlab explain KERNEL --pictures DIR`: draw pictures of a kernel from its addresses and code, into files."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ FormatFlag = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class PictureRequest:
-    """What is to be drawn, and where to."""
+    """The pictures to draw, and the folder to write them to."""
 
     folder: Path
     names: Sequence[str]
-    """Empty: all that there are."""
+    """Names of pictures; empty for all."""
     formats: Sequence[str]
 
 
 def picture_request(
     folder: Path | None, names: Sequence[str] | None, formats: Sequence[str] | None, kernels: Sequence[str]
 ) -> PictureRequest | None:
-    """What the flags ask for, the folder made; `UsageError` for what makes no sense, before anything has run."""
+    """Check the flags, make the folder and return the request, `None` without `--pictures`. Raises `UsageError`."""
     if folder is None:
         if names or formats:
             raise UsageError(f"--{'picture' if names else 'format'}: name a folder with --pictures")
@@ -65,7 +65,7 @@ def picture_request(
 def write_pictures(
     request: PictureRequest, kernel: Kernel, arch: str, config: Mapping[str, int], sizes: str
 ) -> list[dict[str, Any]]:
-    """Draw and write them; for each its `name`, `title`, `caption` and `files`."""
+    """Draw and write the pictures; return `name`, `title`, `caption` and `files` of each. Raises `UsageError`."""
     from gemmlab.observe.tracing import small_problem
     from gemmlab.ops.catalog import find_op
     from gemmlab.plots.chart import save
@@ -89,7 +89,7 @@ def write_pictures(
 
 
 def print_pictures(written: Sequence[Mapping[str, Any]]) -> None:
-    """A line a file, with what it shows."""
+    """Print a line per file, with the picture's title."""
     typer.echo("\nPictures")
     wide = max(len(file) for picture in written for file in picture["files"])
     for picture in written:

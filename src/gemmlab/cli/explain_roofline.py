@@ -1,4 +1,4 @@
-"""`gemmlab explain KERNEL --roofline FILE`: the explained kernels under the roofs of their GPU."""
+"""`gemmlab explain KERNEL --roofline FILE`: draw the explained kernels in the roofline chart of their GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RooflineFlag = Annotated[
 
 
 def require_drawable(path: Path | None) -> None:
-    """`UsageError` for a file that could not be written, before anything has run."""
+    """Raise `UsageError` if the chart's file could not be written, before anything is run."""
     if path is None:
         return
     if path.suffix.removeprefix(".") not in FORMATS:
@@ -30,7 +30,7 @@ def require_drawable(path: Path | None) -> None:
 
 
 def write_roofline(path: Path, explained: Sequence[Explanation]) -> None:
-    """Draw it. `UsageError` where it cannot be written."""
+    """Draw the roofline chart into `path`. Raises `UsageError` when it cannot be written."""
     from gemmlab.analysis.roofline_chart import under_roof
     from gemmlab.plots.chart import save
 

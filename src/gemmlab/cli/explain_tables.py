@@ -1,4 +1,4 @@
-"""Explanations as text for a terminal."""
+"""Print explanations of kernels as text on a terminal."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from gemmlab.analysis.figures import figures, side_by_side
 from gemmlab.core.words import counted
 
 _ROWS = 12
-"""Of the table of accesses."""
+"""Most rows of the table of memory accesses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Prints on one console."""
+    """A printer of explanations on one console."""
 
     console: Console
 
     def whole(self, explained: Explanation) -> None:
-        """Everything of one kernel, what to do about it first."""
+        """Print everything about one kernel, findings with advice first."""
         self._title(explained)
         self._findings(explained)
         self._heading("Occupancy")
@@ -48,7 +48,7 @@ class Page:
         self._figures([(f.group, f.name, (f.text,)) for f in figures(explained)], ("",))
 
     def pair(self, one: Explanation, two: Explanation) -> None:
-        """The figures of two kernels in two columns, then what to do about each."""
+        """Print the figures of two kernels in two columns, then the findings on each."""
         self._title(one)
         self._title(two)
         rows = [(f.group, f.name, (f.text, other)) for f, other in side_by_side(one, two)]
@@ -57,7 +57,7 @@ class Page:
             self._findings(explained, explained.subject.kernel.id)
 
     def code(self, explained: Explanation) -> None:
-        """The main loop's instructions that ran, with what the compiler tells the issue logic."""
+        """Print the main loop's instructions with their control codes: stall count, yield flag and wait mask."""
         if explained.loop is None:
             return
         self._heading(f"Main loop of {explained.subject.kernel.id}: address, line, stall, yield, waits")
@@ -153,7 +153,7 @@ def _range(low: float, high: float, form: str) -> str:
 
 
 def _next(explained: Explanation) -> str:
-    """What would let one more block fit."""
+    """Return the registers or shared memory with which more blocks would fit, in words; empty if unknown."""
     report = explained.occupancy
     ways = []
     if report.next_registers is not None:

@@ -1,4 +1,4 @@
-"""`gemmlab list`: the catalog of kernels."""
+"""`gemmlab list`: print the catalog of kernels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _describe(kernel: Kernel) -> dict[str, Any]:
 
 
 def _print_ladders(kernels: Sequence[Mapping[str, Any]]) -> None:
-    """A line a kernel, a heading each operation and device."""
+    """Print one line per kernel, under a heading for each operation and device."""
     from rich.table import Table
     from rich.text import Text
 
@@ -62,7 +62,7 @@ def _branch(after: str) -> str:
 
 
 def _print_whole(kernels: Sequence[Mapping[str, Any]]) -> None:
-    """Everything that is known of each."""
+    """Print all facts of each kernel."""
     from rich.table import Table
     from rich.text import Text
 

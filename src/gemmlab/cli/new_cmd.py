@@ -1,4 +1,4 @@
-"""`gemmlab new`: a CUDA kernel file to begin with, or a rung of a ladder in a checkout."""
+"""`gemmlab new`: write a CUDA kernel file to start from, or draft a rung of a ladder in a checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flags that say about a person's own `.cu` file what its text does not."""
+"""The flags for facts about the user's own `.cu` file that are not in its text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RequireFlag = Annotated[
 
 
 def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str, Any]:
-    """The facts that were given as flags; `UsageError` where no file is named that they could be of."""
+    """Return the flags that have a value; raise `UsageError` if `names` has no `.cu` file that they could belong to."""
     from gemmlab.kernels.by_name import is_own
 
     given = {key: value for key, value in flags.items() if value not in (None, [])}
@@ -38,7 +38,7 @@ def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str
 def split_threads(
     names: Sequence[str], threads: str | None, flags: Mapping[str, Any]
 ) -> tuple[str | None, dict[str, Any]]:
-    """Threads of this machine, and all flags: `--threads` is the block's extents where a `.cu` file is named."""
+    """Return (threads of this machine, flags). With a `.cu` file `--threads` is the shape of its block, a flag."""
     from gemmlab.kernels.by_name import is_own
 
     if threads is not None and any(map(is_own, names)):

@@ -1,4 +1,4 @@
-"""Predicted times, said to be such: of one kernel that is explained, and of a ladder that was counted."""
+"""Print predicted times, marked as predictions: of one explained kernel, or of a counted ladder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from gemmlab.core.records import Record
 
 BUDGET_S = 15.0
-"""What a climb spends on kernels that no record has a prediction of."""
+"""Seconds that a climb spends on predicting kernels without a recorded prediction."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedRow:
-    """One rung on one GPU."""
+    """The predicted time of one rung on one GPU."""
 
     name: str
     gpu: str
@@ -28,14 +28,14 @@ class PredictedRow:
     speed: float
     unit: str
     mostly: str
-    """The largest part of the time."""
+    """Name of the largest part of the time."""
     reliability: str
 
 
 def predicted_rows(record: Record, budget_s: float = BUDGET_S) -> tuple[list[PredictedRow], list[str]]:
-    """What a counted ladder would take on the GPU that was counted for, and notes on what is missing.
+    """Return predicted times of a counted ladder on a GPU of the same architecture, and notes on missing ones.
 
-    Predictions of the same machine code are taken from the record that comes with the package; others are made now.
+    Predictions for the same machine code come from the record in the package; others are computed within `budget_s`.
     """
     from gemmlab.analysis.subject import machine
     from gemmlab.core.errors import GemmlabError
@@ -62,7 +62,7 @@ def predicted_rows(record: Record, budget_s: float = BUDGET_S) -> tuple[list[Pre
 
 
 def print_predictions(rows: Sequence[PredictedRow], notes: Sequence[str]) -> None:
-    """A table that says what it is."""
+    """Print the table, under a heading that says that the times are predicted, and notes."""
     from rich.table import Table
     from rich.text import Text
 
@@ -92,7 +92,7 @@ def rows_json(rows: Sequence[PredictedRow]) -> list[dict[str, Any]]:
 
 
 def print_foretold(console: Console, kernel: str, foretold: Foretold | str) -> None:
-    """The time of one kernel by its parts, or why there is none."""
+    """Print the predicted time of one kernel and its parts, or why there is none."""
     from rich.text import Text
 
     from gemmlab.results.climb_rows import digits, percent

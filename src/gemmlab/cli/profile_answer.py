@@ -1,4 +1,4 @@
-"""What `gemmlab profile` answers: of a record the part that was asked for, as text or as JSON."""
+"""Load profiles, select those that the user named, and print them as text or as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gemmlab.results.shipped_records import profiled_gpus, recorded_profile
 
 
 def loaded(name: str) -> Profiles:
-    """The record in a file, or that of a GPU that travels with the package."""
+    """Load profiles from a file, or by a GPU's name from the records in the package. Raises `UsageError`."""
     there = recorded_profile(name)
     if there is None and name == Path(name).stem and not Path(name).exists():
         known = ", ".join(profiled_gpus()) or "none"
@@ -32,7 +32,7 @@ def loaded(name: str) -> Profiles:
 
 
 def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, baseline: bool) -> Profiles:
-    """What was asked for, and at the same sizes the libraries that compute in the same precision."""
+    """Select kernels and sizes, and with `baseline` the libraries of equal size and precision. Raises `UsageError`."""
     wanted = [Path(name).stem if name.endswith(SOURCE_SUFFIX) else current_id(name) for name in names]
     known = dict.fromkeys(one.name for one in profiles.profiles)
     if missing := [name for name in wanted if name not in known]:
@@ -51,9 +51,9 @@ def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, basel
 
 
 def show(profiles: Profiles, *, as_json: bool, whole: bool, every_size: bool = True) -> None:
-    """Print it: everything as JSON, kernels one by one if they are to be shown whole, else as a table.
+    """Print profiles: all as JSON, or with `whole` each kernel's full page, else one table.
 
-    Whole ones at their largest size, unless every size was asked for.
+    Full pages are shown at each kernel's largest size, unless `every_size` is set.
     """
     ours = [one for one in profiles.profiles if not one.is_library] or list(profiles.profiles)
     if as_json:
@@ -74,7 +74,7 @@ def show(profiles: Profiles, *, as_json: bool, whole: bool, every_size: bool = T
 
 
 def _largest(found: Sequence[Profile]) -> list[Profile]:
-    """Of each kernel the largest size at which it ran."""
+    """Return the profile of each kernel at the largest size at which it ran."""
     largest: dict[str, Profile] = {}
     for one in found:
         before = largest.get(one.name)
@@ -106,7 +106,7 @@ def _findings(profiles: Profiles, one: Profile) -> tuple[Finding, ...]:
 
 
 def explain_stalls(*, as_json: bool) -> None:
-    """Print what every stall reason means."""
+    """Print the meaning of every stall reason."""
     if as_json:
         print_json({"stalls": [
             {**asdict(stall), "name": stall.name, "metric": stall.metric, "not_issued": stall.not_issued,

@@ -1,4 +1,4 @@
-"""`gemmlab profile`: what Nsight Compute says of kernels and of the library beside them, and what to try next."""
+"""`gemmlab profile`: profile kernels and a library with Nsight Compute, and say what to try next."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from gemmlab.ops.op import Op
 
 WHOLE = 3
-"""Up to so many kernels are shown one by one."""
+"""Most kernels that are shown one by one; more are shown in a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The kernels to profile, read, and how."""
+    """The parsed command line, with kernels loaded."""
 
     kernels: Sequence[NamedKernel]
     op: Op

@@ -1,4 +1,4 @@
-"""Profiles as text for a terminal."""
+"""Print profiles as text on a terminal."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from gemmlab.observe.profile import NCU, Profile, Profiles
 from gemmlab.results.climb_rows import plain
 
 _LEAST_SHARE = 0.005
-"""Of a warp's time: states that take less are not worth a line."""
+"""Least share of a warp's time for a stall state to get a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfilePage(Page):
-    """Prints profiles on one console."""
+    """A printer of profiles on one console."""
 
     def one(self, profiles: Profiles, profile: Profile, findings: Sequence[Finding]) -> None:
-        """Everything of one kernel at one size, what it waited for first."""
+        """Print everything about one kernel at one size, stall reasons first."""
         library = profiles.baseline(profile)
         config = " ".join(f"{name}={value}" for name, value in dict(profile.facts.get("config", {})).items())
         self._heading(printable(f"{profile.name} at {profile.size} {config}".rstrip()))
@@ -41,7 +41,7 @@ class ProfilePage(Page):
         self._doubts(profile.inexact.values())
 
     def all(self, profiles: Profiles) -> None:
-        """A line for each of many."""
+        """Print a table per size, with one line per kernel or library."""
         for size in dict.fromkeys(one.size for one in profiles.profiles):
             at_size = [one for one in profiles.profiles if one.size == size]
             self._heading(printable(f"At {size}: {_origin(profiles, at_size[0])}"))
@@ -58,17 +58,17 @@ class ProfilePage(Page):
         self._line("Name a kernel to see all its figures, and what to try.")
 
     def others(self, sizes: Iterable[str]) -> None:
-        """The sizes that were left out."""
+        """Print the sizes that were left out."""
         if named := ", ".join(sizes):
             self._line(printable(f"There is more at {named}: --sizes chooses."))
 
     def notes(self, profiles: Profiles) -> None:
-        """What holds for all of it."""
+        """Print the notes of the whole record."""
         for note in profiles.notes:
             self._line(printable(f"note: {note}"))
 
     def stalls(self) -> None:
-        """Every state in which a warp can be found, explained."""
+        """Print an explanation of every stall state."""
         self._line(
             "What a warp can be found doing between two of its instructions, by Nsight Compute's names. Each has three "
             "metrics: samples in all, samples in cycles in which the partition issued nothing (only these cost time), "
@@ -112,7 +112,7 @@ def _origin(profiles: Profiles, profile: Profile) -> str:
 
 
 def _states(profile: Profile, library: Profile | None) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows; what was not measured has no column."""
+    """Return headings and rows of the table of stall states; columns without values are left out."""
     theirs = {one.stall.key: one for one in waiting(library)} if library is not None else {}
     columns: dict[str, list[str]] = {}
     for one in waiting(profile):

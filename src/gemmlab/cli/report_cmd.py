@@ -1,4 +1,4 @@
-"""`gemmlab report`: one HTML page from records, with what explains each kernel in them."""
+"""`gemmlab report`: make one HTML page from records, with a section that explains each kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--timeout`: a limit in seconds on a whole command."""
+"""`--timeout`: limit the time of a whole command, in seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gemmlab.core.time_limit import TimeLimit, require_seconds, time_limit
 
 DEFAULT_S = 600.0
 GRACE_S = 1.0
-"""So long after the limit the process ends, where something could not be interrupted."""
+"""Seconds after the limit at which the process is ended if the running code cannot be interrupted."""
 
 TimeoutFlag = Annotated[
     float, typer.Option("--timeout", metavar="SECONDS", help="Stop after so long, say how far it came, end with 1.")
@@ -25,7 +25,7 @@ TimeoutFlag = Annotated[
 
 
 def error_answer(*, as_json: bool) -> Callable[[TimeLimitError], None]:
-    """`overdue` of a verb that has nothing to tell but how far it came."""
+    """Return the `overdue` function of a command without partial results: it prints the error."""
 
     def answer(error: TimeLimitError) -> None:
         if as_json:
@@ -37,10 +37,10 @@ def error_answer(*, as_json: bool) -> Callable[[TimeLimitError], None]:
 
 @contextmanager
 def limited(seconds: float, overdue: Callable[[TimeLimitError], None]) -> Iterator[TimeLimit]:
-    """Everything within the block has to be done in that time: launches and long loops raise `TimeLimitError`.
+    """Limit the time of the block: launches and long loops within it raise `TimeLimitError` after `seconds`.
 
-    What does neither (compiled CPU code, NumPy, a compiler, a GPU's driver) is not waited for longer than `GRACE_S`:
-    then `overdue` gives the answer and the process ends with 1.
+    Code that cannot be interrupted (compiled CPU code, NumPy, a compiler, a GPU driver) gets `GRACE_S` more seconds;
+    then `overdue` prints the answer and the process ends with exit code 1.
     """
     require_seconds("--timeout", seconds)
     ended = threading.Lock()
@@ -62,5 +62,5 @@ def limited(seconds: float, overdue: Callable[[TimeLimitError], None]) -> Iterat
             yield limit
         finally:
             watchdog.cancel()
-            # Who comes second lets the other answer.
+            # If the watchdog has begun to answer, wait here until it ends the process.
             ended.acquire()

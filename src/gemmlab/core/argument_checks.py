@@ -1,4 +1,4 @@
-"""What a user handed to a library call: the array or count that it must be, or what is wrong with it, in words."""
+"""Check arguments of library calls: return the array or number needed, or raise an error that says what is wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Float32Array = npt.NDArray[np.float32]
 
 
 def float32_array(call: str, name: str, value: object) -> Float32Array:
-    """A plain view of the array `name` of a `call`; `ArgumentTypeError` when it is none of float32."""
+    """Return `value` as a plain `numpy.ndarray`; raise `ArgumentTypeError` for all but native float32 arrays."""
     if not isinstance(value, np.ndarray):
         raise ArgumentTypeError(
             f"{call}: {name} is {type(value).__module__}.{type(value).__qualname__}, not a NumPy array; "
@@ -36,15 +36,15 @@ def float32_array(call: str, name: str, value: object) -> Float32Array:
 
 
 def float32_scalar(value: SupportsFloat) -> float:
-    """A factor as products compute with it: rounded to float32, to 0 or an infinity where that has nothing nearer.
+    """Return a factor (alpha, beta) rounded to float32, as products use it; it may become 0 or an infinity.
 
-    Whatever depends on a factor, such as whether a matrix is read at all, depends on this value. Raises as `float`.
+    All decisions, such as whether a matrix is read at all, use the rounded value. Raises as `float` does.
     """
     return ctypes.c_float(float(value)).value
 
 
 def thread_count(call: str, threads: object) -> int | None:
-    """A number of threads, `None` where nothing was said."""
+    """Return a valid number of threads, `None` for `None`. Raises `ArgumentTypeError` or `UsageError`."""
     if threads is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Clock and throttling of the processor at one moment, as far as the system tells them."""
+"""Read clocks and throttling counts of the processor, as far as the system reports them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _CPU = "/sys/devices/system/cpu"
 
 
 def read_clocks(read: Reader | None = None, cpus: Iterable[int] | None = None) -> dict[str, Any]:
-    """`mhz` by CPU, its `source`, and how often the processor was `throttled` for heat since it was started.
+    """Return `mhz` by CPU, its `source`, and how often the processor was `throttled` for heat since it was started.
 
-    For the CPUs in `cpus`, by default those of this process. `mhz` is empty and `throttled` lacks what is not told.
+    For the CPUs in `cpus`, by default those of this process. Values that the system does not report are left out.
     Under a hypervisor /proc/cpuinfo often gives the rate of the time-stamp counter instead of the clock.
     """
     file = read or _whole
@@ -28,7 +28,7 @@ def read_clocks(read: Reader | None = None, cpus: Iterable[int] | None = None) -
 
 
 def throttled_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """A sentence when the counts of two readings differ, nothing when they do not."""
+    """Return a sentence if throttling counts rose between two readings, else an empty text."""
     rises = {name: count - before["throttled"].get(name, count) for name, count in after["throttled"].items()}
     said = [f"{rise} times ({name})" for name, rise in rises.items() if rise > 0]
     return f"the processor throttled for heat while this was measured: {', '.join(said)}" if said else ""
@@ -53,7 +53,7 @@ def _throttled(read: Reader, cpus: list[int]) -> dict[str, int]:
         for name in ("core", "package")
     }
     seen = {name: [count for count in found if count is not None] for name, found in counts.items()}
-    # Every CPU repeats the count of its package.
+    # Every CPU repeats the count of its package, so those are not added up.
     return {name: sum(found) if name == "core" else max(found) for name, found in seen.items() if found}
 
 

@@ -1,7 +1,7 @@
-"""What was counted while a kernel ran, and what it did wrong: plain values that any device may produce.
+"""Counts of what a kernel executed and the errors it made: plain values that any device may produce.
 
-Names are Nsight Compute's where it has one. Its source metrics of shared memory and of global sectors are what an
-instruction asks for; hardware counters of the same name family also see arbitration that addresses cannot show.
+Names are Nsight Compute's where it has one. Its source metrics of shared memory and of global sectors count what an
+instruction requests; its hardware counters with similar names also include arbitration, which addresses do not show.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GLOBAL_ATOMIC = "global atomic"
 LOCAL_LOAD = "local load"
 LOCAL_STORE = "local store"
 ASYNC_COPY = "async copy"
-"""Global to shared memory without registers (LDGSTS): sectors of the read, wavefronts of the write."""
+"""A copy from global to shared memory without registers (LDGSTS): sectors count the read, wavefronts the write."""
 CONSTANT_LOAD = "constant load"
 TEXTURE_LOAD = "texture load"
 BARRIER = "barrier"
@@ -33,65 +33,64 @@ GLOBAL_KINDS = (GLOBAL_LOAD, GLOBAL_STORE, GLOBAL_ATOMIC, ASYNC_COPY)
 
 @dataclass(frozen=True, slots=True)
 class SiteCounters:
-    """One machine instruction of one kernel, over a whole launch. Warps count once an execution, threads each."""
+    """Counts of one machine instruction over a whole launch. `executed` counts warps, `active_threads` threads."""
 
     address: int
-    """Bytes from the kernel's first instruction."""
+    """Offset in bytes from the kernel's first instruction."""
     opcode: str
-    """With its modifiers, `"LDG.E.128"`."""
+    """The opcode with its modifiers, `"LDG.E.128"`."""
     text: str = ""
     """The whole instruction as the disassembler prints it."""
     file: str = ""
     line: int = 0
-    """0 where the code has no line information."""
+    """Source line; 0 if the code has no line information."""
     executed: int = 0
-    """By warps, all lanes predicated off included."""
+    """Executions by warps, those with all lanes predicated off included."""
     active_threads: int = 0
     predicated_on_threads: int = 0
     kind: str = ""
-    """`"shared load"`, `"global store"`, `"async copy"`, `"barrier"`, ...; empty for what touches neither memory nor a
-    barrier."""
+    """`"shared load"`, `"global store"`, `"async copy"`, `"barrier"`, ...; empty for all other instructions."""
     requests: int = 0
-    """Executions with at least one lane on."""
+    """Executions with at least one lane predicated on."""
     sectors: int = 0
-    """Of 32 bytes, in global or local memory."""
+    """Sectors of 32 bytes requested in global or local memory."""
     sectors_distinct: int = 0
-    """Those that no other access of the same wave of blocks had touched before, added up over the waves."""
+    """Sectors that no earlier access of the same wave of blocks had touched, added up over the waves."""
     wavefronts: int = 0
     wavefronts_ideal: int = 0
-    """Of shared memory."""
+    """Wavefronts of shared memory if there were no bank conflicts."""
     bank_conflicts: int = 0
-    """Wavefronts that the hardware's own counter of bank conflicts sees, where no other access competes."""
+    """Bank conflicts as the hardware counter has them when no other access competes, in wavefronts."""
     page_wavefronts: int = 0
     page_wavefronts_ideal: int = 0
     page_sectors: int = 0
-    """Of an asynchronous copy: what Nsight Compute's source page has in the place of the three above, by a rule of its
-    own (see `emulator.copy_counts`)."""
+    """For an asynchronous copy: Nsight Compute's source page shows these three in place of `wavefronts`,
+    `wavefronts_ideal` and `sectors`, counted by a rule of its own (see `emulator.copy_counts`)."""
 
     @property
     def wavefronts_excessive(self) -> int:
-        """What bank conflicts cost."""
+        """Wavefronts added by bank conflicts."""
         return self.wavefronts - self.wavefronts_ideal
 
     def on_page(self, name: str) -> int:
-        """What Nsight Compute's source page has of a field."""
+        """Return the value of a field as Nsight Compute's source page shows it."""
         return int(getattr(self, f"page_{name}" if self.kind == ASYNC_COPY and name in _ON_PAGE else name))
 
     @property
     def base_opcode(self) -> str:
-        """Without modifiers, `"LDG"`."""
+        """The opcode without modifiers, `"LDG"`."""
         return self.opcode.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One total with how far it can be trusted."""
+    """One total, and whether it is exact."""
 
     value: float
     confidence: str = EXACT
     """`"exact"` or `"approximate"`."""
     why: str = ""
-    """Why it is not exact."""
+    """The reason if it is not exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +100,20 @@ class Counters:
     kernel: str
     """Name of the machine function."""
     origin: str
-    """Who counted: `"emulated:sm_90"`, `"ncu"`."""
+    """The device or tool that counted: `"emulated:sm_90"`, `"ncu"`."""
     sites: tuple[SiteCounters, ...]
-    """In address order."""
+    """Counts by instruction, in address order."""
     extra: Mapping[str, Metric] = field(default_factory=dict)
-    """Totals that no sum over sites gives, by Nsight Compute's name."""
+    """Totals that are no sums over sites, by Nsight Compute's names."""
 
     def of_kind(self, *kinds: str) -> tuple[SiteCounters, ...]:
-        """The sites of these kinds."""
+        """Return the sites of these kinds."""
         return tuple(site for site in self.sites if site.kind in kinds)
 
     def executed(self, opcode: str) -> int:
-        """Executions of an opcode by warps: `"LDS"` counts every form of it, `"LDS.128"` those with that modifier too.
+        """Return the executions of an opcode by warps. `"LDS"` counts every form, `"LDS.128"` only those with `128`.
 
-        Modifiers may come in any order and others may stand between them.
+        Modifiers match in any order, with others between them.
         """
         base, *modifiers = opcode.split(".")
         return sum(
@@ -124,14 +123,14 @@ class Counters:
         )
 
     def opcodes(self) -> dict[str, int]:
-        """Executions by warps for each base opcode, the most frequent first."""
+        """Return the executions by warps of each base opcode, the most frequent first."""
         counted: Counter[str] = Counter()
         for site in self.sites:
             counted[site.base_opcode] += site.executed
         return dict(counted.most_common())
 
     def totals(self) -> dict[str, Metric]:
-        """Sums over the sites by Nsight Compute's names, then what is in `extra` (which has the last word)."""
+        """Return sums over the sites by Nsight Compute's names, and `extra`, which replaces sums of the same name."""
         sums = {
             "smsp__inst_executed.sum": _sum(self.sites, "executed"),
             "smsp__thread_inst_executed.sum": _sum(self.sites, "active_threads"),
@@ -155,11 +154,11 @@ class Counters:
         return {name: Metric(value) for name, value in sums.items()} | textures | dict(self.extra)
 
     def facts(self) -> Mapping[str, float]:
-        """Short names for statements about a kernel: `shared_load_excess == 0`.
+        """Return counts by short names for expectations such as `shared_load_excess == 0`.
 
         `KIND_requests`, `KIND_sectors`, `KIND_sectors_per_request`, `KIND_wavefronts`, `KIND_wavefronts_ideal` and
         `KIND_excess` for every kind of memory access (`shared_load`, `global_store`, ...), then `instructions`,
-        `threads_per_instruction` (predicated on, of 32) and `barriers`. 0 where there is no such access.
+        `threads_per_instruction` (predicated on, at most 32) and `barriers`. 0 where there is no such access.
         """
         found: dict[str, float] = {}
         for kind in _MEMORY_KINDS:
@@ -181,34 +180,34 @@ class Counters:
 
 
 UNFINISHED = "unfinished"
-"""Kind of the hazard that a launch was given up, because it took too long to be sensible."""
+"""Kind of hazard: the launch was stopped because it executed too many instructions."""
 CLUSTER = "cluster"
-"""Kind of the hazard that nothing was launched: the grid is not made of whole clusters."""
+"""Kind of hazard: nothing was launched because the grid does not consist of whole clusters."""
 STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED, CLUSTER})
-"""Kinds of hazards after which nothing more of a launch ran: what it had not written yet stays as it was."""
+"""Kinds of hazards that end a launch: memory that it had not written yet is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """Something a kernel must not do, at one place in its code; `count` says how often it happened there."""
+    """A kernel's error at one place in its code; `count` says how often it happened there."""
 
     kind: str
     """`"out of bounds"`, `"misaligned"`, `"unwritten"`, `"race"`, `"barrier"`, `"async copy"`, `"deadlock"`, ..."""
     kernel: str
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
-    """The first block and thread that did it."""
+    """The first thread that made the error, in `block`."""
     address: int | None
-    """The first address concerned, as the kernel sees it."""
+    """The first address with the error, as the kernel computes it."""
     file: str = ""
     line: int = 0
     other_line: int = 0
-    """The other side of a race; 0 where there is none."""
+    """Line of the other access of a race; 0 if there is none."""
     count: int = 1
     message: str = ""
 
     def explain(self) -> str:
-        """One sentence for people."""
+        """Return the hazard as one sentence."""
         where = f"{self.file or self.kernel}:{self.line}" if self.line else self.kernel
         other = f" and line {self.other_line}" if self.other_line else ""
         at = "" if self.address is None else f", address 0x{self.address:x}"
@@ -220,22 +219,22 @@ class Hazard:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a counting device noticed in one launch."""
+    """The counters and hazards of one launch on a counting device."""
 
     counters: Counters
     hazards: tuple[Hazard, ...] = ()
 
     @property
     def stopped(self) -> bool:
-        """Whether something ended the run before it was through."""
+        """True if a hazard ended the launch early."""
         return any(hazard.kind in STOPPING for hazard in self.hazards)
 
 
 def merge(observations: Sequence[Observation]) -> Observation:
-    """The launches of one execution as one: sites of the same kernel and address are added up.
+    """Merge the launches of one execution: sites of the same kernel and address are added up.
 
-    Where the launches ran different functions, names are joined and their sites follow each other. `extra` keeps what
-    all have, added up. `ValueError` for none.
+    If the launches ran different functions, their names are joined and their sites concatenated. `extra` has the
+    sums of the metrics that all launches have. Raises `ValueError` when there is no launch.
     """
     if not observations:
         raise ValueError("nothing was observed")

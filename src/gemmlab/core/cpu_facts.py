@@ -1,4 +1,4 @@
-"""What the operating system's texts say of a processor: pure parsers, no file is opened here."""
+"""Parsers of the operating system's texts about a processor. They open no files."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _ONE_UNIT_NAMES = re.compile(r"\b(Bronze|Silver 4[12]\d\d|Gold 5[12](?!22)\d\d)\
 
 
 def parse_size(text: str) -> int | None:
-    """Bytes of a sysfs cache size such as `48K` or `32M`; `None` when malformed."""
+    """Parse a sysfs cache size such as `48K` or `32M` into bytes; `None` when malformed."""
     found = _SIZE.match(text.strip())
     return int(found[1]) * _SCALE[found[2].upper()] if found else None
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
-    """CPU numbers of a kernel list such as `0-3,8,10-11`; malformed parts are left out."""
+    """Parse a list of CPU numbers such as `0-3,8,10-11`; malformed parts are left out."""
     numbers: set[int] = set()
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
@@ -49,7 +49,7 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 
 def parse_cpuinfo(text: str) -> dict[str, str]:
-    """The first processor's fields of `/proc/cpuinfo`, keys in lower case."""
+    """Return the first processor's fields of `/proc/cpuinfo`, keys in lower case."""
     fields: dict[str, str] = {}
     for line in text.lstrip().splitlines():
         if not line.strip():
@@ -61,7 +61,7 @@ def parse_cpuinfo(text: str) -> dict[str, str]:
 
 
 def parse_int(text: str | None) -> int | None:
-    """A decimal or 0x integer, `None` when absent or malformed."""
+    """Parse a decimal or 0x integer; `None` when absent or malformed."""
     try:
         return int((text or "").strip(), 0)
     except ValueError:
@@ -69,7 +69,7 @@ def parse_int(text: str | None) -> int | None:
 
 
 def parse_float(text: str | None) -> float | None:
-    """A decimal number, `None` when absent or malformed."""
+    """Parse a decimal number; `None` when absent or malformed."""
     try:
         return float((text or "").strip())
     except ValueError:
@@ -77,19 +77,19 @@ def parse_float(text: str | None) -> float | None:
 
 
 def advertised_ghz(model_name: str) -> float | None:
-    """The nominal clock that a model name states (`... CPU @ 2.50GHz`)."""
+    """Return the nominal clock in a model name (`... CPU @ 2.50GHz`), `None` if it has none."""
     found = re.search(r"@\s*([\d.]+)\s*GHz", model_name, re.IGNORECASE)
     return parse_float(found[1]) if found else None
 
 
 def arm_vendor(fields: Mapping[str, str]) -> str:
-    """Implementer's name from an aarch64 `/proc/cpuinfo`."""
+    """Return the implementer's name from an aarch64 `/proc/cpuinfo`."""
     code = parse_int(fields.get("cpu implementer"))
     return _ARM_IMPLEMENTERS.get(code, f"implementer {code:#x}") if code is not None else "unknown"
 
 
 def vector_lanes(features: Iterable[str]) -> int:
-    """Float32 lanes of the widest vector with fused multiply-add that a kernel is generated for."""
+    """Return the float32 lanes of the widest vectors with FMA that kernels are generated for: 4, 8 or 16."""
     have = set(features)
     if "avx512f" in have:
         return 16
@@ -99,7 +99,7 @@ def vector_lanes(features: Iterable[str]) -> int:
 
 
 def fma_units(arch: str, vendor: str, family: int, model: int, name: str, lanes: int) -> tuple[int, str]:
-    """Fused multiply-adds of `lanes` float32 that a core starts in a cycle, and the rule that says so.
+    """Return how many FMAs of `lanes` float32 a core starts per cycle, and the rule that this follows from.
 
     With AVX-512 a unit is 512 bits wide: two 256-bit halves used together count as one.
     """
@@ -131,9 +131,9 @@ def fma_units(arch: str, vendor: str, family: int, model: int, name: str, lanes:
 
 
 def group_quota(paths: Iterable[tuple[str | None, str | None]]) -> float | None:
-    """CPUs that the tightest control group allows; `paths` holds (quota, period) texts of each level.
+    """Return the CPUs that the tightest control group allows; `paths` holds (quota, period) texts of each level.
 
-    Version 2 gives `max 100000` or `150000 100000` as quota with no period; version 1 two files, -1 for none.
+    Version 2 has quota and period in one text (`max 100000`, `150000 100000`); version 1 has two, with -1 for no limit.
     """
     limits = []
     for quota_text, period_text in paths:
@@ -148,7 +148,7 @@ def group_quota(paths: Iterable[tuple[str | None, str | None]]) -> float | None:
 
 
 def group_paths(text: str) -> dict[str, str]:
-    """Controller -> path of `/proc/self/cgroup`; the unified hierarchy under the empty name."""
+    """Parse `/proc/self/cgroup` into controller -> path; the unified hierarchy has the empty name."""
     paths: dict[str, str] = {}
     for line in text.splitlines():
         parts = line.split(":", 2)

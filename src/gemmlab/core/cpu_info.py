@@ -1,4 +1,4 @@
-"""Facts of a processor, as every system's reader gives them."""
+"""Dataclasses of a processor's facts, which the reader of each operating system fills in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 DEFAULT_CACHES = {1: (32 << 10, 8), 2: (512 << 10, 8), 3: (8 << 20, 16)}
-"""Level -> (bytes, ways) assumed where the system does not say: what nearly every 64-bit server core has at least."""
+"""Level -> (bytes, ways) assumed where the system gives none: nearly every 64-bit server core has at least these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class CpuInfo:
     """Facts of the processor, of one core where cores differ. Clocks in GHz, `None` when unknown."""
 
     arch: str
-    """`"x86_64"`, `"aarch64"` or what the system says."""
+    """`"x86_64"`, `"aarch64"` or the system's own name."""
     vendor: str
     name: str
     family: int
@@ -48,10 +48,10 @@ class CpuInfo:
     physical_cores: int
     logical_cpus: int
     cpu_quota: float | None
-    """CPUs' worth of time the control group allows, `None` when unlimited."""
+    """CPU time that the control group allows, in CPUs; `None` when unlimited."""
 
     def cache(self, level: int) -> Cache | None:
-        """The data cache of that level, `None` when there is none."""
+        """Return the data cache of a level (1, 2, 3), `None` when there is none."""
         return next((c for c in self.caches if c.level == level), None)
 
     def _bytes(self, level: int) -> int:
@@ -60,17 +60,17 @@ class CpuInfo:
 
     @property
     def l1d_bytes(self) -> int:
-        """Level-1 data cache of one core."""
+        """Bytes of one core's level-1 data cache; 0 when unknown."""
         return self._bytes(1)
 
     @property
     def l2_bytes(self) -> int:
-        """Level-2 cache that one core sees."""
+        """Bytes of the level-2 cache that one core uses; 0 when unknown."""
         return self._bytes(2)
 
     @property
     def clock_ghz(self) -> float | None:
-        """The clock that the computed peak uses: the maximum, else the nominal, else the current one."""
+        """The clock for the computed peak, in GHz: the maximum, else the nominal, else the current one."""
         return self.max_ghz or self.nominal_ghz or self.current_ghz
 
     @property
@@ -81,15 +81,15 @@ class CpuInfo:
 
     @property
     def slug(self) -> str:
-        """A name for folders: vendor, family and model, as in `intel-6-207`. Virtual machines hide other names."""
+        """A name for folders: vendor, family and model, as in `intel-6-207`. Virtual machines hide the model name."""
         vendor = re.sub(r"[^a-z0-9]+", "", self.vendor.lower().removeprefix("genuine").removeprefix("authentic"))
         return f"{vendor or 'unknown'}-{self.family}-{self.model}"
 
     def to_json(self) -> dict[str, Any]:
-        """All fields as JSON values."""
+        """Return all fields as JSON values."""
         return {**asdict(self), "features": sorted(self.features), "caches": [asdict(c) for c in self.caches]}
 
 
 def computed_peak_gflops(clock_ghz: float, units: int, lanes: int) -> float:
-    """Float32 GFLOP/s of one core: clock x FMA units x lanes x 2."""
+    """Return the float32 GFLOP/s of one core: clock x FMA units x lanes x 2."""
     return clock_ghz * units * lanes * 2

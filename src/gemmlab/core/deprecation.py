@@ -1,4 +1,4 @@
-"""Notices of what this version still takes and the next one does not."""
+"""Deprecation warnings: for usage that this version accepts and the next one will not."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 _PACKAGE = str(Path(__file__).parents[1])
 _given = set[str]()
-"""Notices that this process has given."""
+"""Messages that this process has already shown."""
 
 
 class GemmlabDeprecationWarning(DeprecationWarning):
-    """Something of an earlier version is in use. The command line prints it; Python's own filters apply elsewhere."""
+    """Warning of deprecated usage. The command line always prints it; elsewhere Python's filters apply."""
 
 
 def warn_once(message: str) -> None:
-    """A `GemmlabDeprecationWarning` at the caller's own line, once a process for each message."""
+    """Issue a `GemmlabDeprecationWarning` at the caller's line, once per process for each message."""
     if message in _given:
         return
     _given.add(message)
@@ -24,7 +24,7 @@ def warn_once(message: str) -> None:
 
 
 def _outside() -> int:
-    """The stack level, seen from `warn_once`, of the nearest caller outside the package."""
+    """Return the stack level, relative to `warn_once`, of the nearest caller outside the package."""
     level, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

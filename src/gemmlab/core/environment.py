@@ -1,4 +1,4 @@
-"""The circumstances of a measurement, as every record keeps them."""
+"""The environment of a measurement, as every record stores it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THREAD_VARIABLES = ("OPENBLAS_", "NVPL_", "OMP_", "MKL_", "KMP_", "GOMP_", "BLIS
 def describe_environment(
     arguments: Sequence[str] | None = None, variables: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Time, versions, machine, load and command line. Folders are cut off paths: records travel."""
+    """Return time, versions, machine, load and command line. Paths lose their folders, for records are shared."""
     import numpy as np
 
     from gemmlab.core.hardware import cpu_info, usable_cpus

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 
 class GemmlabError(Exception):
-    """Base of all errors raised on purpose; `exit_code` is what the command line ends with."""
+    """Base of all errors raised on purpose; `exit_code` is the exit code of the command line."""
 
     exit_code = 2
 
@@ -29,8 +29,8 @@ class WrongResultError(GemmlabError):
 
 
 class TimeLimitError(GemmlabError):
-    """A limit in seconds was reached. The message says how far it came; `progress` has the same as numbers:
-    `blocks_finished` of `blocks` and `instructions` (by warps) of a launch, where the device tells.
+    """A limit in seconds was reached. The message says how far the work had come; `progress` has the same as numbers:
+    `blocks_finished` of `blocks` and `instructions` (by warps) of a launch, if the device reports them.
     """
 
     exit_code = 1
@@ -41,7 +41,7 @@ class TimeLimitError(GemmlabError):
 
 
 class DeviceError(GemmlabError):
-    """The device asked for does not exist here, or lacks what the kernel needs."""
+    """The requested device does not exist here, or lacks a feature that the kernel needs."""
 
     exit_code = 3
 
@@ -51,7 +51,7 @@ class CompileError(GemmlabError):
 
 
 class NoCompilerError(CompileError):
-    """The compiler that a kernel needs is not installed, or does not fit what is; the message says what to install."""
+    """A compiler is not installed, or does not match the other installed packages; the message says what to install."""
 
 
 class PeerError(GemmlabError):
@@ -59,7 +59,7 @@ class PeerError(GemmlabError):
 
 
 class ProfilerError(GemmlabError):
-    """Nsight Compute is not installed here, or may not count; the message says what to do."""
+    """Nsight Compute is not installed here, or lacks the permission to count; the message says what to do."""
 
 
 class RecordError(GemmlabError):

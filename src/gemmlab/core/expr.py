@@ -1,8 +1,8 @@
-"""Small expressions over numbers, as kernel files write them: `ceil_div(M, BM) * ceil_div(N, BN)`.
+"""Parse and evaluate the expressions of kernel files, such as `ceil_div(M, BM) * ceil_div(N, BN)`.
 
 Names, whole numbers, `+ - * // % ** << >> & |`, comparisons (chained too), `and or not`, `x if c else y`, `ceil_div`,
-`min` and `max`: nothing else exists, so a file from anywhere can be read. Values are Python's; sizes are limited so
-that no text can take long. The text is checked and turned into nested functions once, and evaluated many times.
+`min` and `max` exist, nothing else, so untrusted files are safe to read. Values are Python numbers; sizes are limited
+so that no text takes long. A text is checked and compiled into nested functions once, and evaluated many times.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.words import nearest
 
 Names = Mapping[str, float]
-"""Values by name. Whole numbers are exact whatever their size; measured values may be fractions."""
+"""Values by name. Whole numbers are exact at any size; measured values may be fractions."""
 _Run = Callable[[Names], float]
 
 LONGEST_TEXT = 400
 DEEPEST = 40
 LARGEST = 2**63
-"""Every result on the way must be smaller than this in magnitude."""
+"""Every intermediate result must be smaller than this in magnitude."""
 ALLOWED = "names, whole numbers, + - * // % ** << >> & |, comparisons, and, or, not, if-else, ceil_div, min, max"
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9_ .,()+\-*/%<>=!&|]*")
@@ -32,9 +32,9 @@ _MALFORMED_NUMBER = re.compile(r"(?<![A-Za-z0-9_.])[0-9]+[A-Za-z_.]")
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One checked expression; calling it with values by name gives its value.
+    """A checked expression; call it with values by name to evaluate it.
 
-    `UsageError` names the expression when a name has no value, a divisor is 0 or a result is out of range.
+    The call raises `UsageError` when a name has no value, a divisor is 0 or a result is out of range.
     """
 
     text: str
@@ -48,14 +48,14 @@ class Expression:
             raise UsageError(f"expression {self.text!r}: {trouble}") from None
 
     def whole(self, names: Names) -> int:
-        """The value as an `int`; `UsageError` when it is a fraction."""
+        """Return the value as an `int`; raise `UsageError` when it is a fraction."""
         value = self(names)
         if not isinstance(value, int):
             raise UsageError(f"expression {self.text!r}: gives {value!r}, not a whole number")
         return int(value)
 
     def check_names(self, known: Iterable[str]) -> None:
-        """`UsageError` for the first name that is not among `known`."""
+        """Raise `UsageError` if the expression has a name that is not among `known`."""
         known = list(known)
         for name in sorted(self.names):
             if name not in known:
@@ -63,11 +63,11 @@ class Expression:
 
 
 class _ExprError(Exception):
-    """What went wrong in one place; `Expression` and `parse` add whose."""
+    """An error without the expression's text, which `Expression` and `parse` add."""
 
 
 def parse(text: str) -> Expression:
-    """Check an expression. `UsageError` names it, the column (from 1) and what is allowed."""
+    """Parse an expression. Raises `UsageError` with the text, the column (from 1) and what is allowed."""
     text = " ".join(text.split())
     names: set[str] = set()
     try:
@@ -78,7 +78,7 @@ def parse(text: str) -> Expression:
 
 
 def split(text: str) -> list[str]:
-    """The parts of `text` between commas that stand outside parentheses."""
+    """Split `text` at the commas outside parentheses."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -97,7 +97,7 @@ def _tree(text: str) -> ast.expr:
     good = _CHARACTERS.match(text)
     if good is not None and good.end() < len(text):
         raise _ExprError(f"column {good.end() + 1}: {text[good.end()]!r} has no place here")
-    # Python's own reader warns of some of these and takes others as fractions or hexadecimal.
+    # Python's parser only warns of some of these and reads others as fractions or hexadecimal.
     if number := _MALFORMED_NUMBER.search(text):
         raise _ExprError(f"column {number.start() + 1}: {number[0]!r} is not a whole number")
     try:
@@ -109,7 +109,7 @@ def _tree(text: str) -> ast.expr:
 
 
 class _Reader:
-    """Turns the syntax tree into a function, and notes every name in it."""
+    """A compiler from the syntax tree to a function, which collects every name in it."""
 
     def __init__(self, text: str, names: set[str]) -> None:
         self._text = text
@@ -164,7 +164,7 @@ class _Reader:
         return look_up
 
     def _dotted(self, node: ast.expr) -> str:
-        """`smsp__inst_executed.sum` as one name: a name in a table, never an attribute of anything."""
+        """Return `smsp__inst_executed.sum` as one name to look up; attributes of objects are never read."""
         match node:
             case ast.Name(name):
                 return name
@@ -197,7 +197,7 @@ def _calculate(apply: Callable[[float, float], float], left: _Run, right: _Run, 
 
 
 def _until(runs: list[_Run], stop: bool) -> _Run:
-    """`or` (`stop` true) and `and`: the first value that decides, or the last one."""
+    """Evaluate `or` (`stop` is True) or `and`: the first value whose truth is `stop`, else the last one."""
 
     def run(names: Names) -> float:
         value: float = not stop
@@ -224,7 +224,7 @@ def _chain(runs: list[_Run], compare: list[Callable[[float, float], bool]]) -> _
 
 
 def _small(apply: Callable[[float, int], float]) -> Callable[[float, float], float]:
-    """`apply` for a right side of 0 to 63 only: no text can ask for a number that fills the memory."""
+    """Restrict the right operand of `apply` to 0 to 63, so that no result can fill the memory."""
 
     def run(value: float, by: float) -> float:
         if not (isinstance(by, int) and 0 <= by < 64):

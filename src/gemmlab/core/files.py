@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Write files atomically."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def replace_file(target: Path, data: bytes) -> None:
-    """Write atomically: readers see the old file or the whole new one. Raises `OSError`."""
+    """Write `data` atomically: readers see the old file or the whole new one. Raises `OSError`."""
     temporary = ""
     try:
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
@@ -22,7 +22,7 @@ def replace_file(target: Path, data: bytes) -> None:
 
 
 def _umask() -> int:
-    """The process's mask of permissions, which can only be read by setting it: for a moment to a usual one."""
+    """Return the process's umask, which can only be read by setting it: for a moment to a usual value."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

@@ -1,10 +1,10 @@
-"""What GPU architectures allow and GPU models reach, and how many blocks of a kernel fit a streaming multiprocessor.
+"""Limits of GPU architectures, peaks of GPU models, and the occupancy of a kernel.
 
 Sources. Limits: the technical specifications by compute capability in the CUDA programming guide, and its table of
 arithmetic throughput (`fma_lanes`). Allocation units and the arithmetic of `occupancy`: the occupancy calculator that
 comes with the toolkit, and from compute capability 8.0 the tuning guides, which say that the system keeps 1 KiB of
-shared memory a block. `param_base`: seen in compiled code, compute capability 7.0 excepted. `texture_1d_linear`: what
-an H200's driver says, and half of it, the older limit, where no driver was asked. Models: NVIDIA's data sheets and
+shared memory a block. `param_base`: seen in compiled code, except for compute capability 7.0. `texture_1d_linear`: from
+an H200's driver; for other architectures, not queried, half of it, the older limit. Models: NVIDIA's data sheets and
 architecture white papers; the clock is the highest boost clock.
 """
 
@@ -30,24 +30,24 @@ class GpuLimits:
     blocks_per_sm: int
     smem_per_sm: int
     smem_per_block: int
-    """Most that a block may have, where more than `static_smem_per_block` must be dynamic and asked for."""
+    """Most shared memory of a block. More than `static_smem_per_block` must be dynamic and explicitly enabled."""
     smem_reserved: int
-    """What the system takes of every block's allocation."""
+    """Bytes that the system reserves for every block."""
     smem_unit: int
-    """Allocations are rounded up to this."""
+    """A block's shared memory is rounded up to a multiple of this."""
     l1_bytes: int
-    """Level-1 cache and shared memory of an SM together."""
+    """Size of an SM's level-1 cache and shared memory together."""
     fma_lanes: int
-    """Float32 FMAs an SM begins in a clock."""
+    """Float32 FMAs that an SM starts per clock."""
     param_base: int
     """Offset of the first kernel argument in constant bank 0."""
     registers_per_sm: int = 65536
     registers_per_block: int = 65536
     registers_per_thread: int = 255
     register_unit: int = 256
-    """A warp's registers are rounded up to this."""
+    """A warp's registers are rounded up to a multiple of this."""
     partitions: int = 4
-    """Parts of an SM, each with its share of the registers; a warp lives in one."""
+    """Partitions of an SM, each with an equal part of the registers; a warp belongs to one."""
     threads_per_block: int = 1024
     block_dim: tuple[int, int, int] = (1024, 1024, 64)
     grid_dim: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
@@ -57,7 +57,7 @@ class GpuLimits:
     param_bytes: int = 32764
     barriers_per_block: int = 16
     texture_1d_linear: int = 1 << 27
-    """Texels of a one-dimensional texture over linear memory."""
+    """Most texels of a one-dimensional texture over linear memory."""
 
     @property
     def threads_per_sm(self) -> int:
@@ -67,7 +67,7 @@ class GpuLimits:
 
 @dataclass(frozen=True, slots=True)
 class GpuModel:
-    """One product."""
+    """One GPU product with its peak figures."""
 
     name: str
     limits: GpuLimits
@@ -78,16 +78,16 @@ class GpuModel:
     """Peak bandwidth of device memory, 10^9 bytes a second."""
     memory_bytes: int
     l2_bytes_per_clock: int = 5120
-    """Most that the level-2 cache delivers: what NVIDIA says of A100 and V100; A100's where it says nothing."""
+    """Peak of the level-2 cache, stated by NVIDIA for A100 and V100; other models have A100's."""
 
     @property
     def l2_gbs(self) -> float:
-        """A ceiling of the level-2 cache's bandwidth: an SM takes in no more than 64 bytes a clock."""
+        """Upper bound of the level-2 bandwidth, 10^9 bytes a second: an SM receives at most 64 bytes a clock."""
         return min(self.l2_bytes_per_clock, 64 * self.sms) * self.boost_mhz / 1e3
 
     @property
     def l1_gbs(self) -> float:
-        """Of all SMs' level-1 caches and shared memories: 128 bytes a clock each."""
+        """Bandwidth of all SMs' level-1 caches and shared memories, 10^9 bytes a second: 128 bytes a clock each."""
         return self.sms * 128 * self.boost_mhz / 1e3
 
     @property
@@ -98,21 +98,21 @@ class GpuModel:
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """How many blocks fit one SM, and the arithmetic that says so."""
+    """The occupancy of a kernel: how many blocks fit one SM, and the numbers behind it."""
 
     warps_per_block: int
     registers_per_warp: int
-    """Rounded up to the allocation unit."""
+    """Registers of a warp, rounded up to the allocation unit."""
     smem_per_block: int
-    """With what the system reserves, rounded up to the allocation unit."""
+    """Shared memory of a block with the system's part, rounded up to the allocation unit."""
     allowed: Mapping[str, int]
-    """Blocks that `warps`, `blocks`, `registers` and `smem` would each allow; `smem` is missing where none is taken."""
+    """Blocks that the limits `warps`, `blocks`, `registers`, `smem` each allow; no `smem` if the kernel uses none."""
     warps_per_sm: int
-    """Most that the architecture allows."""
+    """Most warps that the architecture allows on an SM."""
 
     @property
     def blocks(self) -> int:
-        """Blocks resident on an SM; 0 when not even one fits."""
+        """Blocks resident on an SM; 0 if a block does not fit."""
         return min(self.allowed.values())
 
     @property
@@ -122,17 +122,17 @@ class Occupancy:
 
     @property
     def fraction(self) -> float:
-        """Resident warps as a part of what the architecture allows."""
+        """Resident warps divided by `warps_per_sm`."""
         return self.warps / self.warps_per_sm
 
     @property
     def binding(self) -> tuple[str, ...]:
-        """What allows no more: the names in `allowed` that share the smallest count."""
+        """The limiting resources: the names in `allowed` with the smallest count."""
         return tuple(name for name, count in self.allowed.items() if count == self.blocks)
 
 
 def limits(arch: str) -> GpuLimits:
-    """The limits of `"sm_90"`; a feature suffix (`"sm_90a"`, `"sm_100f"`) does not change them.
+    """Return the limits of an architecture such as `"sm_90"`; a suffix (`"sm_90a"`, `"sm_100f"`) does not change them.
 
     Raises `UsageError` naming the architectures that are known.
     """
@@ -144,9 +144,9 @@ def limits(arch: str) -> GpuLimits:
 
 
 def model(name: str) -> GpuModel:
-    """The product a driver or a person calls so: `"NVIDIA H200"`, `"h100"`, `"NVIDIA A100-SXM4-80GB"`.
+    """Return the product for a name by a driver or a user: `"NVIDIA H200"`, `"h100"`, `"NVIDIA A100-SXM4-80GB"`.
 
-    Raises `UsageError` naming the known ones; also for a variant of one (`"RTX 3090 Ti"`), whose figures differ.
+    Raises `UsageError` naming the known ones, also for a variant (`"RTX 3090 Ti"`), whose figures differ.
     """
     words = frozenset(re.findall(r"[a-z0-9]+", name.lower())) - _BY_THE_WAY
     for known in _MODELS:
@@ -157,9 +157,9 @@ def model(name: str) -> GpuModel:
 
 
 def occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int) -> Occupancy:
-    """Blocks an SM holds of a kernel with so many registers a thread and bytes of shared memory, static and dynamic.
+    """Compute occupancy from `registers` a thread, `threads` a block and its shared memory, static and dynamic.
 
-    A kernel that asks for more registers or shared memory than a block may have gets none. Raises `UsageError` for
+    A kernel that needs more registers or shared memory than a block may have gets 0 blocks. Raises `UsageError` for
     counts that no kernel has.
     """
     if not 1 <= threads <= limits.threads_per_block:
@@ -170,8 +170,8 @@ def occupancy(limits: GpuLimits, registers: int, smem_bytes: int, threads: int) 
         raise UsageError(f"{smem_bytes} bytes of shared memory: there are none below 0")
     warps = -(-threads // WARP)
     registers_per_warp = _round_up(registers * WARP, limits.register_unit)
-    # Whole warps fit a partition, but a block's warps lie in any of them. Whether a block fits at all is checked
-    # as if each partition held as many of its warps as the fullest.
+    # A warp's registers lie in one partition, but a block's warps may lie in any. The check whether one block fits
+    # assumes that each partition has as many of its warps as the fullest.
     resident = limits.registers_per_sm // limits.partitions // registers_per_warp * limits.partitions
     block_fits = _round_up(warps, limits.partitions) * registers_per_warp <= limits.registers_per_block
     allowed = {
@@ -221,11 +221,11 @@ def _known() -> dict[str, GpuLimits]:
 
 _LIMITS = _known()
 _LIMITLESS = ("sm_72", "sm_88", "sm_101", "sm_110")
-"""Architectures that code can be made for, of which no limits are known here."""
+"""Architectures that code can be compiled for but whose limits are not known here."""
 ARCHITECTURES = tuple(sorted((*_LIMITS, *_LIMITLESS), key=lambda arch: int(arch[3:])))
 _MIB = 1 << 20
 _GB = 10**9
-# Words of a driver's name that tell nothing apart.
+# Words in names by drivers that do not distinguish products.
 _BY_THE_WAY = frozenset({
     "nvidia", "tesla", "geforce", "gpu", "tensor", "core", "sxm", "sxm2", "sxm4", "sxm5", "hbm2", "hbm2e", "hbm3",
     "hbm3e",

@@ -1,7 +1,7 @@
-"""The processor this runs on: features, clocks, caches, cores. Standard library only, no subprocess.
+"""Read the facts of this processor: features, clocks, caches, cores. Standard library only, no subprocess.
 
-Used at run time for block sizes, so it is quick (a few small files) and never raises: what cannot be
-read is replaced by a stated default, and the fields `*_source` and `fma_rule` say where a figure is from.
+Used at run time for block sizes, so it is quick (a few small files) and never raises: a value that cannot be
+read is replaced by a default, and the fields `*_source` and `fma_rule` name the source of a figure.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Reader = Callable[[str], str | None]
 
 _CPU = "/sys/devices/system/cpu"
 _ASKED_ONCE = ("darwin", "win32")
-"""Systems where a process's share of the processor does not change while it runs, or is not told."""
+"""Systems on which a process's CPUs do not change while it runs, or are not reported: read once."""
 
 
 @cache
 def cpu_info() -> CpuInfo:
-    """The processor of this process, read once."""
+    """Return the facts of this machine's processor, read once."""
     if sys.platform == "darwin":
         from gemmlab.core.hardware_macos import read_macos
 
@@ -38,14 +38,14 @@ def cpu_info() -> CpuInfo:
 
 
 def physical_cores() -> int:
-    """Cores this process may run on now: hardware threads of one core count once, the CPU quota limits."""
+    """Return the cores that this process may use now: a core's hardware threads count once, a CPU quota limits."""
     if sys.platform in _ASKED_ONCE:
         return cpu_info().physical_cores
     return _cores_now(usable_cpus())
 
 
 def require_cpus(threads: int) -> None:
-    """`UsageError` for fewer threads than one, or more than this process has logical CPUs to run on."""
+    """Raise `UsageError` for fewer than one thread, or more than the logical CPUs that this process may use."""
     if threads < 1:
         raise UsageError(f"threads = {threads}: at least 1")
     available = len(usable_cpus())
@@ -59,7 +59,7 @@ def _cores_now(affinity: frozenset[int]) -> int:
 
 
 def read_linux(read: Reader, machine: str, affinity: frozenset[int]) -> CpuInfo:
-    """Everything from the texts `read` gives. `affinity`: the logical CPUs this process may use."""
+    """Return a processor's facts from the files that `read` gives. `affinity`: logical CPUs this process may use."""
     arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine.lower(), machine.lower())
     fields = facts.parse_cpuinfo(read("/proc/cpuinfo") or "")
     arm = arch == "aarch64"
@@ -87,7 +87,7 @@ def read_linux(read: Reader, machine: str, affinity: frozenset[int]) -> CpuInfo:
 
 
 def count_cores(read: Reader, affinity: frozenset[int]) -> int:
-    """Distinct cores among the CPUs in `affinity` by the kernel's sibling lists; one a CPU where there are none."""
+    """Count the cores of the CPUs in `affinity` by the kernel's sibling lists; without lists one core per CPU."""
     seen: set[int] = set()
     cores = 0
     for cpu in sorted(affinity):
@@ -99,7 +99,7 @@ def count_cores(read: Reader, affinity: frozenset[int]) -> int:
 
 
 def read_quota(read: Reader) -> float | None:
-    """CPUs' worth of time the control groups of this process allow (versions 1 and 2), `None` without a limit."""
+    """Return the CPU time, in CPUs, that this process's control groups (versions 1, 2) allow; `None`: no limit."""
     groups = facts.group_paths(read("/proc/self/cgroup") or "")
     levels: list[tuple[str | None, str | None]] = []
     for path in _upwards(groups.get("", "/")):
@@ -111,7 +111,7 @@ def read_quota(read: Reader) -> float | None:
 
 
 def _upwards(path: str) -> Iterator[str]:
-    # In a container the path may be one of the host: the mount's root is always looked at last.
+    # In a container the path may be one of the host, so the mount's root is always read, last.
     parts = [part for part in path.split("/") if part and part != ".."]
     for length in range(len(parts), -1, -1):
         yield "/" + "".join(part + "/" for part in parts[:length])
@@ -131,7 +131,7 @@ def _caches(read: Reader, cpu: int) -> Iterator[Cache]:
             line = facts.parse_int(read(base + "coherency_line_size")) or 64
             sharers = facts.parse_cpu_list(read(base + "shared_cpu_list") or "")
             found[level] = Cache(level, size, ways, line, max(1, len(sharers)), "sysfs")
-    # A machine that lists its level-2 cache and no third has none; one that lists nothing has what is usual.
+    # A machine that lists a level-2 but no level-3 cache has none. If level 2 is not listed, assume the defaults.
     wanted = (1, 2) if 2 in found else (1, 2, 3)
     for level in wanted:
         if level not in found:
@@ -167,7 +167,7 @@ def _limit(cpus: int, quota: float | None) -> int:
 
 
 def usable_cpus() -> frozenset[int]:
-    """Logical CPUs that this process may run on."""
+    """Return the logical CPUs that this process may run on."""
     current: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     return frozenset(current(0) if current else range(os.cpu_count() or 1))
 
@@ -177,7 +177,7 @@ def _machine() -> str:
 
 
 def _read(path: str) -> str | None:
-    # 16 KB hold the first processor of /proc/cpuinfo; the whole takes milliseconds on machines of many cores.
+    # 16 KiB contain the first processor of /proc/cpuinfo; all of it takes milliseconds on machines of many cores.
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""Facts of a Mac's processor through `sysctlbyname` (no subprocess)."""
+"""Read the facts of a Mac's processor through `sysctlbyname` (no subprocess)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Sysctl = Callable[[str], int | str | None]
 
 
 def read_macos(query: Sysctl | None = None) -> CpuInfo:
-    """The processor as `query` (default: the system's own table) describes it; performance cores where they differ."""
+    """Return the processor's facts from `query` (default: `sysctlbyname`), of a performance core if cores differ."""
     ask = query or _system_query()
 
     def number(*names: str) -> int:

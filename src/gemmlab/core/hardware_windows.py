@@ -1,4 +1,4 @@
-"""Facts of a Windows machine's processor: the registry, feature flags, and the table of cores and caches."""
+"""Read a processor's facts on Windows from the registry, feature flags, and the table of cores and caches."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gemmlab.core import windows
 from gemmlab.core.cpu_info import DEFAULT_CACHES, Cache, CpuInfo
 
 _FEATURES = {10: "sse2", 38: "sse4_2", 39: "avx", 40: "avx2", 41: "avx512f"}
-"""PF_* numbers of `IsProcessorFeaturePresent`."""
+"""`PF_*` number for `IsProcessorFeaturePresent` -> the feature's name."""
 _RECORD = struct.Struct("<QI4xBBHII4x")
-"""SYSTEM_LOGICAL_PROCESSOR_INFORMATION as 64-bit Windows lays it out: CPUs, kind, then of a cache what it is like."""
+"""SYSTEM_LOGICAL_PROCESSOR_INFORMATION of 64-bit Windows: CPU mask, kind; level, ways, line, bytes, type of a cache."""
 _CORE, _CACHE = 0, 2
 _UNIFIED, _DATA = 0, 2
 _IDENTIFIER = re.compile(r"Family (\d+) Model (\w+) (?:Stepping|Revision)\s+(\w+)")
@@ -22,7 +22,7 @@ _IDENTIFIER = re.compile(r"Family (\d+) Model (\w+) (?:Stepping|Revision)\s+(\w+
 
 @dataclass(frozen=True, slots=True)
 class WindowsFacts:
-    """What the system is asked; tests give other answers."""
+    """The system's functions that facts are read from; tests replace them."""
 
     registry: Callable[[str], str | int | None] = windows.processor_registry
     has_feature: Callable[[int], bool] = windows.has_feature
@@ -30,7 +30,7 @@ class WindowsFacts:
 
 
 def read_windows(machine: str, affinity: frozenset[int], ask: WindowsFacts | None = None) -> CpuInfo:
-    """The processor as `ask` (default: the system) describes it. `machine` is `"AMD64"` or `"ARM64"`."""
+    """Return the processor's facts from `ask` (default: the system). `machine` is `"AMD64"` or `"ARM64"`."""
     told = ask or WindowsFacts()
 
     def text(name: str) -> str:
@@ -41,7 +41,7 @@ def read_windows(machine: str, affinity: frozenset[int], ask: WindowsFacts | Non
     arch = "aarch64" if arm else "x86_64"
     features = {"neon", "asimd"} if arm else {name for number, name in _FEATURES.items() if told.has_feature(number)}
     if "avx2" in features:
-        # Windows does not tell of it. Every processor of Intel and AMD with the one has the other.
+        # Windows does not report FMA. Every Intel and AMD processor with AVX2 has it.
         features.add("fma")
     identified = _IDENTIFIER.search(text("Identifier"))
     family, model, stepping = map(facts.parse_int, identified.groups()) if identified else (0, 0, 0)
@@ -67,11 +67,11 @@ def _records(table: bytes) -> Iterator[tuple[int, ...]]:
 
 
 def _caches(records: list[tuple[int, ...]]) -> Iterator[Cache]:
-    """Those that the first CPU sees; what is usual where the table lacks a level that every processor has."""
+    """Yield the caches of the first CPU; level 1 or 2 gets a default if the table lacks it."""
     found = {}
     for cpus, kind, level, ways, line, nbytes, sort in records:
         if kind == _CACHE and cpus & 1 and sort in (_UNIFIED, _DATA):
-            # One set of all its lines is written as 255 ways.
+            # 255 ways stand for a fully associative cache.
             real = nbytes // line if ways == 255 else ways
             found[level] = Cache(level, nbytes, real, line, cpus.bit_count(), "GetLogicalProcessorInformation")
     for level in (1, 2):

@@ -1,4 +1,4 @@
-"""The neutral values every layer speaks: what to build, what was built, what to run.
+"""The values passed between kernels, compilers and devices: `Program`, `Artifact` and `Launch`.
 
 Kernels make `Program`s and `Launch`es without knowing a device; devices load `Artifact`s and run
 `Launch`es without knowing kernels.
@@ -11,39 +11,39 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Config = Mapping[str, int]
-"""A kernel configuration: upper-case compile-time parameter name -> value."""
+"""A kernel's configuration: name of a compile-time parameter, in upper case -> value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Source that is yet to be compiled.
+    """Source code to compile.
 
     `fingerprint` covers everything that `emit` depends on (source files, configuration, compiler
-    version), so that a cached artifact is found without calling `emit`. Empty: build it anew and cache nothing.
-    CUDA C++ is at hand as text: the cache's keys are made of the text, and nobody asks for a fingerprint.
+    version), so that a cached artifact is found without calling `emit`. If empty, compile anew and cache nothing.
+    For CUDA C++ the fingerprint is not used: the cache's keys are computed from the text itself.
     """
 
     kernel: str
     language: str
     """`"llvm"` (textual LLVM IR) or `"cuda"` (CUDA C++)."""
     target: str
-    """What the code is for: `"x86_64:16:sapphirerapids"`, `"sm_90a"`."""
+    """The machine to compile for: `"x86_64:16:sapphirerapids"`, `"sm_90a"`."""
     entry: str
-    """Symbol (LLVM) or name expression (CUDA) that a launch calls."""
+    """Symbol (LLVM) or name expression (CUDA) of the function that a launch calls."""
     fingerprint: str
     emit: Callable[[], str] = field(repr=False, compare=False)
     exports: tuple[str, ...] = ()
-    """Further symbols of the code that a device may hand out."""
+    """Further symbols whose addresses a device may return."""
     vectorize: bool = False
-    """Whether the compiler may widen and unroll scalar loops by itself."""
+    """True if the compiler may vectorize and unroll scalar loops."""
     resources: Mapping[str, int] = field(default_factory=dict)
-    """What the code needs that only its author knows, such as `workspace_bytes` a thread."""
+    """Resources that the compiler cannot find out, such as `workspace_bytes` per thread."""
     path: str = ""
-    """The source's file, as compile errors and line information name it."""
+    """The source file's name in compile errors and line information."""
     options: tuple[str, ...] = ()
-    """Compiler options beside the toolchain's own; one of the same name replaces it."""
+    """Compiler options added to the toolchain's own; one of the same name replaces the toolchain's."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Text of each header by the name that `#include` calls it."""
+    """Name in `#include` -> text of the header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,16 @@ class Artifact:
     """The symbol to call: for a cubin the lowered (mangled) name."""
     code: bytes = field(repr=False)
     digest: str
-    """SHA-256 in hexadecimal; what records keep to name the exact code that ran. Of a cubin without what is not run."""
+    """SHA-256 in hexadecimal, by which records identify the code. A cubin's sections that do not run are left out."""
     compiler: str
     resources: Mapping[str, int] = field(default_factory=dict)
-    """For a cubin `registers`, `barriers`, `static_smem_bytes`, `code_bytes`; bytes a thread `local_bytes` (its own
+    """For a cubin `registers`, `barriers`, `static_smem_bytes`, `code_bytes`; bytes per thread: `local_bytes` (its own
     stack frame), `stack_bytes` (with all calls), `spill_stores`, `spill_loads`; `max_threads` if it has a limit."""
     exports: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What people read of it. A cubin has `ptx`, `sass` (`nvdisasm -g -hex -c`) and `log` (of the compiler)."""
+    """Readable forms of the code. A cubin has `ptx`, `sass` (`nvdisasm -g -hex -c`) and `log` (the compiler's)."""
     searched: Mapping[str, str] | None = field(default_factory=dict, repr=False)
-    """What the compiler looked for on disk and found (see `toolchain.searched`); `None` when that is not known."""
+    """Files that the compiler searched for, and those it found (see `toolchain.searched`); `None` if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Records as JSON values and back: dataclasses by their fields, samples by columns.
+"""Encode records as JSON values and decode them: dataclasses by their fields, samples by columns.
 
 A result's samples are lists by field (`{"process": [0, 0], "round": [0, 1], "time_us": [15.4, 15.5]}`), a field that is
-empty in all of them left out. Schema 1 had an object a sample; it is read as well.
+empty in all of them left out. Schema 1 had one object per sample; it is read as well.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from gemmlab.core.errors import RecordError
 
 _COLUMNS = "samples"
 _MEDIAN = "median_us"
-"""Of a result's times, for people; not read back."""
+"""Key of a result's median time, written for readers and ignored when decoding."""
 _DIGITS = 7
 """Significant digits of times in a summary: a part in a million."""
 _ROWS = "results"
 
 
 def encode(value: Any) -> Any:
-    """A dataclass, or what its fields hold, as JSON values. Numbers that are not finite become text."""
+    """Return a dataclass, or a value of one of its fields, as JSON values. Infinities and NaN become text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         found = {item.name: encode(getattr(value, item.name)) for item in dataclasses.fields(value)}
         return _by_columns(found) if _COLUMNS in found else found
@@ -47,7 +47,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def decode(kind: Any, value: Any, where: str) -> Any:
-    """A value of type `kind` from JSON values; `RecordError` that names `where` it is malformed."""
+    """Return a value of type `kind` from JSON values; raise `RecordError` that names the malformed place, `where`."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if dataclasses.is_dataclass(kind):
         return _decode_dataclass(typing.cast("type", kind), value, where)
@@ -105,7 +105,7 @@ def _by_rows(columns: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
 
 
 def summary(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What `encode` gave without the raw times of each turn, and with times of seven digits."""
+    """Return an encoded record without the raw times of each turn, and with times rounded to seven digits."""
     return {**data, _ROWS: [_summarised(result) for result in data[_ROWS]]}
 
 
@@ -124,7 +124,7 @@ def _shorter(number: Any) -> Any:
 
 
 def text(data: Mapping[str, Any]) -> str:
-    """JSON with a line for each result and for each other value."""
+    """Return JSON text with one line for each result and for each other field."""
     lines = [f" {json.dumps(name)}: {_dumps(value)}" for name, value in data.items() if name != _ROWS]
     rows: Sequence[Any] = data[_ROWS]
     listed = ",\n".join(f"  {_dumps(row)}" for row in rows)

@@ -1,8 +1,8 @@
-"""What a measurement leaves behind: dataclasses that travel to JSON and back, with every raw sample.
+"""Records of measurements: dataclasses with every raw sample, saved as JSON and loaded again.
 
 Schema `gemmlab.record/2`; `/1` is read too. Later versions may add fields with defaults; a change of meaning raises the
-number. A record of times is two files: `x.json`, a summary with the time of every turn, which people, pages and tests
-read, and `x.json.gz` beside it with every raw time as well. Each is a record, and either can be read alone.
+number. A record of times is saved as two files: `x.json`, a summary with the time of every turn, and `x.json.gz` with
+every raw time as well. Each is a complete record that can be loaded alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gemmlab.core.files import replace_file
 SCHEMA = "gemmlab.record/2"
 COMPRESSED = ".gz"
 _MOST_BYTES = 1 << 30
-"""A compressed record that is longer than this is refused: memory would be used up before it is seen to be none."""
+"""Most bytes of an uncompressed record: a file that expands to more is refused before it fills the memory."""
 
 Facts = Mapping[str, Any]
 """JSON values by name."""
@@ -33,7 +33,7 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One turn of one contestant: the median call, and the calls it is the median of."""
+    """One turn of one contestant: its median time of a call, and the times of single calls."""
 
     process: int
     round: int
@@ -42,14 +42,14 @@ class Sample:
     calls: int
     """Calls timed in the turn; `raw_us` keeps at most `method.raw_limit` times, evenly chosen."""
     inner: int
-    """Calls timed together (their time divided) where one call is too short for the clock."""
+    """Calls timed together, their time divided by this number, because one call is too short for the clock."""
     raw_us: tuple[float, ...] = ()
-    """Empty in a summary."""
+    """Times of single calls, microseconds; empty in a summary."""
     clock_mhz: float | None = None
-    """The device's own clock right after the turn; `None` where it does not tell."""
+    """The device's clock right after the turn; `None` if it does not report it."""
     memory_mhz: float | None = None
     throttle: tuple[str, ...] = ()
-    """What held the clock back at that moment."""
+    """Reasons why the device lowered its clock at that moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,48 +58,48 @@ class Result:
 
     contestant: str
     problem: Facts
-    """`Problem.to_json()`."""
+    """The problem, by `Problem.to_json()`."""
     label: str
     flops: int
     threads: int
     facts: Facts = field(default_factory=dict)
-    """Library, version, core type, thread runtime, threads used, file name; of our own code target, compiler, digest;
-    where a device counted, `counters` by name and `hazards`."""
+    """Library, version, core type, thread runtime, threads used, file name; for our own code target, compiler, digest;
+    from a counting device `counters` by name and `hazards`."""
     samples: tuple[Sample, ...] = ()
     verified: bool | None = None
-    """`None`: not compared with the reference."""
+    """True if the result is right, False if wrong; `None`: not compared with the reference."""
     max_error_ratio: float | None = None
-    """Largest error over its tolerance; above 1 is wrong, infinite where the classes of numbers differ."""
+    """Largest error divided by its tolerance; above 1 is wrong, infinite where NaN or infinity is wrong or missing."""
     notes: tuple[str, ...] = ()
     reference_us: float | None = None
-    """What the float64 reference took on the CPU, its error bound included; `None`: not computed."""
+    """Time of the float64 reference and its error bound on the CPU; `None`: not computed."""
     bytes: int = 0
-    """What an execution must read and write; 0 where nobody said."""
+    """Least bytes that an execution reads and writes; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How the samples were taken."""
+    """The settings with which the samples were taken."""
 
     rounds: int
     processes: int
     min_time_us: float
-    """A turn repeats the call for at least this long."""
+    """Least duration of a turn, which repeats the call."""
     warm_up_us: float
-    """Unmeasured calls before a turn, at least one."""
+    """Duration of the unmeasured calls before a turn, at least one call."""
     inner_us: float
-    """Calls shorter than this are timed in batches that last it."""
+    """Calls shorter than this are timed in batches of at least this length."""
     raw_limit: int
     interleaved: bool
     seed: int
     notes: tuple[str, ...] = ()
     mode: str = "warm"
-    """State of the caches before a call: `"warm"`, as the last one left them, or `"cold"`, written over."""
+    """State of the caches before a call: `"warm"`, as the last call left them, or `"cold"`, flushed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One run of a measuring command."""
+    """The record of one run of a command that measures."""
 
     kind: Literal["bench", "climb", "check", "cache", "count", "profile"]
     op: str
@@ -111,12 +111,12 @@ class Record:
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """The record as JSON values, `schema` first."""
+    """Return the record as JSON values, `schema` first."""
     return {"schema": SCHEMA, **record_json.encode(record)}
 
 
 def from_json(data: object) -> Record:
-    """Inverse of `to_json`. Raises `RecordError` that names what is missing or malformed, or takes no time."""
+    """Inverse of `to_json`. Raises `RecordError` that names a missing or malformed field or a time not above 0."""
     if not isinstance(data, dict) or not isinstance(data.get("schema"), str):
         raise RecordError("not a gemmlab record: no schema")
     family, _, version = data["schema"].partition("/")
@@ -131,17 +131,17 @@ def from_json(data: object) -> Record:
 
 
 def require_times(record: Record) -> None:
-    """`RecordError` with contestant and size for a sample whose time is not a positive number."""
+    """Raise `RecordError` with contestant and size for a sample whose time is not a positive finite number."""
     for result in record.results:
         for sample in result.samples:
             if not 0 < sample.time_us < math.inf:
-                # Names may hold what steers a terminal.
+                # `!r`: names may hold terminal control characters.
                 where = f"{result.contestant[:60]!r} at {result.label[:60]!r}"
                 raise RecordError(f"{where}: a time of {sample.time_us:g} µs is not a positive number")
 
 
 def save_record(record: Record, path: str | os.PathLike[str]) -> None:
-    """Write `x.json`, and where there are raw times `x.json.gz` beside it. Of `x.json.gz`, write that one alone.
+    """Write `x.json`, and if there are raw times also `x.json.gz`. For a `path` ending in `.gz` write that file alone.
 
     Each is written atomically: readers see the old file or the whole new one. Raises `RecordError`.
     """
@@ -156,7 +156,7 @@ def save_record(record: Record, path: str | os.PathLike[str]) -> None:
             replace_file(_beside(target), _compressed(data))
         replace_file(target, record_json.text(record_json.summary(data)).encode())
         if not raw:
-            # One of an earlier record would tell of other times.
+            # A file of an earlier record would hold other times.
             _beside(target).unlink(missing_ok=True)
     except OSError as error:
         raise RecordError(f"cannot write the record {target}: {error.strerror or error}") from error
@@ -192,5 +192,5 @@ def _beside(path: Path) -> Path:
 
 
 def _compressed(data: Mapping[str, Any]) -> bytes:
-    # Without the time of writing: the same record is the same file.
+    # No time stamp: equal records give equal files.
     return gzip.compress(record_json.text(data).encode(), mtime=0)

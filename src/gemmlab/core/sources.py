@@ -1,4 +1,4 @@
-"""Which version of a source file this process runs: the one on disk now, unless the file has changed since."""
+"""Detect whether source files have changed on disk since this process imported them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 
 class Sources:
-    """Source files, noted when they are imported."""
+    """A set of source files and their state on disk when they were imported."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._seen = {path: _state(path) for path in sorted(paths)}
         self._digest: str | None = None
 
     def fingerprint(self) -> str:
-        """SHA-256 over names and contents; empty when a file is no longer the one that was noted.
+        """Return the SHA-256 of names and contents; empty when a file has changed since its import.
 
-        What a process makes with the old source must never be filed under the new one's fingerprint.
+        Code made from the old source must never be cached under the fingerprint of the new one.
         """
         digest = self._digest or self._read()
-        # In this order: what was read is what was noted only if nothing has changed until now.
+        # Compare states after reading: only then is it certain that the old contents were read.
         if any(state is None or _state(path) != state for path, state in self._seen.items()):
             return ""
         self._digest = digest

@@ -1,4 +1,4 @@
-"""Statistics of repeated timings: NumPy only, seeded, the same answer every time."""
+"""Statistics of repeated timings, with NumPy only; random draws are seeded, so results are reproducible."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy.typing as npt
 
 Float64Array = npt.NDArray[np.float64]
 Timings = Mapping[tuple[int, int], float]
-"""(process, round) -> time; the same key in two contestants' timings is the same moment."""
+"""(process, round) -> time. Timings of two contestants with the same key were taken one shortly after the other."""
 
 RESAMPLES = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Middle and width of a set of samples, in their unit."""
+    """Median and dispersion of a set of samples, in their unit."""
 
     count: int
     median: float
     iqr: float
-    """Third quartile less the first."""
+    """Interquartile range: the third quartile minus the first."""
     mad: float
     """Median absolute deviation from the median."""
 
@@ -38,7 +38,7 @@ class Ratio:
 
 
 def spread(samples: Sequence[float] | Float64Array) -> Spread:
-    """Median, IQR and MAD. `ValueError` when there is no sample."""
+    """Return median, IQR and MAD of samples. Raises `ValueError` when there is no sample."""
     values = np.asarray(samples, dtype=np.float64)
     if values.size == 0:
         raise ValueError("no samples")
@@ -47,7 +47,7 @@ def spread(samples: Sequence[float] | Float64Array) -> Spread:
 
 
 def geometric_mean(values: Sequence[float] | Float64Array) -> float:
-    """Geometric mean of positive numbers; `ValueError` for none, or for one that is not positive."""
+    """Return the geometric mean. Raises `ValueError` for no number, or for one that is not positive."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.size == 0 or not np.all(numbers > 0):
         raise ValueError("a geometric mean needs positive numbers")
@@ -55,12 +55,12 @@ def geometric_mean(values: Sequence[float] | Float64Array) -> float:
 
 
 def ratio_of_medians(numerator: Timings, denominator: Timings, *, seed: int = 0, resamples: int = RESAMPLES) -> Ratio:
-    """median(numerator) / median(denominator) over the moments both have, with a bootstrap 95 % interval.
+    """Return median(numerator) / median(denominator) over their common keys, with a bootstrap 95 % interval.
 
-    The resampling is that of the experiment: processes are drawn with replacement, then rounds within
+    Resampling follows the experiment: processes are drawn with replacement, then rounds within
     each drawn process, the two contestants always from the same round. Calls with equal keys and equal
-    `seed` draw the same moments, so replicates of different problems may be combined one by one.
-    Raises `ValueError` when no moment is shared.
+    `seed` draw the same keys, so replicates of different problems may be combined one by one.
+    Raises `ValueError` when there is no common key.
     """
     moments = sorted(numerator.keys() & denominator.keys())
     if not moments:
@@ -84,16 +84,16 @@ def ratio_of_medians(numerator: Timings, denominator: Timings, *, seed: int = 0,
 
 
 def combine_ratios(ratios: Sequence[Ratio]) -> Ratio:
-    """Geometric mean of ratios over problems; its interval keeps what their rounds had in common."""
+    """Return the geometric mean of ratios over problems; its interval respects that problems share rounds."""
     replicates = np.exp(np.mean(np.log([ratio.replicates for ratio in ratios]), axis=0))
     low, high = np.percentile(replicates, (2.5, 97.5))
     return Ratio(geometric_mean([ratio.value for ratio in ratios]), float(low), float(high), replicates)
 
 
 def quotient(numerator: Ratio, denominator: Ratio) -> Ratio:
-    """Of two ratios from experiments that had nothing in common, such as two records.
+    """Return numerator / denominator for ratios from independent experiments, such as two records.
 
-    The interval is that of the logarithm, so that the quotient the other way round has the reciprocal one.
+    The interval is computed on logarithms, so that the inverse quotient has the reciprocal interval.
     """
     replicates = numerator.replicates / denominator.replicates
     low, high = np.exp(np.percentile(np.log(replicates), (2.5, 97.5)))

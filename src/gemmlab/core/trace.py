@@ -1,6 +1,6 @@
-"""What a kernel did, step by step: plain values that any device may produce.
+"""Traces of a kernel, instruction by instruction: plain values that any device may produce.
 
-A trace is of some blocks of one launch, as far as its room went. Masks have bit i set for lane i.
+A trace covers some blocks of one launch, until its buffers are full. Masks have bit i set for lane i.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ LANES = 32
 
 @dataclass(frozen=True, slots=True)
 class TraceRequest:
-    """What is to be recorded of a launch. Blocks and warps by number, x fastest."""
+    """The parts of a launch to record. Blocks and warps are numbered with x fastest."""
 
     blocks: tuple[int, ...] = (0,)
-    """Of which each step and access is kept."""
+    """Blocks whose steps and accesses are recorded."""
     warps: tuple[int, ...] | None = None
-    """Of such a block; all by default."""
+    """Warps of such a block to record; all by default."""
     written: tuple[int, int] | None = None
-    """Global addresses, from and until, that `BlockWrites` tells of; all by default."""
+    """Range [first, end) of the global addresses that `BlockWrites` covers; all by default."""
     most_steps: int = 1 << 18
     most_accesses: int = 1 << 15
     most_blocks: int = 1 << 16
-    """Blocks with higher numbers are not recorded."""
+    """Blocks with this number or a higher one are not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,15 @@ class Step:
     block: int
     warp: int
     site: SiteCounters = field(repr=False)
-    """The instruction, with what it came to in the whole launch."""
+    """The instruction, with its counts over the whole launch."""
     active: int
-    """Lanes of the running group."""
+    """Mask of the active lanes, those of the group that runs."""
     on: int
-    """Those of them whose guard held."""
+    """Mask of the active lanes whose predicate is true."""
 
 
 class Steps(Sequence[Step]):
-    """Steps as columns `block`, `warp`, `instruction`, `active`, `on`: there are many, and few are looked at."""
+    """Steps stored as columns `block`, `warp`, `instruction`, `active`, `on`; a `Step` is made when it is accessed."""
 
     def __init__(self, columns: npt.NDArray[np.void], sites: Sequence[SiteCounters]) -> None:
         self.columns = columns
@@ -75,98 +75,98 @@ class Steps(Sequence[Step]):
             yield Step(block, warp, self._sites[instruction], active, on)
 
     def where(self, kept: npt.NDArray[Any]) -> Steps:
-        """Those that a mask or an array of indices picks."""
+        """Return the steps that a mask or an array of indices selects."""
         return Steps(self.columns[kept], self._sites)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One warp's access to memory. An asynchronous copy is two: the read of global memory, then the write to shared."""
+    """One warp's access to memory. An asynchronous copy is two accesses: a global read, then a shared write."""
 
     order: int
-    """Index of its step in the trace."""
+    """Index of its step in `Trace.steps`."""
     step: Step
     space: str
-    """`"global"`, `"shared"` or `"local"`, also of instructions with generic addresses."""
+    """`"global"`, `"shared"` or `"local"`, also for instructions with generic addresses."""
     width: int
-    """Bytes a lane."""
+    """Bytes per lane."""
     store: bool
-    """Atomic operations count as stores."""
+    """True for stores; atomic operations count as stores."""
     on: int
-    """The lanes that take part."""
+    """Mask of the lanes that take part."""
     addresses: tuple[int, ...] = field(repr=False)
-    """One a lane; those of lanes that do not take part mean nothing."""
+    """One address per lane; those of lanes that do not take part are undefined."""
 
     @property
     def lanes(self) -> tuple[int, ...]:
-        """Those that take part."""
+        """The lanes that take part, lowest first."""
         return lanes_of(self.on)
 
     @property
     def site(self) -> SiteCounters:
-        """The instruction."""
+        """The instruction, with its counts over the whole launch."""
         return self.step.site
 
     @property
     def warp(self) -> int:
-        """That makes it."""
+        """The number of the warp, in its block."""
         return self.step.warp
 
     @property
     def kind(self) -> str:
-        """As in `core.counters`, `"shared load"`."""
+        """The kind of access, as in `core.counters`: `"shared load"`."""
         return self.step.site.kind
 
     def bytes_of(self, lane: int) -> range:
-        """The addresses of the bytes that a lane moves."""
+        """Return the addresses of the bytes that a lane moves."""
         return range(self.addresses[lane], self.addresses[lane] + self.width)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockWrites:
-    """The bounds of what one block wrote to global memory."""
+    """The range of global addresses that one block wrote."""
 
     block: int
-    """By number, which is also the order in which blocks start."""
+    """The block's number, which is also its place in the order of start."""
     low: int
-    """The lowest address of a lane,"""
+    """The lowest address that a lane wrote to."""
     high: int
-    """and the highest."""
+    """The highest address that a lane wrote to: the first byte of that lane's store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One launch, recorded."""
+    """The recording of one launch."""
 
     grid: tuple[int, int, int]
     threads: tuple[int, int, int]
-    """Of a block."""
+    """Threads of a block by dimension."""
     shared_low: int
-    """The first shared address that is the block's own; what lies below is the system's."""
+    """The first shared address of the block's own memory; lower ones belong to the system."""
     steps: Steps = field(repr=False)
-    """Of all chosen warps, in the order in which they were executed: warps take turns that no GPU would give them."""
+    """Steps of the recorded warps in order of execution. The emulator interleaves warps differently from a GPU."""
     accesses: tuple[Access, ...] = field(repr=False)
-    """Of the same."""
+    """Memory accesses of the recorded warps, in the same order."""
     writes: tuple[BlockWrites, ...] = field(repr=False)
-    """Of the blocks that wrote anything, in the order of their numbers."""
+    """Ranges written by the blocks that wrote anything, by block number."""
     lost: int
-    """Steps and accesses that there was no room for."""
+    """Number of steps and accesses that were not recorded because the buffers were full."""
     observation: Observation = field(repr=False)
-    """Of the whole launch."""
+    """Counters and hazards of the whole launch."""
 
     def steps_of(self, warp: int, block: int = 0) -> Steps:
-        """What one warp executed, in order."""
+        """Return the steps of one warp, in order."""
         columns = self.steps.columns
         return self.steps.where((columns["block"] == block) & (columns["warp"] == warp))
 
     def accesses_of(self, kind: str = "", *, space: str = "", warp: int | None = None) -> Iterator[Access]:
-        """Those of a kind (of `core.counters`), memory space and warp, in order; each may be left open."""
+        """Yield the accesses of a kind (of `core.counters`), memory space and warp, in order; defaults match all."""
         for access in self.accesses:
             if kind in ("", access.kind) and space in ("", access.space) and warp in (None, access.warp):
                 yield access
 
     def thread(self, warp: int, lane: int) -> tuple[int, int, int]:
-        """threadIdx of a lane."""
+        """Return the threadIdx of a lane."""
         x, y, _z = self.threads
         linear = warp * LANES + lane
         return linear % x, linear // x % y, linear // (x * y)
@@ -174,5 +174,5 @@ class Trace:
 
 @lru_cache(maxsize=1024)
 def lanes_of(mask: int) -> tuple[int, ...]:
-    """The lanes of a mask, lowest first."""
+    """Return the lanes in a mask, lowest first."""
     return tuple(lane for lane in range(LANES) if mask >> lane & 1)

@@ -1,4 +1,4 @@
-"""Warnings that name the line in a user's file, however deep within this package their cause lies."""
+"""Warnings that point to the line in the user's file, at any depth of calls within this package."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def warn_caller(message: str) -> None:
-    """A `RuntimeWarning` at the line that called into this package."""
-    # `skip_file_prefixes` is for Python 3.12 and later.
+    """Issue a `RuntimeWarning` at the line that called into this package."""
+    # The argument `skip_file_prefixes` would do this, but needs Python 3.12.
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
     level = outermost = 2
     while frame is not None:

@@ -1,6 +1,6 @@
-"""What Windows alone offers and Python does not wrap, through ctypes. Never run by us: written from its documentation.
+"""Functions of Windows that Python does not wrap, through ctypes. Never run by us: written from the documentation.
 
-Whatever these return is interpreted elsewhere, where it can be tested on any system.
+Their results are interpreted in other modules, which can be tested on any system.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _CURRENT = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
 
 
 class _MemoryStatus(ctypes.Structure):
-    """MEMORYSTATUSEX."""
+    """The structure MEMORYSTATUSEX of `GlobalMemoryStatusEx`."""
 
     _fields_ = [
         ("length", ctypes.c_uint32),
@@ -27,7 +27,7 @@ def _library(name: str) -> Any:
 
 
 def available_memory() -> int:
-    """Bytes of physical memory that are free."""
+    """Return the free bytes of physical memory."""
     status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
     _library("kernel32").GlobalMemoryStatusEx(ctypes.byref(status))
     return int(status.available)
@@ -39,17 +39,17 @@ def suspend(handle: int) -> None:
 
 
 def resume(handle: int) -> None:
-    """Let a process run again; nothing happens to one that runs."""
+    """Let a suspended process run again; a running one is not affected."""
     _library("ntdll").NtResumeProcess(ctypes.c_void_p(handle))
 
 
 def has_feature(number: int) -> bool:
-    """`IsProcessorFeaturePresent`."""
+    """Return whether the processor has a feature, by its `PF_*` number."""
     return bool(_library("kernel32").IsProcessorFeaturePresent(ctypes.c_uint32(number)))
 
 
 def logical_processor_information() -> bytes:
-    """The records of `GetLogicalProcessorInformation` one after another, for the CPUs of this process's group."""
+    """Return the records of `GetLogicalProcessorInformation` for the CPUs of this process's group; empty on failure."""
     call, nbytes = _library("kernel32").GetLogicalProcessorInformation, ctypes.c_uint32(0)
     call(None, ctypes.byref(nbytes))
     records = ctypes.create_string_buffer(nbytes.value)
@@ -57,7 +57,7 @@ def logical_processor_information() -> bytes:
 
 
 def processor_registry(name: str) -> str | int | None:
-    """What the registry says of the first processor under this name."""
+    """Return the first processor's registry value called `name`, `None` if there is none."""
     import winreg  # type: ignore[import-not-found,unused-ignore]
 
     registry: Any = winreg

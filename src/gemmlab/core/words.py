@@ -1,4 +1,4 @@
-"""Words of messages: counts with their noun, and what a misspelt name may have meant."""
+"""Helpers for the text of messages: counts with their noun, and suggestions for a misspelt name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 def nearest(name: str, known: Iterable[str], others: str = "known", most: int = 3) -> str:
-    """The end of an error message: what may have been meant, or else everything that is known, called `others`."""
+    """Return the end of an error message: at most `most` similar names, or else all known ones, called `others`."""
     names = list(dict.fromkeys(known))
     near = get_close_matches(name, names, n=most)
     shown = [printable(one) for one in near or names]
@@ -15,17 +15,17 @@ def nearest(name: str, known: Iterable[str], others: str = "known", most: int = 
 
 
 def printable(text: str) -> str:
-    """What a file says, without what would steer a terminal."""
+    """Return `text` with control characters escaped, safe to print on a terminal."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def counted(number: int, one: str) -> str:
-    """`"1 case"`, `"297 cases"`; `one` is a word whose plural ends with an s more."""
+    """Return `"1 case"` or `"297 cases"`; `one` is the singular of a noun whose plural adds an s."""
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
 def shown(value: object) -> str:
-    """`repr`, but where that refuses (whole numbers of thousands of digits) what kind of value it is."""
+    """Return `repr(value)`, or a description where `repr` refuses (whole numbers of thousands of digits)."""
     try:
         return repr(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What one access comes to by the emulator's own rule: sectors, wavefronts, and which lanes are served together."""
+"""Count sectors and wavefronts of one access by the emulator's own rule, and group the lanes served together."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gemmlab.emulator.services import service_addresses
 
 SECTOR, LINE = 32, 128
 SHARED_BYTES = 128
-"""That shared memory delivers at once."""
+"""Bytes that shared memory delivers in one wavefront."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What the lanes that take part come to; wavefronts as if they asked shared memory."""
+    """Costs of an access: sectors as in global memory, wavefronts as in shared memory, with and without conflicts."""
 
     wavefronts: int
     ideal: int
@@ -30,7 +30,7 @@ class Pattern:
 
 
 def pattern_of(access: Access, lanes: Iterable[int] | None = None) -> Pattern:
-    """Of an access, or of some of its lanes alone."""
+    """Return the costs of an access, or of some of its lanes alone."""
     chosen = [lane for lane in (access.lanes if lanes is None else lanes) if access.on >> lane & 1]
     if not chosen:
         return Pattern(0, 0, 0)
@@ -47,8 +47,8 @@ def pattern_of(access: Access, lanes: Iterable[int] | None = None) -> Pattern:
 
 
 def served_together(access: Access) -> tuple[tuple[int, ...], ...]:
-    """The lanes that share wavefronts of shared memory, group after group: the warp, or halves or quarters of it by
-    width, and two neighbouring ones where they are merged.
+    """Return the groups of lanes that share wavefronts of shared memory: the warp, or by width its halves or quarters,
+    two adjacent ones joined where the hardware merges them.
     """
     size = min(LANES, max(8, SHARED_BYTES // access.width))
     groups = [range(first, first + size) for first in range(0, LANES, size)]

@@ -1,4 +1,4 @@
-"""What a kernel's loads and stores do to caches: simulated from the addresses it really uses."""
+"""Simulate the caches under a CPU kernel's loads and stores, from the addresses that it really uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gemmlab.probes.cachesim import BANK, COUNTERS, LINE, WORKSPACE, WORKSPACE_E
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Loads and stores of matrices and packed blocks, and the lines (pages) that had to be fetched for them."""
+    """Loads and stores of matrices and packed blocks, and the lines (for the TLB pages) fetched for them."""
 
     accesses: int = 0
     bytes: int = 0
@@ -24,9 +24,9 @@ class Counts:
     l2_misses: int = 0
     tlb_misses: int = 0
     l1_written_back: int = 0
-    """Changed lines that L1 dropped into L2."""
+    """Modified lines that L1 evicted to L2."""
     l2_written_back: int = 0
-    """Changed lines that L2 dropped into memory."""
+    """Modified lines that L2 evicted to memory."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
@@ -38,26 +38,26 @@ class Counts:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes moved between L2 and what lies behind it."""
+        """Bytes moved between L2 and the memory behind it."""
         return LINE * (self.l2_misses + self.l2_written_back)
 
 
 @dataclass(frozen=True, slots=True)
 class CacheCounts:
-    """One call of one kernel that begins with empty caches."""
+    """Counts of one call of a kernel, with empty caches at the start."""
 
     multiply_adds: int
     total: Counts
     packing: Counts | None
-    """The part of packing functions and of all stores into the workspace; `None` for a kernel that gets none."""
+    """The part of packing functions and of all stores into the workspace; `None` for a kernel without a workspace."""
 
     def per_thousand(self, count: int) -> float:
-        """A count for every 1000 multiply-adds; 0 where there are none."""
+        """Return a count per 1000 multiply-adds; 0 if there are no multiply-adds."""
         return 1e3 * count / self.multiply_adds if self.multiply_adds else 0.0
 
 
 def host_caches(info: CpuInfo) -> Caches:
-    """This machine's L1 and L2, with the reference TLB: systems do not tell theirs."""
+    """Return this machine's L1 and L2, and the default TLB, which operating systems do not report."""
     first, second = info.cache(1), info.cache(2)
     if first is None or second is None:
         raise UsageError("the system names no L1 or no L2 cache; give --l1 and --l2")
@@ -67,10 +67,10 @@ def host_caches(info: CpuInfo) -> Caches:
 def simulate(
     kernel: Kernel, op: Op, problem: Problem, caches: Caches, config: Mapping[str, int] | None = None
 ) -> CacheCounts:
-    """Run `kernel` once on one thread, every access of it through the model in `probes/cachesim.py`.
+    """Run `kernel` once on one thread and pass each of its accesses to the model in `probes/cachesim.py`.
 
-    Accesses are those the kernel's source makes: the compiler may join neighbouring ones into one instruction,
-    which changes `accesses` and nothing else. Prefetches, the stack and the worker pool's words are left out.
+    Accesses are those in the kernel's source: the compiler may join adjacent ones into one instruction,
+    which would change `accesses` and nothing else. Prefetches, the stack and the worker pool's words are left out.
     Raises `CompileError`, `UsageError` (configuration, or a kernel for another device), `MemoryError`.
     """
     device = ProbedCpu(CacheProbe(caches))

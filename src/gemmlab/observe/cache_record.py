@@ -1,4 +1,4 @@
-"""The ladder's cache misses as a record, and a record's rows."""
+"""Record the cache misses of a ladder, and compute the rows of the table from a record."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NOTES = (
 )
 
 Progress = Callable[[str, int, int], None]
-"""What is next (kernel and size), how many are done, of how many."""
+"""Called with the next kernel and size as text, the number done, and the total."""
 
 
 def run_cache(kernels: Sequence[Kernel], op: Op, problems: Sequence[Any], caches: Caches, progress: Progress) -> Record:
-    """Simulate every kernel on every problem, and time the packing of those that pack."""
+    """Simulate every kernel on every problem, and time the packing of those that pack; return the record."""
     results: list[Result] = []
     for problem in problems:
         for kernel in kernels:
@@ -48,29 +48,29 @@ def _result(kernel: Kernel, op: Op, problem: Problem, caches: Caches) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class CacheRow:
-    """One kernel on one problem. Misses per 1000 multiply-adds, traffic in bytes per multiply-add."""
+    """Figures of one kernel on one problem. Misses per 1000 multiply-adds, traffic in bytes per multiply-add."""
 
     kernel: str
     size: str
     touched: float
-    """Bytes loaded and stored."""
+    """Bytes loaded and stored per multiply-add."""
     l1_misses: float
     l2_misses: float
     tlb_misses: float
     from_l2: float
     """Traffic between L1 and L2, both ways."""
     from_memory: float
-    """Traffic between L2 and what lies behind it, both ways."""
+    """Traffic between L2 and the memory behind it, both ways."""
     packing_bytes: float | None
     """Share of packing in the bytes loaded and stored."""
     packing_l2_misses: float | None
     """Share of packing in the misses of L2."""
     packing_time: float | None
-    """Share of packing functions in the time."""
+    """Share of packing functions in the time. `None`, as for the other shares, if the kernel does not pack."""
 
 
 def cache_rows(record: Record) -> list[CacheRow]:
-    """The figures of a record of kind `cache`."""
+    """Return the rows of a record of kind `cache`."""
     return [_row(result.contestant, result.label, result.flops // 2, result.facts) for result in record.results]
 
 

@@ -1,7 +1,7 @@
-"""Which of the values that threads read from each other reach what the block writes to global memory in the end.
+"""Find the values exchanged between threads that contribute to what the block writes to global memory.
 
-A trace is gone through backwards, register by register and lane by lane: what is stored matters, then what it was made
-of, through arithmetic, shuffles and words of shared memory. What only decides (predicates, addresses) does not count.
+This is a liveness analysis, backwards through a trace, per register and lane: stored values are live, then the values
+that they were computed from by arithmetic, shuffles and shared memory. Predicates and addresses do not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SOURCES: Mapping[str, Callable[[int, int], int]] = {
 
 
 def contributions(traced: KernelTrace) -> Mapping[int, int]:
-    """For each shuffle and shared load of the recorded block, by its order, the lanes whose value is of use."""
+    """Return, for each shuffle and shared load by its index in the trace, the mask of lanes whose value contributes."""
     found = _Backwards()
     accesses = {(access.order, access.space): access for access in traced.trace.accesses}
     function = traced.function
@@ -42,17 +42,17 @@ def contributions(traced: KernelTrace) -> Mapping[int, int]:
 
 
 class _Backwards:
-    """What still matters, before the steps that were gone through."""
+    """The live registers and shared words before the steps processed so far; steps are processed backwards."""
 
     def __init__(self) -> None:
         self.used: dict[int, int] = {}
         self._live: defaultdict[tuple[int, int], int] = defaultdict(int)
-        """(warp, register) -> lanes in which it matters."""
+        """(warp, register) -> mask of lanes in which it is live."""
         self._words: set[int] = set()
-        """Of shared memory."""
+        """Live words of shared memory."""
 
     def shared(self, order: int, instruction: Instruction, access: Access) -> None:
-        """A load is of use where its words matter; a store makes what it stores matter."""
+        """Process a shared access: a load makes words live if its result is, a store its register if the words are."""
         for part, register in enumerate(_moved(instruction, access)):
             words = {lane: access.addresses[lane] // WORD + part for lane in access.lanes}
             if access.store:
@@ -65,7 +65,7 @@ class _Backwards:
                 self.used[order] = self.used.get(order, 0) | mine
 
     def outside(self, instruction: Instruction, access: Access) -> None:
-        """What is stored to global memory matters; what is loaded from there has no history here."""
+        """Process a global access: stored registers become live, loaded ones dead (their history ends here)."""
         for register in _moved(instruction, access):
             if access.store:
                 self._live[access.warp, register] |= access.on
@@ -73,7 +73,7 @@ class _Backwards:
                 self._taken(access.warp, register, access.on)
 
     def shuffle(self, order: int, step: Step, instruction: Instruction) -> None:
-        """A lane's value comes from another lane; from any where the distance is not constant."""
+        """Process a shuffle: the value comes from another lane, or from any lane if the distance is not constant."""
         target, source = (operand.index for operand in _registers(instruction)[:2])
         mine = self._taken(step.warp, target, step.on)
         self.used[order] = mine
@@ -83,11 +83,11 @@ class _Backwards:
             self._live[step.warp, source] |= step.on if mine else 0
             return
         lanes = [_SOURCES[mode](lane, distance) for lane in lanes_of(mine)]
-        # Beyond the warp a lane keeps its own value, which then matters no more than it did.
+        # A lane whose source lies outside the warp keeps its own value, so nothing is exchanged.
         self._live[step.warp, source] |= sum(1 << lane for lane in set(lanes) if 0 <= lane < LANES)
 
     def arithmetic(self, step: Step, instruction: Instruction) -> None:
-        """Where a result matters, its operands do. The first operand is the result, unless it is a predicate."""
+        """Make the operands live in lanes where the result is. The first operand is the result, unless a predicate."""
         operands = instruction.operands
         if not operands or operands[0].kind != "reg" or operands[0].index == RZ:
             return
@@ -97,14 +97,14 @@ class _Backwards:
                 self._live[step.warp, operand.index] |= mine
 
     def _taken(self, warp: int, register: int, on: int) -> int:
-        """The lanes in which a register that is written now matters; before, it does not."""
+        """Return the lanes in which a written register is live, and make it dead there: it is not live before."""
         mine = self._live[warp, register] & on
         self._live[warp, register] &= ~on
         return mine
 
 
 def _moved(instruction: Instruction, access: Access) -> Sequence[int]:
-    """The registers that an access writes or stores, one a word."""
+    """Return the registers that an access loads or stores, one per word."""
     registers = _registers(instruction)
     if not registers:
         return ()

@@ -1,4 +1,4 @@
-"""Kernels on a device that counts: is the result right, and what did the machine code do on the way there."""
+"""Run kernels on a counting device: verify their results and record counters and hazards of the machine code."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from gemmlab.verify.guarded_run import GuardedRun
 from gemmlab.verify.nan_hint import explained
 
 Progress = Callable[[str, int, int], None]
-"""Called with (what is being done, runs done, runs in all)."""
+"""Called with (description of the run, runs done, all runs)."""
 MOST_HAZARDS = 8
-"""What a record keeps of one run's hazards."""
+"""Most hazards of one run that a record stores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What to count, and where. Kernels that `budget_s` leaves no time for are named in a note."""
+    """Kernels and problems to count, and the device. Kernels not started within `budget_s` seconds get a note."""
 
     op: Op
     device: Device
@@ -43,10 +43,10 @@ class Count:
 
 
 def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total: None) -> Record:
-    """Run every kernel once on every problem and keep what the device counted.
+    """Run every kernel once on every problem and return a record of what the device counted.
 
     A kernel that does not compile or does not
-    take a problem gets a note in place of counters. Raises `UsageError` where the device does not count or nothing
+    take a problem gets a note in place of counters. Raises `UsageError` when the device does not count or nothing
     is asked for, `MemoryError` for problems that need more than there is.
     """
     device = count.device
@@ -111,7 +111,7 @@ def _result(count: Count, placed: Placed, problem: Problem) -> Result:
 
 
 def _code(placed: Placed) -> dict[str, Any]:
-    """Which machine code ran."""
+    """Return the facts of the machine code that ran."""
     artifacts = [loaded.artifact for loaded in placed.loaded.values()]
     newest = artifacts[-1]
     return {

@@ -1,4 +1,4 @@
-"""When a CPU kernel uses each element of its operands, and where packed copies of them lie: seen while it runs."""
+"""Observe when a running CPU kernel uses each element of its operands, and where packed copies of them lie."""
 
 from __future__ import annotations
 
@@ -20,48 +20,48 @@ from gemmlab.probes.cachesim import LINE, STOP, CacheProbe, Caches
 
 Times = npt.NDArray[np.int64]
 PACKED = "workspace"
-"""The argument in which a kernel keeps its packed copies."""
+"""The argument in which a kernel stores its packed copies."""
 _LEFT_OVER = 0x7FC0DEAD
-"""Bits of a NaN that fills the workspace before the kernel runs."""
+"""Bits of a NaN that fills the workspace before the kernel runs, to detect floats that it never wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """One float of the workspace as the kernel read it. It may hold several in turn."""
+    """One read of a float of the workspace. A float may hold different elements over time."""
 
     offset: int
-    """In floats from the workspace's start."""
+    """Offset in floats from the workspace's start."""
     time: int
     operand: str
-    """Whose element it is a copy of; empty for what is none."""
+    """Operand whose element it is a copy of; empty if it is no copy."""
     row: int
     col: int
     written: bool
-    """Whether the kernel put it there; what it did not write it must not use."""
+    """True if the kernel wrote it; a kernel must not use a float that it did not write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """One run. Times are numbers of accesses, from 1; 0 says never."""
+    """The element accesses of one run. Times are indices of accesses, from 1; 0 means never."""
 
     accesses: int
     first: Mapping[str, Times]
-    """By operand: when each element was used first, rows by columns,"""
+    """Operand -> time of the first use of each element, rows by columns."""
     last: Mapping[str, Times]
-    """and last."""
+    """Operand -> time of the last use of each element, rows by columns."""
     workspace: Times = field(repr=False)
-    """When each float of the workspace was used first; empty where there is none."""
+    """Time of the first use of each float of the workspace; empty without a workspace."""
     packed: tuple[Packed, ...] = field(repr=False)
-    """What was read in the workspace, in order, as far as there was room for notes."""
+    """Reads of the workspace, in order, at most as many as `notes` allowed."""
 
 
 def touched(
     kernel: Kernel, op: Op, problem: Problem, config: Mapping[str, int] | None = None, notes: int = 0
 ) -> Touched:
-    """Run the kernel once on one thread, on operands that hold their elements' numbers.
+    """Run the kernel once on one thread, on operands whose elements hold consecutive numbers.
 
-    Raises as `measure.cache_misses.simulate` does, and `UsageError` for operands too large to be numbered where there
-    is to be room for `notes`.
+    `notes` is the most reads of the workspace to record. Raises as `cache_misses.simulate` does, and `UsageError` for
+    too many operands or, with `notes`, more than 2^24 elements.
     """
     chosen = kernel.configure(config)
     operands = op.operands(problem)
@@ -100,27 +100,27 @@ def touched(
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the caches of one core hold at one moment of a run: 1 in L1, 2 in L2 alone, 0 in neither."""
+    """The contents of one core's caches at one moment of a run: 1 in L1, 2 in L2 alone, 0 in neither."""
 
     after: int
-    """Accesses."""
+    """Number of accesses before that moment."""
     level: Mapping[str, npt.NDArray[np.int8]]
-    """By operand, rows by columns."""
+    """Operand -> cache level of each element, rows by columns."""
     packed: npt.NDArray[np.int8]
-    """Of the workspace, one a float; empty where there is none."""
+    """Cache level of each float of the workspace; empty without a workspace."""
 
 
 def held(
     kernel: Kernel, op: Op, problem: Problem, caches: Caches, after: int, config: Mapping[str, int] | None = None
 ) -> Held:
-    """Run the kernel once and look at the simulated caches after so many accesses. Raises as `simulate` does."""
+    """Return the contents of the simulated caches after `after` accesses of one run. Raises as `simulate` does."""
     device = ProbedCpu(CacheProbe(caches))
     bound = bind_probed(kernel, op, problem, device, config)
     device.state[:] = 0
     device.state[STOP] = after
     bound.run()
     first_l1, first_l2, first_tlb = caches.tables
-    # A place holds (line + 1) * 2 + dirty, or 0.
+    # An entry of a table is (line + 1) * 2 + dirty, or 0 when empty.
     l1, l2 = (
         np.unique((device.state[low:high] >> 1) - 1) for low, high in ((first_l1, first_l2), (first_l2, first_tlb))
     )
@@ -150,7 +150,7 @@ def _stretch(state: Times, number: int, address: int, floats: int, table: int) -
 
 
 def _numbered(operands: Sequence[Operand]) -> list[tuple[Operand, int]]:
-    """Operands with the number of their first element; what is only written has none."""
+    """Return operands with the number of their first element, 0 for operands that are not inputs."""
     found, following = [], 1
     for operand in operands:
         found.append((operand, following if operand.role == "in" else 0))

@@ -1,4 +1,4 @@
-"""What a recorded launch was of: addresses as elements of matrices, words and banks."""
+"""Map the addresses of a recorded launch to elements of matrices, words and banks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BANKS = 32
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element of an operand, as it is stored."""
+    """One element of an operand, by its row and column as stored."""
 
     operand: str
     row: int
@@ -33,19 +33,19 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """An operand and where it lies."""
+    """An operand and its address in global memory."""
 
     operand: Operand
     address: int
 
     @property
     def end(self) -> int:
-        """The first address behind it."""
+        """The first address after the last element."""
         of = self.operand
         return self.address + WORD * ((of.rows - 1) * of.ld + of.cols if of.rows and of.cols else 0)
 
     def element(self, address: int) -> Element | None:
-        """The element that lies at an address; `None` for what is outside or between rows."""
+        """Return the element at an address; `None` outside the matrix or in the padding between rows."""
         if not self.address <= address < self.end:
             return None
         row, col = divmod((address - self.address) // WORD, self.operand.ld)
@@ -54,7 +54,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Elements of one operand that accesses moved, one entry an element and lane, in order."""
+    """Elements of one operand that accesses moved: columns with one entry per element and lane, in order."""
 
     row: npt.NDArray[np.int64]
     col: npt.NDArray[np.int64]
@@ -63,48 +63,48 @@ class Moves:
 
     @property
     def thread(self) -> npt.NDArray[np.int64]:
-        """Number in the block, x fastest."""
+        """Numbers of the threads in the block, x fastest."""
         return self.warp * LANES + self.lane
 
     def where(self, kept: npt.NDArray[Any]) -> Moves:
-        """Those that a mask or an array of indices picks."""
+        """Return the entries that a mask or an array of indices selects."""
         return Moves(self.row[kept], self.col[kept], self.warp[kept], self.lane[kept])
 
 
 @dataclass(frozen=True, slots=True)
 class KernelTrace:
-    """One launch of a kernel, recorded, with what its addresses mean."""
+    """The trace of one launch of a kernel, with the matrices that its addresses belong to."""
 
     placed: Placed = field(repr=False)
-    """On the emulated device, its code loaded."""
+    """The kernel on the emulated device, its code loaded."""
     problem: Any
     artifact: Artifact = field(repr=False)
     launch: Launch = field(repr=False)
-    """The one with the most blocks, of those that make one execution."""
+    """The launch with the most blocks among those of one execution."""
     matrices: Mapping[str, Matrix]
-    """By name: `a`, `b`, `c`, or `x` and `out`."""
+    """Operand name (`a`, `b`, `c`, or `x` and `out`) -> matrix."""
     resident: int
-    """Blocks that `gpu` runs at once."""
+    """Blocks resident on `gpu` at the same time."""
     trace: Trace = field(repr=False)
 
     @property
     def gpu(self) -> str:
-        """The one whose number of multiprocessors counts."""
+        """The GPU model whose number of multiprocessors is assumed."""
         return MODELS[self.arch]
 
     @property
     def kernel(self) -> Kernel:
-        """That ran."""
+        """The kernel that ran."""
         return self.placed.kernel
 
     @property
     def config(self) -> Mapping[str, int]:
-        """That it ran in."""
+        """The configuration that it ran in."""
         return self.placed.config
 
     @property
     def arch(self) -> str:
-        """Of the code."""
+        """The architecture of the code, `"sm_90"`."""
         return cast("EmulatedDevice", self.placed.device).arch
 
     @property
@@ -114,26 +114,26 @@ class KernelTrace:
 
     @property
     def result(self) -> Matrix | None:
-        """The operand that is written, if it is one."""
+        """The operand that is written; `None` unless there is exactly one."""
         results = [matrix for matrix in self.matrices.values() if matrix.operand.role != "in"]
         return results[0] if len(results) == 1 else None
 
     def element(self, address: int) -> Element | None:
-        """What lies at a global address; `None` where no operand does."""
+        """Return the element at a global address; `None` if it belongs to no operand."""
         return next((found for m in self.matrices.values() if (found := m.element(address)) is not None), None)
 
     def elements(self, access: Access, lane: int) -> tuple[Element, ...]:
-        """The elements that one lane of an access to global memory moves."""
+        """Return the elements that one lane of an access to global memory moves."""
         words = (self.element(address) for address in access.bytes_of(lane)[::WORD])
         return tuple(word for word in words if word is not None)
 
     def operand_of(self, access: Access) -> str:
-        """The operand that the first lane of an access to global memory touches; empty where it is none."""
+        """Return the operand that the first lane of a global access touches; empty if it touches none."""
         found = self.element(access.addresses[access.lanes[0]])
         return found.operand if found is not None and access.space == "global" else ""
 
     def moves(self, name: str, accesses: Iterable[Access]) -> Moves:
-        """What the accesses among these that are to global memory move of the operand `name`."""
+        """Return the elements of the operand `name` that the global accesses among `accesses` move."""
         matrix, parts = self.matrices[name], [np.empty((5, 0), np.int64)]
         for width, same in _by_width(accesses).items():
             start = np.array([access.addresses for access in same], np.int64)
@@ -150,17 +150,17 @@ class KernelTrace:
         return Moves(row, col, warp, lane)
 
     def word(self, address: int) -> int:
-        """The number of the word of the block's own shared memory that lies at a shared address."""
+        """Return the index of the word at a shared address, counted from the start of the block's own memory."""
         return (address - self.trace.shared_low) // WORD
 
 
 def bank(address: int) -> int:
-    """The shared-memory bank of an address."""
+    """Return the shared-memory bank of an address."""
     return address // WORD % BANKS
 
 
 def tile_of_block(traced: KernelTrace) -> tuple[int, int] | None:
-    """Rows and columns of the result that the first block writes; `None` where it writes none, or holes are left."""
+    """Return rows and columns of the tile that the first block writes; `None` if it writes none or leaves holes."""
     if traced.result is None:
         return None
     moves = traced.moves(traced.result.operand.name, (access for access in traced.trace.accesses if access.store))

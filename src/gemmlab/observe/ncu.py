@@ -1,7 +1,7 @@
-"""Nsight Compute on one launch of each of several contestants, beside what the emulator counts for the same code.
+"""Profile one execution of each of several contestants with Nsight Compute, for comparison with the emulator.
 
-ncu runs a process of ours (`ncu_target`) that switches profiling on around one execution of each contestant, and
-what it reports is read back: counts that the emulator has exactly, and what only a GPU can tell.
+ncu runs our program `ncu_target`, which switches profiling on around one execution of each contestant. Its report is
+read back: counts that the emulator must match exactly, and metrics that only a GPU has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SECTIONS = (
 EXACT = (
     "smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "smsp__thread_inst_executed_pred_on.sum",
 )  # fmt: skip
-"""Of a whole launch, beside those of `METRICS`: the emulator's must be equal."""
+"""Metrics of a whole launch, besides those of `METRICS`, in which the emulator must be equal."""
 BESIDE = (
     "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
@@ -36,7 +36,7 @@ BESIDE = (
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
     "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
 )  # fmt: skip
-"""What the emulator has too; hardware adds arbitration, or leaves out what a cache line had already."""
+"""Metrics that the emulator has too but may differ in: hardware adds arbitration, or omits data already in a line."""
 ONLY_GPU = (
     "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_sector_hit_rate.pct",
     "l1tex__t_sector_hit_rate.pct", "sm__warps_active.avg.pct_of_peak_sustained_active",
@@ -51,19 +51,19 @@ _KEPT = (
     r"(gpu__compute_memory|gpu__dram|lts__t|l1tex__\w+)_throughput\.avg\.pct_of_peak_sustained_(elapsed|active)",
     r"launch__(registers_per_thread|grid_size|block_size|waves_per_multiprocessor|occupancy_\w+)",
 )
-"""Of all that a report holds; metrics of sections are there where this ncu and this GPU have them."""
+"""Patterns of the metrics to keep from a report; those of sections exist only if this ncu and GPU have them."""
 
 
 def profile(specs: Sequence[Spec], op: str, sizes: Sequence[str], ncu: str = "ncu") -> list[Profile]:
-    """Every contestant at every size, one that cannot be run with a note instead of figures.
+    """Profile every contestant at every size; one that cannot be run gets a note instead of figures.
 
-    Raises `ProfilerError` where ncu is missing or may not count, `UsageError` where it tells nothing, `PeerError` when
-    it fails (with its last words).
+    Raises `ProfilerError` when ncu is missing or lacks permission, `UsageError` for an unusable report, `PeerError`
+    with the end of its output when it fails.
     """
     path = find_ncu(ncu)
     ours = [spec for spec in specs if spec.kind == "kernel"]
     found = _session(path, ours, op, sizes) if ours else []
-    # How many launches a library makes is its own affair: alone in a session all are its.
+    # The number of launches that a library makes is unknown: alone in a session, all launches are its own.
     for spec in (spec for spec in specs if spec.kind != "kernel"):
         for size in sizes:
             found += _session(path, [spec], op, [size])
@@ -84,7 +84,7 @@ def _session(ncu: str, specs: Sequence[Spec], op: str, sizes: Sequence[str]) -> 
         except PeerError as error:
             if "metric" not in str(error).lower():
                 raise
-            # One name that this ncu does not know spoils all of them.
+            # One metric that this ncu does not know makes it fail: try again with those that every version has.
             run([*base, "--metrics", ",".join([*METRICS, *EXACT]), *target], precision)
         if not done.exists():
             raise PeerError(f"{Path(ncu).name} did not run {' '.join(target[1:3])}")
@@ -93,7 +93,7 @@ def _session(ncu: str, specs: Sequence[Spec], op: str, sizes: Sequence[str]) -> 
 
 
 def read(ncu: str, report: Path) -> list[Instructions]:
-    """Every launch of a report, by ncu's Python module if there is one, else from the pages that ncu prints."""
+    """Return every launch of a report, by ncu's Python module if it is found, else from the pages that ncu prints."""
     try:
         return from_report(ncu, report, _KEPT)
     except ImportError:
@@ -108,8 +108,8 @@ def read(ncu: str, report: Path) -> list[Instructions]:
 def group(
     done: Sequence[Mapping[str, Any]], launches: Sequence[Instructions], specs: Sequence[Spec] = ()
 ) -> list[Profile]:
-    """What was profiled, by contestant: each says how many launches it made, or `None` for all there are, or why it
-    made none. `UsageError` when they do not add up.
+    """Assign launches, in order, to contestants and return their profiles. Each item of `done` has `launches`, a number
+    or `None` for all, and `why` if there are none. Raises `UsageError` when the numbers do not add up.
     """
     counts = [len(launches) if item["launches"] is None else item["launches"] for item in done]
     if sum(counts) != len(launches) or not all(
@@ -145,7 +145,7 @@ def _profile(item: Mapping[str, Any], launches: Sequence[Instructions], told: Ma
 def disagreements(
     counts: Mapping[str, float], metrics: Mapping[str, float], emulated: Mapping[str, float]
 ) -> list[str]:
-    """Where the emulator's totals differ from what ncu counted exactly; `emulated` by ncu's names."""
+    """Return a line for each exact metric in which the emulator differs from ncu; `emulated` has ncu's names."""
     theirs = {**{name: counts[name] for name in METRICS if name in counts},
               **{name: metrics[name] for name in EXACT if name in metrics}}  # fmt: skip
     return [

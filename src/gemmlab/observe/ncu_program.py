@@ -1,4 +1,4 @@
-"""Nsight Compute's command line: where it is, what it prints, and why it may not count."""
+"""Find and run Nsight Compute's command line, and explain why it cannot count."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ TROUBLE = {
     "Profiling is not supported": "this version is too old for the GPU, or the GPU too old for it: install another one",
     "driver resource": "another profiler or DCGM is counting: end it, or pause it with `dcgmi profile --pause`",
 }
-"""What ncu says where it may not count -> what to do."""
+"""Text in an error message of ncu -> what the user can do about it."""
 _ELSEWHERE = ("cuda/bin/ncu", "cuda-*/bin/ncu"), ("nsight-compute/*/ncu",)
 _FOLDERS = Path("/usr/local"), Path("/opt/nvidia")
 _GROUPS = hasattr(os, "killpg")
-"""Whether a program is ended with all that it started."""
+"""True if the system has process groups, so that a program can be killed with all its children."""
 
 
 def find_ncu(ncu: str = "ncu") -> str:
-    """Path of Nsight Compute's command line. `ProfilerError` where it is not installed."""
+    """Return the path of Nsight Compute's command line. Raises `ProfilerError` when it is not installed."""
     path = shutil.which(ncu)
     if path is None and ncu == "ncu":
         found = [file for folder, names in zip(_FOLDERS, _ELSEWHERE, strict=True)
@@ -42,7 +42,7 @@ def find_ncu(ncu: str = "ncu") -> str:
 
 
 def version(ncu: str) -> str:
-    """`"Version 2025.3.1.0 (build 36398880)"`; `ProfilerError` for a program that says nothing."""
+    """Return `"Version 2025.3.1.0 (build 36398880)"`; raise `ProfilerError` for a program that prints nothing."""
     lines = run([ncu, "--version"]).strip().splitlines()
     if not lines:
         raise ProfilerError(f"{ncu} tells no version: is it Nsight Compute?")
@@ -50,10 +50,10 @@ def version(ncu: str) -> str:
 
 
 def run(command: Sequence[str], precision: str = FLOAT32) -> str:
-    """What ncu prints. A library that it looks at may round its inputs to `precision`.
+    """Run ncu and return its standard output. `precision` is what a profiled library may round its inputs to.
 
-    Raises `ProfilerError` where it cannot be started or may not count, `PeerError` when it fails (with its last words),
-    `TimeLimitError` when the limit that is set passes.
+    Raises `ProfilerError` when it cannot be started or lacks permission, `PeerError` with the end of its output when it
+    fails, `TimeLimitError` when the current time limit passes.
     """
     inherited = {**os.environ, "LC_ALL": "C", "PYTHONPATH": importable_here()}
     environment = worker_environment(Spec("ncu", "ncu", precision=precision), 1, inherited)
@@ -62,7 +62,7 @@ def run(command: Sequence[str], precision: str = FLOAT32) -> str:
     except OSError as error:
         raise ProfilerError(f"{command[0]} could not be started: {error.strerror or error}") from error
     said = done.stdout + done.stderr
-    # Refused, it may still end as the program it ran did.
+    # Without permission to count, ncu may still exit with the code of the program it ran.
     for line in (line for line in said.splitlines() if line.startswith("==ERROR==")):
         for words, advice in TROUBLE.items():
             if words in line:
@@ -73,7 +73,7 @@ def run(command: Sequence[str], precision: str = FLOAT32) -> str:
 
 
 def _finished(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """A program run to its end, or ended at the time limit with all that it started."""
+    """Run a program to its end, or kill it with its children at the time limit."""
     limit = current_limit()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", env=environment,

@@ -1,4 +1,4 @@
-"""What an Nsight Compute report holds: through its Python module, or from the pages that ncu prints."""
+"""Read Nsight Compute reports through its Python module, or from the pages that ncu prints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METRICS: Mapping[str, str] = {
     "memory_l1_wavefronts_shared_ideal": "wavefronts_ideal",
     "memory_l2_theoretical_sectors_global": "sectors",
 }
-"""What Nsight Compute counts of each instruction -> field of `SiteCounters`."""
+"""Nsight Compute's metric of each instruction -> field of `SiteCounters`."""
 LABELS = {
     "inst_executed": ("Instructions Executed", "# Instructions Executed", "Inst Executed"),
     "thread_inst_executed": ("Thread Instructions Executed", "# Thread Instructions Executed"),
@@ -34,23 +34,23 @@ LABELS = {
     "memory_l1_wavefronts_shared_ideal": ("L1 Wavefronts Shared Ideal",),
     "memory_l2_theoretical_sectors_global": ("L2 Theoretical Sectors Global",),
 }  # fmt: skip
-"""Metric -> the headings that stand over its column; the metric's own name is taken too."""
+"""Metric -> possible headings of its column; the metric's own name is accepted too."""
 SAMPLED = "smsp__pcsamp_"
-"""How the names of what is sampled begin."""
+"""Prefix of the names of sampled metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """One profiled launch."""
+    """The metrics of one profiled launch, by instruction and in total."""
 
     name: str
     rows: list[tuple[int, str, dict[str, float]]]
-    """Address from the kernel's start, text, counts by metric; in address order."""
+    """(address from the kernel's start, instruction text, counts by metric), in address order."""
     totals: dict[str, float] = field(default_factory=dict)
-    """Metrics of the whole launch."""
+    """Metric -> value for the whole launch."""
 
     def opcodes(self) -> Counter[str]:
-        """Executions by warps of each base opcode; of instructions whose text is known."""
+        """Return executions by warps of each base opcode, for instructions whose text is known."""
         counted: Counter[str] = Counter()
         for _, text, counts in self.rows:
             words = [word for word in text.split() if not word.startswith("@")]
@@ -60,9 +60,9 @@ class Instructions:
 
 
 def from_report(ncu: str, report: Path, totals: Sequence[str]) -> list[Instructions]:
-    """Every launch of a report; `totals` are patterns of the metrics of whole launches to keep.
+    """Return every launch of a report; `totals` are patterns of the metrics of whole launches to keep.
 
-    `ImportError` where ncu's module is not to be found.
+    Raises `ImportError` when ncu's Python module is not found.
     """
     module = _module(ncu)
     context = module.load_report(str(report))
@@ -105,7 +105,7 @@ def _action(action: Any, totals: Sequence[str]) -> Instructions:
 
 
 def _total(metric: Any) -> float:
-    """What a metric is of the whole launch: of samples, which are kept by instruction, their sum."""
+    """Return a metric's value for the whole launch; for samples, which are stored by instruction, their sum."""
     if metric.name().startswith(SAMPLED) and metric.num_instances():
         return sum(float(metric.as_double(index)) for index in range(metric.num_instances()))
     return float(metric.as_double())
@@ -121,9 +121,9 @@ def _wanted(name: str, patterns: Sequence[str]) -> bool:
 
 
 def totals_from_csv(page: str, totals: Sequence[str]) -> list[dict[str, float]]:
-    """Metrics of whole launches, of `ncu --page raw --csv`: headings, units, then a row a launch.
+    """Parse the metrics of whole launches from `ncu --page raw --csv`: headings, units, then one row per launch.
 
-    `UsageError` for a page that is no such thing.
+    Raises `UsageError` for a page without that table.
     """
     rows = [row for row in csv.reader(line for line in page.splitlines() if not line.startswith("==")) if row]
     if not rows or "Kernel Name" not in rows[0]:
@@ -137,7 +137,7 @@ def totals_from_csv(page: str, totals: Sequence[str]) -> list[dict[str, float]]:
 
 
 def from_csv(page: str) -> list[Instructions]:
-    """Every launch of `ncu --page source --csv`: a heading row each, rows of instructions below it."""
+    """Parse every launch from `ncu --page source --csv`: each has a heading row, then rows of instructions."""
     found: list[Instructions] = []
     columns: dict[str, int] = {}
     name = ""
@@ -177,7 +177,7 @@ def _columns(heading: Sequence[str]) -> dict[str, int]:
 
 
 def _number(text: str) -> float | None:
-    """A count as ncu prints it: plain, with thousands apart, hexadecimal, or none at all."""
+    """Parse a count as ncu prints it: plain, with thousands separators, or hexadecimal; `None` for other text."""
     plain = text.strip().replace(",", "")
     if re.fullmatch(r"(0x)?[0-9a-f]{6,}", plain) and not plain.isdigit():
         return float(int(plain, 16))

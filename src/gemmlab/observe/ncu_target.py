@@ -1,7 +1,7 @@
-"""`python -m gemmlab.observe.ncu_target PLAN DONE`: executes contestants once each while a profiler looks on.
+"""`python -m gemmlab.observe.ncu_target PLAN DONE`: the program that ncu profiles; it executes each contestant once.
 
 The plan names an operation, sizes and contestants. A first execution loads and chooses code; profiling is switched on
-around the second. DONE tells, in order, what was executed and how many launches each took.
+around the second. DONE lists, in order, what was executed and how many launches each took.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from gemmlab.timing.contestants.on_device import OnDevice
 
 
 def main() -> None:
-    """Entry of the process."""
+    """Read the plan, execute it, and write the file DONE."""
     plan, done = (Path(argument) for argument in sys.argv[1:3])
     done.write_text(json.dumps(list(execute(json.loads(plan.read_text())))), encoding="utf-8")
 
 
 def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What was executed: contestant, size, facts, and its launches (`None` for those of a library), or why none."""
+    """Execute a plan; yield contestant, size, facts and number of launches (`None` for a library), or why none."""
     op, driver = find_op(plan["op"]), open_driver()
     for spec in plan["specs"]:
         contestant = None
@@ -54,7 +54,7 @@ def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def work_of(op: Op, problem: Any) -> Work:
-    """A problem with operands of its own."""
+    """Return a problem with newly allocated, random operands."""
     operands = {operand.name: operand for operand in op.operands(problem)}
     contents = {name: np.ascontiguousarray(array) for name, array in op.fill(problem, np.random.default_rng(1)).items()}
     return Work(

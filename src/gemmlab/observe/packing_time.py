@@ -1,4 +1,4 @@
-"""The share of its time that a kernel spends in packing functions, measured on this machine."""
+"""Measure the share of its time that a CPU kernel spends in packing functions, on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPEATS = 15
 class PackingTime:
     """Medians over several calls with warm caches, in microseconds.
 
-    What a tile packs on its way while it multiplies belongs to no packing function and is not in `packing_us`.
+    Packing that a tile does while it multiplies belongs to no packing function and is not in `packing_us`.
     """
 
     packing_us: float
@@ -36,9 +36,9 @@ class PackingTime:
 def time_packing(
     kernel: Kernel, op: Op, problem: Problem, config: Mapping[str, int] | None = None, repeats: int = REPEATS
 ) -> PackingTime | None:
-    """Time `kernel` on one thread with a clock read before and after every call of a packing function.
+    """Time `kernel` on one thread, with clock reads before and after every call of a packing function.
 
-    `None` when it calls none. Raises as `simulate` does.
+    Return `None` when it calls none. Raises as `cache_misses.simulate` does.
     """
     device = ProbedCpu(PackingClock())
     bound = bind_probed(kernel, op, problem, device, config)

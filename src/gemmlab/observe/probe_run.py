@@ -1,4 +1,4 @@
-"""Join a kernel to a device whose code carries a probe."""
+"""Bind a kernel to a device that adds a probe to the kernel's code."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def bind_probed(
     kernel: Kernel, op: Op, problem: Problem, device: ProbedCpu, config: Mapping[str, int] | None,
     contents: Mapping[str, npt.NDArray[np.float32]] | None = None,
 ) -> BoundKernel:  # fmt: skip
-    """`bind` on one thread, with operands of `contents`, else random ones, that each start where the device puts them.
+    """Bind a kernel for one thread to operands in memory of `device`, filled from `contents` or at random.
 
     Raises as `bind` does, `MemoryError` before anything is allocated for a size too large, and `UsageError` for a
     kernel of another device or operation.
     """
     if (kernel.op, kernel.device) != (op.name, "cpu"):
         raise UsageError(f"{kernel.id} is a kernel for {kernel.op} on {kernel.device}, not for {op.name} on cpu")
-    # Contents, and what is handed to the device.
+    # The contents, and their copies in the device's memory.
     require_memory(2 * operand_bytes(op, problem), f"size {problem.label}")
     contents = contents or op.fill(problem, np.random.default_rng(0))
     arrays = {}

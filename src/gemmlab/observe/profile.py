@@ -1,4 +1,4 @@
-"""What Nsight Compute or the emulator saw of kernels, as values."""
+"""Profiles of kernels by Nsight Compute or the emulator, as values."""
 
 from __future__ import annotations
 
@@ -13,61 +13,61 @@ NCU = "ncu"
 _CYCLES = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 _SAMPLES = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+?)(_not_issued)?(?:\.sum)?")
 _ONE_NAME = {"gmma": "warpgroup_arrive", "no_instruction": "no_instructions"}
-"""What one family of metrics calls otherwise than the other."""
+"""Name of a stall in one family of metrics -> its name in the other, where they differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One contestant at one size, all launches of its execution together."""
+    """The figures of one contestant at one size, over all launches of its execution."""
 
     contestant: str
-    """As records call it: `"kernel:naive"`, `"cublas"`."""
+    """Its name in records: `"kernel:naive"`, `"cublas"`."""
     size: str
     kernels: tuple[str, ...]
-    """Machine functions in order of launch: of a library, what it chose. Empty where nothing ran."""
+    """Machine functions in order of launch; for a library, those that it chose. Empty if nothing ran."""
     facts: Mapping[str, Any]
-    """As records keep them: configuration, compiler and digest of our code, version of a library."""
+    """Facts from the record: configuration, compiler and digest of our code, version of a library."""
     counts: Mapping[str, float]
-    """What instructions were asked to do, by the names in `ncu_report.METRICS`, added up over the launches."""
+    """Sums over instructions and launches, by the names in `ncu_report.METRICS`."""
     metrics: Mapping[str, float]
-    """Of whole launches by Nsight Compute's names: from ncu those of the longest one, else of all together."""
+    """Metrics by Nsight Compute's names: from ncu those of the longest launch, else those of all launches together."""
     origin: str = NCU
-    """`"ncu"`, or the emulated device."""
+    """`"ncu"` or the emulated device, such as `"emulated:sm_90"`."""
     opcodes: Mapping[str, float] = field(default_factory=dict)
-    """Executions by warps of each base opcode, the most frequent first; empty where nobody kept them."""
+    """Executions by warps of each base opcode, the most frequent first; empty if the record has none."""
     inexact: Mapping[str, str] = field(default_factory=dict)
-    """Names of figures that are not exactly a GPU's, and why."""
+    """Metric that may differ from a GPU's -> the reason."""
     emulated: Mapping[str, float] = field(default_factory=dict)
-    """Beside figures of ncu, the emulator's for the same code."""
+    """The emulator's metrics for the same code, for comparison with ncu's."""
     disagreements: tuple[str, ...] | None = None
-    """Exact counts in which the two differ; `None` where nothing was emulated beside."""
+    """Exact counts in which emulator and ncu differ; `None` if the emulator did not run."""
     notes: tuple[str, ...] = ()
-    """Why nothing ran, or what went wrong."""
+    """Reasons why nothing ran, or errors."""
 
     @property
     def name(self) -> str:
-        """Without what it is: `"naive"`."""
+        """The contestant without the prefix `kernel:`, `"naive"`."""
         return self.contestant.removeprefix("kernel:")
 
     @property
     def is_library(self) -> bool:
-        """Whether it is a baseline: code of somebody else's."""
+        """True if it is a library to compare with, False for a kernel."""
         return not self.contestant.startswith("kernel:")
 
     @property
     def precision(self) -> str:
-        """What it rounds its inputs to."""
+        """The precision that it rounds its inputs to."""
         return str(self.facts.get("precision", FLOAT32))
 
     def first(self, *names: str) -> float | None:
-        """The first of these figures that is there: each version of ncu has some of them."""
+        """Return the first of these metrics or counts that exists, `None` if none does: versions of ncu differ."""
         return next((found[name] for name in names for found in (self.metrics, self.counts) if name in found), None)
 
     @property
     def stall_cycles(self) -> dict[str, float]:
-        """Cycles that a warp spends in each state for one instruction that is issued, the longest first.
+        """Cycles that a warp spends in each stall state per issued instruction, the longest first.
 
-        With `selected`, the cycle in which it is issued itself.
+        Includes `selected`, the cycle in which the instruction is issued.
         """
         return largest_first({
             _ONE_NAME.get(match[1], match[1]): value
@@ -76,8 +76,8 @@ class Profile:
         })  # fmt: skip
 
     def stall_samples(self, *, not_issued: bool = False) -> dict[str, float]:
-        """How often a warp was found in each state, the most frequent first: in every cycle that was looked at, or in
-        those in which its partition issued nothing.
+        """Return the number of samples that found a warp in each stall state, the most frequent first: of all samples,
+        or with `not_issued` of those in cycles in which the warp's partition issued nothing.
         """
         return largest_first({
             _ONE_NAME.get(match[1], match[1]): value
@@ -88,20 +88,20 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """Everything that one record says, with where it is from."""
+    """All profiles of one record, with device, profiler and time."""
 
     op: str
     device: str
-    """`"NVIDIA H200"`, `"emulated sm_90"`."""
+    """The device's name: `"NVIDIA H200"`, `"emulated sm_90"`."""
     arch: str
     profiler: str
-    """ncu's version; empty where the emulator counted."""
+    """ncu's version; empty if the emulator counted."""
     time_utc: str
     profiles: tuple[Profile, ...]
     notes: tuple[str, ...] = ()
 
     def baseline(self, profile: Profile) -> Profile | None:
-        """The library beside a kernel: at the same size, in the same precision; `None` where there is none."""
+        """Return the library profiled at the kernel's size and precision; `None` if there is none or for a library."""
         if profile.is_library:
             return None
         beside = [one for one in self.profiles if one.is_library and one.kernels and one.size == profile.size]
@@ -109,5 +109,5 @@ class Profiles:
 
 
 def largest_first(values: Mapping[str, float]) -> dict[str, float]:
-    """The same, sorted."""
+    """Return the same values, sorted by value, the largest first."""
     return dict(sorted(values.items(), key=lambda item: -item[1]))

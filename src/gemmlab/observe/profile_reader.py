@@ -1,4 +1,4 @@
-"""Profiles: what Nsight Compute or the emulator saw of kernels, as values, read back from any record that holds some.
+"""Read profiles of kernels, by Nsight Compute or the emulator, from any record that holds some.
 
 A record of `gemmlab profile` or of counts (`gemmlab.record/1`), and the older `gemmlab.ncu/1`, become the same values.
 """
@@ -29,13 +29,13 @@ _SAME = {
     "thread_inst_executed": "smsp__thread_inst_executed.sum",
     "thread_inst_executed_true": "smsp__thread_inst_executed_pred_on.sum",
 }
-"""Counts of instructions -> the counter of the whole launch that says the same, but for branches on two predicates."""
+"""Metric summed over instructions -> equal metric of the whole launch (equal but for branches on two predicates)."""
 
 
 def load_profiles(path: str | os.PathLike[str]) -> Profiles:
     """Read a record of profiles or of counts.
 
-    Raises `RecordError` for a file that is unreadable, malformed, newer, or holds nothing of the kind.
+    Raises `RecordError` for a file that is unreadable, malformed, newer, or holds no profiles or counts.
     """
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"), parse_float=_finite, parse_constant=_finite)
@@ -52,7 +52,7 @@ def load_profiles(path: str | os.PathLike[str]) -> Profiles:
 
 
 def from_record(record: Record) -> Profiles:
-    """The profiles of a record. `RecordError` for one of another kind or a malformed one."""
+    """Return the profiles of a record. Raises `RecordError` for a record of another kind or a malformed one."""
     if record.kind not in ("profile", "count"):
         raise RecordError(f"a record of kind {record.kind!r} holds no profiles")
     record = with_current_ids(record, notice=False)
@@ -68,7 +68,7 @@ def from_record(record: Record) -> Profiles:
 
 
 def _arch(facts: Mapping[str, Any]) -> str:
-    """The emulator tells its architecture, a GPU its compute capability."""
+    """Return the architecture: the emulator's fact `arch`, or from a GPU's compute capability."""
     capability = _text(facts.get("compute_capability", ""), "device.facts.compute_capability").replace(".", "")
     return _text(facts.get("arch", f"sm_{capability}" if capability else ""), "device.facts.arch")
 
@@ -104,7 +104,7 @@ def _from_old(data: Mapping[str, Any]) -> Profiles:
 def _old(one: object, where: str) -> Profile:
     launch = _mapping(one, where)
     contestant = current_contestant(_text(launch.get("contestant"), f"{where}.contestant"), notice=False)
-    # Such records do not say what a kernel of ours rounds its inputs to.
+    # Old records lack the precision of our kernels.
     known = {f"kernel:{kernel.id}": {"precision": kernel.precision} for kernel in all_kernels()}
     facts = {**known.get(contestant, {}), **_mapping(launch.get("facts"), f"{where}.facts")}
     return Profile(
@@ -117,11 +117,11 @@ def _old(one: object, where: str) -> Profile:
 
 _FIGURES = ("kernels", "counts", "metrics", "counters", "facts", "opcodes", "origin", "hazards", "emulated",
             "disagreements")  # fmt: skip
-"""Facts of a result that are a profile's own fields."""
+"""Facts of a result that become fields of the profile and are left out of its `facts`."""
 
 
 def _emulated(facts: Mapping[str, Any], where: str) -> tuple[dict[str, float], dict[str, str]]:
-    """Values by name, and why those that are not exact are not."""
+    """Return values by metric, and the reasons for those that are not exact."""
     found = {name: _mapping(metric, f"{where}: {name}")
              for name, metric in _mapping(facts.get("counters", {}), f"{where}: counters").items()}  # fmt: skip
     values = _numbers({name: metric.get("value") for name, metric in found.items()}, f"{where}: counters")
@@ -131,7 +131,7 @@ def _emulated(facts: Mapping[str, Any], where: str) -> tuple[dict[str, float], d
 
 
 def _beside(facts: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """What the emulator counted for the same launch, where somebody let it."""
+    """Return the emulator's counts for the same launch and the disagreements, empty and `None` if it did not run."""
     differ = facts.get("disagreements")
     emulated = _mapping(facts.get("emulated", {}), f"{where}: emulated")
     return {

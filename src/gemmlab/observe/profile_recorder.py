@@ -1,4 +1,4 @@
-"""Kernels and the library beside them, profiled by Nsight Compute into a record."""
+"""Profile kernels, and a library for comparison, with Nsight Compute into a record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gemmlab.timing.peers import Spec, kernel_spec, parse_contestant
 from gemmlab.timing.prebuild import of_specs, prebuild
 
 BASELINES: Mapping[str, tuple[str, ...]] = {"gemm": ("cublas", "torch", "cupy"), "reduce": ("cub", "torch", "cupy")}
-"""By operation the libraries whose own kernels are worth looking at; the first that is installed is profiled."""
+"""Operation -> libraries to compare with; the first that is installed is profiled."""
 HOW = (
     "what instructions did is counted by instrumented code and exact; hardware counters, stalls and hit rates are "
     "of this one launch, with caches flushed before it and clocks left alone, so its time is no benchmark's"
@@ -28,7 +28,7 @@ HOW = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to profile on a GPU."""
+    """The kernels and problems to profile on a GPU."""
 
     op: Op
     device: Device
@@ -40,9 +40,9 @@ class Plan:
 
 
 def profile_on_gpu(plan: Plan) -> Record:
-    """Everything that Nsight Compute says of the kernels, and of the library beside them.
+    """Profile the kernels of `plan`, and a library unless `baseline` is False; return the record.
 
-    Raises `ProfilerError` where ncu is missing or may not count, `UsageError`, `PeerError` when it fails.
+    Raises `ProfilerError` when ncu is missing or lacks permission, `UsageError`, `PeerError` when ncu fails.
     """
     ncu, device = find_ncu(plan.ncu), plan.device
     ours = [replace(kernel_spec(one, device.device_name, "warm"), config=plan.config) for one in plan.kernels]
@@ -56,7 +56,7 @@ def profile_on_gpu(plan: Plan) -> Record:
 
 
 def _baselines(plan: Plan, ours: Sequence[Spec]) -> tuple[list[Spec], list[str]]:
-    """A library for each precision that is to be compared, and why there is none."""
+    """Return a library for each precision of our kernels, and notes for the precisions without one."""
     found, notes = list[Spec](), list[str]()
     for precision in dict.fromkeys(spec.precision for spec in ours):
         why = []

@@ -1,4 +1,4 @@
-"""Kernels run on the emulator with every address of some blocks recorded."""
+"""Run kernels on the emulator and record every step and address of some blocks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Float32Array, Op
 
 SIZES: Mapping[str, tuple[str, ...]] = {"gemm": ("256x256x64", "64x64x16"), "reduce": ("2^14", "2^10")}
-"""What is traced by default: some tiles in each direction, few steps along k; and less, for blocks that do too much."""
+"""Default sizes of traces: a few tiles in each direction, few steps along k; then a smaller one for large blocks."""
 WAVES = 2
-"""Of blocks, where their order is drawn."""
+"""Waves of blocks in a trace of the order of blocks."""
 SHALLOW = 8
-"""K where only the order of the blocks matters."""
+"""K for a trace of the order of blocks, which does not depend on it."""
 
 
 def trace_kernel(
@@ -36,9 +36,9 @@ def trace_kernel(
     problem: Any = None,
     request: TraceRequest | None = None,
 ) -> KernelTrace:
-    """Compile the kernel, run it once on the emulator, and keep what `request` asks for: all of the first block.
+    """Compile the kernel, run it once on the emulator, and record what `request` says, by default the first block.
 
-    Without a problem, a small one that the kernel takes. Raises `CompileError`, `UsageError`, `MemoryError`.
+    The default problem is a small one that the kernel accepts. Raises `CompileError`, `UsageError`, `MemoryError`.
     """
     if kernel.device != "cuda":
         raise UsageError(f"{kernel.id} is a kernel for {kernel.device}; traced are those for a GPU")
@@ -73,7 +73,7 @@ def _traced(
 
 
 def small_problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str = "") -> Any:
-    """The problem of that size, or of a small one, as like it as the kernel takes. `UsageError` where there is none."""
+    """Return the accepted problem most like `sizes`, by default a small size. `UsageError` if the kernel takes none."""
     problems = op.parse_sizes(sizes or SIZES[op.name][0])
     like = fitted(kernel, op, config, problems)
     if not like:
@@ -84,9 +84,9 @@ def small_problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str 
 def trace_whole(
     kernel: Kernel, arch: str = "sm_90", config: Mapping[str, int] | None = None, problem: Any = None
 ) -> KernelTrace:
-    """As `trace_kernel`, all of the first block or nothing: without a problem, of the first small one that allows it.
+    """Trace the first block completely, as `trace_kernel` does. The default is the first of `SIZES` that allows it.
 
-    `UsageError` where the block does more than there is room for.
+    Raises `UsageError` when the block does more steps or accesses than the buffers hold.
     """
     op, chosen = find_op(kernel.op), kernel.configure(config)
     small = (small_problem(kernel, op, chosen, sizes) for sizes in SIZES[op.name])
@@ -99,9 +99,9 @@ def trace_whole(
 
 
 def trace_order(like: KernelTrace, most: int = 32) -> KernelTrace | None:
-    """The same kernel over a grid that a GPU needs some waves for, of which only what each block writes is kept.
+    """Trace the same kernel on a grid of several waves on a GPU, and record only the range that each block writes.
 
-    At most `most` x `most` tiles of C. `None` where blocks write no tiles of a matrix, or no such problem is taken.
+    The grid has at most `most` x `most` tiles of C. `None` if blocks do not write tiles or the kernel refuses the size.
     """
     tile = tile_of_block(like)
     if tile is None or like.kernel.op != "gemm":
@@ -117,6 +117,6 @@ def trace_order(like: KernelTrace, most: int = 32) -> KernelTrace | None:
 
 
 def _written(matrices: Mapping[str, Matrix]) -> tuple[int, int] | None:
-    """Where the results lie, if they are of one operand."""
+    """Return the address range of the output, `None` unless exactly one operand is written."""
     results = [matrix for matrix in matrices.values() if matrix.operand.role != "in"]
     return (results[0].address, results[0].end) if len(results) == 1 else None

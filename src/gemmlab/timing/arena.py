@@ -1,6 +1,6 @@
-"""Operands of every problem in one nameless shared file: the workers of all contestants map the same memory.
+"""Operands of every problem in one shared file without a name, which the workers of all contestants map.
 
-The file has no name (`memfd`, or unlinked at once; on Windows memory that is no file), so nothing is left behind
+The file is a `memfd` or unlinked at once; on Windows it is memory without a file. So nothing is left behind
 however the processes end.
 """
 
@@ -26,18 +26,18 @@ Float32Array = npt.NDArray[np.float32]
 
 ALIGNMENT = 64
 STAGGER_BYTES = 1088
-"""Operands start at different places within a page, so that no contestant suffers from 4 KiB aliasing."""
+"""Offset of each operand from the one before within a page, so that no contestant suffers from 4 KiB aliasing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One operand's place in the shared file."""
+    """An operand and its offset in the shared file, in bytes."""
 
     operand: Operand
     offset: int
 
     def to_json(self) -> dict[str, Any]:
-        """What a worker needs to find it."""
+        """The fields by which a worker finds the operand, as JSON values."""
         o = self.operand
         return {"name": o.name, "rows": o.rows, "cols": o.cols, "ld": o.ld, "role": o.role, "offset": self.offset}
 
@@ -54,11 +54,11 @@ class Placed:
         return (o.rows - 1) * o.ld + o.cols if o.rows and o.cols else 0
 
     def flat(self, memory: mmap.mmap) -> Float32Array:
-        """The operand as one dimension of `words` float32."""
+        """Return the operand in `memory` as a view of shape (words,), float32."""
         return np.frombuffer(memory, np.float32, self.words, self.offset)
 
     def matrix(self, memory: mmap.mmap) -> Float32Array:
-        """The operand as (rows, cols), a view."""
+        """Return the operand in `memory` as a view of shape (rows, cols), float32."""
         o = self.operand
         strides = (o.ld * 4, 4)
         return np.lib.stride_tricks.as_strided(self.flat(memory), (o.rows, o.cols), strides)
@@ -107,11 +107,11 @@ class Arena:
         return max(end, mmap.PAGESIZE)
 
     def fill(self, index: int) -> dict[str, Float32Array]:
-        """The random contents of problem `index`, the same every time."""
+        """Return the random operands of problem `index`, the same for every call."""
         return self._op.fill(self._problems[index], np.random.default_rng((self._seed, index)))
 
     def restore(self, index: int, contents: Mapping[str, Float32Array] | None) -> None:
-        """Write the outputs of problem `index` as they were at first, or everything when `contents` is None."""
+        """Write the outputs of problem `index` from `contents`; with `None` write all operands as `fill` makes them."""
         for name, values in (self.fill(index) if contents is None else contents).items():
             placed = self.placed[index][name]
             if contents is None or placed.operand.role != "in":
@@ -119,7 +119,7 @@ class Arena:
 
 
 def map_place(place: str, nbytes: int) -> mmap.mmap:
-    """A worker's own mapping of the arena that it was told the `place` of: a descriptor, or on Windows a name."""
+    """Map an arena into a worker. `place` is a file descriptor, which is closed, or on Windows a name."""
     if not place.isdecimal():
         return _named(place, nbytes)
     memory = mmap.mmap(int(place), nbytes)
@@ -128,7 +128,7 @@ def map_place(place: str, nbytes: int) -> mmap.mmap:
 
 
 def _shared_memory(nbytes: int) -> tuple[str, tuple[int, ...], mmap.mmap]:
-    """Memory that other processes can map: its place, the descriptors that they inherit, and it."""
+    """Return memory that other processes can map: its place, the descriptors that they inherit, the mapping."""
     if sys.platform == "win32":
         name = f"gemmlab-{os.getpid()}-{secrets.token_hex(8)}"
         return name, (), _named(name, nbytes)
@@ -138,7 +138,7 @@ def _shared_memory(nbytes: int) -> tuple[str, tuple[int, ...], mmap.mmap]:
 
 
 def _named(name: str, nbytes: int) -> mmap.mmap:
-    """Windows: memory that goes with the last process that has it."""
+    """Map named memory on Windows; it is freed with the last process that maps it."""
     return mmap.mmap(-1, nbytes, tagname=name)  # type: ignore[call-arg,unused-ignore]
 
 

@@ -1,4 +1,4 @@
-"""The naive kernel beside a bench: the lowest rung of the ladder, at the sizes that it can finish."""
+"""Time the naive kernel, the lowest rung of the ladder, for a bench, at the sizes that it can finish."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from gemmlab.timing.turns import Crew
 from gemmlab.timing.verification import judge_outputs
 
 CALL_LIMIT_S = 0.05
-"""A size is timed when a call is expected to stay under this, from the time of the size before."""
+"""Longest call, in seconds, that is timed; the next size's time is estimated from the size before."""
 TURNS = 5
 
 
 def baseline_spec(op: Op, device: DeviceName, mode: str) -> Spec | None:
-    """The lowest rung as a contestant; `None` where there is no ladder."""
+    """Return the lowest rung as a contestant; `None` if there is no ladder."""
     rungs = ladder(op.name, device.kernels)
     return Spec(f"baseline:{rungs[0].id}", "kernel", kernel=rungs[0].id, device=device, mode=mode) if rungs else None
 
 
 def sizes_for_baseline(op: Op, problems: Sequence[Any], family: str) -> list[Any]:
-    """What must be placed beside `problems`: the family's smallest size, unless one of them is as small."""
+    """Return the family's smallest size, to be added to `problems`; nothing when one of them is as small."""
     small = min(op.parse_sizes(family_of(family, op.name).bench_sizes), key=op.flops)
     return [] if any(op.flops(problem) <= op.flops(small) for problem in problems) else [small]
 
 
 def time_baseline(crew: Crew, spec: Spec, *, verify: bool = True) -> tuple[list[Result], list[str]]:
-    """Results of `spec` from the crew's smallest problem up to the largest that it finishes, and what went wrong.
+    """Return results of `spec` from the crew's smallest problem to the largest that it finishes, and errors.
 
-    A few turns on one thread, in a row and not between those of others: where the ratio is a hundred, that is exact
-    enough. With `verify` the smallest is compared with the reference.
+    `TURNS` turns on one thread, in a row, not interleaved with other contestants: for a ratio near 100 that is exact
+    enough. With `verify` the first result is compared with the reference.
     """
     if not crew.join(spec):
         return [], [crew.lost[spec.name]]

@@ -1,4 +1,4 @@
-"""Time contestants against each other: fresh pinned processes, interleaved turns, every sample kept."""
+"""Time contestants against each other in fresh pinned processes with interleaved turns; record every sample."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from gemmlab.timing.turns import Crew, Launcher, start_worker
 from gemmlab.timing.verification import judge_outputs
 
 FEWEST_TURNS = 3
-"""What a contestant takes in a process, however long its calls are."""
+"""Least number of turns of a contestant in a process, however long its calls are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a bench stands, for a live display."""
+    """The progress of a bench, for a live display. `done` and `total` count turns."""
 
     done: int
     total: int
-    """Turns in all, of the contestants that were asked for."""
+    """All turns of the plan's contestants; the probe's are not counted."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure. `only(contestant, problem)` leaves out what would take too long."""
+    """The problems and contestants to time, and how. Pairs for which `only(name, problem)` is false are left out."""
 
     op: Op
     problems: Sequence[Any]
@@ -56,7 +56,7 @@ class Plan:
     only: Callable[[str, Any], bool] = field(default=lambda _name, _problem: True)
     kind: str = "bench"
     device: DeviceName = CPU
-    """Where the probe runs and what the method is; a contestant says itself where it runs."""
+    """The device of the probe, which also decides the method; each contestant names its own device."""
     mode: str = "warm"
     baseline: Spec | None = None
     """The naive kernel, timed first at the sizes that it can finish."""
@@ -81,7 +81,7 @@ class Plan:
 
 @dataclass
 class _Cell:
-    """What is known so far of one contestant on one problem with one thread count."""
+    """Samples and facts so far of one contestant on one problem with one thread count."""
 
     samples: list[Sample] = field(default_factory=list)
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class _Bench:
             for (name, index), reason in crew.skipped.items():
                 self._cell(threads, index, name, note=reason)
             for name, reason in crew.lost.items():
-                # A second try would cost a second time-out.
+                # Not started in later processes: it would run into the timeout again.
                 self.gone.add((name, threads))
                 self._note(f"{reason} ({threads} threads, process {process + 1})")
 
@@ -220,7 +220,7 @@ class _Bench:
             self._say(f"{spec.name} {problem.label}, {crew.threads} threads, process {process + 1}, round {round_ + 1}")
 
     def _takes_turn(self, round_: int, last_us: float) -> bool:
-        """Whether a contestant whose calls take `last_us` (0: not known yet) takes a turn in this round.
+        """Return whether a contestant whose calls take `last_us` (0: not known yet) takes a turn in this round.
 
         Long calls are timed in some of the rounds, evenly spread.
         """
@@ -270,10 +270,10 @@ def run_bench(
     progress: Callable[[Progress], None] = lambda _progress: None,
     launcher: Launcher = start_worker,
 ) -> Record:
-    """Measure everything in `plan`; `device` is what the record says of where it ran.
+    """Measure everything in `plan`. `device` is stored in the record as the description of the device.
 
-    A contestant that dies, hangs or does not load is left behind with a note in the record. Raises `PeerError`
-    when nothing could be timed, `UsageError` for a core type that a library does not take. However it ends, no
+    A contestant that dies, hangs or does not load is dropped with a note in the record. Raises `PeerError`
+    when nothing could be timed, `UsageError` for a core type that a library does not accept. However it ends, no
     process and no shared memory is left.
     """
     return _Bench(plan, device or {}, progress, launcher).run()

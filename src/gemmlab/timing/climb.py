@@ -1,4 +1,4 @@
-"""The climb: every rung of the ladder verified, then timed in turns with the library call and the peers."""
+"""Climb a ladder: verify every rung, then time the rungs interleaved with the library call and the peers."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ from gemmlab.timing.prebuild import of_ladder, prebuild
 from gemmlab.verify.check import CheckReport, check_kernel
 
 CALL_LIMIT_S = 0.25
-"""A rung is timed at the largest size at which one call stays under this."""
+"""Longest call, in seconds; a rung is timed at the largest size within it."""
 TIMING_BUDGET_S = 15.0
-"""What all turns together may last, from which the number of rounds follows."""
+"""Seconds that all turns together may last; the number of rounds follows from it."""
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 15
 LIBRARY = Spec("gemmlab", "gemmlab")
 Contents = dict[str, dict[str, Float32Array]]
-"""Operands by a problem's label."""
+"""Problem label -> operand name -> values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a live display may show next. `total` is 0 where the length is unknown."""
+    """One message of progress for a live display. `total` is 0 where the length is unknown."""
 
     rung: str
     text: str
     done: int = 0
     total: int = 0
     final: bool = False
-    """Whether this is the last word on a rung, worth keeping on the screen."""
+    """True for the last message of a rung, which stays on the screen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A verified kernel and what it will be timed on."""
+    """A verified kernel and the problem at which it will be timed."""
 
     kernel: Kernel
     threads: int
     report: CheckReport
     problem: Problem
     call_s: float
-    """Seconds of one call, roughly."""
+    """Approximate duration of one call, seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """What to climb with. `device` names itself; `quick` takes smaller sizes and the fewest rounds."""
+    """The ladder, peers, sizes and device of a climb. `quick` chooses smaller sizes and the fewest rounds."""
 
     op: Op
     device: Device
@@ -71,20 +71,20 @@ class Climb:
     peers: Sequence[Spec]
     threads: int
     sizes: str = ""
-    """Empty for those of the device's family."""
+    """Sizes to choose from, as text; empty for the usual ones of the device's family."""
     quick: bool = False
     progress: Callable[[Step], None] = field(default=lambda _step: None, repr=False)
     mode: str = "warm"
-    """How the device times: with warm or cold caches."""
+    """State of the caches before a timed call: `"warm"` or `"cold"`."""
 
     @property
     def family(self) -> Family:
-        """What measuring is like there."""
+        """The device's family: its sizes, peers and timing."""
         return family_of(self.device.family, self.op.name)
 
     @property
     def library(self) -> list[Spec]:
-        """The library call, where it runs."""
+        """The library call as a contestant; empty on a device where none runs."""
         return [replace(LIBRARY, mode=self.mode)] if self.family.library_call else []
 
     @property
@@ -93,7 +93,7 @@ class Climb:
 
 
 def run_climb(climb: Climb, *, bench: Callable[..., Record] = run_bench) -> tuple[Record, list[CheckReport]]:
-    """Verify and time the ladder; the record holds one result a rung, library call, peer and peak probe.
+    """Verify and time the ladder; the record has one result for each rung, library call, peer and peak probe.
 
     Rungs that are wrong are left out and their reports say why. Raises `UsageError` when there is nothing to climb.
     """
@@ -148,7 +148,7 @@ def largest_quick_problem(
 ) -> tuple[Problem, float]:
     """The largest problem at which one call stays under the limit (at least the smallest), and its seconds.
 
-    `contents` are operands by problem, made when they are first needed.
+    `contents` caches the operands of each problem and is filled as they are needed.
     """
     chosen: tuple[Problem, float] | None = None
     for problem in problems:
@@ -173,7 +173,7 @@ def _call_seconds(climb: Climb, kernel: Kernel, threads: int, problem: Problem, 
     bound = bind(kernel, climb.device, climb.op, problem, contents[problem.label], threads=threads)
     bound.run()
     first_us = bound.time(1)[0]
-    # Another program's turn on the processor makes a short call look slow.
+    # Other programs on the processor make a short call look slow: take the fastest of several.
     return min(first_us, *bound.time(4 if first_us < climb.call_limit_s * 1e5 else 1)) / 1e6
 
 
@@ -182,7 +182,7 @@ def _rounds(climb: Climb, rungs: Sequence[Rung], top: Problem) -> int:
         return FEWEST_ROUNDS
     per_flop = min(rung.call_s / climb.op.flops(rung.problem) for rung in rungs)
     flops = sum(climb.op.flops(problem) for problem in {rung.problem for rung in rungs} | {top})
-    # Every turn warms up with at least one call. Peers are taken to be as fast as the fastest rung.
+    # Factor 2: every turn warms up with at least one call. Peers are assumed to be as fast as the fastest rung.
     seconds = 2 * (sum(rung.call_s for rung in rungs) + (len(climb.peers) + 1) * flops * per_flop)
     return max(FEWEST_ROUNDS, min(MOST_ROUNDS, int(TIMING_BUDGET_S / max(seconds, 1e-9))))
 
@@ -243,7 +243,7 @@ def _facts(result: Result, rungs: Mapping[str, Rung], library: str) -> dict[str,
 
 
 def missing_peers(device: DeviceName = CPU, op: str = "gemm") -> list[str]:
-    """One sentence for each peer that could be compared with on a device and is not installed."""
+    """Return one sentence for each peer of a device that is not installed."""
     missing = []
     for name in sorted(family_of(device.family, op).peers):
         try:
@@ -256,6 +256,6 @@ def missing_peers(device: DeviceName = CPU, op: str = "gemm") -> list[str]:
 def default_peers(
     device: DeviceName = CPU, mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[Spec]:
-    """Every installed library, on a CPU NumPy as it is, and OpenBLAS with the core type fastest on one thread."""
+    """Return every installed peer: NumPy with its own core type, OpenBLAS with the one fastest on one thread."""
     names = ["numpy" if name.startswith("numpy") else name for name in installed_peers(device, op, precisions)]
     return [with_best_core_type(parse_contestant(name, device, mode, op), 1) for name in sorted(names)]

@@ -1,4 +1,4 @@
-"""Configurations of kernels as contestants: those that are named, all legal ones, or a few that are far apart."""
+"""Configurations of kernels as contestants: named ones, all legal ones, or a few that differ widely."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NAMED = re.compile(r"kernel:(?P<kernel>[^\[]+)\[(?P<config>.*)\]\Z")
 
 
 def spread(kernel: Kernel, count: int) -> list[dict[str, int]]:
-    """`count` legal configurations of the tuning space, the default first; all where there are no more.
+    """Return `count` legal configurations of the tuning space, the default first; all when there are fewer.
 
-    Each next one has the most values of parameters that none before it had, and of those is the farthest from all
-    before it. The same kernel always gives the same ones.
+    Each next one has the most parameter values that none before it had; of equals, the farthest from all
+    before it is taken. The result depends on the kernel alone.
     """
     rest = list(kernel.configurations())
     chosen = [rest.pop(0)]
@@ -36,7 +36,7 @@ def spread(kernel: Kernel, count: int) -> list[dict[str, int]]:
 
 
 def _nearest(kernel: Kernel, config: Mapping[str, int], chosen: Sequence[Mapping[str, int]]) -> float:
-    """Steps along the tuned parameters, each parameter's whole range being 1, to the nearest that is chosen."""
+    """Return the distance to the nearest chosen configuration: a sum over parameters, each range scaled to 1."""
     places = {name: {value: place for place, value in enumerate(values)} for name, values in kernel.tune.items()}
 
     def distance(other: Mapping[str, int]) -> float:
@@ -53,10 +53,10 @@ def config_specs(
     kernels: Sequence[NamedKernel], device: DeviceName, mode: str, named: Sequence[Mapping[str, int]] = (),
     some: str | None = None,
 ) -> list[Spec]:  # fmt: skip
-    """Kernels as contestants on a device, each in its defaults where no configurations are asked for.
+    """Return kernels as contestants on a device, each in its defaults when neither `named` nor `some` is given.
 
-    `named` are configurations of the only kernel; `some` is `"all"` or how many of each kernel's tuning space.
-    Configurations of one kernel share a process where the device has memory and code of its own. Raises `UsageError`.
+    `named` are configurations of the only kernel; `some` is `"all"` or the number to take from each tuning space.
+    On a device with memory of its own, configurations of one kernel share a worker process. Raises `UsageError`.
     """
     specs = [kernel_spec(kernel, device, mode) for kernel in kernels]
     if named and some is not None:
@@ -93,23 +93,23 @@ def _configured(spec: Spec, config: Mapping[str, int]) -> Spec:
 
 @dataclass(frozen=True, slots=True)
 class ConfigTable:
-    """Median times of one kernel, a row a configuration and a column a size."""
+    """Median times of one kernel: one row per configuration, one column per size."""
 
     kernel: str
     threads: int
     sizes: tuple[str, ...]
     rows: Mapping[str, tuple[float | None, ...]]
-    """By `"BM=64,BN=64"`; milliseconds, `None` where that was not timed."""
+    """Configuration (`"BM=64,BN=64"`) -> milliseconds per size, `None` where it was not timed."""
 
     @property
     def best(self) -> tuple[float | None, ...]:
-        """Of each column."""
+        """The least time of each column, milliseconds; `None` for a column without times."""
         columns = zip(*self.rows.values(), strict=True)
         return tuple(min((time for time in column if time is not None), default=None) for column in columns)
 
 
 def config_tables(record: Record) -> list[ConfigTable]:
-    """One for each kernel and thread count that has named configurations."""
+    """Return one table for each kernel and thread count with contestants like `kernel:ID[BM=64]`."""
     found: dict[tuple[str, int], dict[str, dict[str, float]]] = {}
     for row in summarise(record).rows:
         if (match := _NAMED.match(row.contestant)) is not None:

@@ -1,4 +1,4 @@
-"""Which core types OpenBLAS really runs with here, and which is the fastest: its own choice is not always the best."""
+"""Find the core types that OpenBLAS accepts here, and the fastest of them: its own choice is not always the best."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _TIMING = Timing(min_us=2000.0, timeout_s=60.0)
 
 
 def require_core_types(specs: Iterable[Spec]) -> None:
-    """`UsageError` for a core type that the library replaces by another: OpenBLAS does so without a word.
+    """Raise `UsageError` for a core type that the library replaces by another: OpenBLAS does so silently.
 
-    A library that does not come up at all is left to the bench, which says why.
+    A library that does not start raises nothing here; the bench reports the reason.
     """
     for spec in specs:
         asked = spec.core_type
@@ -41,7 +41,7 @@ def require_core_types(specs: Iterable[Spec]) -> None:
 
 @cache
 def reported_core_type(kind: str, core_type: str) -> str | None:
-    """What `"openblas"` or `"numpy"` says it runs as when asked for a core type; `None` when it does not come up."""
+    """Return the core type that `"openblas"` or `"numpy"` reports when given `core_type`; `None` if it fails."""
     spec = Spec(kind, kind, core_type=core_type, path=find_library("openblas") if kind == "openblas" else None)
     op = GemmOp()
     problems = op.parse_sizes("16")
@@ -52,7 +52,7 @@ def reported_core_type(kind: str, core_type: str) -> str | None:
 
 
 def with_best_core_type(spec: Spec, threads: int) -> Spec:
-    """`spec` with `"best"` replaced by the core type found fastest; its name stays. Raises `PeerError`."""
+    """Return `spec` with `"best"` replaced by the fastest core type; its name stays. Raises `PeerError`."""
     if spec.core_type is None or spec.core_type.lower() != "best":
         return spec
     return replace(spec, core_type=best_core_type(spec.kind, threads))
@@ -60,9 +60,9 @@ def with_best_core_type(spec: Spec, threads: int) -> Spec:
 
 @cache
 def best_core_type(kind: str, threads: int) -> str | None:
-    """The fastest core type for `"openblas"` or `"numpy"`, `None` for the library's own choice.
+    """Return the fastest core type for `"openblas"` or `"numpy"`, `None` for the library's own choice.
 
-    A short interleaved comparison over the types this processor can execute; remembered for the process.
+    Times the types that this processor can execute, interleaved, for a short while; cached for the process.
     """
     path = find_library("openblas") if kind == "openblas" else None
     specs = [Spec(core or "own choice", kind, core_type=core, path=path) for core in (None, *core_types())]
@@ -72,7 +72,7 @@ def best_core_type(kind: str, threads: int) -> str | None:
     with Arena(op, problems, seed=0) as arena, Crew(op, problems, arena, threads, _TIMING) as crew:
         indices = range(len(problems))
         alive = [spec for spec in specs if crew.join(spec) and all(crew.prepare(spec.name, i) for i in indices)]
-        # A type that the library replaces by another, or one it picks by itself anyway, needs no second timing.
+        # Leave out a type that the library replaces by another, and the one that its own choice already covers.
         seen: dict[str, Spec] = {}
         for spec in alive:
             taken = str(crew.facts[spec.name].get("core_type"))

@@ -1,4 +1,4 @@
-"""What measuring is like on each family of devices: the one table of what differs between them."""
+"""The settings of measurements for each family of devices: everything that differs between them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gemmlab.ops.catalog import all_ops
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a turn lasts and when a worker is given up."""
+    """Durations of a turn in microseconds, and the timeout of a worker in seconds."""
 
     min_us: float = 3000.0
     warm_us: float = 1000.0
@@ -22,36 +22,36 @@ class Timing:
     raw_limit: int = 16
     timeout_s: float = 300.0
     long_us: float = float("inf")
-    """Calls known to be as long as this are not warmed up for."""
+    """Calls at least this long get no warm-up, once their time is known."""
     cell_us: float = float("inf")
-    """Where the turns of one contestant at one size would last longer, it takes fewer of them."""
+    """A contestant takes fewer turns at a size where all its turns would last longer than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One family of devices."""
+    """Settings of one family of devices for one operation."""
 
     library_call: str
-    """The library's function that runs there, `"gemmlab.gemm"`; empty where none does."""
+    """The library function that runs on these devices, such as `"gemmlab.gemm"`; empty if there is none."""
     timed: bool
-    """Whether time says anything; where it does not, kernels are counted."""
+    """True if times are meaningful; on other devices kernels are counted instead."""
     host_threads: bool
-    """Whether threads of this machine compute, so that workers are pinned to its CPUs."""
+    """True if threads of this machine compute, so that workers are pinned to its CPUs."""
     peers: tuple[str, ...]
-    """Names of the libraries to compare with, in the order in which they are looked for."""
+    """Names of the libraries to compare with, in the order of the search."""
     peer_grammar: str
     bench_sizes: str
     climb_sizes: str
     profile_sizes: str
-    """Empty where nothing can be profiled."""
+    """Default sizes of `gemmlab profile`; empty where nothing can be profiled."""
     tuned_peers: tuple[str, ...] = ()
-    """Those of the peers that are as fast as the core type they are told."""
+    """The peers whose speed depends on an OpenBLAS core type, which can be chosen."""
     tf32_peers: tuple[str, ...] = ()
-    """Those that can be told to round their inputs to TF32, as in `cublas:tf32`."""
+    """The peers that can round their inputs to TF32 on request, as in `cublas:tf32`."""
     timing: Mapping[str, Timing] = field(default_factory=dict)
-    """By mode."""
+    """Mode (`"warm"` or `"cold"`) -> durations."""
     method: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What a record says of how it was measured, by mode."""
+    """Mode -> notes on the method, stored in records."""
 
 
 _STOPPED = "workers stopped between their turns"
@@ -73,7 +73,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         bench_sizes="256,512,1024",
         climb_sizes="256,512,1024,2048",
         profile_sizes="",
-        # What is flushed before every call gains nothing from calls in a row.
+        # With a flush before every call, batches of calls are impossible.
         timing={"warm": Timing(), "cold": Timing(inner_us=0.0)},
         method={
             "warm": ("operands shared by all contestants, in caches as the last call left them", _STOPPED),
@@ -94,7 +94,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         bench_sizes="512,1024,2048,4096",
         climb_sizes="512,1024,2048,4096",
         profile_sizes="2048",
-        # What is flushed before every call gains nothing from calls in a row.
+        # With a flush before every call, batches of calls are impossible.
         timing={
             "cold": replace(_GPU_TIMING, inner_us=0.0),
             "warm": replace(_GPU_TIMING, inner_us=200.0),
@@ -130,19 +130,19 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
     },
     ("emulated", "reduce"): {"bench_sizes": "2^16", "climb_sizes": "2^16", "profile_sizes": "2^16"},
 })  # fmt: skip
-"""What is different for an operation other than the matrix product."""
+"""(family, operation) -> the fields of `Family` that differ from those of the matrix product."""
 
 
 def family_of(family: str, op: str = "gemm") -> Family:
-    """What comparing an operation is like on a family of devices: `"cpu"`, `"cuda"` or `"emulated"`."""
+    """Return the settings for operation `op` on family `"cpu"`, `"cuda"` or `"emulated"`."""
     return replace(FAMILIES[family], **OF_OPERATION.get((family, op), {}))
 
 
 def library_operation(name: str) -> str:
-    """The operation that the library's function of that name computes, as `"gemmlab.gemm"`; empty for other names."""
+    """Return the operation that a library function such as `"gemmlab.gemm"` computes; empty for other names."""
     return next((op.name for op in all_ops() if name == family_of("cpu", op.name).library_call), "")
 
 
 def operation_of(names: Sequence[str], kernels: Mapping[str, NamedKernel]) -> str:
-    """The operation of the first kernel or library function named; without one the matrix product."""
+    """Return the operation of the first kernel or library function in `names`; `"gemm"` without names."""
     return library_operation(names[0]) or kernels[names[0]].kernel.op if names else "gemm"

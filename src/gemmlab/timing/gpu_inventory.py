@@ -1,4 +1,4 @@
-"""What each GPU has and reaches, as `gemmlab doctor` tells it; why it cannot be used, where that is so."""
+"""The facts and measured peaks of each GPU for `gemmlab doctor`, or the reason why it cannot be used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gemmlab.core.errors import GemmlabError
 
 
 def gpu_details(count: int, *, measure: bool = True) -> list[dict[str, Any]]:
-    """One entry for each of `count` GPUs: `id`, `name`, `facts` and `measured` peaks, or `id` and `reason`."""
+    """Return one entry for each of `count` GPUs: `id`, `name`, `facts` and `measured` peaks, or `id` and `reason`."""
     return [_detail(ordinal, measure=measure) for ordinal in range(count)]
 
 
@@ -31,7 +31,7 @@ def _detail(ordinal: int, *, measure: bool) -> dict[str, Any]:
 
 
 def gpu_text(detail: dict[str, Any]) -> str:
-    """One entry in words."""
+    """Return one entry of `gpu_details` as text."""
     if "reason" in detail:
         return f"cannot be used: {detail['reason']}"
     facts, measured = detail["facts"], detail["measured"]

@@ -1,4 +1,4 @@
-"""What this machine has, as `gemmlab doctor` tells it: processor, peaks, BLAS libraries, GPU, compilers, cache."""
+"""An inventory of this machine for `gemmlab doctor`: processor, peaks, BLAS libraries, GPU, compilers, cache."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COMPUTE_CAPABILITY = (75, 76)
 
 
 def processor(*, measure: bool = True, seconds: float = 0.3) -> dict[str, Any]:
-    """Facts of `cpu_info()` with computed and measured peaks in GFLOP/s; where measuring fails, why."""
+    """Return the facts of `cpu_info()` with computed and measured peaks in GFLOP/s, or why measuring failed."""
     info = cpu_info()
     cores = physical_cores()
     facts = info.to_json() | {"physical_cores": cores, "clock_ghz": info.clock_ghz}
@@ -47,9 +47,9 @@ def processor(*, measure: bool = True, seconds: float = 0.3) -> dict[str, Any]:
 
 
 def blas_libraries() -> tuple[list[dict[str, Any]], list[str]]:
-    """Library, version, core type and thread runtime behind each BLAS found, and what went wrong or is suspicious.
+    """Return library, version, core type and thread runtime of each BLAS found, and a list of warnings.
 
-    NumPy's own is looked at in this process, as a program started from here would have it; the others in processes
+    NumPy's own is inspected in this process, as a program started from here would load it; the others in processes
     of their own, as a bench runs them.
     """
     warnings = [
@@ -93,7 +93,7 @@ def _numpy_here() -> dict[str, Any]:
 
 
 def gpus() -> dict[str, Any]:
-    """`driver_cuda` (the newest CUDA version the driver serves) and `devices`, through the driver's own library."""
+    """Return `driver_cuda` (the newest CUDA version that the driver supports) and `devices`, by the driver library."""
     library = next((lib for lib in map(_load, ("libcuda.so.1", "nvcuda.dll")) if lib), None)
     if library is None:
         return {"driver_cuda": None, "devices": [], "reason": "no CUDA driver library"}
@@ -127,7 +127,7 @@ def _load(name: str) -> ctypes.CDLL | None:
 
 
 def compilers() -> dict[str, str | None]:
-    """Version of each compiler wheel, `None` where it is not installed; LLVM's own beside llvmlite's."""
+    """Return the version of each compiler package, `None` if it is not installed, and LLVM's version as `llvm`."""
     found = {name: package_version(name) for name in COMPILERS}
     if found["llvmlite"]:
         from llvmlite import binding
@@ -137,7 +137,7 @@ def compilers() -> dict[str, str | None]:
 
 
 def cuda_compiler() -> dict[str, Any]:
-    """What compiles CUDA kernels here: its name, architectures and disassembler; `reason` where one is lacking."""
+    """Return the CUDA compiler's name, architectures and disassembler; `reason` says what is missing."""
     from gemmlab.toolchain import nvdisasm, nvrtc
 
     facts: dict[str, Any] = {"compiler": None, "architectures": [], "disassembler": None, "reason": ""}
@@ -151,14 +151,14 @@ def cuda_compiler() -> dict[str, Any]:
 
 
 def shipped_code() -> dict[str, int]:
-    """How many kernels' machine code came with the package, by architecture."""
+    """Return the number of kernels whose machine code came with the package, by architecture."""
     from gemmlab.toolchain.shipped_code import targets
 
     return targets()
 
 
 def package_version(name: str) -> str | None:
-    """Version of an installed distribution."""
+    """Return the version of an installed distribution, `None` if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -166,7 +166,7 @@ def package_version(name: str) -> str | None:
 
 
 def versions() -> dict[str, str | None]:
-    """Interpreter, system and packages."""
+    """Return the versions of gemmlab, Python, the operating system and the packages."""
     from gemmlab.core.version import __version__
 
     system = f"{platform.system()} {platform.release()}"
@@ -175,7 +175,7 @@ def versions() -> dict[str, str | None]:
 
 
 def cache_folder() -> dict[str, Any]:
-    """Where compiled code is kept, and whether it can be written there."""
+    """Return path, existence, writability and size in bytes of the cache of compiled code."""
     path = cache_dir()
     if path is None:
         return {"path": "", "exists": False, "writable": False, "bytes": 0}

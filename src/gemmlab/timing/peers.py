@@ -1,4 +1,4 @@
-"""What can be compared: contestants as text, the peers installed here, and the environment each worker gets."""
+"""Parse contestants from text, find the peers installed here, and make the environment of each worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WHEELS = {
     "cublas": (("nvidia-cublas", "nvidia-cublas-cu12"), "libcublas"),
 }
 _PACKAGES = {"torch": "torch", "cupy": "cupy", "cub": "cuda.compute", "numpy": "numpy"}
-"""Peers that are Python packages of their own."""
+"""Peers that are Python packages -> the module to import."""
 _OUR_ROLES = {"gemmlab": "library call", "kernel": "rung", "probe": "peak"}
 
 _CORE_TYPES = (
@@ -43,10 +43,10 @@ _CORE_TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One contestant."""
+    """The description of one contestant, from which a worker process builds it."""
 
     name: str
-    """As it was asked for; what tables and records call it."""
+    """The name in tables and records, as the user wrote it."""
     kind: str
     """`"gemmlab"`, `"kernel"`, `"numpy"`, `"openblas"`, `"mkl"`, `"onednn"`, `"cublas"`, `"torch"`, `"cupy"`,
     `"cub"`, `"library"` or `"probe"`."""
@@ -56,28 +56,28 @@ class Spec:
     kernel: str | None = None
     config: Mapping[str, int] = field(default_factory=dict)
     device: DeviceName = CPU
-    """Where it runs."""
+    """The device that it runs on."""
     mode: str = "warm"
-    """How that device times: with `"warm"` or `"cold"` caches."""
+    """State of the caches before a timed call: `"warm"` or `"cold"`."""
     flags: Mapping[str, Any] = field(default_factory=dict)
-    """What was said about a kernel that is a person's own file."""
+    """Facts given as flags about a kernel in the user's own file."""
     precision: str = FLOAT32
-    """What it rounds its inputs to, which its results are judged by, and speeds of which are compared."""
+    """Precision that inputs are rounded to. Results are verified in it; only speeds of equal precision are compared."""
     host: str = ""
-    """Contestants of one host live in one process; without a host each has a process of its own."""
+    """Contestants with the same host share one process; an empty host means a process of its own."""
 
     @property
     def process(self) -> str:
-        """What names its process."""
+        """The name of the worker process."""
         return self.host or self.name
 
     @property
     def role(self) -> str:
-        """`"rung"`, `"library call"`, `"peak"`, or `"peer"`: what records keep under `facts["role"]`."""
+        """`"rung"`, `"library call"`, `"peak"` or `"peer"`, as records store it under `facts["role"]`."""
         return _OUR_ROLES.get(self.kind, "peer")
 
     def to_json(self) -> dict[str, Any]:
-        """What a worker is told."""
+        """The description as JSON values, for the worker process."""
         return {**asdict(self), "device": str(self.device), "config": dict(self.config), "flags": dict(self.flags)}
 
 
@@ -85,9 +85,9 @@ PROBE = Spec("probe", "probe")
 
 
 def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op: str = "gemm") -> Spec:
-    """A contestant from `gemmlab`, `kernel:ID` or a peer, on a device, for an operation.
+    """Parse `gemmlab`, `kernel:ID` or a peer as a contestant on a device, for an operation.
 
-    Raises `UsageError` for what that device has not, `PeerError` for what is not installed.
+    Raises `UsageError` for a contestant that the device does not have, `PeerError` for one that is not installed.
     """
     head, colon, tail = text.partition(":")
     family = family_of(device.family, op)
@@ -108,7 +108,7 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
 
 
 def kernel_spec(named: NamedKernel, device: DeviceName = CPU, mode: str = "warm") -> Spec:
-    """A kernel of the catalog or a person's own file as a contestant. Raises `UsageError`."""
+    """Return a kernel of the catalog or of the user's own file as a contestant. Raises `UsageError`."""
     kernel = require_device(named.kernel, device)
     return Spec(
         f"kernel:{kernel.id}", "kernel", kernel=named.origin, device=device, mode=mode, flags=dict(named.flags),
@@ -119,7 +119,7 @@ def kernel_spec(named: NamedKernel, device: DeviceName = CPU, mode: str = "warm"
 def parse_peers(
     text: str, device: DeviceName = CPU, mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[Spec]:
-    """Comma-separated peers; `none` or nothing at all for none, `installed` for those that are, in these precisions."""
+    """Parse comma-separated peers. `none` or empty means none, `installed` all installed ones in `precisions`."""
     if text == "installed":
         return [parse_contestant(name, device, mode, op) for name in installed_peers(device, op, precisions)]
     if text == "none":
@@ -134,9 +134,9 @@ def parse_peers(
 def installed_peers(
     device: DeviceName = CPU, op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[str]:  # fmt: skip
-    """The peers a bench compares with when none are named, in each of the precisions that is to be compared.
+    """Return the names of the installed peers, in each of `precisions`: the default of a bench.
 
-    Those that have core types compute with the fastest.
+    Peers with core types use the fastest one (`:best`).
     """
     family = family_of(device.family, op)
     found = [name for name in family.peers if _is_installed(name)]
@@ -146,13 +146,13 @@ def installed_peers(
 
 
 def core_types() -> list[str]:
-    """OpenBLAS core types that this processor can execute; none where OpenBLAS knows better by itself."""
+    """Return the OpenBLAS core types that this processor can execute; empty outside x86, where none are listed."""
     features = cpu_info().features
     return [name for name, needed in _CORE_TYPES if features.issuperset(needed)]
 
 
 def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dict[str, str]:
-    """`base` without what changes a BLAS, then thread counts and the core type asked for."""
+    """Return `base` without variables that change a BLAS, plus thread counts and the core type of `spec`."""
     environment = {name: value for name, value in base.items() if not name.startswith(THREAD_VARIABLES)}
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
                  "BLIS_NUM_THREADS"):  # fmt: skip
@@ -162,7 +162,7 @@ def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dic
         environment |= {"MKL_INTERFACE_LAYER": "LP64", "MKL_THREADING_LAYER": "INTEL"}
     if spec.core_type:
         environment["OPENBLAS_CORETYPE"] = spec.core_type
-    # Float32 means float32: no library may round its inputs to TF32 for speed, unless that is what was asked for.
+    # In float32 no library may round its inputs to TF32 for speed; only a `:tf32` contestant may.
     environment.pop("NVIDIA_TF32_OVERRIDE", None)
     if spec.precision == FLOAT32:
         environment["NVIDIA_TF32_OVERRIDE"] = "0"
@@ -170,7 +170,7 @@ def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dic
 
 
 def worker_cpus(threads: int) -> list[int]:
-    """The CPUs that every contestant is pinned to: one a core first, then second hardware threads.
+    """Return the CPUs that every contestant is pinned to: one per core first, then second hardware threads.
 
     Empty where the system has no affinity. `UsageError` for more threads than CPUs.
     """
@@ -188,7 +188,7 @@ def worker_cpus(threads: int) -> list[int]:
 
 
 def find_library(name: str) -> str:
-    """Path of the library of an installed wheel (`openblas`, `mkl`, `onednn`, `cublas`).
+    """Return the path of the library in an installed wheel (`openblas`, `mkl`, `onednn`, `cublas`).
 
     `PeerError` says what to install.
     """
@@ -200,7 +200,7 @@ def find_library(name: str) -> str:
 
 
 def _peer_path(name: str) -> str | None:
-    """A library's file; `None` for a Python package. `PeerError` when it is not installed."""
+    """Return the library's file, `None` for a Python package. `PeerError` when it is not installed."""
     if name not in _PACKAGES:
         return find_library(name)
     try:
@@ -219,7 +219,7 @@ def _custom(text: str, mode: str) -> Spec:
     try:
         path = Path(given).expanduser()
     except RuntimeError:
-        # There is no such home: the name as it is.
+        # `~name` of an unknown user: take the text as it is.
         path = Path(given)
     if not path.is_file():
         raise PeerError(f"{name}: no library at {given}")

@@ -1,4 +1,4 @@
-"""Compile what will be run, on all cores, before anyone compiles it one by one."""
+"""Compile kernels on all cores in advance, before workers would compile them one by one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from gemmlab.timing.peers import Spec
 from gemmlab.toolchain.build_cuda import build
 
 Wanted = Iterable[tuple[Kernel, Mapping[str, int]]]
-"""Kernels of the catalog with what is decided at compile time."""
+"""Kernels of the catalog with their compile-time parameters."""
 
 
 def prebuild(wanted: Wanted, device: Device, said: Callable[[str], object] = lambda _text: None) -> None:
-    """See to it that the cache has these for `device`, by whatever compiler they were made.
+    """Compile the `wanted` kernels for `device` into the cache, unless it has them from any compiler.
 
-    What cannot be had is left to whoever needs it, to say so. Nothing is done where kernels compile in no time.
+    Failures are ignored: a later use of the kernel reports them. For a CPU, where compiling is quick, nothing is done.
     """
     if family_of(device.family).host_threads:
         return
@@ -40,12 +40,12 @@ def prebuild(wanted: Wanted, device: Device, said: Callable[[str], object] = lam
 
 
 def of_plan(plan: Plan) -> Iterator[tuple[Kernel, dict[str, Any]]]:
-    """What the workers of a bench will run."""
+    """Yield the kernels that the workers of a bench will run."""
     return of_specs(plan.op, plan.contestants, plan.problems)
 
 
 def of_specs(op: Op, specs: Iterable[Spec], problems: Sequence[Any]) -> Iterator[tuple[Kernel, dict[str, Any]]]:
-    """What contestants will run, but for people's own files: those are not found again by their names."""
+    """Yield the kernels that contestants will run, except users' own files: their names are not in the catalog."""
     for spec in specs:
         if spec.kernel is None or is_own(spec.kernel):
             continue
@@ -57,12 +57,12 @@ def of_specs(op: Op, specs: Iterable[Spec], problems: Sequence[Any]) -> Iterator
 
 
 def of_ladder(kernels: Iterable[Kernel]) -> Iterator[tuple[Kernel, dict[str, int]]]:
-    """What checking kernels in their defaults runs."""
+    """Yield every instance that a check of the kernels in their default configurations runs."""
     for kernel in kernels:
         for instance in kernel.instances(kernel.configure()):
             yield kernel, instance
 
 
 def _find(job: Job) -> str:
-    """As a device finds or makes its code; the digest."""
+    """Find or compile the code of a job, as a device does; return its digest."""
     return build(job.program).digest

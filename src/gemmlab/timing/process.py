@@ -1,4 +1,4 @@
-"""A worker process that takes turns: stopped between requests, so that its threads never spin beside another's."""
+"""A worker process that is stopped between requests, so that its threads never spin while another is timed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WINDOWS = sys.platform == "win32"
 
 
 class WorkerProcess:
-    """One running worker. `name` is what errors call it. A context manager that kills it."""
+    """One running worker; errors call it `name`. A context manager that kills it at the end."""
 
     def __init__(
         self,
@@ -68,22 +68,22 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Process id."""
+        """The process id of the worker."""
         return self._process.pid
 
     def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Let it run for one request, then stop it again.
+        """Let the worker run for one request, then stop it again; return its reply.
 
-        Raises `PeerError` with the tail of its standard error when it dies, hangs or answers nonsense; it is
+        Raises `PeerError` with the tail of its standard error when it dies, hangs or answers no JSON object; it is
         dead afterwards.
         """
         self.send(request)
         return self.receive(timeout_s)
 
     def send(self, request: Mapping[str, Any]) -> None:
-        """Let it run for a request whose answer is received later, so that others can start meanwhile.
+        """Let the worker run and send it a request; `receive` gets the reply, and other workers can start meanwhile.
 
-        Raises `PeerError` when it has died.
+        Raises `PeerError` when the worker has died.
         """
         assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
         try:
@@ -97,7 +97,7 @@ class WorkerProcess:
             raise self._failed("died") from error
 
     def receive(self, timeout_s: float) -> dict[str, Any]:
-        """The answer to what was sent; then it is stopped. Raises as `ask` does."""
+        """Return the reply to the last request and stop the worker. Raises as `ask` does."""
         try:
             reply = json.loads(self._read_line(time.monotonic() + timeout_s))
             self._stop()
@@ -112,7 +112,7 @@ class WorkerProcess:
         return reply
 
     def close(self) -> None:
-        """Kill it and free its pipes. Harmless when repeated."""
+        """Kill the worker and close its pipes. May be called again."""
         self._process.kill()
         for stream in (self._process.stdin, self._process.stdout, self._stderr):
             if stream is not None:
@@ -122,7 +122,7 @@ class WorkerProcess:
         forget_openmp_registration(self.pid)
 
     def _signal(self, number: int) -> None:
-        # Popen.send_signal polls first, so a process id that was given to another is never hit.
+        # Popen.send_signal polls first, so a process id that the system has reused is never signalled.
         self._process.send_signal(number)
 
     def _stop(self) -> None:
@@ -145,7 +145,7 @@ class WorkerProcess:
         return line
 
     def _chunk(self, seconds: float) -> bytes:
-        """What has come from the worker, empty at its end; `TimeoutError` when nothing does."""
+        """Return output of the worker, empty at its end; `TimeoutError` when none comes within `seconds`."""
         if _WINDOWS:
             return self._reader.chunk(seconds)
         descriptor = self._output.fileno()
@@ -172,21 +172,21 @@ class WorkerProcess:
 
 
 def forget_openmp_registration(pid: int) -> None:
-    """Unlink the file by which Intel's OpenMP tells a second copy in process `pid` of the first.
+    """Unlink the file by which Intel's OpenMP in process `pid` detects a second copy of itself.
 
-    A killed process would leave it in shared memory for good.
+    A killed process would leave it in shared memory forever.
     """
     if hasattr(os, "getuid"):
         Path(f"/dev/shm/__KMP_REGISTERED_LIB_{pid}_{os.getuid()}").unlink(missing_ok=True)  # noqa: S108 - its own name
 
 
 def worker_command(place: str, nbytes: int) -> list[str]:
-    """The command line of a worker whose operands are at that `place` of an arena."""
+    """Return the command line of a worker that maps the arena at `place`, `nbytes` long."""
     return [sys.executable, "-P", "-m", "gemmlab.timing.worker", str(os.getpid()), place, str(nbytes)]
 
 
 def importable_here() -> str:
-    """A `PYTHONPATH` under which a child finds this very package."""
+    """Return a `PYTHONPATH` under which a child process imports this same package."""
     root = str(Path(gemmlab.__file__).parent.parent)
     return os.pathsep.join([root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
 
@@ -202,7 +202,7 @@ def _status(code: int) -> str:
 
 @contextlib.contextmanager
 def _affinity(cpus: Sequence[int]) -> Any:
-    """Run the block on `cpus`: a child inherits them before any of its libraries counts processors."""
+    """Run the block on `cpus`, so that a child inherits them before its libraries count processors."""
     if not cpus or not hasattr(os, "sched_setaffinity"):
         yield
         return

@@ -1,6 +1,6 @@
-"""How a worker is started, halted and heard on Windows, which lacks signals and cannot wait for a pipe.
+"""Start, suspend and read a worker on Windows, which lacks signals and cannot wait for a pipe.
 
-Never run on Windows by us: what is not its own is tested elsewhere with stand-ins.
+Never run on Windows by us: the logic is tested on other systems with stand-ins for the system's calls.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import IO, Any
 from gemmlab.core import windows
 
 _NEW_GROUP = 0x200
-"""CREATE_NEW_PROCESS_GROUP: an interrupt from the keyboard is for the parent, which then ends its workers."""
+"""CREATE_NEW_PROCESS_GROUP: only the parent gets a keyboard interrupt, and then ends its workers."""
 
 
 def start(command: Sequence[str], environment: Mapping[str, str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """A process with pipes to its input and output."""
+    """Start a process with pipes to its input and output."""
     words, given = list(command), dict(environment)
     base = getattr(sys, "_base_executable", sys.executable)
     if words[0] == sys.executable and base != sys.executable:
-        # In a virtual environment python.exe starts another process, and halting the first would not halt that one.
+        # In a virtual environment python.exe starts another process, which suspending the first would not suspend.
         words[0] = base
         given["__PYVENV_LAUNCHER__"] = sys.executable
     return subprocess.Popen(
@@ -33,12 +33,12 @@ def start(command: Sequence[str], environment: Mapping[str, str], errors: IO[byt
 
 
 def halt(process: subprocess.Popen[bytes]) -> None:
-    """Stop all its threads where they are."""
+    """Suspend all threads of the process."""
     windows.suspend(_handle(process))
 
 
 def go_on(process: subprocess.Popen[bytes]) -> None:
-    """Let it run, if it was halted."""
+    """Resume the process if it was suspended."""
     windows.resume(_handle(process))
 
 
@@ -47,14 +47,14 @@ def _handle(process: Any) -> int:
 
 
 class PipeReader:
-    """Reads a pipe in a thread of its own, so that another can wait for what comes, for a time."""
+    """A thread that reads a pipe, so that another thread can wait for its output with a timeout."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._chunks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=self._read, args=(pipe.fileno(),), daemon=True).start()
 
     def chunk(self, seconds: float) -> bytes:
-        """What has come, empty at the end of the pipe. `TimeoutError` when nothing does."""
+        """Return the next bytes, empty at the end of the pipe. `TimeoutError` when none come within `seconds`."""
         try:
             return self._chunks.get(timeout=seconds)
         except queue.Empty:
@@ -65,6 +65,6 @@ class PipeReader:
             while chunk := os.read(descriptor, 1 << 16):
                 self._chunks.put(chunk)
         except OSError:
-            # The pipe was closed while this waited for it.
+            # The pipe was closed while this thread waited for it.
             pass
         self._chunks.put(b"")

@@ -1,4 +1,4 @@
-"""The workers of all contestants around one arena: start, prepare, take turns, and lose those that fail."""
+"""The workers of all contestants on one arena: start and prepare them, time turns, and drop those that fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Launcher = Callable[[Spec, int, Arena], WorkerProcess]
 
 
 def start_worker(spec: Spec, threads: int, arena: Arena) -> WorkerProcess:
-    """A worker of this installation, pinned where it is this machine that computes, in an environment of our making."""
+    """Start a worker of this installation with `worker_environment`, pinned to CPUs if it computes on this machine."""
     environment = worker_environment(spec, threads, os.environ)
     environment["PYTHONPATH"] = importable_here()
     return WorkerProcess(
@@ -31,9 +31,9 @@ def start_worker(spec: Spec, threads: int, arena: Arena) -> WorkerProcess:
 
 @dataclass
 class Crew:
-    """Workers by contestant. `lost` holds why a contestant is gone, `skipped` what it cannot do.
+    """Workers by contestant. `lost` maps contestants to why they failed, `skipped` (contestant, problem) to why not.
 
-    A context manager: every worker is killed at its end, whatever happened.
+    A context manager: every worker is killed at its end, also after an error.
     """
 
     op: Op
@@ -43,9 +43,9 @@ class Crew:
     timing: Timing
     launcher: Launcher = start_worker
     workers: dict[str, WorkerProcess] = field(default_factory=dict)
-    """By `Spec.process`."""
+    """`Spec.process` -> worker."""
     hosts: dict[str, str] = field(default_factory=dict)
-    """Contestant -> the process it lives in."""
+    """Contestant -> `Spec.process` of its worker."""
     facts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     lost: dict[str, str] = field(default_factory=dict)
     skipped: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -60,12 +60,12 @@ class Crew:
             worker.close()
 
     def join(self, spec: Spec) -> bool:
-        """Start a contestant; False (and an entry in `lost`) when it does not come up."""
+        """Start a contestant; return False, with an entry in `lost`, when it does not start."""
         self.join_all([spec])
         return self.alive(spec.name)
 
     def join_all(self, specs: Sequence[Spec]) -> None:
-        """Start contestants, their processes all at once; an entry in `lost` for each that does not come up."""
+        """Start contestants, their processes all at once; those that do not start get an entry in `lost`."""
         first: list[Spec] = []
         for spec in specs:
             self.hosts[spec.name] = spec.process
@@ -84,11 +84,11 @@ class Crew:
                 self._ask(spec.name, self._opening(spec))
 
     def alive(self, name: str) -> bool:
-        """Whether the contestant has joined and is not lost."""
+        """Return whether the contestant has joined and is not lost."""
         return name not in self.lost and self.hosts.get(name) in self.workers
 
     def prepare(self, name: str, index: int) -> bool:
-        """Have a contestant set up problem `index` and run it once; False when it cannot or is lost."""
+        """Let a contestant set up problem `index` and run it once; return False when it cannot or is lost."""
         problem = self.problems[index]
         request = {
             "command": "prepare",
@@ -110,17 +110,17 @@ class Crew:
         return True
 
     def can(self, name: str, index: int) -> bool:
-        """Whether the contestant still lives and does problem `index`."""
+        """Return whether the contestant is alive and can do problem `index`."""
         return self.alive(name) and (name, index) not in self.skipped
 
     def run(self, name: str, index: int) -> bool:
-        """Execute once, untimed; False when the contestant is lost."""
+        """Execute once, untimed; return False when the contestant is lost."""
         return self._ask(name, {"command": "run", "index": index}) is not None
 
     def turn(self, name: str, index: int, last_us: float = 0.0) -> dict[str, Any] | None:
-        """One turn's times (see `contestants.Turn`), `None` when the contestant is lost.
+        """Return one turn's times (the fields of `contestant.Turn`), `None` when the contestant is lost.
 
-        `last_us` is what a call took in the turn before.
+        `last_us` is the time of a call in the turn before, 0 if unknown.
         """
         timing = self.timing
         request = {
@@ -157,7 +157,7 @@ class Crew:
         return reply
 
     def _lose_host(self, host: str, reason: str) -> None:
-        """A process is gone, and all that lived in it."""
+        """Close a failed process and mark all its contestants as lost."""
         worker = self.workers.pop(host, None)
         if worker is not None:
             worker.close()

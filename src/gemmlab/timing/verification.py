@@ -1,4 +1,4 @@
-"""Compare what a contestant left in the shared operands with a reference."""
+"""Compare the outputs that a contestant wrote to the shared operands with a reference."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from gemmlab.verify.nan_hint import explained
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One contestant's results on one problem."""
+    """The verdict on one contestant's outputs for one problem."""
 
     right: bool
     error_ratio: float
     """Largest error over its tolerance, over all outputs."""
     explanations: tuple[str, ...]
-    """Of every output that is wrong."""
+    """One text for every output that is wrong."""
 
 
 def judge_outputs(
     arena: Arena, index: int, expected: Mapping[str, Expected], contents: Mapping[str, NDArray[np.float32]]
 ) -> Outcome:
-    """Look at the outputs of problem `index` as they are now; `contents` are its operands before the call."""
+    """Compare the present outputs of problem `index` with `expected`; `contents` are its operands before the call."""
     found = [
         compare(name, arena.placed[index][name].matrix(arena.memory), wanted, 1) for name, wanted in expected.items()
     ]

@@ -1,7 +1,7 @@
-"""`python -m gemmlab.timing.worker PARENT PLACE BYTES`: one contestant in a process of its own.
+"""`python -m gemmlab.timing.worker PARENT PLACE BYTES`: run contestants, usually one, in a process of their own.
 
-Requests and replies are JSON lines on standard input and output. Whatever a library prints goes to standard
-error instead. The worker ends with its input, or with its parent.
+Requests and replies are JSON lines on standard input and output. Anything that a library prints goes to standard
+error instead. The worker ends when its input ends or its parent does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Worker:
-    """Answers requests about the contestants that live in this process, usually one."""
+    """A server of requests about the contestants in this process, usually one."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
@@ -37,7 +37,7 @@ class Worker:
         self._works: dict[int, Work] = {}
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply to one request; errors become `{"error": ...}` or `{"unsupported": ...}`."""
+        """Return the reply to one request; errors become `{"error": ...}` or `{"unsupported": ...}`."""
         try:
             return self._answer(request)
         except UnsupportedError as error:
@@ -50,7 +50,7 @@ class Worker:
         name = request.get("name", "")
         if command == "open":
             spec = request["spec"]
-            # A device with memory of its own sees to its own caches.
+            # A device with memory of its own flushes its own caches.
             self._cold = spec["mode"] == "cold" and family_of(parse_device(spec["device"]).family).host_threads
             self._contestants[name] = make_contestant(spec)
             return {"ok": True}
@@ -77,7 +77,7 @@ class Worker:
         return asdict(turn)
 
     def _work(self, request: Mapping[str, Any]) -> Work:
-        """The problem as all contestants of this process see it."""
+        """Return the problem's `Work`, shared by all contestants of this process."""
         index = request["index"]
         if index not in self._works:
             self._works[index] = self._new_work(request)
@@ -98,14 +98,14 @@ class Worker:
 
 
 def serve(worker: Worker, requests: TextIO, replies: TextIO) -> None:
-    """Answer until the input ends."""
+    """Answer requests, one a line, until the input ends."""
     for line in requests:
         replies.write(json.dumps(worker.answer(json.loads(line))) + "\n")
         replies.flush()
 
 
 def die_with_parent(parent: int) -> None:
-    """End this process when `parent` ends, even while stopped (Linux; elsewhere the end of the input does it)."""
+    """End this process when `parent` ends, even while stopped (Linux; elsewhere the end of the input ends it)."""
     if sys.platform == "linux":
         import ctypes
 
@@ -125,7 +125,7 @@ def main() -> None:
         serve(Worker(memory), sys.stdin, replies)
         replies.flush()
     finally:
-        # Arrays still view the memory, and libraries' threads may be at work: leave without taking them down.
+        # Arrays still view the memory, and libraries' threads may be running: exit without shutting them down.
         os._exit(0)
 
 

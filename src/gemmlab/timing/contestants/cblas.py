@@ -1,4 +1,4 @@
-"""A shared library's float32 matrix product through ctypes, and what the library says of itself."""
+"""Call a shared library's float32 matrix product through ctypes, and read its version, core type and threads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _DnnlVersion(ctypes.Structure):
 
 
 class BlasLibrary:
-    """`path` loaded into this process. `PeerError` when it does not load or has no matrix product."""
+    """The BLAS at `path`, loaded into this process. `PeerError` when it does not load or has no matrix product."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -58,7 +58,7 @@ class BlasLibrary:
         self._entry.restype = None
 
     def prepare(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], object]:
-        """A call of C = alpha op(A) op(B) + beta C, its arguments converted once."""
+        """Return a callable that computes C = alpha op(A) op(B) + beta C; its arguments are converted once, here."""
         size, real = self._integer, ctypes.c_float
         m, n, k = (size(scalars[name]) for name in ("m", "n", "k"))
         lda, ldb, ldc = (size(max(1, scalars[name])) for name in ("lda", "ldb", "ldc"))
@@ -151,14 +151,14 @@ def _mkl_core_type() -> str:
 
 
 def thread_runtime() -> str:
-    """The OpenMP or TBB runtime loaded into this process, `"unknown"` when none is seen."""
+    """Return the OpenMP or TBB runtimes loaded into this process, `"unknown"` when none is found."""
     files = _loaded_files()
     found = [name for prefix, name in _RUNTIMES if any(file.startswith(prefix) for file in files)]
     return ", ".join(found) or "unknown"
 
 
 def openmp_threads() -> int | None:
-    """Threads that the loaded OpenMP runtime would use, by threadpoolctl; `None` when there is none."""
+    """Return the thread count of the loaded OpenMP runtime, by threadpoolctl; `None` when none is loaded."""
     from threadpoolctl import threadpool_info
 
     counts = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"]

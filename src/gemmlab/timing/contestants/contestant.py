@@ -1,4 +1,4 @@
-"""What can be timed, as it lives inside its worker process: prepared once a problem, then timed in turns."""
+"""The interface of contestants inside a worker process: prepared once per problem, then timed in turns."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Work:
     matrices: Mapping[str, Float32Array]
     threads: int
     cold: bool = False
-    """Whether a timed call is to find its operands in none of this machine's caches."""
+    """True if operands are flushed from this machine's caches before each timed call."""
     uploaded: dict[str, Any] = field(default_factory=dict)
-    """Buffers by operand, where contestants of one process share a device with memory of its own."""
+    """Operand name -> device buffer, shared by the contestants of one process on a device with its own memory."""
 
     @property
     def before(self) -> Callable[[], None] | None:
-        """What comes before each timed call, untimed."""
+        """A function to call, untimed, before each timed call: it flushes the operands. `None` for warm caches."""
         return self._flush if self.cold else None
 
     def _flush(self) -> None:
@@ -52,18 +52,18 @@ class Work:
 
     @property
     def plain(self) -> bool:
-        """Whether it is C = op(A) op(B) alone."""
+        """True if alpha is 1 and beta is 0, so that C = op(A) op(B)."""
         return bool(self.scalars["alpha"] == 1 and self.scalars["beta"] == 0)
 
     def operand(self, name: str) -> Float32Array:
-        """A or B as the product reads it, transposed where the problem says so."""
+        """Return A or B as a view, transposed where the problem says so."""
         matrix = self.matrices[name]
         return matrix.T if self.scalars.get(f"trans_{name}", 0) else matrix
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one turn measured; times in microseconds."""
+    """The measurements of one turn; times in microseconds."""
 
     time_us: float
     calls: int
@@ -85,17 +85,17 @@ class Prepared(Protocol):
 
 
 class Contestant(Protocol):
-    """Something that computes the operation."""
+    """An implementation of the operation that can be timed."""
 
     def prepare(self, work: Work) -> Prepared:
-        """Raises `UnsupportedError` where it cannot do the problem."""
+        """Set up one problem. Raises `UnsupportedError` when the contestant cannot do it."""
 
     def facts(self) -> dict[str, Any]:
         """Library, version, core type, thread runtime, threads. Complete after a first run."""
 
 
 def time_calls(call: Callable[[], object], calls: int, inner: int) -> list[float]:
-    """`calls` times of one call in microseconds, each the mean over `inner` calls in a row."""
+    """Return `calls` times of one call in microseconds, each the mean over `inner` calls in a row."""
     clock = time.perf_counter_ns
     times = [0] * calls
     if inner == 1:
@@ -114,23 +114,23 @@ def time_calls(call: Callable[[], object], calls: int, inner: int) -> list[float
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A prepared contestant that is a callable, or anything that times calls the way `time_calls` does."""
+    """A prepared contestant made of a callable and a `timer`: (calls, inner) -> microseconds of each call."""
 
     call: Callable[[], object]
     timer: Callable[[int, int], list[float]]
     before: Callable[[], None] | None = None
-    """Untimed, before each timed call; such calls are timed one by one."""
+    """Called untimed before each timed call; calls are then timed one by one."""
 
     @classmethod
     def of(cls, call: Callable[[], object], before: Callable[[], None] | None = None) -> Calls:
-        """Times `call` with `time_calls`."""
+        """A contestant whose `call` is timed with `time_calls`."""
         return cls(call, partial(time_calls, call), before)
 
     def run(self) -> None:
         self.call()
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
-        """Without a warm-up, one call that lasts the whole turn is the turn."""
+        """Warm up, then time calls for at least `min_us`. With `warm_us` 0, a first call that long is the turn."""
         started = time.perf_counter_ns()
         warm = self.timer(1, 1)
         if not warm_us and warm[0] >= min_us:
@@ -138,7 +138,7 @@ class Calls:
         passed_us = cost_us = (time.perf_counter_ns() - started) / 1e3
         while sum(warm) < warm_us and passed_us < warm_us and len(warm) < MAX_CALLS:
             warm += self.timer(len(warm), 1)
-            # What a call costs in all: a timer may have more to do than to call.
+            # Wall time per call: a timer may do more than the call, such as copies.
             before_us, passed_us = passed_us, (time.perf_counter_ns() - started) / 1e3
             cost_us = min(cost_us, 2 * (passed_us - before_us) / len(warm))
         estimate = max(1e-3, min(warm[-len(warm) // 2 :]))
@@ -158,7 +158,7 @@ class Calls:
 
 
 def call_for(library: str, op: str, calls: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-    """What a library has for an operation; `UnsupportedError` where that is nothing."""
+    """Return the function among `calls` for operation `op`; `UnsupportedError` when the library has none."""
     if op not in calls:
         raise UnsupportedError(f"{library} has no {op}")
     return calls[op]

@@ -1,4 +1,4 @@
-"""Libraries to compare with on a CPU, and the library call itself."""
+"""Contestants on a CPU: the libraries to compare with, and gemmlab's own library call."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class NumpyCall:
 
 
 class BlasCall:
-    """A BLAS library's own entry, called with arguments that were converted beforehand."""
+    """A BLAS library's own entry point, called with arguments converted beforehand."""
 
     def __init__(self, path: str) -> None:
         self._library = BlasLibrary(path)

@@ -14,11 +14,11 @@ _HOST_SCALARS = 0
 _MATH_OF_THE_TYPE = 0
 """`CUBLAS_DEFAULT_MATH`: as many mantissa bits as the type has, so no TF32 for float32."""
 _TF32_MATH = 3
-"""`CUBLAS_TF32_TENSOR_OP_MATH`"""
+"""`CUBLAS_TF32_TENSOR_OP_MATH`: inputs of float32 products may be rounded to TF32."""
 
 
 class Cublas:
-    """The library at `path` with a handle on `stream`, in the CUDA context that is current; with `tf32` it may round.
+    """cuBLAS at `path` with a handle on `stream` in the current CUDA context. `tf32` lets it round inputs to TF32.
 
     `PeerError` when it does not load or a call fails.
     """
@@ -39,10 +39,10 @@ class Cublas:
         self._check("cublasSetMathMode", self._handle, ctypes.c_int(_TF32_MATH if tf32 else _MATH_OF_THE_TYPE))
 
     def prepare(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], None]:
-        """A call of C = alpha op(A) op(B) + beta C that goes to the stream, its arguments converted once.
+        """Return a callable that enqueues C = alpha op(A) op(B) + beta C on the stream; arguments are converted once.
 
-        The library's matrices are column-major: as such, a row-major C is its own transpose, which is op(B)^T op(A)^T.
-        So the operands change places and nothing is transposed that was not before.
+        cuBLAS matrices are column-major. Read so, a row-major C is its transpose, and C^T = op(B)^T op(A)^T.
+        So the operands change places, and their transpose flags stay as they are.
         """
         m, n, k = (ctypes.c_int(scalars[name]) for name in ("m", "n", "k"))
         lda, ldb, ldc = (ctypes.c_int(max(1, scalars[name])) for name in ("lda", "ldb", "ldc"))
@@ -75,5 +75,5 @@ class Cublas:
 
 
 def version_text(number: int) -> str:
-    """`"13.0.2"` for 130002, `"12.8.4"` for 120804."""
+    """Return `"13.0.2"` for 130002, `"12.8.4"` for 120804."""
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"

@@ -1,4 +1,4 @@
-"""A contestant from its description, as a worker process receives it."""
+"""Build a contestant from the description that a worker process receives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmlab.timing.contestants.cpu_library import BlasCall, LibraryCall, NumpyC
 
 
 def make_contestant(spec: Mapping[str, Any]) -> Contestant:
-    """The contestant that `gemmlab.timing.peers.Spec.to_json` describes."""
+    """Return the contestant that a `gemmlab.timing.peers.Spec.to_json` describes."""
     kind, where = spec["kind"], (spec.get("device", "cpu"), spec.get("mode", "warm"))
     if kind == "gemmlab":
         return LibraryCall()

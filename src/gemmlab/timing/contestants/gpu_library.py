@@ -1,4 +1,4 @@
-"""Libraries to compare with on a GPU: each works on operands that our device placed, on its stream, by its events."""
+"""Libraries to compare with on a GPU. Each uses our device's buffers and stream and is timed by its events."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LIMIT = 2**31 - 1
 
 
 class Library(Protocol):
-    """What a library has for an operation on a GPU."""
+    """A library's implementation of operations on a GPU."""
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-        """A call that puts the operation on the device's stream. `UnsupportedError` where it has none."""
+        """Return a callable that enqueues the operation on the device's stream. `UnsupportedError` when it has none."""
 
     def facts(self) -> dict[str, Any]:
         """Library and version."""
@@ -33,7 +33,7 @@ class Library(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """A call that puts work on a device's stream."""
+    """A callable that enqueues work on a device's stream."""
 
     device: CudaDevice
     call: Callable[[], object]
@@ -47,7 +47,7 @@ class Enqueued:
 
 
 class GpuCall:
-    """A library as a contestant."""
+    """A GPU library as a contestant."""
 
     def __init__(self, name: str, device: CudaDevice, library: Library) -> None:
         self._name, self._device, self._library = name, device, library
@@ -65,7 +65,7 @@ class GpuCall:
 
 
 class CublasCall:
-    """cuBLAS itself, with the least overhead that a Python program could have."""
+    """cuBLAS called directly, with the least overhead possible from Python."""
 
     def __init__(self, path: str, device: CudaDevice, *, tf32: bool = False) -> None:
         device.activate()
@@ -156,7 +156,10 @@ class CupyCall:
 
 
 def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, precision: str = FLOAT32) -> Contestant:
-    """The contestant of that kind: `"cublas"` (at `path`), `"torch"`, `"cupy"` or `"cub"`; only the first two round."""
+    """Return a contestant of `kind` `"cublas"` (at `path`), `"torch"`, `"cupy"` or `"cub"`; only the first two do TF32.
+
+    Raises `UnsupportedError` for a device that is no CUDA device.
+    """
     where = open_device(device, mode)
     if not isinstance(where, CudaDevice):
         raise UnsupportedError(f"{kind} runs on cuda devices, not on {where.id}")

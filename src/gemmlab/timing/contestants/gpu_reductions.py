@@ -18,19 +18,19 @@ _TORCH = {"sum": "sum", "max": "amax", "min": "amin"}
 
 
 def torch_reduction(torch: Any, where: str, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-    """`torch.sum(x, dim=0, out=out)`, `torch.amax` or `torch.amin`."""
+    """Return a call of `torch.sum(x, dim=0, out=out)`, `torch.amax` or `torch.amin`."""
     x, out = (torch.as_tensor(buffers[name], device=where).view(torch.float32) for name in ("x", "out"))
     return partial(getattr(torch, _TORCH[work.problem["operator"]]), x, dim=0, out=out.reshape(()))
 
 
 def cupy_reduction(cupy: Any, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-    """`cupy.sum(x, out=out)`, `cupy.max` or `cupy.min`: by default CUB's."""
+    """Return a call of `cupy.sum(x, out=out)`, `cupy.max` or `cupy.min`, which use CUB by default."""
     x, out = (cupy.asarray(buffers[name]).view(cupy.float32) for name in ("x", "out"))
     return partial(getattr(cupy, work.problem["operator"]), x, out=out.reshape(()))
 
 
 class CubCall:
-    """`cub::DeviceReduce`, compiled by cuda-cccl for this GPU, called with what was set up beforehand."""
+    """`cub::DeviceReduce`, compiled by cuda-cccl for this GPU; everything but the call is set up beforehand."""
 
     def __init__(self, device: CudaDevice) -> None:
         device.activate()
@@ -43,13 +43,13 @@ class CubCall:
 
     def _reduction(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         if work.problem["operator"] != "sum":
-            # Its own operators for the others are functions that are compiled; the sum is what is compared.
+            # CUB's other operators are functions compiled from Python; only the sum is compared.
             raise UnsupportedError("CUB is asked for sums only")
         plus = self._compute.OpKind.PLUS
         x, out = _Floats(buffers["x"]), _Floats(buffers["out"])
         start = np.zeros(1, np.float32)
         reducer = self._compute.make_reduce_into(x, out, plus, start)
-        # Later versions are told the operator at each call, too.
+        # Later versions of cuda-cccl take the operator at each call, too.
         takes_operator = "op" in inspect.signature(type(reducer).__call__).parameters
         rest = (*([plus] if takes_operator else []), int(work.scalars["n"]), start, _Stream(int(self._device.stream)))
         scratch = self._device.allocate(max(1, int(reducer(None, x, out, *rest))))
@@ -61,7 +61,7 @@ class CubCall:
 
 
 class _Floats:
-    """Memory of ours as the array of float32 that cuda-cccl asks for."""
+    """Our device buffer as a float32 array for cuda-cccl, by `__cuda_array_interface__`."""
 
     def __init__(self, buffer: Buffer) -> None:
         self._buffer = buffer
@@ -73,7 +73,7 @@ class _Floats:
 
 
 class _Stream:
-    """Our stream, by the protocol that cuda-cccl reads."""
+    """Our stream for cuda-cccl, by the `__cuda_stream__` protocol."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle

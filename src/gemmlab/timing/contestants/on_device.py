@@ -1,4 +1,4 @@
-"""Contestants that run on a device of ours: a kernel, and the probe of the FMA peak. One file for all devices."""
+"""Contestants that run on any of our devices: a kernel, and the probe of the device's peak."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from gemmlab.timing.families import family_of
 
 
 class Attached(Protocol):
-    """Something that computes on buffers of a device, again and again."""
+    """A computation bound to buffers of a device, which can be repeated."""
 
     def run(self) -> None:
         """Execute once and wait."""
 
     def time(self, repeats: int, inner: int = 1) -> list[float]:
-        """`repeats` times in microseconds, each the mean over `inner` executions in a row."""
+        """Return `repeats` times in microseconds, each the mean over `inner` executions in a row."""
 
 
 @dataclass
 class OnDevice:
-    """A prepared contestant whose operands are copied to a device; where memory is shared nothing is copied."""
+    """A prepared contestant whose operands are copied to a device; with shared memory nothing is copied."""
 
     device: Device
     work: Work
     outputs: Sequence[str]
     attach: Callable[[Mapping[str, Buffer]], Attached]
-    """Set up to compute on buffers by operand name."""
+    """Binds the computation to buffers by operand name."""
     attached_to: dict[str, Buffer] = field(default_factory=dict)
     attached: Attached | None = None
 
     def run(self) -> None:
-        """Bring inputs over once and outputs anew, execute once, bring the outputs back."""
+        """Upload inputs once and outputs each time, execute once, download the outputs."""
         self.attached = None
         there = self.work.uploaded
         for name, flat in self.work.flat.items():
@@ -50,7 +50,7 @@ class OnDevice:
             self.device.download(there[name], self.work.flat[name])
 
     def turn(self, *, min_us: float, warm_us: float, inner_us: float, raw_limit: int) -> Turn:
-        """Time executions on the operands that the last `run` brought over."""
+        """Time executions on the operands that the last `run` uploaded."""
         if not self.work.uploaded:
             self.run()
         attached = self._ready()
@@ -59,7 +59,7 @@ class OnDevice:
         return with_clocks(self.device, turn)
 
     def _ready(self) -> Attached:
-        """Set up on the buffers that are there now: another contestant may have replaced the outputs."""
+        """Bind to the present buffers, anew if another contestant has replaced the outputs."""
         there = self.work.uploaded
         if self.attached is None or any(self.attached_to[name] is not buffer for name, buffer in there.items()):
             self.attached, self.attached_to = self.attach(there), dict(there)
@@ -67,7 +67,7 @@ class OnDevice:
 
 
 _OPEN: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()
-"""Devices in use in this process, by name and mode: each has caches to flush and code of its own."""
+"""Open devices of this process by name and mode. Each has its own loaded code and caches to flush."""
 
 
 def _device(name: str, mode: str) -> Device:
@@ -130,11 +130,11 @@ class KernelCall:
 
 @dataclass(frozen=True, slots=True)
 class PeakTurn:
-    """A probe dressed as a contestant: its time is what the problem would take at the probed rate."""
+    """A probe of the peak as a contestant: its time is what the problem would take at the measured rate."""
 
     device: Device
     measure: Callable[[int, float], float]
-    """From threads and seconds to 10^9 a second of what `amount` counts."""
+    """(threads, seconds to measure) -> rate, in 10^9 per second of what `amount` counts."""
     threads: int
     amount: int
 
@@ -147,9 +147,9 @@ class PeakTurn:
 
 
 class PeakProbe:
-    """Measures what limits an operation on a device: its FMA peak, or the rate at which it reads memory.
+    """A probe of the limit of an operation on a device: its FMA peak, or the rate at which it reads memory.
 
-    On a CPU that of the threads in use.
+    On a CPU the limit is that of the threads in use.
     """
 
     def __init__(self, device: str = "cpu", mode: str = "warm") -> None:
@@ -174,11 +174,11 @@ _MEASURED: Mapping[str, tuple[type, str]] = {
     GFLOPS: (PeakDevice, "measure_peak"),
     GBS: (ReadingDevice, "measure_read"),
 }
-"""Who measures what limits an operation whose speed is told in a unit, and by what method."""
+"""Unit of an operation's speed -> the device protocol that can measure its limit, and the method's name."""
 
 
 def with_clocks(device: object, turn: Turn) -> Turn:
-    """The turn with the device's clocks of this moment, where it tells them."""
+    """Return the turn with the device's present clocks added, where the device reports them."""
     clocks = device.clocks() if isinstance(device, ClockedDevice) else None
     if clocks is None:
         return turn

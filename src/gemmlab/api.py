@@ -32,7 +32,7 @@ _Entry = Callable[..., Float32Array | None]
 
 _entry: _Entry | None = None
 _again: Callable[..., Any] | None = None
-"""What arrays on a GPU are tried with first, once there were any."""
+"""The function that is tried first for arrays on a GPU, once there were any."""
 _product: CpuProduct | None = None
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
@@ -124,7 +124,7 @@ def explain_choice(
     kernel: str | None = None,
     config: Mapping[str, int] | None = None,
 ) -> Choice:
-    """Which kernel `gemm(a, b, ...)` runs, in which configuration, and why. Nothing is compiled or run.
+    """Return the kernel that `gemm(a, b, ...)` runs, its configuration, and the reason. Nothing is compiled or run.
 
     `a` and `b` are arrays as `gemm` takes them, or their shapes, which stand for packed, aligned matrices. `trans_a`,
     `trans_b`, `precision`, `kernel` and `config` are those of `gemm`. `device` is by default that of the arrays; of

@@ -101,7 +101,7 @@ def sum(  # noqa: A001 - as NumPy calls it
 
 
 def _plain(axis: object) -> bool:
-    """Whether an axis, or a tuple of them, is a key to a plan as it is: 1.0 would find that of 1."""
+    """Return whether an axis, or a tuple of them, can be used as the key of a plan: 1.0 would find the plan of 1."""
     return axis is None or type(axis) is int or (type(axis) is tuple and {*map(type, axis)} == _INTEGERS)
 
 

@@ -38,21 +38,21 @@ class DeviceArray:
     read_only: bool = False
     owner: Any = field(default=None, repr=False, compare=False)
     lent: bool = False
-    """Whether its memory may be used for something else as soon as `owner` goes, whatever is queued on it."""
+    """True if its memory may be reused as soon as `owner` is gone, even with work on it still queued."""
 
     @property
     def nbytes(self) -> int:
-        """Of its elements."""
+        """Bytes of its elements."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def contiguous(self) -> bool:
-        """Whether its elements follow each other in C order."""
+        """True if its elements follow each other in C order."""
         return self.nbytes == 0 or self.strides == c_strides(self.shape, self.dtype.itemsize) or _dense(self)
 
 
 def is_device_array(value: Any) -> bool:
-    """Whether `value` is an array that lies on an NVIDIA GPU."""
+    """Return whether `value` is an array that lies on an NVIDIA GPU."""
     if value is None or isinstance(value, np.ndarray | np.generic):
         return False
     if is_tensor(value):
@@ -68,7 +68,7 @@ def is_device_array(value: Any) -> bool:
 
 
 def device_array(value: Any) -> DeviceArray:
-    """Where `value` lies. Raises `ArgumentTypeError` for what is no array on a GPU or does not show its memory."""
+    """Return the memory of `value`. Raises `ArgumentTypeError` if it is no GPU array or does not show its memory."""
     negated = getattr(value, "is_neg", None)
     if negated is not None and negated():
         # torch shows the memory all the same.
@@ -88,7 +88,7 @@ def device_array(value: Any) -> DeviceArray:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether it is one of torch's, wherever it lies."""
+    """Return whether `value` is a tensor of torch, on any device."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 

@@ -21,7 +21,7 @@ _DLPACK_HOST = (1, 3)
 
 
 def is_host_array(value: Any) -> bool:
-    """Whether `value` is an array of another package than NumPy that lies in this machine's memory.
+    """Return whether `value` is an array of another package than NumPy that lies in this machine's memory.
 
     Also for torch's that lie nowhere, or on what is no NVIDIA GPU: `host_view` tells what is wrong with them.
     """

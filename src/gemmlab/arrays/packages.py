@@ -24,7 +24,7 @@ class Package:
     maker: Callable[[Any, Any, tuple[int, ...]], Callable[[], Any]]
     """(beside which array, shape) -> what makes a float32 array there each time, uninitialised and in C order."""
     stream: Callable[[Any, Any], Callable[[], int]]
-    """What tells the handle of the stream that is current for an array's device."""
+    """Return a function that gives the handle of the current stream of an array's device."""
     copy: Callable[[Any, Any], Any]
     """An array with the same elements in C order, made on that stream."""
     assign: Callable[[Any, Any, Any], None]
@@ -54,7 +54,7 @@ class Package:
 
 
 def package_of(value: object) -> Package | None:
-    """Whose array this is; `None` for a package that is not known here."""
+    """Return the package of an array; `None` for a package that is not known here."""
     for package in _PACKAGES:
         module = sys.modules.get(package.name)
         if module is not None and isinstance(value, getattr(module, package.kind)):

@@ -47,7 +47,7 @@ def compiled(lanes: int | None = None) -> Artifact:
 
 
 def addresses() -> Mapping[str, int]:
-    """Where the entries are in this process, by symbol."""
+    """Addresses of the entries in this process, by symbol."""
     global _addresses
     with _lock:
         if _addresses is None:

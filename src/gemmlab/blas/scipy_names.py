@@ -97,7 +97,9 @@ def _number(name: str, value: Any) -> float:
 def _result(
     c: object, shape: tuple[int, int], a: Float32Array, b: Float32Array, *, keep: bool, overwrite: bool
 ) -> Float32Array:
-    """Where the result goes: `c` itself if asked for and possible, else a new array, with c's values if `keep`."""
+    """Return the array for the result: `c` itself if asked for and possible, else a new array, with c's values if
+    `keep`.
+    """
     if c is None:
         new = _empty(shape)
         if keep:

@@ -8,7 +8,7 @@ from gemmlab.ir.values import Operand, Value
 
 
 def unravelled(fn: Function, index: Value, axes: Value, count: Operand, steps: int) -> list[Value]:
-    """How far number `index` lies from the first, in each of `steps` arrays.
+    """Return the offset of element number `index` from the first, in each of `steps` arrays.
 
     `axes` has 1 + `steps` words for each of `count` axes: its extent, and the step along it in each array.
     """

@@ -33,7 +33,7 @@ class Blocks:
     crowd_period: int = 0
     """Rows of A about a multiple of so many floats apart are crowded; a power of two, or 0 where no distance crowds."""
     crowd_slack: int = 0
-    """How many floats off the multiple still crowd."""
+    """Distances up to this many floats from the multiple still count as crowded."""
 
     @property
     def kc_max(self) -> int:

@@ -143,7 +143,7 @@ def _write(fn: Function, lanes: int, width: Value, totals: Value, times: Value, 
 
 
 def _across(lanes: int, width: Value) -> Callable[[Function, Callable[[Value, Value | None], None]], None]:
-    """What calls `body(c, mask)` for all columns, vector by vector."""
+    """Return a function that calls `body(c, mask)` for all columns, vector by vector."""
 
     def run(fn: Function, body: Callable[[Value, Value | None], None]) -> None:
         vectors: Operand = width - width % lanes if lanes > 1 else width

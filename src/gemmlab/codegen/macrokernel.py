@@ -79,7 +79,7 @@ Args = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What a tile does beside multiplying, as truth values of the code under construction."""
+    """Steps of a tile beside multiplying, as truth values of the code under construction."""
 
     panel: Value
     """A is k-major."""
@@ -164,7 +164,7 @@ def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
 
 
 def _crowded(blocks: Blocks, distance: Value) -> Value:
-    """Whether rows so far apart push each other out of L1."""
+    """Return whether rows at this distance evict each other from L1."""
     off = (distance + blocks.crowd_slack) & (blocks.crowd_period - 1)
     return off <= 2 * blocks.crowd_slack
 

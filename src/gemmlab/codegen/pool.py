@@ -39,7 +39,7 @@ CONDITION = 8 * _LINE
 POOL_BYTES = 10 * _LINE
 
 _SPIN_NS = 1_000_000
-"""How long a worker spins before it sleeps. Waking takes 50 us, and the scheduler may put a woken thread behind its
+"""Time that a worker spins before it sleeps. Waking takes 50 us, and the scheduler may put a woken thread behind its
 caller on one core for milliseconds; OpenMP runtimes spin for 1 to 200 ms."""
 _SPINS_A_LOOK = 64
 _SPINS_BEFORE_YIELD = 20000

@@ -38,7 +38,7 @@ def python_words(fn: Function) -> Objects:
 
 
 def giving_up(fn: Function, python: Objects) -> GiveUp:
-    """What returns None from the function when a condition holds."""
+    """Return a function that makes the compiled function return None when a condition holds."""
 
     def give_up_when(condition: Value) -> None:
         with fn.when(condition):
@@ -55,7 +55,7 @@ def type_of(fn: Function, obj: Value) -> Value:
 
 
 def axis_count(fn: Function, obj: Value) -> Value:
-    """How many axes an array has."""
+    """Number of axes of an array."""
     return fn.zero_extend(fn.load(fn.cast(obj + NDIM, I32)))
 
 
@@ -74,7 +74,7 @@ def new_array(fn: Function, python: Objects, count: Value, dims: Value) -> Value
 
 
 def read_only(fn: Function, obj: Value) -> Value:
-    """Whether an array is."""
+    """Return whether an array is read-only."""
     return (fn.zero_extend(fn.load(fn.cast(obj + _FLAGS, I32))) & _WRITEABLE).equals(0)
 
 

@@ -23,7 +23,7 @@ from gemmlab.ir.types import F32, I64, pointer
 
 _LEAST_BYTES, _MOST_BYTES = 128 << 20, 512 << 20
 _CACHES = 2
-"""How often the last-level cache fits what a thread reads."""
+"""Size of the data that a thread reads, in multiples of the last-level cache."""
 
 
 def read_burst(part: int) -> Callable[[], float]:

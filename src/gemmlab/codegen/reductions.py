@@ -20,7 +20,7 @@ from gemmlab.ir.types import F32, F64, I8, I64, pointer
 from gemmlab.ir.values import Operand, Value
 
 PARTS = 64
-"""Of one long row or nest."""
+"""Number of parts into which one long row or nest is cut."""
 GRAIN = 64
 """Elements that a part is a multiple of: parts share no cache line where the row starts on one."""
 SERIAL = 1 << 16
@@ -107,7 +107,7 @@ def _store(fn: Function, plan: _Plan, place: Value, value: Value) -> None:
 
 
 def _place(fn: Function, plan: _Plan, result: Value) -> tuple[Value, Value]:
-    """How far the elements of a result lie from the first, and the result itself."""
+    """Return the offset of a result's elements from the first, and the offset of the result itself."""
     cols = plan.cols
     outer = result // cols
     inner = result - outer * cols

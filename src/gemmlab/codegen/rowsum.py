@@ -75,7 +75,7 @@ def emit_row(module: Module, operator: int) -> Function:
 
 
 def _rest(fn: Function, operator: int, x: Value, first: Value, n: Value, total: Var, wide: Type) -> None:
-    """What is less than a turn: whole vectors, then a part of one."""
+    """Add the elements after the last full turn: whole vectors, then a part of one."""
     lanes = wide.lanes
     vectors = n - n % lanes
     with fn.range(first, vectors, lanes) as i:

@@ -29,7 +29,7 @@ PYTHON_AT = DEFAULT_THREADS_AT + WORD
 _BYTES = PYTHON_AT + 16 * WORD
 HUGE_PAGE = 2 << 20
 MOST_THREADS = 1024
-"""What a call can be cut for; more threads than this are as many."""
+"""The most threads that a call is divided among; more threads are treated as this many."""
 _WORKERS_A_CORE = 4
 """Workers there are at most; a call cut for more threads than that is done by fewer."""
 

@@ -23,7 +23,7 @@ from gemmlab.ir.types import F32, I64, VOID, vector
 from gemmlab.ir.values import Value, Var
 
 STEPS = (("count", I64), ("a_next", I64), ("b_next", I64), ("c_next", I64))
-"""How many products, and how many elements an operand lies behind that of the product before."""
+"""Number of products, and the distance in elements from one product's operand to that of the next."""
 _TILE = (
     *STEPS,
     ("k", I64),
@@ -59,7 +59,7 @@ SMALL = (
 )
 """Strides in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha != 0, 0 < k <= `LONGEST`."""
 LONGEST = 256
-"""Of k."""
+"""The longest k."""
 _MOST_B = 1 << 14
 """Elements of B: 64 KiB."""
 _MOST_WORK = (1 << 18) - 1
@@ -70,7 +70,7 @@ _AHEAD = 32
 
 
 def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
-    """Whether this code is meant for a product of these extents. Of k the blocked product makes one block."""
+    """Return whether this code is meant for these extents. The blocked product makes one block of such a k."""
     return (k <= min(LONGEST, blocks.kc)) & (n * k <= _MOST_B) & (m * n * k <= _MOST_WORK)
 
 

@@ -45,7 +45,7 @@ class _Array:
     shape: Value
     strides: Value
     leading: Value
-    """How many."""
+    """Number of leading axes."""
 
     def swap_if(self, fn: Function, condition: Value) -> None:
         """Transpose."""

@@ -26,7 +26,7 @@ STACK = (*PRODUCT, ("axes", pointer(I64)), ("axis_count", I64))
 """A product's arguments for the first of the stack, and the axes, outermost first. No extent is 0."""
 
 _OVERHEAD = 512
-"""What a product costs beside its multiply-adds, in multiply-adds."""
+"""Fixed cost of a product beside its multiply-adds, in multiply-adds."""
 _LARGE = 1 << 24
 """Multiply-adds from which on a product is worth all threads, however many products there are."""
 _JOBS_A_THREAD = 4

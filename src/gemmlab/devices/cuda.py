@@ -64,7 +64,7 @@ class CudaDevice(DeviceIdentity):
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """What the driver says of the GPU (`cuda_facts.device_facts`)."""
+        """Facts that the driver gives about the GPU (`cuda_facts.device_facts`)."""
         self._enter()
         return device_facts(self._driver, self._device)
 
@@ -134,7 +134,7 @@ class CudaDevice(DeviceIdentity):
 
     @property
     def most_texels(self) -> int:
-        """Of one texture over linear memory."""
+        """The most texels of one texture over linear memory."""
         return int(self.facts["texture_1d_linear"])
 
     def linear_texture(self, buffer: Buffer, channels: int = 4, element: str = "f32") -> int:
@@ -229,7 +229,7 @@ class CudaDevice(DeviceIdentity):
 
     @property
     def is_current(self) -> bool:
-        """Whether its context is current in this thread, and no kernel has broken it."""
+        """True if its context is current in this thread, and no kernel has broken it."""
         # No context, where the driver has one to complain of, is not this one.
         return bool(self._current()[1] == self._context) and not self._lost
 

@@ -56,7 +56,7 @@ def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
 
 
 def runs_on(target: str, compute_capability: str) -> bool:
-    """Whether code for `"sm_86"` runs on a GPU of capability `"8.9"`.
+    """Return whether code for `"sm_86"` runs on a GPU of capability `"8.9"`.
 
     Code with features of one architecture (`"sm_90a"`) runs on that one alone, other code also on later minor versions.
     """

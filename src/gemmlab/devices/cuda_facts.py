@@ -1,4 +1,4 @@
-"""What a GPU says of itself: its limits by the driver, its clocks of the moment by NVML where that is installed."""
+"""Facts about a GPU: its limits from the driver, its present clocks from NVML where that is installed."""
 
 from __future__ import annotations
 

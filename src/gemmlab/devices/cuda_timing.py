@@ -1,4 +1,4 @@
-"""How long work on a GPU takes, by events on its stream: with caches as a stranger left them, or as the last run did.
+"""Time work on a GPU by events on its stream, with cold caches or with those that the last run left.
 
 `cold`: before every run a buffer twice the size of the level-2 cache is written, so that operands come from memory.
 `warm`: runs follow each other; many short ones are replayed as one graph, or the host could not keep up.
@@ -19,7 +19,7 @@ MODES: tuple[Mode, ...] = ("cold", "warm")
 AT_ONCE = 64
 """Runs queued before their times are read: enough for the host to stay ahead, few enough for a short queue."""
 FLUSHED_CACHES = 2
-"""How often the level-2 cache fits the buffer that is written between cold runs."""
+"""Size of the buffer that is written between cold runs, in multiples of the level-2 cache."""
 LEAST_FLUSHED = 64 << 20
 """Bytes: writing them takes long enough for the host to queue the next run meanwhile."""
 

@@ -18,7 +18,7 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """What a device says of itself; everything JSON-able so that records can keep it."""
+    """Facts about a device, JSON-able so that records can store them."""
 
     id: str
     """`"cpu"`, `"cuda:0"`, `"emulated:sm_90"`."""
@@ -46,7 +46,7 @@ class Window:
 
     @property
     def address(self) -> int:
-        """What a kernel receives."""
+        """The address that a kernel receives."""
         return self.whole.address + self.offset
 
 
@@ -140,7 +140,7 @@ class Clocks:
     sm_mhz: float
     memory_mhz: float
     throttle: tuple[str, ...]
-    """Why the clock is lower than it could be; empty when nothing holds it."""
+    """Reasons why the clock is lower than it could be; empty when there are none."""
 
 
 @runtime_checkable
@@ -181,7 +181,7 @@ class TextureDevice(Protocol):
 
     @property
     def most_texels(self) -> int:
-        """That one texture can have."""
+        """The most texels of one texture."""
 
     def linear_texture(self, buffer: Any, channels: int = 4, element: str = "f32") -> int:
         """The handle of a texture over a buffer, as described by `texture.texels_of`; it goes with the buffer."""

@@ -32,7 +32,9 @@ class DeviceName:
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """How a device can time: with `"cold"` or `"warm"` caches, its default first; `""` where time means nothing."""
+        """Modes of timing on the device: `"cold"` or `"warm"` caches, its default first; `""` if time means nothing on
+        it.
+        """
         return _MODES[self.family]
 
     def __str__(self) -> str:
@@ -43,7 +45,7 @@ CPU = DeviceName("cpu")
 
 
 class DeviceIdentity:
-    """What every device tells of itself by its name."""
+    """The identity of a device, given by its name."""
 
     device_name: DeviceName
 

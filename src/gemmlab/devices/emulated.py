@@ -126,7 +126,7 @@ class EmulatedDevice(DeviceIdentity):
 
     @property
     def most_texels(self) -> int:
-        """Of one texture over linear memory."""
+        """The most texels of one texture over linear memory."""
         return self.limits.texture_1d_linear
 
     def linear_texture(self, buffer: Buffer, channels: int = 4, element: str = "f32") -> int:
@@ -199,8 +199,8 @@ class EmulatedDevice(DeviceIdentity):
 
 @lru_cache(maxsize=16)
 def _placeless_image(code: bytes, kernel: str, sass: str, entry: str) -> Image:
-    """Of code that names no variables, which is the same wherever it is loaded: decoding it takes longer than
-    many a launch.
+    """Return the image of code that names no variables, which is the same wherever it is loaded. Decoding takes longer
+    than many a launch, hence the cache.
     """
     return load_image(read_cubin(code, kernel), parse(sass), entry, MemoryMap())
 

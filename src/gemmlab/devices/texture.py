@@ -18,7 +18,7 @@ MATRIX_TEXEL = 16
 
 @dataclass(frozen=True, slots=True)
 class Texels:
-    """What a texture covers: `count` texels of `channels` elements from `address` on."""
+    """The memory of a texture: `count` texels of `channels` elements from `address` on."""
 
     address: int
     count: int
@@ -27,7 +27,7 @@ class Texels:
 
     @property
     def nbytes(self) -> int:
-        """Of all texels."""
+        """Bytes of all texels."""
         return self.count * self.channels * ELEMENT_BYTES[self.element]
 
 

@@ -31,7 +31,7 @@ class Batch:
     rights: Float32Array
     fulls: Float32Array
     swapped: bool = False
-    """Whether the transposes are multiplied, in the other order."""
+    """True if the product is computed transposed, with the operands exchanged."""
 
     @property
     def first(self) -> tuple[Float32Array, Float32Array, Float32Array]:

@@ -82,7 +82,7 @@ def _new_array() -> int:
 
 @cache
 def _structures_as_expected() -> bool:
-    """Whether CPython's and NumPy's object layouts are those the entry was written for, read off live objects."""
+    """Return whether object layouts of CPython and NumPy, read from live objects, are those the entry was written for."""
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return False
     if ctypes.sizeof(ctypes.c_void_p) != 8 or not _new_array():

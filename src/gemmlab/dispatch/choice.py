@@ -1,4 +1,4 @@
-"""Which kernel computes a product on a GPU, in which configuration, and why: a pure function of the problem.
+"""Choose the kernel and configuration of a product on a GPU, with the reason: a pure function of the problem.
 
 A time that was measured at this very problem on this GPU model counts as it is; any other is estimated
 (`dispatch/waves.py`) from what was measured. The least time wins. A precision lower than asked is never considered.
@@ -34,7 +34,7 @@ class Candidate:
     us: float
     """Microseconds that count for the choice."""
     measured: bool
-    """Whether they were measured, at this problem on this GPU model; else the rule estimates them."""
+    """True if the times were measured, at this problem on this GPU model; else the rule estimates them."""
     blocks: int
     resident: int
     """Blocks that a multiprocessor holds at a time."""
@@ -46,7 +46,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What runs, and why."""
+    """The kernel and configuration that run, and why."""
 
     kernel: str
     config: Mapping[str, int]

@@ -99,7 +99,7 @@ def load_product() -> CpuProduct:
 
 
 def _rows_contiguous(stack: Float32Array) -> bool:
-    """Whether the rows of every matrix are."""
+    """Return whether the rows of every matrix are contiguous."""
     return all(step % 4 == 0 for step in stack.strides[:-2]) and rows_contiguous(stack[(0,) * (stack.ndim - 2)])
 
 

@@ -48,7 +48,7 @@ class _Known:
 
 _known: dict[tuple[Hashable, ...], _Known] = {}
 _packages: dict[type, Package] = {}
-"""Of the arrays that came so far."""
+"""Packages of the array types that came so far."""
 
 
 def again(

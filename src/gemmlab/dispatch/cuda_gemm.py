@@ -39,13 +39,13 @@ class Plan:
     config: Mapping[str, int]
     launch: WordsLaunch
     at: tuple[int, int, int]
-    """Where among the arguments the addresses of a, b and c are."""
+    """Positions of the addresses of a, b and c among the arguments."""
     scalars_at: tuple[int, int]
     """The same of alpha and beta."""
 
     @property
     def free(self) -> bool:
-        """Whether it takes any scalars and addresses."""
+        """True if it takes any scalars and addresses."""
         return not self.kernel.restrictions and self.kernel.align == FLOAT_BYTES
 
     def enqueue(
@@ -75,7 +75,7 @@ class CudaGemm:
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
     def plan(self, what: Stored, call: Call) -> Plan:
-        """What runs for a product of a call. Raises `UsageError`, `DeviceError` and `CompileError`."""
+        """Return the plan for a product of a call. Raises `UsageError`, `DeviceError` and `CompileError`."""
         p, aligned = what.problem, what.aligned
         named = None if call.config is None else tuple(sorted(checked_config(call.config).items()))
         how = (aligned, call.precision, str(call.kernel), named)
@@ -109,7 +109,7 @@ class CudaGemm:
 
 
 def _require(plan: Plan, what: Stored) -> None:
-    """What depends on scalars and addresses: of the catalog's kernels nothing does."""
+    """Check what depends on scalars and addresses; for the catalog's kernels nothing does."""
     kernel = plan.kernel
     if kernel.restrictions and (why := kernel.refusal(plan.config, GemmOp().scalars(what.problem))):
         raise UsageError(f"gemm: {kernel.id} does not take {what.problem.label}: {why}")
@@ -130,6 +130,6 @@ def gemm_on(ordinal: int) -> CudaGemm:
 
 
 def choice_on(ordinal: int, call: Call, what: Stored) -> Choice:
-    """What would run on a GPU of this machine. Raises `DeviceError` where there is none."""
+    """Return the choice for a GPU of this machine. Raises `DeviceError` where there is none."""
     with context_kept():
         return choice_for(call, what, gemm_on(ordinal).gpu)

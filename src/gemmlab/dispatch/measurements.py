@@ -1,4 +1,4 @@
-"""What was measured of GPU kernels, in a form that a library call can choose by: a small table in the package.
+"""Measured times of GPU kernels, by which a library call chooses: a small table in the package.
 
 `makers/choices.py` makes `measured.json` from the records in `benchmarks/results`. A tuner may put a table of a
 person's own GPU in place of it later: `Table` says what it has to hold.
@@ -36,7 +36,7 @@ class Measured:
     threads: int
     registers: int
     smem: int
-    """Of a block, static and dynamic."""
+    """Bytes of shared memory of a block, static and dynamic."""
     start_us: float
     alone_us: float
     share_us: float
@@ -51,7 +51,7 @@ class Table:
     gpu: str
     """A name that `core.gpu.model` knows."""
     taken: str
-    """When."""
+    """The date of the measurement."""
     entries: tuple[Measured, ...]
 
     def to_json(self) -> dict[str, Any]:

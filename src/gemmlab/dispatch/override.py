@@ -13,7 +13,7 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
 
 USUAL = "threaded"
-"""What runs on a CPU where nobody names a kernel."""
+"""The kernel that runs on a CPU when the caller names none."""
 
 
 def named_kernel(name: object, device: str) -> Kernel:

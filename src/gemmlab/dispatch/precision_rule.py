@@ -9,7 +9,7 @@ from gemmlab.core.precision import FLOAT32, PRECISIONS, TF32
 
 HIGHEST = "highest"
 ASKED = {HIGHEST: FLOAT32, "tf32": TF32}
-"""What a caller may ask for, by the names of JAX and torch: the lowest precision that will do."""
+"""Precisions that a caller may ask for, by the names of JAX and torch, with the lowest precision that will do."""
 
 
 def precision_for(asked: object, offered: Collection[str]) -> str:

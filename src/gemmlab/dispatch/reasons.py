@@ -1,4 +1,4 @@
-"""Why `gemmlab.gemm` would run what it runs: its choice for arrays or shapes, also on a GPU that is not here."""
+"""The reasons of `gemmlab.gemm` for its choice, for arrays or shapes, also on a GPU that is not here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.dispatch.waves import Gpu, gpu_model
 
 _MOST_ELEMENTS = 2**60
-"""Of an array of float32: sizes and strides in bytes have 63 bits."""
+"""The most elements of a float32 array: sizes and strides in bytes have 63 bits."""
 
 
 def explain(call: Call, device: object) -> Choice:

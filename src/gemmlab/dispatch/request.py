@@ -1,4 +1,4 @@
-"""What a matrix product was asked for: operands as views of the right shape, and everything that is wrong with them.
+"""A request for a matrix product: operands as views of the right shape, and every error in them.
 
 Nothing here reads or writes an element: NumPy's shapes, strides and addresses are all that is looked at, so that a view
 may as well stand for memory of a GPU (`dispatch/shadows.py`).
@@ -43,10 +43,10 @@ class Request:
     right: Float32Array
     batch: tuple[int, ...]
     shape: tuple[int, ...]
-    """Of the result as the caller sees it."""
+    """The shape of the result as the caller sees it."""
     row: bool
     column: bool
-    """Whether the left or the right operand was one-dimensional."""
+    """True if the left or the right operand was one-dimensional."""
     alpha: float
     beta: float
     """Both rounded to float32."""
@@ -119,7 +119,7 @@ def checked_target(target: Float32Array, asked: Request) -> Float32Array:
 
 
 def same(left: Float32Array, right: Float32Array) -> bool:
-    """Whether two arrays of one shape are the same elements; the stride of an axis of extent 1 means nothing."""
+    """Return whether two arrays of one shape are the same elements; the stride of an axis of extent 1 means nothing."""
     if left.size == 0:
         return True
     axes = zip(left.shape, left.strides, right.strides, strict=True)
@@ -127,7 +127,7 @@ def same(left: Float32Array, right: Float32Array) -> bool:
 
 
 def rows_contiguous(matrix: Float32Array) -> bool:
-    """Whether elements of a row are neighbours, and rows follow each other without overlapping."""
+    """Return whether the elements of each row are adjacent and the rows do not overlap."""
     rows, cols = matrix.shape
     down, over = matrix.strides
     return matrix.size == 0 or ((cols == 1 or over == 4) and (rows == 1 or (down % 4 == 0 and down >= 4 * cols)))
@@ -163,7 +163,7 @@ def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Floa
 
 
 def _folds(array: Float32Array) -> bool:
-    """Whether the strides let two elements of an array meet (none of the usual views do)."""
+    """Return whether the strides let two elements of an array overlap (none of the usual views do)."""
     reach = array.itemsize
     for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if stride < reach:

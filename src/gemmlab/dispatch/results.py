@@ -1,4 +1,4 @@
-"""Where a result on a GPU goes: an array of the caller's package, or memory of ours.
+"""The destination of a result on a GPU: an array of the caller's package, or memory of ours.
 
 An array of a package that is not known is answered with one of ours, which other packages see through
 `__cuda_array_interface__` and DLPack.
@@ -24,7 +24,7 @@ _NO_STREAM = -1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a result goes."""
+    """The destination of a result."""
 
     array: Any
     """Float32, uninitialised."""

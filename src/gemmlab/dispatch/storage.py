@@ -1,4 +1,4 @@
-"""How three matrices lie in memory, as kernels are told: row-major with leading dimensions and transposition flags."""
+"""The storage of three matrices as kernels take it: row-major with leading dimensions and transposition flags."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Stored:
     """Bytes from matrix to matrix of a batch, for each of its axes and operands."""
 
     def begins_on(self, nbytes: int) -> bool:
-        """Whether all operands, of all products of a batch, do."""
+        """Return whether all operands, of all products of a batch, begin on a multiple of `nbytes` bytes."""
         return not any(where % nbytes for where in (self.a, self.b, self.c, *self.distances))
 
     @property
     def aligned(self) -> bool:
-        """Whether every row begins on 16 bytes, so that kernels may move four floats at once."""
+        """True if every row begins on 16 bytes, so that kernels may move four floats at once."""
         p = self.problem
         return self.begins_on(16) and not any(ld % 4 for ld in (p.lda, p.ldb, p.ldc))
 
 
 def readable(matrix: Float32Array) -> bool:
-    """Whether kernels can read it in place, as it is or transposed."""
+    """Return whether kernels can read it in place, as it is or transposed."""
     return rows_contiguous(matrix) or rows_contiguous(matrix.T)
 
 

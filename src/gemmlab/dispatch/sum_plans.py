@@ -23,16 +23,16 @@ _Axes = list[tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SumPlan:
-    """What compiled code is told (see `codegen.sums.PLAN`), and what is left to do in Python."""
+    """The arguments of the compiled code (see `codegen.sums.PLAN`), and the steps left to Python."""
 
     words: array[int]
     address: int
     shape: tuple[int, ...]
-    """Of the result."""
+    """The shape of the result."""
     made: tuple[int, ...]
-    """Of what is computed, which is repeated along axes of extent 1 to make the result."""
+    """The shape of the computed array, which is repeated along axes of extent 1 to make the result."""
     elements: int
-    """That are read."""
+    """Number of elements read."""
 
 
 def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], *, keepdims: bool) -> SumPlan:

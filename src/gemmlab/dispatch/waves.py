@@ -1,4 +1,4 @@
-"""How long a kernel will take where it was not measured: a rule of three figures.
+"""Estimate the time of a kernel that was not measured: a rule of three figures.
 
 A GPU's multiprocessors take the blocks of a grid in turns. The one with the most decides, and it has
 `ceil(blocks / SMs)`. `r` of them fit it at a time (occupancy), and `j <= r` that run together take, a step along k,
@@ -33,7 +33,7 @@ class Gpu:
     sms: int
     mhz: float
     known: str = ""
-    """What `core.gpu.model` calls it; empty for a model that is not known there."""
+    """The model's name in `core.gpu.model`; empty for a model that is not known there."""
 
     @property
     def arch(self) -> int:
@@ -43,7 +43,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the rule says of one kernel and problem."""
+    """The rule's estimate for one kernel and problem."""
 
     us: float
     blocks: int

@@ -59,7 +59,7 @@ class Emitter(ABC):
         return f"{hint}{self._count}"
 
     def open_block(self, label: str) -> None:
-        """What follows is reached by branching to `label`."""
+        """Begin the block that is reached by branching to `label`."""
         self._body.append(f"{label}:")
 
     def text(self) -> str:

@@ -153,12 +153,12 @@ class Choice:
 
     @contextmanager
     def yes(self) -> Iterator[None]:
-        """What happens when the condition holds."""
+        """Emit what happens when the condition holds."""
         yield from self._arm(self.yes_label)
 
     @contextmanager
     def no(self) -> Iterator[None]:
-        """What happens when it does not."""
+        """Emit what happens when it does not."""
         yield from self._arm(self.no_label)
 
     def _arm(self, label: str) -> Iterator[None]:

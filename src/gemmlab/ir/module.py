@@ -16,7 +16,7 @@ class Probe(Watcher, Protocol):
 
     @property
     def name(self) -> str:
-        """What targets and cache keys call it; no colon."""
+        """The name in targets and cache keys; no colon."""
 
     @property
     def words(self) -> int: ...

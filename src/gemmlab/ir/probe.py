@@ -16,12 +16,12 @@ _PACKING = "pack_"
 
 
 def packs(callee: Function) -> bool:
-    """Whether a function copies operands into reading order."""
+    """Return whether a function copies operands into reading order."""
     return callee.name.startswith(_PACKING)
 
 
 def accessed_bytes(fn: Function, type_: Type, mask: Value | None) -> Operand:
-    """How many bytes an access moves. Masks are taken to have their first lanes on."""
+    """Number of bytes that an access moves. Masks are taken to have their first lanes on."""
     each = type_.bits // 8
     if mask is None:
         return type_.lanes * each

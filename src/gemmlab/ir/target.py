@@ -1,4 +1,4 @@
-"""What code is generated for: vector width, register count, processor and features."""
+"""The target of generated code: vector width, register count, processor and features."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Target:
     cpu: str
     features: str
     fused: bool
-    """Whether a fused multiply-add is one instruction."""
+    """True if a fused multiply-add is one instruction."""
 
     @property
     def arm(self) -> bool:
@@ -41,7 +41,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """How programs and records name it."""
+        """The name in programs and records."""
         return f"{self.triple.split('-')[0]}:{self.lanes}:{self.cpu}"
 
 

@@ -29,12 +29,12 @@ class NamedKernel:
 
     @property
     def origin(self) -> str:
-        """What `kernel_named` finds it by in any folder: the file's absolute path, or the id."""
+        """The name that `kernel_named` finds it by from any folder: the file's absolute path, or the id."""
         return str(Path(self.file).resolve()) if self.file else self.kernel.id
 
 
 def is_own(name: str) -> bool:
-    """Whether a name is that of a file."""
+    """True if a name is that of a file."""
     return name.endswith(SOURCE_SUFFIX)
 
 

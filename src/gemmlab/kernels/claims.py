@@ -1,4 +1,4 @@
-"""What a kernel says of itself that can be checked: which problems it takes, and what its counters show."""
+"""The claims of a kernel that can be checked: the problems it takes, and what its counters show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gemmlab.core.program import Config
 from gemmlab.kernels.names import problem_names
 
 DEFAULT_SHAPE = "128"
-"""Where a statement names no shape: a multiple of every tile."""
+"""The shape for a statement that names none: a multiple of every tile."""
 _EXECUTED = "executed_"
 
 
@@ -24,7 +24,7 @@ class Restriction:
     why: str = ""
 
     def admits(self, instance: Config, scalars: Mapping[str, Any]) -> bool:
-        """Whether a problem, given by `Op.scalars`, fulfils it."""
+        """True if a problem, given by `Op.scalars`, fulfils it."""
         return bool(self.that({**problem_names(scalars), **instance}))
 
     def explain(self) -> str:

@@ -1,4 +1,4 @@
-"""What CPU kernels have in common, their descriptor, and what those of a matrix product do: their signature.
+"""The common part of CPU kernels: their descriptor, and the signature of those that compute a matrix product.
 
 Every one is a function `status = name(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, ...)` on row-major float32
 matrices; `trans_a`, `trans_b`, `workspace` and `threads` follow where a kernel takes them.
@@ -117,7 +117,7 @@ def blocks_for(lanes: int) -> Blocks:
 
 
 def _caches() -> tuple[int, int, int]:
-    """What the blocks follow from: bytes and ways of the L1 data cache, bytes of L2."""
+    """Return the cache sizes that the blocks follow from: bytes and ways of the L1 data cache, bytes of L2."""
     info = cpu_info()
     level1 = info.cache(1)
     return info.l1d_bytes, level1.ways if level1 else 1, info.l2_bytes

@@ -1,4 +1,4 @@
-"""What the CPU kernels of a reduction have in common: their signature and their descriptor.
+"""The common part of the CPU kernels that reduce: their signature and their descriptor.
 
 Every one is a function `status = name(n, x, out)` on `n` neighbouring float32; `threads` follows where a kernel takes
 it. The operator is known when the code is made.

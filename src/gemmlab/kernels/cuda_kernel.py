@@ -118,7 +118,7 @@ def _check_layouts(facts: Facts, matched: Matched, flags: Sequence[str]) -> None
 
 
 def _restrictions(facts: Facts, matched: Matched, flags: Sequence[str]) -> tuple[Restriction, ...]:
-    """What was required of problems, then what the arguments imply of those that no requirement speaks of."""
+    """Return the required restrictions, then those that arguments imply for names that no requirement mentions."""
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
     spoken_of = {name for expression in required for name in expression.names}
     implied = matched.restrictions(facts.names, [*flags, *spoken_of], facts.layouts)
@@ -131,7 +131,7 @@ def _restrictions(facts: Facts, matched: Matched, flags: Sequence[str]) -> tuple
 
 
 def _objection(facts: Facts, on_config: Sequence[Expression], config: Config) -> str:
-    """Why a configuration is not legal; empty when it is."""
+    """Return the reason that a configuration is not legal; empty when it is."""
     try:
         broken = next((expression.text for expression in on_config if not expression(config)), "")
         if broken or not all(expression.names <= set(config) for expression in facts.threads):

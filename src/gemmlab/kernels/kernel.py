@@ -1,4 +1,4 @@
-"""How an operation is done: the descriptor of one kernel, whatever device it runs on."""
+"""The descriptor of one kernel: how it does its operation, whatever device it runs on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Kernel:
     idea: str
     """One sentence: why it is faster than the rung it comes after."""
     source: str
-    """Where the technique comes from."""
+    """The publication or project that the technique comes from."""
     params: Config
     args: tuple[str, ...]
     """Argument names in signature order; `threads` and `workspace` are supplied by the caller of `launches`."""
@@ -46,7 +46,7 @@ class Kernel:
     after: str | None = None
     """Id of the rung that this one improves on, empty for the first of a line; `None` for a kernel that is no rung."""
     branch: bool = False
-    """Whether it is a side branch of the rung it comes after: the ladder goes on without it."""
+    """True for a side branch of the rung that it comes after: the ladder goes on without it."""
     step: int | None = None
     """Place on the ladder from 1, which the catalog finds from `after`; `None` for a kernel that is no rung."""
     aliases: tuple[str, ...] = ()
@@ -58,12 +58,14 @@ class Kernel:
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     legal: Callable[[Config], bool] = field(default=lambda _config: True, repr=False)
     objection: Callable[[Config], str] = field(default=lambda _config: "", repr=False)
-    """Which constraint an illegal configuration breaks, where the kernel can tell."""
+    """Return the constraint that an illegal configuration breaks, if the kernel can tell."""
     workspace_bytes: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
     zeroed_workspace: bool = False
-    """Whether the workspace is to be zeros before its first use. Executions that share one follow each other."""
+    """True if the workspace must be zeros before its first use. Executions that share a workspace run one after
+    another.
+    """
     threaded: bool = False
-    """Whether it uses more than one CPU thread when given them."""
+    """True if it uses more than one CPU thread when it is given them."""
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
     """The calls one execution takes; without it one call of `threads` workers."""
     grid: tuple[str, ...] = ()
@@ -77,9 +79,9 @@ class Kernel:
     align: int = 4
     """Bytes that operands and their rows must be aligned to; `restrictions` has it for the rows."""
     restrictions: tuple[Restriction, ...] = ()
-    """What a problem must be like for this kernel; empty for a kernel that takes any."""
+    """Restrictions on the problem; empty for a kernel that takes any."""
     expect: tuple[Expectation, ...] = ()
-    """What its counters must show."""
+    """Statements that its counters must fulfil."""
 
     def configure(self, overrides: Mapping[str, int] | None = None) -> dict[str, int]:
         """Default configuration with `overrides`; `UsageError` for an unknown or illegal parameter."""
@@ -117,7 +119,9 @@ class Kernel:
         return {**config, **{name: int(scalars[name.lower()]) for name in self.from_problem}}
 
     def instances(self, config: Config) -> list[dict[str, int]]:
-        """What has to be compiled so that any problem can run in `config`: every layout, every value of other flags."""
+        """Return all instances to compile so that any problem can run in `config`: every layout, every value of other
+        flags.
+        """
         from gemmlab.kernels.names import names_of
 
         values = names_of(self.op).flags if self.from_problem else {}
@@ -131,7 +135,7 @@ class Kernel:
         return found
 
     def program(self, instance: Config, target: str) -> Program:
-        """What a device has to build to run this kernel. `UsageError` for a target that it cannot be built for."""
+        """Return the program that a device builds to run this kernel. Raises `UsageError` for an unsupported target."""
         return self.make_program(instance, target)
 
     def launches(self, instance: Config, bound: Bound, threads: int = 1) -> list[Launch]:

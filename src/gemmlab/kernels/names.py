@@ -1,4 +1,4 @@
-"""What the values of an operation are called: in Python, in CUDA source and in the expressions of a kernel file."""
+"""Names of an operation's values: in Python, in CUDA source and in the expressions of a kernel file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OpNames:
 
     @property
     def in_expressions(self) -> tuple[str, ...]:
-        """What expressions may name: `M`, `N`, `K`, `lda`, ..., `TRANS_A`, ..., `alpha`, `beta`."""
+        """Names that expressions may use: `M`, `N`, `K`, `lda`, ..., `TRANS_A`, ..., `alpha`, `beta`."""
         return tuple(shown(name) for name in (*self.whole, *self.real))
 
 
@@ -47,7 +47,7 @@ def names_of(op: str) -> OpNames:
 
 
 def shown(name: str) -> str:
-    """How a CUDA kernel writes an operation's name: extents and compile-time flags in capitals."""
+    """Return an operation's name as CUDA kernels write it: extents and compile-time flags in capitals."""
     return name.upper() if len(name) == 1 or name in _all_flags() else name
 
 
@@ -57,7 +57,7 @@ def _all_flags() -> frozenset[str]:
 
 
 def texture_over(operand: str) -> str:
-    """What the texture object over an operand is called: `texture(a)`."""
+    """Return the name of the texture object over an operand: `texture(a)`."""
     return f"texture({operand})"
 
 

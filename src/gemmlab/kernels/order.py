@@ -16,7 +16,7 @@ from gemmlab.core.words import nearest
 from gemmlab.kernels.kernel import Kernel
 
 START = ""
-"""What the first rung of a line comes after."""
+"""The `after` of the first rung of a line."""
 
 
 def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:
@@ -86,7 +86,7 @@ def _climbed(rungs: Sequence[Kernel], ladder: str) -> list[Kernel]:
 
 
 def _from(before: str, following: Mapping[str, Kernel], branches: Mapping[str, Sequence[Kernel]]) -> Iterator[Kernel]:
-    """What comes after a rung: the line to its end, then what branches off the line, from its end back to the rung."""
+    """Yield the rungs after a rung: the line to its end, then the branches, from the line's end back to the rung."""
     line = list[Kernel]()
     place = before
     while place in following:

@@ -9,7 +9,7 @@ from gemmlab.core.records import Record, Result, load_record
 from gemmlab.kernels.catalog import current_id
 
 _HEADS = ("kernel:", "baseline:", "")
-"""What stands before a kernel's id in the name of a contestant."""
+"""Prefixes of a kernel's id in the name of a contestant."""
 
 
 def read_record(path: str | os.PathLike[str], *, notice: bool = True) -> Record:

@@ -20,7 +20,7 @@ from gemmlab.kernels.order import file_of, in_order
 from gemmlab.kernels.stated_facts import restated
 
 OPEN = "To be written"
-"""How whatever a draft leaves open begins."""
+"""The opening of every text that a draft leaves open."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COUNTED = ("gemm", "cuda")
 """Operation and device whose page has a generated block in each rung's section."""
@@ -28,7 +28,7 @@ _COUNTED = ("gemm", "cuda")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is written for a new rung."""
+    """The files and texts that are written for a new rung."""
 
     kernel: Path
     page: Path

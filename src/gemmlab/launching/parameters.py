@@ -30,21 +30,21 @@ class Parameter:
     """One parameter of a kernel, as far as it is known."""
 
     place: str
-    """How errors name it."""
+    """Its name in errors."""
     size: int
     type: str
     """C type without qualifiers; empty where only the size is known."""
 
     @property
     def takes_address(self) -> bool | None:
-        """Whether it is a pointer; `None` where nothing says so."""
+        """True if it is a pointer; `None` if nothing says so."""
         if self.type.endswith("*"):
             return True
         return False if self.type in C_TYPES or self.size != POINTER_BYTES else None
 
 
 def parameters(kernel: str, sizes: Sequence[Param], signature: Signature | None) -> list[Parameter]:
-    """What a kernel takes: sizes from its machine code, types and names from its source where there is one."""
+    """Return a kernel's parameters: sizes from its machine code, types and names from its source if there is one."""
     stated = signature.args if signature is not None and len(signature.args) == len(sizes) else None
     found = []
     for index, param in enumerate(sizes):

@@ -28,15 +28,15 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What a launch came to."""
+    """The outcome of a launch."""
 
     outputs: list[Array] | dict[str, Array]
     """Every array argument as the kernel left it, copies in C order: a list in the order of the arguments, a
     dictionary where arguments were given by name."""
     counters: Counters | None
-    """What the device counted; `None` where it does not."""
+    """Counters of the device; `None` if it counts nothing."""
     hazards: tuple[Hazard, ...] | None
-    """What the kernel did that it must not; `None` where the device does not notice."""
+    """Forbidden accesses of the kernel; `None` if the device does not notice them."""
     device: str
     """`"cuda:0"`, `"emulated:sm_90"`."""
     artifact: Artifact = field(repr=False)

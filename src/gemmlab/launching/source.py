@@ -1,4 +1,4 @@
-"""Where a kernel's machine code comes from: CUDA C++ as text or in a file, or a cubin that is ready."""
+"""The source of a kernel's machine code: CUDA C++ as text or in a file, or a cubin that is ready."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CudaText:
     path: str
 
     def program(self, kernel: str, target: str, options: Sequence[str]) -> Program:
-        """What a device has to build to run the instance that the name expression `kernel` names."""
+        """Return the program that a device builds to run the instance that the name expression `kernel` names."""
         parts = (self.text, kernel, self.path, *options)
         return Program(
             kernel=plain(kernel),
@@ -48,7 +48,7 @@ class CudaText:
         return named[0] if len(named) == 1 else None
 
     def hint(self, kernel: str) -> str:
-        """What may be wrong with the name of a kernel that does not compile; empty where nothing is.
+        """Return a guess at what is wrong with the name of a kernel that does not compile; empty if nothing is.
 
         A kernel that the text only includes is not seen, so that this is no reason to refuse it beforehand.
         """

@@ -26,12 +26,12 @@ def operand_bytes(op: Op, problem: Any) -> int:
 
 
 def reference_bytes(op: Op, problem: Any) -> int:
-    """What the contents and the float64 reference of `problem` hold at once, at least."""
+    """Bytes that the contents and the float64 reference of `problem` need at once, at least."""
     return sum(o.rows * o.cols * (_INPUT_BYTES if o.role == "in" else _OUTPUT_BYTES) for o in op.operands(problem))
 
 
 def check_bytes(op: Op, problem: Any) -> int:
-    """What a check of `problem` holds at once, at least: every operand is there once more with a copy to compare."""
+    """Bytes that a check of `problem` needs at once, at least: every operand has a second copy to compare with."""
     return reference_bytes(op, problem) + 2 * operand_bytes(op, problem)
 
 
@@ -43,7 +43,7 @@ def require_memory(nbytes: int, what: str) -> None:
 
 
 def available_bytes() -> int:
-    """What can be allocated without swapping; where the system does not say, all memory there is."""
+    """Bytes that can be allocated without swapping; all memory if the system does not say."""
     if sys.platform == "win32":
         from gemmlab.core.windows import available_memory
 

@@ -59,7 +59,7 @@ class GemmProblem:
 
     @property
     def product_unread(self) -> bool:
-        """Whether A and B have no part in the result."""
+        """True if A and B have no part in the result."""
         return self.alpha == 0.0 or self.k == 0
 
     @property

@@ -1,4 +1,4 @@
-"""What an operation is: signature, float64 reference, error bound, work, and the shapes to test.
+"""The description of an operation: signature, float64 reference, error bound, work, and the shapes to test.
 
 Nothing above this layer asks which operation it handles.
 """
@@ -19,7 +19,7 @@ Float64Array = npt.NDArray[np.float64]
 
 GFLOPS, GBS = "GFLOP/s", "GB/s"
 LIMITS: Mapping[str, str] = {GFLOPS: "FMA peak", GBS: "rate of reading memory"}
-"""What bounds an operation whose speed is told in a unit."""
+"""The hardware limit of an operation, by the unit of its speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Problem(Protocol):
 
     @property
     def label(self) -> str:
-        """How tables and records name it, `512x512x512` or `4194304`."""
+        """The name in tables and records, `512x512x512` or `4194304`."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields, as JSON values."""
@@ -65,7 +65,7 @@ class Op(Protocol):
 
     @property
     def unit(self) -> str:
-        """What its speed is told in: `"GFLOP/s"`, or `"GB/s"` where memory is the limit."""
+        """The unit of its speed: `"GFLOP/s"`, or `"GB/s"` if memory is the limit."""
 
     @property
     def flags(self) -> Mapping[str, tuple[int, ...]]:
@@ -84,7 +84,7 @@ class Op(Protocol):
         """Compulsory traffic in bytes, reads and writes."""
 
     def work(self, problem: Any) -> int:
-        """What `unit` counts: operations or bytes."""
+        """Number of operations or bytes, whichever `unit` counts."""
 
     def operands(self, problem: Any) -> Sequence[Operand]:
         """Array arguments in signature order."""

@@ -20,13 +20,13 @@ __all__ = ["ReduceOp", "ReduceProblem"]
 
 LARGEST_LENGTH = 2**40
 FEWEST_ROUNDINGS = 64
-"""What a term may go through at any length, see `ReduceOp.reference`."""
+"""The fewest roundings that the bound allows a term at any length, see `ReduceOp.reference`."""
 PIECE = 1 << 20
 """A row up to this long is summed without any rounding (`math.fsum`), of a longer one NumPy's sums of pieces in
 float64 are; their error is in the bound."""
 _FLOAT64_ERROR = 2.0**-48
 IDENTITIES: Mapping[str, float] = {"sum": 0.0, "max": -math.inf, "min": math.inf}
-"""What comes of nothing."""
+"""The results for no elements."""
 
 
 class ReduceOp:

@@ -1,4 +1,4 @@
-"""Which reductions are tried, and what fills them: lengths around every block, hard sums, special values."""
+"""The reductions that are tried, and their contents: lengths around every block, hard sums, special values."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """What one core has to itself."""
+    """The caches that one core has to itself."""
 
     l1: Level
     l2: Level

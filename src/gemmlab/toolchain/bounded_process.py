@@ -40,7 +40,7 @@ def run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[s
 
 @cache
 def _tie() -> tuple[str, ...]:
-    """What stands before a command so that the program is killed when the thread that waits for it ends.
+    """Return the words to put before a command so that the program is killed when the thread that waits for it ends.
 
     Nothing of Python may run between fork and exec where there are threads, so util-linux's setpriv asks the kernel.
     """

@@ -43,7 +43,7 @@ def build(program: Program) -> Artifact:
 
 
 def compile_here(program: Program) -> tuple[Artifact, bool]:
-    """What the installed compiler makes of the program, kept for `build`; and whether the cache had it already.
+    """Compile the program with the installed compiler, for `build`. Return the artifact and whether the cache had it.
 
     Raises `CompileError`, `NoCompilerError`.
     """
@@ -74,7 +74,7 @@ def _named(program: Program) -> str:
 
 
 def _places() -> str:
-    """Where code that no compiler is needed for was looked for."""
+    """Return the places that were searched for code that needs no compiler."""
     targets = ", ".join(shipped.targets())
     brought = f" nor in what gemmlab brings (its own kernels in their defaults, for {targets})" if targets else ""
     return f"{store.cache_dir() or 'a cache (there is no home)'}{brought}"
@@ -107,7 +107,7 @@ def _compile(program: Program, files: Placed, source: str, by: str) -> Artifact:
 
 
 def _source(program: Program, files: Placed) -> str:
-    """What names a source: all that the compiler is given, but for the compiler itself and what lies on disk."""
+    """Return the key of a source: all that the compiler gets, except for the compiler itself and files on disk."""
     headers = [part for name, text in sorted(files.headers.items()) for part in (name, text)]
     options = nvrtc.options_of(program)
     return store.key_of(

@@ -1,4 +1,4 @@
-"""What a cubin holds: each function's code, resources and parameters, variables, and what a loader must patch.
+"""The contents of a cubin: each function's code, resources and parameters, variables, and what a loader must patch.
 
 NVIDIA publishes no description of the format. What is read here was found in cubins of known kernels, for every
 architecture from sm_75 to sm_120 and of CUDA 12 and 13; attributes that do not matter for running code are passed over.
@@ -19,7 +19,7 @@ from gemmlab.toolchain.nv_info import Param
 
 MACHINE = 190
 RESERVED_SMEM_BYTES = 1024
-"""What every block's shared memory begins with from sm_90 on; it belongs to the system."""
+"""Bytes at the start of every block's shared memory from sm_90 on; they belong to the system."""
 
 _OBJECT, _FUNCTION, _ENTRY = 1, 2, 0x10
 _LATER_ABI, _ACCELERATED = 8, 0x800
@@ -44,16 +44,16 @@ class CubinFunction:
     name: str
     code: bytes = field(repr=False)
     entry: bool
-    """Whether it is a kernel; other functions are called by kernels."""
+    """True if it is a kernel; other functions are called by kernels."""
     registers: int
     barriers: int
     param_base: int
-    """Where the parameters begin in constant bank 0."""
+    """The offset of the parameters in constant bank 0."""
     params: tuple[Param, ...]
     static_smem_bytes: int
-    """What the kernel itself declares, in bytes."""
+    """Shared memory that the kernel itself declares, in bytes."""
     reserved_smem_bytes: int
-    """What lies before it in shared memory."""
+    """Bytes that the system reserves before it in shared memory."""
     local_bytes: int
     """Stack frame of this function, a thread."""
     stack_bytes: int | None
@@ -105,7 +105,8 @@ class Cubin:
     symbols: Mapping[str, Variable]
     relocations: tuple[Relocation, ...]
     sections: Mapping[str, Section] = field(repr=False)
-    """What a loader puts into memory: code, constant banks, `.nv.global.init`, and `.nv.global` (zeros)."""
+    """The sections that a loader puts into memory: code, constant banks, `.nv.global.init`, and `.nv.global` (zeros).
+    """
     labels: Mapping[str, tuple[str, int]] = field(repr=False)
     """Functions that lie within another's code: (section, offset)."""
 

@@ -59,7 +59,7 @@ class Elf:
     symbols: tuple[Symbol, ...]
 
     def section_of(self, symbol: Symbol) -> Section | None:
-        """Where a symbol is defined; `None` when that is elsewhere or nowhere."""
+        """Return the section that defines a symbol; `None` if it is defined elsewhere or nowhere."""
         return self.sections[symbol.section] if 0 < symbol.section < len(self.sections) else None
 
     def relocations(self, section: Section) -> Iterator[Entry]:

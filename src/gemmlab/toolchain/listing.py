@@ -1,4 +1,4 @@
-"""What the compiler's front end says of the files that it opens.
+"""Read the list of files that the compiler's front end opens.
 
 NVRTC hands `-Xcudafe` options to its front end. `--trace_includes` makes that write a line for every header that an
 `#include` leads to, even where a guard leaves nothing of it: the path as it opened it, or for a header that came as

@@ -33,7 +33,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class FunctionInfo:
-    """What a function's own section says; `None` for what it does not mention."""
+    """The statements of a function's own section; `None` for what it does not mention."""
 
     params: tuple[Param, ...]
     param_base: int | None

@@ -94,7 +94,7 @@ def compile_cubin(program: Program, files: Placed | None = None) -> Artifact:
 
 
 def options_of(program: Program) -> list[str]:
-    """What the compiler is told, architecture included and folders of headers apart."""
+    """Return the options for the compiler: with the architecture, without folders of headers."""
     own = split(program.options)[1]
     given = {_option_name(option) for option in own}
     return [f"-arch={program.target}", *(o for o in DEFAULTS if _option_name(o) not in given), *own]
@@ -110,7 +110,7 @@ class _Compilation:
         self._ready: tuple[str, ...] = (self._shadow.stand_ins,)
 
     def artifact(self) -> Artifact:
-        """What comes of it. Raises `CompileError`.
+        """Compile the program and return the artifact. Raises `CompileError`.
 
         First the compiler follows the directives, to tell what it opens. Of that it gets a copy that looks the same on
         every machine. Where it does not open the very same files there, or may ask for others, it gets the real ones.
@@ -134,7 +134,9 @@ class _Compilation:
         return list(self._files.path.folders.values())
 
     def _discovered(self) -> Found | None:
-        """What the compiler opens; `None` when it does not tell. Later runs have CUDA's headers if they are needed."""
+        """Return the files that the compiler opens; `None` when it does not tell. Later runs get CUDA's headers if
+        needed.
+        """
         texts = [text.encode() for text in (self._files.source, *self._files.headers.values())]
         found = None
         if not asks_for_files(texts):
@@ -150,7 +152,7 @@ class _Compilation:
         return Surroundings(self._files.path, self._files.main, self._ready)
 
     def _followed(self, texts: Sequence[bytes]) -> tuple[Found | None, bool]:
-        """What the directives lead to, and whether they all lead somewhere."""
+        """Return the files that the directives lead to, and whether every directive leads to one."""
         with self._run(self._real_folders, {}, listing.preprocessing(self._folder)) as (handle, _):
             # There is no code after this, which counts as an error; a real one is in the log.
             whole = "error" not in _text(self._nvrtc, handle, "ProgramLog")

@@ -145,7 +145,7 @@ def _walk(path: Path) -> int:
 
 
 def _target(at: int, name: str, error: OSError) -> str:
-    """Where a link leads; the error of opening it as a folder where it is none."""
+    """Return the target of a link. Raises `error`, that of opening it as a folder, if it is not a link."""
     try:
         return os.readlink(name, dir_fd=at)
     except OSError:
@@ -167,7 +167,7 @@ def _ours(facts: os.stat_result) -> bool:
 
 @cache
 def _own_group(number: int) -> bool:
-    """Whether a group has only this user in it, as many systems give each user one, and folders to it."""
+    """Return whether a group has only this user in it; many systems give each user such a group, and folders to it."""
     import grp
     import pwd
 

@@ -1,4 +1,4 @@
-"""What ptxas says of a kernel (`--ptxas-options=-v`), as numbers."""
+"""Read ptxas's report on a kernel (`--ptxas-options=-v`) as numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which code of the cache was made of a source, by whom, and of what headers.
+"""Variants of cached code: which code was made of a source, by which compiler, and of which headers.
 
 A file a source (named by the hash of text, options and architecture) lists the *variants* that there are, newest first.
 """
@@ -28,7 +28,7 @@ class Variant:
 
 
 def variant(source: str, made_by: str, searched: Searched) -> Variant:
-    """What these determine, with the key of its artifact."""
+    """Return the variant of these, with the key of its artifact."""
     bare = Variant("", made_by, searched)
     return replace(bare, key=_key(source, bare))
 

@@ -1,4 +1,4 @@
-"""Where the compiler believes that sources lie: in a folder that is the same on every machine.
+"""The folder in which the compiler believes that sources lie: the same one on every machine.
 
 File names go into line information and from there into the cubin. With names of one machine, the same source and
 compiler would give other bytes in every checkout, and a cache filled elsewhere would name files that are not here.

@@ -97,7 +97,7 @@ def _checked(
 
 
 def _shape(a: Sequence[int], b: Sequence[int], trans_a: bool, trans_b: bool) -> tuple[int, ...] | None:
-    """Of the result; `None` where the shapes do not fit."""
+    """Return the shape of the result; `None` if the shapes do not fit."""
     if not a or not b:
         return None
     row, column = len(a) == 1, len(b) == 1

@@ -1,4 +1,4 @@
-"""What becomes of an illegal argument: BLAS's error handlers, called as the reference BLAS calls them.
+"""Handle an illegal argument: call BLAS's error handlers as the reference BLAS calls them.
 
 The first of these that there is:
 
@@ -26,7 +26,7 @@ WEAK_SYMBOLS = (_FORTRAN_HANDLER, _C_HANDLER, _ROW_MAJOR_FLAG)
 ABSENT = 1
 """The address of what is not there, beside 0: code that is linked in memory cannot be told that a symbol is at 0."""
 _FORMATS = {1: "layout is %d\n", 2: "TransA is %d\n", 3: "TransB is %d\n"}
-"""What `cblas_xerbla` is given to print beside the number of the argument."""
+"""The format that `cblas_xerbla` prints, by the number of the argument."""
 EXCHANGED = {4: 5, 5: 4, 9: 11, 11: 9}
 """Numbers of m, n, lda, ldb as a row-major call passes them on, with A and B exchanged."""
 

@@ -1,4 +1,4 @@
-"""What every entry under BLAS's names leads to: a product of matrices that lie by columns, checked and computed.
+"""The product behind every entry under BLAS's names: column-major matrices, checked and computed.
 
 The compiled product has C by rows, so it computes the transposed one, with A and B exchanged:
 

@@ -1,4 +1,4 @@
-"""Which argument of a CUDA kernel is which value of its operation, and the C value each gets."""
+"""The value of the operation that each argument of a CUDA kernel stands for, and the C value that it gets."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _DECORATED = re.compile(
     r"(?P<bare>\w+?)(?:_(?:d|dev|device|gpu|ptr|mat|matrix|in|out))*"
 )
 _EDGES = ("size", "width", "dim", "length", "len", "order")
-"""What people call the one extent of square matrices, beside an extent's own name."""
+"""Usual names of the one extent of square matrices, beside an extent's own name."""
 _OTHER_NAMES: Mapping[str, str] = {
     "stridea": "lda", "strideb": "ldb", "stridec": "ldc", "transposea": "trans_a", "transposeb": "trans_b",
     "transa": "trans_a", "transb": "trans_b", "in": "x", "input": "x", "idata": "x", "output": "out", "odata": "out",
     "result": "out",
 }  # fmt: skip
 _UNSAID: Mapping[str, str] = {"alpha": "alpha == 1", "beta": "beta == 0", "ldc": "ldc == max(1, N)"}
-"""What must hold of a problem for a kernel that has no such argument."""
+"""The restriction on problems that follows when a kernel lacks the argument."""
 _ROW_LENGTHS: Mapping[str, tuple[str, str, str]] = {"lda": ("K", "M", "TRANS_A"), "ldb": ("N", "K", "TRANS_B")}
 """Likewise, the extent a leading dimension equals: of a matrix as it is, of one stored transposed, and which it is."""
 
@@ -49,7 +49,7 @@ class Matched:
 
     values: tuple[str | Expression, ...]
     square: bool
-    """Whether one argument stands for all extents."""
+    """True if one argument stands for all extents."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +59,10 @@ class Matched:
     def restrictions(
         self, names: OpNames, elsewhere: Sequence[str], layouts: Sequence[str] = ("nn",)
     ) -> list[tuple[str, str]]:
-        """What the arguments that are not there ask of a problem, and why; `elsewhere` are taken care of."""
+        """Return the restrictions that missing arguments put on a problem, each with its reason.
+
+        Names in `elsewhere` are taken care of and restrict nothing.
+        """
         said = [(f"{shown(a)} == {shown(b)}", "one argument stands for all extents")
                 for a, b in zip(names.extents, names.extents[1:], strict=False) if self.square]  # fmt: skip
         given = {name.lower() for name in elsewhere} | {value for value in self.values if isinstance(value, str)}

@@ -1,4 +1,4 @@
-"""Where facts about a CUDA kernel are stated: the comment that opens its file, a `.toml` beside it, or flags.
+"""The places that state facts about a CUDA kernel: the comment that opens its file, a `.toml` beside it, or flags.
 
     /* gemmlab
     summary = "one thread an element"
@@ -42,7 +42,7 @@ class Statement:
     values: Mapping[str, Any]
     text: str = ""
     first_line: int = 1
-    """Where `text` begins in the file."""
+    """The line of the file on which `text` begins."""
 
     def where(self, key: str, part: str) -> str:
         """File, line and key, or the flag; the line is that of `part` within the key's value."""
@@ -69,11 +69,13 @@ class Stated:
         return None if layer is None else layer.values[key]
 
     def error(self, key: str, message: str, part: object = "") -> UsageError:
-        """What is wrong with a key, or with one part of its value, and where it stands."""
+        """Return the error for a key, or for one part of its value, with its file and line."""
         return UsageError(f"{self.where(key, part)}: {message}")
 
     def where(self, key: str, part: object = "") -> str:
-        """Where a key, or one part of its value, stands: `mine.cu:7: grid`, `mine.cu: grid` where it does not."""
+        """Return the position of a key, or of one part of its value: `mine.cu:7: grid`; `mine.cu: grid` if it is not
+        stated.
+        """
         layer = self._layer(key)
         return f"{self.name}: {key}" if layer is None else layer.where(key, str(part))
 

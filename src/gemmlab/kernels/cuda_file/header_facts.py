@@ -1,4 +1,4 @@
-"""What a kernel's statements say, checked: types, names and expressions. Nothing here looks at the code."""
+"""The statements of a kernel file, checked: types, names and expressions. Nothing here looks at the code."""
 
 from __future__ import annotations
 
@@ -50,11 +50,12 @@ class Facts:
     threads: tuple[Expression, ...]
     smem_bytes: Expression
     again: Mapping[str, str]
-    """What the next launch takes for what, while more than one block is launched; empty where one launch is all."""
+    """Values of the next launch by name (`{N = "blocks", x = "out"}`), if more than one block is launched; else empty.
+    """
     workspace: Expression | None
     """Bytes of zeros that it is given beside the operands; it may also name `blocks`. `None` where it has none."""
     roundings: Expression | None
-    """Of one launch; it may also name `blocks`, how many there are."""
+    """The roundings of one launch; the expression may also name `blocks`, the number of blocks."""
     align: int
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
@@ -62,7 +63,7 @@ class Facts:
 
     @property
     def names(self) -> OpNames:
-        """Of the operation's values, and `workspace` among its operands where there is one."""
+        """Names of the operation's values; `workspace` is among the operands if there is one."""
         names = names_of(self.op)
         return names if self.workspace is None else replace(names, operands=(*names.operands, "workspace"))
 

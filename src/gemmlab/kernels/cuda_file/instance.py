@@ -38,7 +38,7 @@ class Instances:
     flags: tuple[str, ...]
     """Template parameters that the problem decides."""
     options: tuple[str, ...] = ()
-    """Of the compiler, beside those that the configuration makes."""
+    """Options of the compiler, beside those that the configuration makes."""
 
     def entry(self, instance: Config) -> str:
         """The name expression, `block_tile<32, 32, 32>`."""

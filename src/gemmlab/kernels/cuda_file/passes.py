@@ -63,7 +63,7 @@ class Passes:
         return sum(_stated(stated, self._facts, names) for names in each)
 
     def _extents(self, instance: Config, scalars: Mapping[str, Any]) -> list[int]:
-        """Of each launch."""
+        """Return the extent of each launch."""
         extents = [int(scalars[self._extent])]
         while True:
             blocks = _blocks(self._facts, self._names(instance, scalars, extents[-1]))

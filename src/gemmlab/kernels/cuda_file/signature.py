@@ -28,7 +28,7 @@ class TemplateParameter:
 
     @property
     def is_type(self) -> bool:
-        """Whether it stands for a type."""
+        """True if it stands for a type."""
         return self.type in ("typename", "class")
 
 
@@ -41,7 +41,7 @@ class Argument:
 
     @property
     def is_pointer(self) -> bool:
-        """Whether it takes an address."""
+        """True if it takes an address."""
         return self.type.endswith("*")
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ def signatures(text: str) -> list[Signature]:
 
 
 def _heads(text: str) -> Iterator[tuple[list[Token], str]]:
-    """What stands before each `{` outside of functions and classes, with the namespaces it is in."""
+    """Yield the text before each `{` outside of functions and classes, with the namespaces that it is in."""
     scopes: list[str | None] = []
     """Of each open brace: what a namespace adds to names, `None` where definitions of kernels cannot be."""
     head: list[Token] = []
@@ -148,7 +148,7 @@ def _closing(words: Sequence[str], start: int) -> int:
 
 
 def _parts(words: Sequence[str]) -> list[list[str]]:
-    """What stands between commas outside of brackets, defaults after `=` included."""
+    """Split words at the commas outside of brackets; defaults after `=` stay with their part."""
     parts: list[list[str]] = [[]]
     index = 0
     while index < len(words):

@@ -34,7 +34,7 @@ class Token:
 
     @property
     def is_name(self) -> bool:
-        """Whether it is an identifier or keyword."""
+        """True if it is an identifier or keyword."""
         return self.text[0].isalpha() or self.text[0] == "_"
 
 

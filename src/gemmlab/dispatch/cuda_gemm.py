@@ -1,4 +1,4 @@
-"""Products of two matrices on one GPU: for each shape what was chosen, built and loaded, ready to be launched again."""
+"""Products of two matrices on one GPU: the kernel for each shape is chosen, built and loaded once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_PLANS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A launch for one shape, ready for other addresses and scalars."""
+    """A launch for one shape, ready for any addresses and scalars."""
 
     kernel: Kernel
     config: Mapping[str, int]
@@ -41,7 +41,7 @@ class Plan:
     at: tuple[int, int, int]
     """Positions of the addresses of a, b and c among the arguments."""
     scalars_at: tuple[int, int]
-    """The same of alpha and beta."""
+    """Positions of alpha and beta among the arguments."""
 
     @property
     def free(self) -> bool:
@@ -51,7 +51,7 @@ class Plan:
     def enqueue(
         self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...]
     ) -> None:  # fmt: skip
-        """Put it on a stream of the current context, once for each step from the addresses given."""
+        """Queue the launch on a stream of the current context, once for each step from the addresses given."""
         launch, at_alpha, at_beta = self.launch, *self.scalars_at
         at_a, at_b, at_c = self.at
         block = launch.take()
@@ -64,7 +64,7 @@ class Plan:
 
 
 class CudaGemm:
-    """Products on one GPU. What was chosen and loaded for a shape is kept."""
+    """Products on one GPU. The plan for each shape is stored."""
 
     def __init__(self, ordinal: int) -> None:
         self.device = CudaDevice(ordinal)

@@ -22,7 +22,7 @@ SCHEMA = "gemmlab.choices/1"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One kernel in one configuration: what a block takes, and what it took.
+    """One kernel in one configuration: the resources of a block, and the measured times.
 
     The three figures are fitted to all sizes that were measured; `waves.estimate` says what they mean.
     """
@@ -31,7 +31,7 @@ class Measured:
     precision: str
     layouts: tuple[str, ...]
     arch: str
-    """The least that it runs on."""
+    """The lowest architecture that it runs on."""
     config: Mapping[str, int]
     threads: int
     registers: int

@@ -32,12 +32,12 @@ class Operand(NamedTuple):
 
 
 View = Callable[[str, str, object], Operand]
-"""(call, name, value) -> the operand; `ArgumentTypeError` for a value that is none."""
+"""A function (call, name, value) -> operand; raises `ArgumentTypeError` for a value that is no array."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call, checked but for its result. op is applied, and one-dimensional operands are matrices."""
+    """One checked call, without its result. op is applied, and one-dimensional operands are matrices."""
 
     left: Float32Array
     right: Float32Array
@@ -49,7 +49,7 @@ class Request:
     """True if the left or the right operand was one-dimensional."""
     alpha: float
     beta: float
-    """Both rounded to float32."""
+    """alpha and beta are rounded to float32."""
     addend: Float32Array | None
     """c, broadcast to the result; `None` where it is not read."""
     operands: tuple[Operand, Operand, Operand | None]
@@ -76,7 +76,7 @@ def host_operand(call: str, name: str, value: object) -> Operand:
 
 
 def request(call: Call, view: View) -> Request:
-    """Check operands, scalars and flags. Raises `ArgumentTypeError` and `UsageError`."""
+    """Check operands, scalars and flags and return the request. Raises `ArgumentTypeError` and `UsageError`."""
     scale, keep = _scalar("alpha", call.alpha), _scalar("beta", call.beta)
     a, b = _operand("a", call.a, view), _operand("b", call.b, view)
     left, right = a.view, b.view

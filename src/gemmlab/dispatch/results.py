@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gemmlab.devices.cuda import CudaDevice
 
 _NO_STREAM = -1
-"""In DLPack: nothing has to wait."""
+"""DLPack's value for a stream on which nothing has to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,16 @@ class Place:
     """The destination of a result."""
 
     array: Any
-    """Float32, uninitialised."""
+    """A float32 array, uninitialised."""
     pointer: int
     stream: int
-    """Work on it is queued there."""
+    """The stream on which work on it is queued."""
 
 
 class DeviceResult:
-    """A float32 array in memory of ours, made on `stream`. Who takes it by DLPack names a stream, which then waits."""
+    """A float32 array in memory of ours, made on `stream`. A package that takes it by DLPack names a stream, which then
+    waits.
+    """
 
     def __init__(self, buffer: Buffer, shape: tuple[int, ...], stream: int, device: CudaDevice) -> None:
         self.shape = shape
@@ -84,9 +86,9 @@ def place_for(value: Any, found: DeviceArray, shape: tuple[int, ...], device: Cu
 
 
 def as_its_package_s(value: Any, result: Any) -> Any:
-    """A result of ours as an array of the package of `value`: of Numba, or one that follows the array API standard.
+    """Return a result of ours as an array of the package of `value`: Numba, or one with the array API standard.
 
-    To be called when everything that makes the result is queued. Of other packages it stays ours.
+    Call it once all work that makes the result is queued. For other packages the result stays ours.
     """
     if type(result) is not DeviceResult:
         return result

@@ -1,4 +1,4 @@
-"""Arrays on a GPU as NumPy views that nobody may read: shape, strides and address of memory that is not this host's."""
+"""Arrays on a GPU as NumPy views that must not be read: shape, strides and address of device memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gemmlab.dispatch.storage import readable
 
 Float32Array = npt.NDArray[np.float32]
 _ANYWHERE = 1 << 12
-"""An address of good alignment, for what is only described."""
+"""A well aligned address for arrays that are only described."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def shadow(found: DeviceArray) -> Float32Array:
 
 
 def packed(shape: tuple[int, ...], pointer: int = _ANYWHERE) -> Float32Array:
-    """A view of float32 that follow each other in C order from an address on."""
+    """Return a view of float32 in C order from an address on."""
     strides = tuple(4 * math.prod(shape[index + 1 :]) for index in range(len(shape)))
     return shadow(DeviceArray(pointer, shape, strides, np.dtype(np.float32), None, None))
 
@@ -73,7 +73,7 @@ def in_place(operand: Float32Array) -> bool:
 
 
 def copied(name: str, value: Any) -> Any:
-    """A contiguous copy by the array's own package, on its stream; `UsageError` where that is not known."""
+    """Return a contiguous copy by the array's own package, on its stream; `UsageError` if the package is not known."""
     package = package_of(value)
     if package is None:
         raise UsageError(f"gemm: neither rows nor columns of {name} are neighbours in memory; a contiguous copy's are")

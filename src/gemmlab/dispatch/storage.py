@@ -15,7 +15,7 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A product that kernels can compute in place, and the addresses of its operands, which the caller keeps alive.
+    """A product that kernels can compute in place, and the addresses of its operands, which the caller must keep alive.
 
     It may be the first of a batch.
     """
@@ -46,10 +46,7 @@ def readable(matrix: Float32Array) -> bool:
 def row_major(
     left: Float32Array, right: Float32Array, full: Float32Array
 ) -> tuple[Float32Array, Float32Array, Float32Array]:
-    """A product, or a batch of them, with rows of neighbours in the result if there can be.
-
-    A column-major result is the row-major result of the product of the transposes, in the other order.
-    """
+    """Return a product, or a batch of them, with contiguous rows in the result if possible."""
     if rows_contiguous(full[(0,) * (full.ndim - 2)]):
         return left, right, full
     return right.swapaxes(-1, -2), left.swapaxes(-1, -2), full.swapaxes(-1, -2)
@@ -59,9 +56,9 @@ def stored(
     left: Float32Array, right: Float32Array, full: Float32Array, alpha: float, beta: float,
     distances: tuple[int, ...] = (),
 ) -> Stored | None:  # fmt: skip
-    """`full = alpha * left @ right + beta * full` as a problem, `None` where an operand would have to be copied.
+    """Return `full = alpha * left @ right + beta * full` as a problem; `None` if an operand would have to be copied.
 
-    Of a batch it is the first product, and `distances` are those of `Stored`.
+    For a batch, the arguments are its first product, and `distances` are those of `Stored`.
     """
     left, right, full = row_major(left, right, full)
     if not (rows_contiguous(full) and readable(left) and readable(right)):

@@ -26,7 +26,7 @@ from gemmlab.dispatch.measurements import Measured
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """As much of a GPU as a choice depends on."""
+    """The properties of a GPU that a choice depends on."""
 
     name: str
     limits: gpu.GpuLimits
@@ -37,7 +37,7 @@ class Gpu:
 
     @property
     def arch(self) -> int:
-        """90 for sm_90."""
+        """The architecture as a number, 90 for sm_90."""
         return _number(self.limits.arch)
 
 
@@ -48,21 +48,21 @@ class Estimate:
     us: float
     blocks: int
     resident: int
-    """Blocks that a multiprocessor holds at a time; 0 where not even one fits, and the time is infinite."""
+    """Number of blocks resident on a multiprocessor at a time; 0 if not even one fits, and the time is infinite."""
     rounds: int
-    """In which the fullest multiprocessor works its blocks off."""
+    """Number of turns that the fullest multiprocessor needs for its blocks."""
     tile_use: float
-    """Elements of the result to those that its tiles cover."""
+    """Ratio of the elements of the result to those that its tiles cover."""
 
 
 def gpu_model(name: str) -> Gpu:
-    """A product by its name, as `core.gpu.model` knows it. Raises `UsageError`."""
+    """Return a GPU model by its name, as `core.gpu.model` knows it. Raises `UsageError`."""
     found = gpu.model(name)
     return Gpu(found.name, found.limits, found.sms, found.boost_mhz, found.name)
 
 
 def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
-    """A GPU as its driver describes it; of an architecture that is not known, with the limits of the one before."""
+    """Return a GPU as its driver describes it; an unknown architecture gets the limits of the one before."""
     wanted = int(capability.replace(".", ""))
     limits = next(filter(None, map(_limits, (a for a in reversed(gpu.ARCHITECTURES) if _number(a) <= wanted))), None)
     if limits is None:
@@ -75,7 +75,7 @@ def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
 
 
 def estimate(entry: Measured, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
-    """The rule for one product. On another GPU than the measured one blocks take their time by clock and FMA lanes."""
+    """Apply the rule to one product. On another GPU than the measured one, block times scale with clock and FMA lanes."""
     down, across = -(-m // entry.config["BM"]), -(-n // entry.config["BN"])
     blocks = down * across
     covered = blocks * entry.config["BM"] * entry.config["BN"]

@@ -28,7 +28,7 @@ class Restriction:
         return bool(self.that({**problem_names(scalars), **instance}))
 
     def explain(self) -> str:
-        """`M == N (one argument stands for all extents)`."""
+        """Return the condition with its reason: `M == N (one argument stands for all extents)`."""
         return f"{self.that.text} ({self.why})" if self.why else self.that.text
 
 
@@ -38,14 +38,14 @@ class Expectation:
 
     that: Expression
     shape: str = DEFAULT_SHAPE
-    """In the size grammar of the operation; exactly one."""
+    """The problem that it holds for, in the size grammar of the operation; exactly one."""
     config: Config = field(default_factory=dict)
     """Parameters that differ from the defaults."""
     where: str = ""
-    """File and line."""
+    """File and line of the statement."""
 
     def verdict(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> str:
-        """Empty when it holds, else one line that says what was counted.
+        """Return an empty text if it holds, else one line with the counted values.
 
         It may name: the short names of `Counters.facts`, Nsight Compute's of `Counters.totals`, `executed_LDG_128`
         (executions by warps of LDG with the modifier 128), the problem's and the configuration's numbers.

@@ -65,7 +65,7 @@ class Arguments:
 
 
 Gemm = Arguments
-"""Those of a matrix product."""
+"""The arguments of a matrix product."""
 Emit = Callable[[Function, Arguments], None]
 
 
@@ -148,7 +148,7 @@ def cpu_kernel(
     from_problem: tuple[str, ...] = (),
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = lambda _instance, _scalars: None,
 ) -> Kernel:
-    """The descriptor of the kernel in `file`, whose name is its id; `emit` writes the function's body.
+    """Return the descriptor of the kernel in `file`, whose name is its id; `emit` writes the function's body.
 
     `types` are those of the operation's arguments by name, of which the kernel takes `args`.
 
@@ -208,7 +208,9 @@ def cpu_kernel(
 
 
 def _fingerprint(sources: Sources, config: Config) -> str:
-    """Changes with the kernel's file, this one, the generator and the configuration; empty if a file did by now."""
+    """Return a key that changes with the kernel's file, this file, the generator and the configuration. It is empty if
+    a file has changed since it was loaded.
+    """
     own, generator = sources.fingerprint(), generator_fingerprint()
     if not (own and generator):
         return ""

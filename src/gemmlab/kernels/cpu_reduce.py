@@ -21,7 +21,7 @@ PLAIN = ("n", "x", "out")
 def reduce_kernel(
     file: str, *, emit: Emit, roundings: Callable[[Config, int], int], args: tuple[str, ...] = PLAIN, **facts: Any
 ) -> Kernel:
-    """The descriptor of the kernel in `file` (see `cpu_kernel`); `roundings(config, n)` for sums of n terms."""
+    """Return the descriptor of the kernel in `file` (see `cpu_kernel`); `roundings(config, n)` is for n terms."""
 
     def of_problem(instance: Config, scalars: Mapping[str, Any]) -> int:
         return roundings(instance, int(scalars["n"]))
@@ -33,5 +33,5 @@ def reduce_kernel(
 
 
 def operator_of(g: Arguments) -> int:
-    """The operator's number."""
+    """Return the operator's number."""
     return g.config["OPERATOR"]

@@ -1,4 +1,4 @@
-"""A CUDA source file and what is stated of it, as a `Kernel`."""
+"""A CUDA source file and the facts stated about it, as a `Kernel`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from gemmlab.kernels.names import problem_names
 
 MOST_CONFIGURATIONS = 96
 MOST_THREADS = 1024
-"""A block, on every architecture."""
+"""The most threads of a block, on every architecture."""
 _REQUIRED = ("summary", "idea", "source", "op", "grid", "threads")
 
 
 def shipped_kernel(path: Path) -> Kernel:
-    """The kernel of a file in an `OP_cuda` folder, which states everything itself.
+    """Return the kernel of a file in an `OP_cuda` folder, which states all its facts itself.
 
     `UsageError` names file, line and key.
     """

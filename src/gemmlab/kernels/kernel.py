@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from gemmlab.kernels.claims import Expectation, Restriction
 
 Bound = Mapping[str, Any]
-"""Each name of the operation's to a NumPy scalar or a device buffer, and `threads` and `workspace`."""
+"""A NumPy scalar or a device buffer by each name of the operation, and `threads` and `workspace`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Everything known of one kernel; made by the one file that defines it.
+    """The facts about one kernel; made by the one file that defines it.
 
     `make_program(instance, target)` and `make_launches(instance, bound)` are pure. An instance is a configuration
     with what the problem decides at compile time added (`instantiate`).
@@ -33,9 +33,9 @@ class Kernel:
     device: str
     """Family of devices it runs on: `"cpu"` or `"cuda"`."""
     summary: str
-    """One line: what it is."""
+    """A description of the kernel in one line."""
     idea: str
-    """One sentence: why it is faster than the rung it comes after."""
+    """The reason that it is faster than the rung it comes after, in one sentence."""
     source: str
     """The publication or project that the technique comes from."""
     params: Config
@@ -52,7 +52,7 @@ class Kernel:
     aliases: tuple[str, ...] = ()
     """Ids that it had in earlier versions."""
     precision: str = FLOAT32
-    """One of `core.precision`: what its inputs are rounded to."""
+    """The type that its inputs are rounded to, one of `core.precision`."""
     layouts: tuple[str, ...] = ("nn",)
     """Operand layouts the kernel reads in place; the front end copies for the others."""
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -67,17 +67,18 @@ class Kernel:
     threaded: bool = False
     """True if it uses more than one CPU thread when it is given them."""
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
-    """The calls one execution takes; without it one call of `threads` workers."""
+    """The launches of one execution; without it, one call with `threads` workers."""
     grid: tuple[str, ...] = ()
     """Blocks of one launch, as its file states them; empty where it has none."""
     from_problem: tuple[str, ...] = ()
-    """Compile-time parameters that are no choice but the problem's: `TRANS_A`, `OPERATOR`."""
+    """Compile-time parameters that the problem decides, not the configuration: `TRANS_A`, `OPERATOR`."""
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)
-    """Additions in a row that a term goes through at most, of an instance and `Op.scalars`; `None`: nothing is said."""
+    """The most consecutive additions that a term goes through, from an instance and `Op.scalars`; `None` if not stated.
+    """
     arch: str = ""
     """The least CUDA architecture it is for, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one."""
     align: int = 4
-    """Bytes that operands and their rows must be aligned to; `restrictions` has it for the rows."""
+    """Bytes that operands and their rows must be aligned to; `restrictions` covers the rows."""
     restrictions: tuple[Restriction, ...] = ()
     """Restrictions on the problem; empty for a kernel that takes any."""
     expect: tuple[Expectation, ...] = ()
@@ -106,12 +107,12 @@ class Kernel:
                 yield config
 
     def refusals(self, config: Config, scalars: Mapping[str, Any]) -> list[str]:
-        """Everything for which the kernel cannot compute a problem, given by `Op.scalars`; empty when it can."""
+        """Return all reasons that the kernel cannot compute a problem, given by `Op.scalars`; empty when it can."""
         instance = self.instantiate(config, scalars)
         return [r.explain() for r in self.restrictions if not r.admits(instance, scalars)]
 
     def refusal(self, config: Config, scalars: Mapping[str, Any]) -> str:
-        """The first of `refusals`, or nothing."""
+        """Return the first of `refusals`; empty if there is none."""
         return next(iter(self.refusals(config, scalars)), "")
 
     def instantiate(self, config: Config, scalars: Mapping[str, Any]) -> dict[str, int]:
@@ -139,7 +140,7 @@ class Kernel:
         return self.make_program(instance, target)
 
     def launches(self, instance: Config, bound: Bound, threads: int = 1) -> list[Launch]:
-        """The calls one execution takes, given every argument by name; none where there is nothing to compute."""
+        """Return the launches of one execution, given every argument by name; none if there is nothing to compute."""
         if self.make_launches is not None:
             return self.make_launches(instance, bound)
         return [Launch(args=tuple(bound[name] for name in self.args), threads=(threads, 1, 1))]

@@ -14,18 +14,18 @@ from gemmlab.ops.catalog import all_ops, find_op
 
 @dataclass(frozen=True, slots=True)
 class OpNames:
-    """The values an operation has, by the names `Op.scalars` and `Op.operands` give them."""
+    """Names of an operation's values, as in `Op.scalars` and `Op.operands`."""
 
     op: str
     whole: tuple[str, ...]
     real: tuple[str, ...]
     operands: tuple[str, ...]
     flags: Mapping[str, tuple[int, ...]]
-    """Those of `whole` with few values, which a kernel may be compiled for: each with all of its values."""
+    """The names in `whole` that have few values and may be compile-time parameters, each with all of its values."""
 
     @property
     def extents(self) -> tuple[str, ...]:
-        """Sizes, without leading dimensions and flags."""
+        """Names of sizes, without leading dimensions and flags."""
         return tuple(name for name in self.whole if not name.startswith("ld") and name not in self.flags)
 
     @property
@@ -62,6 +62,6 @@ def texture_over(operand: str) -> str:
 
 
 def problem_names(scalars: Mapping[str, Any]) -> dict[str, float]:
-    """Values for expressions from `Op.scalars`; other entries of `scalars`, such as buffers, are left out."""
+    """Return the values that expressions use, from `Op.scalars`; other entries, such as buffers, are left out."""
     numbers = {name: value for name, value in scalars.items() if isinstance(value, np.generic)}
     return {shown(name): value.item() for name, value in numbers.items()}

@@ -1,4 +1,4 @@
-"""The order of a ladder, which follows from what each rung says it comes after.
+"""The order of a ladder, which follows from the `after` of each rung.
 
 The main line first, from the rung with `after = ""` up to the last one. Then the branches, back down the line: those
 that leave it highest come first, by name where several leave one rung. A branch is a line again, with its own branches
@@ -37,7 +37,7 @@ def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:
 
 
 def file_of(kernel: Kernel) -> str:
-    """The kernel's file with its folder, as messages name it."""
+    """Return the kernel's file with its folder, as messages name it."""
     return f"{kernel.path.parent.name}/{kernel.path.name}"
 
 
@@ -105,7 +105,7 @@ def _both_follow(first: Kernel, second: Kernel, before: str, ladder: str) -> str
 
 
 def _circle(left: Mapping[str, Kernel]) -> str:
-    """One circle among rungs that no line reaches: `a.cu after b, b.cu after a`."""
+    """Return one circle among rungs that no line reaches: `a.cu after b, b.cu after a`."""
     way, place = list[str](), next(iter(left))
     while place not in way:
         way.append(place)

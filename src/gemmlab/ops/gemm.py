@@ -154,7 +154,7 @@ class GemmOp:
 
 
 def _moved(a: Float64Array, b: Float64Array, product: Float64Array) -> Float64Array:
-    """Bound the change of the product by rounding to TF32: |dA| |B| + |A| |dB| + |dA| |dB|. The arguments are magnitudes.
+    """Bound what rounding to TF32 changes: |dA| |B| + |A| |dB| + |dA| |dB|. The arguments are magnitudes.
 
     With |dA| = u |A| + t, u for normal numbers and t for subnormal ones, it takes sums of rows and columns alone. An
     operand that rounds to infinity can make anything of its row or column.

@@ -1,4 +1,4 @@
-"""Programs of others run for a limited time: neither a hang nor the end of this process leaves one behind."""
+"""External programs run for a limited time: neither a hang nor the end of this process leaves one running."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from functools import cache
 from typing import Any
 
 PATIENCE = 15
-"""Seconds by the clock for each second of processor time: with a load of 15, sound code took 35 s of them."""
+"""Seconds of wall time allowed for each second of processor time: with a load of 15, sound code took 35 s of wall time.
+"""
 
 
 def run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run a program for at most so many seconds of processor time, and `PATIENCE` times as long by the clock.
+    """Run a program for at most so many seconds of processor time, and `PATIENCE` times as long in wall time.
 
-    Raises `OSError`, and `subprocess.TimeoutExpired` for a program that did not end; it and what it started are gone
+    Raises `OSError`, and `subprocess.TimeoutExpired` if the program did not end; it and its child processes are killed
     then. On Linux the limit holds, and the program ends, also when this process is killed.
     """
     group: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}

@@ -34,7 +34,7 @@ _RELOCATIONS = {
     63: "R_CUDA_FUNC_DESC32_HI_32", 70: "R_CUDA_32_LO", 71: "R_CUDA_32_HI",
 }  # fmt: skip
 _IN_PLACE = {1: "<i", 2: "<q", 3: "<i", 4: "<q"}
-"""Data relocations without an addend of their own keep it where they patch."""
+"""Data relocations without an addend field store the addend in the bytes that they patch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class CubinFunction:
     reserved_smem_bytes: int
     """Bytes that the system reserves before it in shared memory."""
     local_bytes: int
-    """Stack frame of this function, a thread."""
+    """Stack frame of this function in bytes, for each thread."""
     stack_bytes: int | None
-    """Local memory a thread with all calls; `None` when recursion or a call by address leaves it open."""
+    """Local memory for each thread with all calls; `None` when recursion or a call by address leaves it open."""
     max_threads: int | None
     """Most threads in a block that it was compiled for (`__launch_bounds__`), if it says."""
     block: tuple[int, int, int] | None
@@ -91,7 +91,7 @@ class Relocation:
     section: str
     offset: int
     kind: str
-    """`R_CUDA_64` and the like; `R_CUDA_<number>` for one unknown here."""
+    """`R_CUDA_64` and the like; `R_CUDA_<number>` for an unknown kind."""
     symbol: str
     addend: int
 
@@ -117,7 +117,7 @@ class Cubin:
 
 
 def read_cubin(data: bytes, name: str) -> Cubin:
-    """Take a cubin apart; `name` stands in errors. Raises `UsageError` saying what is wrong with it.
+    """Parse a cubin; `name` stands in errors. Raises `UsageError` saying what is wrong with it.
 
     What it returns fits together: symbols and relocations lie in their sections, parameters in their bank.
     """
@@ -154,7 +154,7 @@ def read_cubin(data: bytes, name: str) -> Cubin:
 
 
 def digest(data: bytes, name: str) -> str:
-    """SHA-256 in hexadecimal of what a GPU is given of a cubin: code, constants, variables and attributes.
+    """Return the SHA-256 in hexadecimal of what a GPU gets of a cubin: code, constants, variables and attributes.
 
     Line information and the PTX that a cubin carries are left out: they hold paths, and a comment in the source
     moves them. Raises `UsageError`.
@@ -174,7 +174,9 @@ def _loaded(section: Section) -> bool:
 
 
 def _architecture(elf: Elf) -> str:
-    """By the header's flags; in the later layout only the compiler's own note tells sm_90a from sm_90."""
+    """Return the architecture by the header's flags; in the later layout only the compiler's note tells sm_90a from
+    sm_90.
+    """
     if elf.abi_version < _LATER_ABI:
         return f"sm_{elf.flags & 0xFF}{'a' if elf.flags & _ACCELERATED else ''}"
     number = elf.flags >> 8 & 0xFF
@@ -229,7 +231,7 @@ def _banks(by_name: Mapping[str, Section], function: str) -> Iterator[tuple[int,
 
 
 def _require_sane(function: CubinFunction, name: str) -> None:
-    """Compare what a function's attributes say with what there can be."""
+    """Check a function's attributes against their possible ranges."""
     if not 0 <= function.registers <= _MOST_REGISTERS:
         raise UsageError(f"{name}: a malformed cubin: {function.name} has {function.registers} registers")
     if function.param_base + function.param_bytes > _BANK_BYTES:

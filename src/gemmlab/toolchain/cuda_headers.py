@@ -17,9 +17,9 @@ _VERSION = re.compile(r"#\s*define\s+CUDART_VERSION\s+(\d+)")
 
 
 def options(compiler: str) -> list[str]:
-    """Compiler options that make NVIDIA's headers found, `compiler` being `"NVRTC 13.5.37"`.
+    """Return compiler options that make NVIDIA's headers found; `compiler` is like `"NVRTC 13.5.37"`.
 
-    A compiler that brings its headers along unpacks them, once, into the cache folder.
+    A compiler that brings the headers unpacks them, once, into the cache folder.
     """
     if brings_headers(compiler):
         return [f"--use-bundled-headers={_unpacked(compiler)}"]

@@ -1,4 +1,4 @@
-"""From the compiler's listing of opened files to what a cached artifact depends on."""
+"""Derive the files that a cached artifact depends on from the compiler's listing of opened files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ class Found:
     """The files that a run of the compiler depended on, beside the texts that it was given."""
 
     opened: tuple[str, ...]
-    """The files that are a person's own, in the order of being opened."""
+    """The user's own files, in the order of being opened."""
     data: Mapping[str, bytes] = field(repr=False)
-    """Their bytes, and those of files whose being there was asked for."""
+    """Contents of those files, and of files whose existence was tested."""
     searched: Mapping[str, str] | None
-    """See `searched`; `None` when it cannot be told, so that nothing made of it may be kept."""
+    """Marks of the places searched (see `searched`); `None` when they are unknown, so that the result must not be
+    cached.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Surroundings:
     main: str
     """The source's virtual path; its folder is the first that an `#include "x"` in it looks into."""
     ready: tuple[str, ...]
-    """Folders of headers that belong to the compiler or to us: their content goes by a version."""
+    """Folders of headers that belong to the compiler or to gemmlab: a version stands for their content."""
 
     def is_own(self, file: str) -> bool:
         """Return whether a file is the user's own."""
@@ -80,7 +82,7 @@ def _names(file: str, folders: Sequence[str]) -> Iterator[str]:
 
 
 def _asked_for(texts: Sequence[bytes]) -> set[str] | None:
-    """Names in `__has_include`, whether or not anything comes of it; `None` where one is not written out."""
+    """Return the names in `__has_include`, found or not; `None` if one is not written out."""
     names: set[str] = set()
     for text in texts:
         plain = _CONTINUED.sub(b"", text)

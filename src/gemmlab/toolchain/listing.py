@@ -23,12 +23,12 @@ def traced(folder: Path) -> list[str]:
 
 
 def preprocessing(folder: Path) -> list[str]:
-    """Further options by which the compiler follows the directives only, which takes a tenth of compiling."""
+    """Return further options that make the compiler follow the directives only, which takes a tenth of compiling."""
     return ["-Xcudafe", "--preprocess", "-Xcudafe", f"--output={folder / _OUTPUT}"]
 
 
 def opened(folder: Path, given: Collection[str]) -> list[str] | None:
-    """Paths of the files opened by the run that wrote its listing into `folder`, without headers `given` as text.
+    """Return the paths of files opened by the run that listed them in `folder`, without headers `given` as text.
 
     A run that did not write it gives `None`: this compiler does not tell.
     """

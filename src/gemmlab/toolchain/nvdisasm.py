@@ -1,4 +1,4 @@
-"""The machine code of a cubin as text, by NVIDIA's disassembler. Needs no driver and no GPU."""
+"""The machine code of a cubin as text, by NVIDIA's disassembler. It needs no driver and no GPU."""
 
 from __future__ import annotations
 

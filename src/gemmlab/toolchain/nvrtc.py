@@ -163,7 +163,7 @@ class _Compilation:
     def _run(
         self, folders: Sequence[str], texts: Mapping[str, str], options: Sequence[str] = ()
     ) -> Iterator[tuple[Any, Any]]:
-        """A program that the compiler has been through, and its status."""
+        """Run the compiler on the program; yield its handle and the status."""
         nvrtc, files = self._nvrtc, self._files
         headers = {**texts, **files.headers}
         includes = [f"-I{folder}" for folder in (*folders, self._shadow.stand_ins)]
@@ -241,7 +241,7 @@ def _explain(program: Program, files: Placed, searched: Searched, log: str) -> s
 
 
 def _option_name(option: str) -> str:
-    """`-std` for `--std=c++20`; of an option that may be repeated, all of it."""
+    """Return an option's name: `-std` for `--std=c++20`; for an option that may be repeated, all of it."""
     name = option.split("=", 1)[0]
     short = f"-{name.lstrip('-')}"
     return option if short in _ADDING or short[:2] in _ADDING else short
@@ -268,7 +268,7 @@ def _required() -> Any:
 
 @cache
 def _load() -> Any:
-    """The binding module with its library behind it; `None` where either is missing."""
+    """Return the binding module with its library loaded; `None` if either is missing."""
     try:
         from cuda.bindings import nvrtc
 

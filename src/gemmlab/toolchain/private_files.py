@@ -1,4 +1,4 @@
-"""Files that nobody else can have written, reached over folders that nobody else can exchange.
+"""Files that no other user can have written, reached over folders that no other user can replace.
 
 Every check is of a descriptor that is open, and the next name is opened relative to it: what was checked is what is
 read, whatever happens to the names meanwhile. Windows has neither such owners nor such descriptors; there the system's
@@ -87,7 +87,7 @@ def publish(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file where it lies in a folder as above, quietly."""
+    """Remove a file in such a folder, and ignore errors."""
     with suppress(OSError):
         if sys.platform == "win32":
             path.unlink()
@@ -117,7 +117,7 @@ def _publish(path: Path, temporary: Path, data: bytes) -> None:
 
 
 def _walk(path: Path) -> int:
-    """A descriptor of a folder, each one on the way having been checked."""
+    """Return a descriptor of a folder; each folder on the way is checked."""
     pending = [*reversed(Path(os.path.abspath(path)).parts[1:])]  # noqa: PTH100 - links are followed below
     at = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     links = 0
@@ -153,7 +153,7 @@ def _target(at: int, name: str, error: OSError) -> str:
 
 
 def _check_way(at: int, path: Path) -> None:
-    """Others must not be able to put another folder into this one's place: in a sticky folder they cannot."""
+    """Raise unless other users are unable to replace this folder: in a sticky folder they cannot."""
     facts = os.fstat(at)
     writable = 0 if facts.st_mode & stat.S_ISVTX else facts.st_mode & _WRITABLE
     by_group_alone = writable == stat.S_IWGRP and _own_group(facts.st_gid)

@@ -42,7 +42,7 @@ def _fits(path: str | None, mark: str) -> bool:
 
 
 def first_missing(folder: str, name: str) -> str | None:
-    """The nearest part of `folder/name` that is not there; `None` when all of it is."""
+    """Return the first part of the path `folder/name` that does not exist; `None` when all of it exists."""
     reached = folder
     for part in ("", *name.split("/")):
         reached = f"{reached}/{part}" if part else reached

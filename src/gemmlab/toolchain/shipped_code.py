@@ -20,11 +20,11 @@ FOLDER = Path(__file__).parents[1] / "machine_code"
 _ALIAS_DIGITS = 32
 """Number of digits of the alias in a file's name: enough to tell any two apart, and paths stay short for Windows."""
 _READ = ("log", "sass")
-"""The texts that are kept; PTX, a third of the whole, is for reading alone."""
+"""The texts that are shipped; PTX, a third of the whole, is only for reading."""
 
 
 def find(program: Program, alias: str, path: IncludePath) -> Artifact | None:
-    """The code of `program`, with its headers in the folders of `path`.
+    """Return the code of `program`, with its headers in the folders of `path`.
 
     `None` where none was shipped for exactly this source, configuration and architecture.
     """

@@ -14,7 +14,7 @@ from gemmlab.toolchain import cache as store
 from gemmlab.toolchain.searched import Searched
 
 _MOST = 32
-"""Variants listed of one source; older ones are made again when they are needed."""
+"""The most variants listed of one source; older ones are compiled again when they are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Variant:
 
     key: str
     made_by: str
-    """Compiler, and its headers where they were used."""
+    """The compiler, and its headers if they were used."""
     searched: Searched
 
 
@@ -40,7 +40,7 @@ def find(source: str, fits: Callable[[Variant], bool]) -> Artifact | None:
 
 
 def note(source: str, newest: Variant) -> bool:
-    """Put a variant first in the list of its source; whether it stands there."""
+    """Put a variant first in the list of its source; return whether it could be stored."""
     known = _listed(source)
     if known[:1] == [newest]:
         return True

@@ -25,19 +25,19 @@ _LINE = re.compile(r"^(/[^\n(]*)\((\d+)\):", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A program's texts as the compiler gets them, and where it looks for more."""
+    """A program's texts as the compiler gets them, and the folders in which it looks for more."""
 
     main: str
     """The source's virtual path."""
     source: str
     headers: Mapping[str, str]
-    """Text by the name that `#include` calls it; each begins by saying what its virtual path is."""
+    """Text by the name in `#include`; each begins by stating its virtual path."""
     path: IncludePath
     real: Mapping[str, str]
-    """Virtual path of each text -> the name that people know."""
+    """The real name of each text by its virtual path."""
 
     def localise(self, text: str, searched: Searched) -> str:
-        """`text` with real names in place of virtual paths; `searched` names the files that were read."""
+        """Return `text` with real names in place of virtual paths; `searched` names the files that were read."""
         read = {virtual(place): self.path.real(place) for place, mark in searched.items() if mark != ABSENT}
         real = {**self.real, **{name: path for name, path in read.items() if path is not None}}
         return _PATH.sub(lambda match: real.get(match[0], match[0]), text)

@@ -40,7 +40,7 @@ _OTHER_NAMES: Mapping[str, str] = {
 _UNSAID: Mapping[str, str] = {"alpha": "alpha == 1", "beta": "beta == 0", "ldc": "ldc == max(1, N)"}
 """The restriction on problems that follows when a kernel lacks the argument."""
 _ROW_LENGTHS: Mapping[str, tuple[str, str, str]] = {"lda": ("K", "M", "TRANS_A"), "ldb": ("N", "K", "TRANS_B")}
-"""Likewise, the extent a leading dimension equals: of a matrix as it is, of one stored transposed, and which it is."""
+"""Likewise for leading dimensions: the extent of a row if not transposed, if transposed, and the transposition flag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Matched:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """As people read them."""
+        """The arguments as shown to people."""
         return tuple(value if isinstance(value, str) else value.text for value in self.values)
 
     def restrictions(
@@ -79,7 +79,7 @@ def _row_length(name: str, layouts: Sequence[str]) -> str:
 
 
 def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str] = ()) -> Matched:
-    """Tell arguments by type and name, in the manners people have: `M` or `m`, `d_A`, `lda` or `stride_a`.
+    """Match arguments by type and name, in the usual spellings: `M` or `m`, `d_A`, `lda` or `stride_a`.
 
     `templated` are values that the template has. `UsageError` lists what was found and how to say it.
     """
@@ -109,7 +109,9 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
 
 
 def match_in_order(signature: Signature, names: OpNames, given: Sequence[str], known: Sequence[str]) -> Matched:
-    """Take arguments as `given` says: an operation's name, or an expression over its numbers and `known` parameters."""
+    """Match arguments in the order of `given`: each is an operation's name, or an expression over its numbers and the
+    `known` parameters.
+    """
     if len(given) != len(signature.args):
         raise UsageError(f"{len(given)} names for the {len(signature.args)} arguments of {signature}")
     textures = [texture_over(operand) for operand in names.operands]
@@ -132,7 +134,7 @@ def match_in_order(signature: Signature, names: OpNames, given: Sequence[str], k
 
 
 def check_types(signature: Signature) -> None:
-    """`UsageError` for an argument of a type that no value can be given to."""
+    """Raise `UsageError` for an argument of a type that no value can be given to."""
     for argument in signature.args:
         fits = argument.type in FLOAT_POINTERS if argument.is_pointer else argument.type in C_TYPES
         if not fits:
@@ -143,7 +145,7 @@ def check_types(signature: Signature) -> None:
 
 
 def c_value(argument: Argument, value: float) -> np.generic:
-    """A number as the argument's C type; `UsageError` when it does not fit."""
+    """Return a number as the argument's C type; `UsageError` when it does not fit."""
     kind = C_TYPES[argument.type]
     if issubclass(kind, np.integer):
         limits = np.iinfo(kind)

@@ -30,7 +30,7 @@ KEYS = (
     "tune", "require", "grid", "threads", "smem_bytes", "again", "workspace", "roundings", "align", "transposes",
     "args", "expect",
 )  # fmt: skip
-"""Everything that can be stated."""
+"""All keys that can be stated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Statement:
     """The facts stated in one place."""
 
     origin: str
-    """File; empty for flags of the command line."""
+    """The file of the statement; empty for flags of the command line."""
     values: Mapping[str, Any]
     text: str = ""
     first_line: int = 1
@@ -57,14 +57,14 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Several statements; what a later one says replaces what an earlier one does, key by key."""
+    """Several statements; a later one replaces an earlier one, key by key."""
 
     name: str
     """The kernel's file."""
     layers: tuple[Statement, ...]
 
     def get(self, key: str) -> Any:
-        """The value, `None` where nobody stated one."""
+        """Return the value; `None` if no statement has it."""
         layer = self._layer(key)
         return None if layer is None else layer.values[key]
 
@@ -84,7 +84,7 @@ class Stated:
 
 
 def read_header(origin: str, text: str) -> Statement | None:
-    """The opening comment of a kernel file; `None` where it has none. `UsageError` names file, line and key."""
+    """Return the opening comment of a kernel file; `None` if it has none. `UsageError` names file, line and key."""
     openings = list(_OPENING.finditer(text))
     if not openings:
         return None
@@ -105,7 +105,7 @@ def read_toml(path: Path) -> Statement:
 
 
 def from_flags(values: Mapping[str, Any]) -> Statement:
-    """The facts that were given as flags; those that are `None` were not."""
+    """Return the facts that were given as flags; a flag that is `None` was not given."""
     given = {key: value for key, value in values.items() if value is not None}
     if unknown := sorted(set(given) - set(KEYS)):
         raise UsageError(f"{unknown[0]!r} is no fact of a kernel ({', '.join(KEYS)})")

@@ -196,7 +196,7 @@ class _Reader:
         return kept
 
     def expression(self, key: str, text: int | str, known: Iterable[str] | None) -> Expression:
-        """`known` names it may have; `None` for any."""
+        """Parse an expression that may use the `known` names; any names if `None`."""
         try:
             expression = parse(str(text))
             if known is not None:
@@ -206,7 +206,7 @@ class _Reader:
         return expression
 
     def dimensions(self, key: str, known: Iterable[str]) -> tuple[Expression, ...]:
-        """One to three expressions: `32`, `"a, b"` or `["a", 32]`; none where nothing was stated."""
+        """Return one to three expressions: `32`, `"a, b"` or `["a", 32]`; none if the key is not stated."""
         value = self._stated.get(key)
         if value is None:
             return ()
@@ -216,7 +216,9 @@ class _Reader:
         return tuple(self.expression(key, part, known) for part in listed)
 
     def again(self, names: OpNames) -> dict[str, str]:
-        """`{ N = "blocks", x = "out" }`: an extent becomes the number of blocks, an input what was put out."""
+        """Return `{ N = "blocks", x = "out" }`: an extent becomes the number of blocks, an input becomes the previous
+        output.
+        """
         table = self._table("again")
         counts = [name for name, value in table.items() if name.lower() in names.extents and value == "blocks"]
         moved = [name for name, value in table.items() if name in names.operands and value in names.operands]

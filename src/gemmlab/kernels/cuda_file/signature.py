@@ -22,7 +22,7 @@ class TemplateParameter:
     """One parameter of a function template."""
 
     type: str
-    """`"int"`, `"bool"`; `"typename"` where it stands for a type."""
+    """`"int"`, `"bool"`; `"typename"` for a type parameter."""
     name: str
     default: bool
 
@@ -53,7 +53,7 @@ class Signature:
     """One kernel as its definition states it."""
 
     name: str
-    """Qualified by its namespaces, `"mine::sgemm"`."""
+    """The name qualified by its namespaces, `"mine::sgemm"`."""
     template: tuple[TemplateParameter, ...]
     args: tuple[Argument, ...]
     line: int
@@ -132,7 +132,9 @@ def _signature(head: list[Token], scope: str) -> Signature | None:
 
 
 def _closing(words: Sequence[str], start: int) -> int:
-    """Index of what closes the bracket at `start`, or the end. `<` and `>` within parentheses compare."""
+    """Return the index of the bracket that closes the one at `start`, or the end. `<` and `>` within parentheses
+    compare.
+    """
     opened: list[str] = []
     for index in range(start, len(words)):
         word = words[index]

@@ -52,7 +52,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def _branch(directive: str, branches: list[bool | None]) -> Iterator[str]:
-    """Follow one directive; `branches` holds for each open condition whether its branch is compiled, `None` unknown."""
+    """Follow one directive. `branches` has for each open condition whether its branch is compiled; `None`: unknown."""
     match = _CONDITION.match(directive.strip())
     if match is None:
         return

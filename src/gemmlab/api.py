@@ -36,7 +36,7 @@ _again: Callable[..., Any] | None = None
 _product: CpuProduct | None = None
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
-    # A fork waits for a load that is under way, so that no child is born in the middle of one.
+    # A fork waits for a load in progress, so that no child starts in the middle of one.
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
@@ -156,7 +156,7 @@ def _load() -> CpuProduct:
 
 
 def _general(call: Call) -> Float32Array:
-    """The product of any views on the CPU."""
+    """Compute the product of any views on the CPU."""
     try:
         asked = request(call, host_operand)
         count = thread_count("gemm", call.threads)

@@ -1,4 +1,4 @@
-"""The BLAS entries as a file: an object to link, or a shared library for programs that know nothing of Python."""
+"""The BLAS entries as a file: an object to link, or a shared library for programs without Python."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _linker(path: Path) -> list[str]:
 
 
 def _linked(linker: list[str], code: Path, name: str) -> Path:
-    """The shared library, which shows its entries only and stays loaded: its threads may sleep in it."""
+    """Link the shared library, which exports its entries only and is never unloaded: its threads may sleep in it."""
     shown, made = code.with_suffix(".map"), code.with_suffix(LIBRARY)
     shown.write_text(f"{{ global: {'; '.join(SYMBOLS)}; local: *; }};\n", encoding="ascii")
     options = ["-shared", "-pthread", f"-Wl,-soname,{name}", f"-Wl,--version-script={shown}", "-Wl,-z,nodelete"]

@@ -46,7 +46,7 @@ def sgemm(
         )
     scale, keep = _number("alpha", alpha), 0.0 if beta is None else _number("beta", beta)
     result = _result(c, (m, n), left, right, keep=keep != 0.0, overwrite=bool(overwrite_c))
-    # By rows it is the transposed product, and `rows` an output of the kind that `gemm` writes in place.
+    # In row-major terms this is the transposed product, and `gemm` can write `rows` in place.
     rows = np.asarray(result).reshape((m, n), order="F").T
     gemm(right, left, alpha=scale, beta=keep, c=rows, out=rows, trans_a=not turned_b, trans_b=not turned_a)
     return result
@@ -69,7 +69,7 @@ def _array(name: str, value: object) -> Float32Array:
 
 
 def _two_axes(name: str, shape: tuple[int, ...]) -> tuple[int, int]:
-    """A shape of other than two axes as one of two."""
+    """Return a shape of other than two axes as one of two."""
     extents = shape if len(shape) < 2 else tuple(extent for extent in shape if extent != 1)
     if len(extents) > 2:
         raise UsageError(f"sgemm: {name} has shape {shape}; it must be a matrix")

@@ -157,7 +157,7 @@ def _emit_run(module: Module, draw: Function, sleeping: Sleeping) -> Function:
 
 
 def _close(fn: Function, pool: Value, sleeping: Sleeping) -> None:
-    """Let nobody in any more and wait for those inside."""
+    """Let no more workers in and wait for those inside."""
     gate = _word(fn, pool, GATE)
     fn.atomic_and(gate, _PLACE - 1)
     spins = fn.var(I64, 0)
@@ -170,7 +170,7 @@ def _close(fn: Function, pool: Value, sleeping: Sleeping) -> None:
 
 
 def pack_words(fn: Function, words: list[Operand]) -> Value:
-    """Stack memory holding 64-bit words: a task's context."""
+    """Return stack memory with 64-bit words: a task's context."""
     memory = fn.scratch(I64, len(words))
     for index, word in enumerate(words):
         memory[index] = word

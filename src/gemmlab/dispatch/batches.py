@@ -74,7 +74,7 @@ def batch_of(asked: Request, target: Float32Array) -> Batch:
 
 
 def _folded(batch: Batch) -> Iterator[Batch]:
-    """Yield the batch with the innermost leading axis, then the next, folded into the rows of left matrix and result."""
+    """Yield the batch with the innermost leading axis, then the next, folded into the rows of left and result."""
     while batch.fulls.ndim > 2 and batch.fulls.size:
         one_right = batch.fulls.shape[-3] == 1 or batch.rights.strides[-3] == 0
         left, full = _taller(batch.lefts), _taller(batch.fulls)

@@ -95,7 +95,7 @@ class CudaGemm:
         if why := kernel.refusal(choice.config, scalars):
             raise UsageError(f"gemm: {kernel.id} does not take {problem.label}: {why}")
         instance = kernel.instantiate(choice.config, scalars)
-        # Textures are for a caller that keeps them; where a kernel gets none it loads.
+        # A texture needs a caller that keeps it alive; without one, the kernel uses plain loads.
         nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)"), np.uint64(0))
         launches = kernel.launches(instance, {**scalars, **nothing})
         at = {name: index for index, name in enumerate(kernel.args) if name in _CHANGING}

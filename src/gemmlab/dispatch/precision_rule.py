@@ -15,7 +15,7 @@ ASKED = {HIGHEST: FLOAT32, "tf32": TF32}
 def precision_for(asked: object, offered: Collection[str]) -> str:
     """Return the lowest of the precisions `offered` that is no lower than requested: the fastest that will do.
 
-    Raises `ArgumentTypeError` unless the request is text, `UsageError` for an unknown name or if nothing offered will do.
+    Raises `ArgumentTypeError` unless the request is text, `UsageError` if it is unknown or nothing offered will do.
     """
     if not isinstance(asked, str):
         raise ArgumentTypeError(f"gemm: precision is {asked!r}; it must be one of {_names()}")

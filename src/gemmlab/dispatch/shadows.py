@@ -62,7 +62,7 @@ def device_array_of(call: str, name: str, value: Any) -> DeviceArray:
         how = f"; {package.to_float32.replace('x', name, 1)} converts it" if package else ""
         raise ArgumentTypeError(f"{call}: {name} has dtype {found.dtype}, not float32{how}")
     if name == "out" and found.read_only:
-        # JAX's are, whatever is done with them.
+        # JAX's arrays always are read-only.
         raise ArgumentTypeError(f"{call}: out is read-only, as a {kind} on a GPU says")
     return found
 

@@ -75,7 +75,7 @@ def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
 
 
 def estimate(entry: Measured, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
-    """Apply the rule to one product. On another GPU than the measured one, block times scale with clock and FMA lanes."""
+    """Apply the rule to one product. On a GPU other than `measured_on`, block times scale with clock and FMA lanes."""
     down, across = -(-m // entry.config["BM"]), -(-n // entry.config["BN"])
     blocks = down * across
     covered = blocks * entry.config["BM"] * entry.config["BN"]

@@ -107,7 +107,7 @@ class Function(Vectors):
         self.open_block(self._label("dead"))
 
     def finish(self, item: Operand | None = None) -> None:
-        """The last return of a function."""
+        """Emit the last return of a function."""
         if item is None:
             self.line("ret void")
         else:

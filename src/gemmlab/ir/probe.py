@@ -1,4 +1,4 @@
-"""The seam for looking into running kernels: what a module built with a probe does beside its work.
+"""The interface for probes of running kernels: code that a module runs beside its work.
 
 A probe is named in the target that a program is built for, behind the vector width and the processor:
 `x86_64:16:sapphirerapids:packing-clock`. Code for a target that names none is the same as without this file.

@@ -14,9 +14,9 @@ WIDTHS = (4, 8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A processor seen by the code generator.
+    """A processor as a target of the code generator.
 
-    `lanes` is the float32 vector width (4, 8 or 16); `registers` the vector registers there are at it.
+    `lanes` is the float32 vector width (4, 8 or 16); `registers` is the number of vector registers of that width.
     """
 
     lanes: int
@@ -81,8 +81,8 @@ def host_target(lanes: int | None = None) -> Target:
 
 
 def _triple(process: str) -> str:
-    """The process's own; on Windows with ELF objects, whose references reach any address and which LLVM links there.
+    """Return the process's own triple; on Windows with ELF objects, which LLVM links and whose references reach far.
 
-    What calls what, and how, stays the system's.
+    The calling convention stays the system's.
     """
     return f"{process}-elf" if "-windows-" in process and not process.endswith("-elf") else process

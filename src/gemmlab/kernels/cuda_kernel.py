@@ -170,7 +170,7 @@ def _launcher(
         if min(*grid, smem_bytes) < 0 or min(threads) < 1:
             what = f"grid {grid} of {threads} threads with {smem_bytes} bytes of shared memory"
             raise UsageError(f"{kernel}: {what} cannot be launched")
-        # There is no grid of no blocks; where one comes out, there is nothing to compute.
+        # A grid of no blocks is illegal; if one results, there is nothing to compute.
         return [Launch(args, grid, threads, smem_bytes)] if min(grid) else []
 
     return launches

@@ -34,7 +34,7 @@ def fitted(kernel: Kernel, op: Op, config: Config, problems: Iterable[Any]) -> l
 def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
     best, broken = problem, len(kernel.refusals(config, op.scalars(problem)))
     for changed in _changes(names_of(op.name), problem) if broken else ():
-        # Later changes build on earlier ones that were of use.
+        # Later changes build on earlier ones that helped.
         candidate = changed(best)
         left = len(kernel.refusals(config, op.scalars(candidate)))
         if left < broken:
@@ -55,7 +55,7 @@ def _changes(names: OpNames, problem: Any) -> Iterator[Any]:
     volume = 1
     for name in names.extents:
         volume *= getattr(problem, name)
-    # Of the same amount of work: a long row would make a square that nobody can wait for.
+    # A square of the same amount of work: one as long as a long row would take far too long.
     edge = round(volume ** (1 / len(names.extents)))
     yield lambda p: replace(p, **packed, **dict.fromkeys(names.extents, edge))
     for multiple in _MULTIPLES:

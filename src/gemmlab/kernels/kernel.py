@@ -13,7 +13,7 @@ from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Config, Launch, Program
 
 if TYPE_CHECKING:
-    # The library call needs this file, and not what expressions are made of.
+    # The library call needs this file, but not the modules behind expressions.
     from gemmlab.kernels.claims import Expectation, Restriction
 
 Bound = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""One launch of any kernel on any device: build, hand over copies of the arrays, run, bring them back."""
+"""One launch of any kernel on any device: build, copy the arrays to the device, run, copy them back."""
 
 from __future__ import annotations
 
@@ -136,14 +136,14 @@ def _named(
     args: Sequence[Any] | Mapping[str, Any], given: Sequence[Any], outputs: list[Array | None]
 ) -> list[Array] | dict[str, Array]:
     if isinstance(args, Mapping):
-        # An array given twice is one memory, so that its place in the order does not matter.
+        # An array given twice is one buffer, so either of its positions will do.
         found = {id(value): output for value, output in zip(given, outputs, strict=True) if output is not None}
         return {name: found[id(value)] for name, value in args.items() if id(value) in found}
     return [output for output in outputs if output is not None]
 
 
 def _where(device: str | Device | None, arch: str | None) -> Device:
-    """The device asked for. An emulated one without an architecture gets that of the code."""
+    """Return the requested device. An emulated one without an architecture gets that of the code."""
     if device is None:
         device = "cuda" if _gpu_here() else "emulated"
     if not isinstance(device, str):
@@ -158,7 +158,9 @@ def _where(device: str | Device | None, arch: str | None) -> Device:
 
 @cache
 def _open(name: str) -> Device:
-    """A device stays open: a GPU's context and an emulator's compiled handlers serve the next launch too."""
+    """Open a device, or return it if it is open: a GPU's context and an emulator's compiled handlers serve later
+    launches.
+    """
     return open_device(name)
 
 

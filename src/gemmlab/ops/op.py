@@ -27,7 +27,7 @@ class Operand:
     """One array argument, laid out in a flat float32 buffer.
 
     Element (row, column) of an operand of shape `(rows, cols)` lies at `row * ld + column`; words in
-    `cols .. ld` of each row belong to nobody and must survive. A vector has `rows == 1`.
+    `cols .. ld` of each row are padding and must not change. A vector has `rows == 1`.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Op(Protocol):
 
     @property
     def flags(self) -> Mapping[str, tuple[int, ...]]:
-        """The scalars that have few values, which a kernel may be compiled for, and those values."""
+        """The scalars with few values that may be compile-time parameters, and those values."""
 
     def parse_sizes(self, text: str) -> list[Any]:
         """Problems from the command line's size grammar; `UsageError` names the bad part."""

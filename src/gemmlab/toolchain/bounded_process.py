@@ -47,7 +47,7 @@ def _tie() -> tuple[str, ...]:
     """
     program = shutil.which("setpriv") if sys.platform == "linux" else None
     tie = (program, "--pdeathsig", "KILL") if program else ()
-    # That of busybox knows no such option.
+    # Busybox's setpriv lacks this option.
     if tie and subprocess.run([*tie, "true"], capture_output=True, check=False).returncode:
         return ()
     return tie
@@ -62,7 +62,7 @@ def _limit(process: int, seconds: float) -> None:
         try:
             resource.prlimit(process, resource.RLIMIT_CPU, (most, most))
         except (OSError, ValueError):
-            return  # It has ended, or has a lower limit already.
+            return  # The process has ended, or has a lower limit already.
 
 
 def _end(process: subprocess.Popen[str]) -> None:

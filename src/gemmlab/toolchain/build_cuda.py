@@ -36,7 +36,7 @@ def build(program: Program) -> Artifact:
     except NoCompilerError as error:
         kept = _any(source, files) or shipped.find(program, source, files.path)
         if kept is None:
-            # What to do about it comes first: it is what a terminal, or a table, shows of a long line.
+            # The remedy comes first: terminals and tables cut the end of a long line off.
             raise NoCompilerError(f"{error}; {_named(program)} for {program.target} is not in {_places()}") from error
         found = kept
     return _finished(found, files)
@@ -87,7 +87,7 @@ def _kept_or_made(program: Program, files: Placed, source: str) -> Artifact:
 
 def _own(source: str, by: str, files: Placed) -> Artifact | None:
     """Return the installed compiler's artifact that is still valid."""
-    # What it read nothing for is found without the list.
+    # Code that depends on no other file is found without the list.
     bare = store.load(variants.variant(source, by, {}).key)
     return bare or variants.find(source, lambda each: each.made_by == by and as_it_was(each.searched, files.path))
 
@@ -132,7 +132,7 @@ def _finished(artifact: Artifact, files: Placed) -> Artifact:
     searched = artifact.searched or {}
     texts = {name: files.localise(text, searched) for name, text in artifact.texts.items()}
     if "sass" not in texts:
-        # Compiled where there was no disassembler.
+        # The code was compiled without a disassembler.
         with suppress(NoCompilerError):
             texts["sass"] = files.localise(nvdisasm.disassemble(artifact.code, artifact.kernel), searched)
     return replace(artifact, texts=texts)

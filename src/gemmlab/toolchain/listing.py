@@ -39,6 +39,6 @@ def opened(folder: Path, given: Collection[str]) -> list[str] | None:
         return None
     file.unlink()
     names = [line.lstrip(" ") for line in lines]
-    # CUDA's headers are opened hundreds of times. What NVRTC has in itself has a name without a folder, and is no file.
+    # CUDA's headers are opened hundreds of times. NVRTC's built-in headers, which are no files, have no folder.
     found = {name: absolute(name) for name in {*names} - {*given} if Path(name).is_absolute() or Path(name).is_file()}
     return [found[name] for name in names if name in found] if names else None

@@ -154,7 +154,7 @@ class _Compilation:
     def _followed(self, texts: Sequence[bytes]) -> tuple[Found | None, bool]:
         """Return the files that the directives lead to, and whether every directive leads to one."""
         with self._run(self._real_folders, {}, listing.preprocessing(self._folder)) as (handle, _):
-            # There is no code after this, which counts as an error; a real one is in the log.
+            # A run without code counts as an error; a real error is in the log.
             whole = "error" not in _text(self._nvrtc, handle, "ProgramLog")
         listed = listing.opened(self._folder, self._files.headers)
         return (None if listed is None else discover(listed, texts, self._where)), whole
@@ -221,7 +221,7 @@ def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]
     if function.max_threads is not None:
         facts["max_threads"] = function.max_threads
     logged = ptxas_log.facts_of(log, entry)
-    # With recursion the file has no total; a frame is what is sure.
+    # With recursion the file has no total; only the size of one frame is certain.
     stack = logged.get("stack_bytes", 0) if function.stack_bytes is None else function.stack_bytes
     return (
         facts

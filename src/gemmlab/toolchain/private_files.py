@@ -59,7 +59,7 @@ def read(path: Path) -> bytes:
             raise
         try:
             facts = os.fstat(file)
-            # No name is left when the file has been replaced since.
+            # The link count is 0 when the file has been replaced since.
             if not stat.S_ISREG(facts.st_mode) or not _ours(facts) or facts.st_mode & _WRITABLE or facts.st_nlink > 1:
                 raise UntrustedError(f"{path} may be another user's and is not used; remove it")
             with os.fdopen(file, "rb", closefd=False) as stream:

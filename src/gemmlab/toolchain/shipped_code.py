@@ -28,7 +28,7 @@ def find(program: Program, alias: str, path: IncludePath) -> Artifact | None:
 
     `None` where none was shipped for exactly this source, configuration and architecture.
     """
-    # Some builds of Python lack it; those with a compiler or a filled cache never come here.
+    # Some builds of Python lack lzma; with a compiler or a filled cache they never need it.
     import lzma
 
     try:

@@ -54,7 +54,7 @@ def _listed(source: str) -> list[Variant]:
         found = [Variant(**each) for each in json.loads(data or b"[]")]
     except (ValueError, TypeError):
         return []
-    # A list of another source, under this one's name, leads nowhere.
+    # The list of another source, copied under this one's name, matches nothing.
     return [each for each in found if isinstance(each.searched, dict) and each.key == _key(source, each)]
 
 

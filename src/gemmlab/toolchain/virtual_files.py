@@ -64,5 +64,5 @@ def place(program: Program) -> Placed:
 
 def virtual(name: str) -> str:
     """The virtual path of a text, or of a file by its place."""
-    # Dots that lead upwards would give two headers of one program the same place.
+    # `..` in names could give two headers of one program the same place.
     return f"{ROOT}/{_UNSAFE.sub('_', name.lstrip('/')).replace('../', '_/')}"

@@ -132,7 +132,7 @@ def _read_toml(origin: str, text: str, first_line: int) -> Statement:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{origin}:{_toml_error(str(error), text, first_line)}") from None
     except ValueError:
-        # Python reads no decimal number of so many digits.
+        # Python refuses decimal numbers with this many digits.
         raise _too_large(origin, text, first_line) from None
     except RecursionError:
         raise UsageError(f"{origin}:{first_line}: TOML nested too deeply") from None

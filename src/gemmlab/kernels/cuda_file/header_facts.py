@@ -278,7 +278,7 @@ class _Reader:
             raise self._stated.error("expect", f"shape {shape!r} is not one size ({error})", that) from None
         if not (isinstance(config, dict) and all(map(_is_whole, config.values())) and set(config) <= set(params)):
             raise self._stated.error("expect", f"config {config!r} does not fit the parameters {dict(params)}", that)
-        # What is counted is known only to who counts: its names are looked up when the statement is judged.
+        # Only the device knows the names of its counters: they are looked up when the statement is checked.
         expression = self.expression("expect", that, None)
         return Expectation(expression, shape, config, self._stated.where("expect", that))
 

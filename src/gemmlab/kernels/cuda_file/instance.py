@@ -137,7 +137,7 @@ def _typed(signature: Signature, stated: str) -> Signature:
 
 
 def _literal(parameter: TemplateParameter, value: int) -> str:
-    # 1 is no `true` here: converting it would narrow.
+    # 1 does not stand for `true` here: the conversion would be narrowing.
     return ("true" if value else "false") if parameter.type == "bool" else str(value)
 
 

@@ -68,7 +68,7 @@ def _branch(directive: str, branches: list[bool | None]) -> Iterator[str]:
         if branches[-1] is None:
             yield "#else"
         else:
-            # After a branch that was taken nothing follows; after one that was not, `#elif` is as good as unknown.
+            # After a taken branch no other is compiled; after one that was not taken, `#elif` counts as unknown.
             branches[-1] = not branches[-1]
 
 

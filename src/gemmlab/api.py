@@ -1,6 +1,6 @@
 """The library: arrays in, arrays out.
 
-`gemm` tries the compiled entry first, which does plain float32 matrices by itself. Everything else comes to
+`gemm` tries the compiled entry first, which does plain float32 matrices by itself. All other calls go to
 `_general`, which prepares operands (views stay views wherever a kernel can read them) or says what is wrong.
 """
 

@@ -21,10 +21,10 @@ OBJECT, LIBRARY = ".o", ".so"
 def write_library(path: str | Path, lanes: int | None = None) -> Path:
     """Write the entries to `path`, for this machine's processor, and return it.
 
-    `.o` is the object as it is; `.so` is made of it by the system's C compiler (`CC`, else `cc`, `gcc` or `clang`). A
-    file that is there already is replaced at once, whole. `lanes` is the number of float32 in a vector (4, 8 or 16), by
-    default of the widest that the processor has. Raises `UsageError` for another ending, a folder that is not there or
-    takes no file, a width that no processor has, and a system without such libraries or without a compiler,
+    A path in `.o` gets the object; for `.so` the system's C compiler (`CC`, else `cc`, `gcc` or `clang`) links it.
+    An existing file is replaced atomically. `lanes` is the number of float32 in a vector (4, 8 or 16), by default
+    that of the processor's widest vectors. Raises `UsageError` for another ending, a folder that does not exist or
+    cannot be written to, an impossible width, and a system without such libraries or without a compiler,
     `DeviceError` for vectors that this processor lacks, `CompileError` when linking fails.
     """
     path = Path(path)

@@ -1,7 +1,7 @@
 """Sleep and wake-up of the pool's workers: a lock and a condition variable of the system, called from compiled code.
 
-POSIX threads everywhere but on Windows, which has slim locks of its own. Each lies in two cache lines, more than any
-system's takes, and zeros are a valid state until `emit_init` has run.
+These are POSIX threads, or on Windows its slim locks. Each has two cache lines, more than any system needs, and
+zeros are a valid state until `emit_init` has run.
 """
 
 from __future__ import annotations

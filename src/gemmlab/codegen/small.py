@@ -247,7 +247,7 @@ def _write(
 def _emit_pack(module: Module) -> Function:
     """Emit `small_pack(k, cols, b, row_stride, col_stride, out)`: one strip of B, its rows padded to whole vectors.
 
-    Up to `lanes` rows behind the last one are written, too, and columns behind the last one hold anything.
+    Up to `lanes` rows after the last one are written, too, and columns after the last one are undefined.
     """
     lanes = module.lanes
     params = [("k", I64), ("cols", I64), ("b", FLOATS), ("row_stride", I64), ("col_stride", I64), ("out", FLOATS)]

@@ -60,7 +60,7 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
     """Emit `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`: the result, or None when Python must help.
 
     a, b: float32 `numpy.ndarray`s; out: None for a new array, or one that is writeable, apart from a and b, its
-    matrices contiguous along rows or along columns and one behind the other; c: out itself, or None with beta == 0.
+    matrices contiguous along rows or along columns and in sequence; c: out itself, or None with beta == 0.
     """
     with module.function(name, METHOD, pointer(I8)) as fn:
         _self, args, _count = fn.args

@@ -169,7 +169,7 @@ class SessionDevice(Protocol):
     """A device that can be opened any number of times, each time with a memory of its own."""
 
     def session(self) -> Device:
-        """The same device with a memory of its own, empty yet."""
+        """Return the same device with an empty memory of its own."""
 
 
 def own(device: Device) -> Device:

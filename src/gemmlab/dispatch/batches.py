@@ -1,7 +1,7 @@
 """A batch of products as launches of one kernel: the first product, and the offsets of the others' operands from it.
 
-One matrix is chosen, checked and prepared for; of the others only addresses change. Rows of several left matrices that
-follow each other are one tall matrix where all of them meet the same right one, so that a batch of matrices times one
+The kernel is chosen, checked and prepared for one product; for the others only addresses change. Contiguous left
+matrices that all multiply the same right matrix are treated as one tall matrix, so that a batch of matrices times one
 matrix, or times a vector, is a single launch.
 """
 

@@ -1,7 +1,7 @@
 """Choose the kernel and configuration of a product on a GPU, with the reason: a pure function of the problem.
 
-A time that was measured at this very problem on this GPU model counts as it is; any other is estimated
-(`dispatch/waves.py`) from what was measured. The least time wins. A precision lower than asked is never considered.
+A time measured at this very problem on this GPU model is used unchanged; any other is estimated (`dispatch/waves.py`)
+from measured times. The least time wins. A precision lower than requested is never considered.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def forced(
 ) -> Choice:  # fmt: skip
     """Return the kernel named by the caller, in its reference configuration, or the best; with parameters of `config`.
 
-    Raises `ArgumentTypeError` and `UsageError` for names, and for a kernel that cannot do what is asked.
+    Raises `ArgumentTypeError` and `UsageError` for names, and for a kernel that cannot compute the request.
     """
     precision_for(precision, PRECISIONS)
     given = checked_config(config)

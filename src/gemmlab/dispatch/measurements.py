@@ -1,7 +1,7 @@
 """Measured times of GPU kernels, by which a library call chooses: a small table in the package.
 
-`makers/choices.py` makes `measured.json` from the records in `benchmarks/results`. A tuner may put a table of a
-person's own GPU in place of it later: `Table` says what it has to hold.
+`makers/choices.py` makes `measured.json` from the records in `benchmarks/results`. A tuner may later replace it by a
+table of the user's own GPU: `Table` lists the fields it needs.
 """
 
 from __future__ import annotations

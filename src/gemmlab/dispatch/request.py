@@ -1,7 +1,7 @@
 """A request for a matrix product: operands as views of the right shape, and every error in them.
 
-Nothing here reads or writes an element: NumPy's shapes, strides and addresses are all that is looked at, so that a view
-may as well stand for memory of a GPU (`dispatch/shadows.py`).
+Nothing here reads or writes an element. Only NumPy's shapes, strides and addresses are used, so a view may as well
+describe memory of a GPU (`dispatch/shadows.py`).
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
-"""Estimate the time of a kernel that was not measured: a rule of three figures.
+"""Estimate the time of a kernel that was not measured, by a rule with three parameters.
 
-A GPU's multiprocessors take the blocks of a grid in turns. The one with the most decides, and it has
-`ceil(blocks / SMs)`. `r` of them fit it at a time (occupancy), and `j <= r` that run together take, a step along k,
+The blocks of a grid are distributed over a GPU's multiprocessors in turn. The multiprocessor with the most blocks,
+`ceil(blocks / SMs)`, determines the time. At most `r` blocks are resident on it at a time (occupancy). If `j <= r`
+blocks run together, each step along k takes
 
     max(alone, j * share)
 
-`alone` is what one block takes by itself: latency, whatever else there is. `share` is what it adds to a multiprocessor
-that has enough of them: issue slots, shared memory. So rounds of `r` blocks and one of the rest make
+`alone` is the time of a single block: its latency. `share` is the time that each block adds on a full multiprocessor:
+issue slots, shared memory. So `rounds` rounds of `r` blocks and a last round of `rest` blocks take
 
     start + k * (rounds * max(alone, r * share) + max(alone, rest * share))
 
 Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge costs as much as a full
-one. What is left out: a product so flat that memory binds it, which binds all kernels alike.
+one. The rule ignores products so flat that memory bounds them: memory bounds all kernels alike.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The interface for probes of running kernels: code that a module runs beside its work.
 
-A probe is named in the target that a program is built for, behind the vector width and the processor:
+A probe is named in the target that a program is built for, after the vector width and the processor:
 `x86_64:16:sapphirerapids:packing-clock`. Code for a target that names none is the same as without this file.
 """
 

@@ -18,7 +18,7 @@ from gemmlab.kernels.user_kernel import user_kernel
 class NamedKernel:
     """A kernel, read once for a whole command, with the name by which another process finds it.
 
-    A kernel is made of functions, which no process can send to another: a worker reads a person's own file itself.
+    A kernel contains functions, which cannot be sent to another process: a worker reads the user's file itself.
     """
 
     kernel: Kernel

@@ -48,7 +48,7 @@ def ladder(op: str, device: str) -> tuple[Kernel, ...]:
 
 @cache
 def renamed() -> Mapping[str, str]:
-    """Ids that kernels had in earlier versions -> the present ones."""
+    """Present ids of kernels by the ids of earlier versions."""
     return {alias: kernel.id for kernel in all_kernels() for alias in kernel.aliases}
 
 

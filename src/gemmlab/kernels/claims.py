@@ -47,8 +47,8 @@ class Expectation:
     def verdict(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> str:
         """Return an empty text if it holds, else one line with the counted values.
 
-        It may name: the short names of `Counters.facts`, Nsight Compute's of `Counters.totals`, `executed_LDG_128`
-        (executions by warps of LDG with the modifier 128), the problem's and the configuration's numbers.
+        The statement may name: the short names of `Counters.facts`, Nsight Compute's of `Counters.totals`,
+        `executed_LDG_128` (executions by warps of LDG with the modifier 128), numbers of problem and configuration.
         `UsageError` for any other name.
         """
         measured = {name: metric.value for name, metric in counters.totals().items()}

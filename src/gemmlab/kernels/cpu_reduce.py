@@ -1,7 +1,7 @@
 """The common part of the CPU kernels that reduce: their signature and their descriptor.
 
-Every one is a function `status = name(n, x, out)` on `n` neighbouring float32; `threads` follows where a kernel takes
-it. The operator is known when the code is made.
+Every one is a function `status = name(n, x, out)` on `n` contiguous float32; `threads` follows if a kernel takes it.
+The operator is known when the code is generated.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The order of a ladder, which follows from the `after` of each rung.
 
-The main line first, from the rung with `after = ""` up to the last one. Then the branches, back down the line: those
-that leave it highest come first, by name where several leave one rung. A branch is a line again, with its own branches
-behind it.
+First comes the main line, from the rung with `after = ""` up to the last one. Then come the branches, from the top of
+the line down, by name if several leave one rung. A branch is a line again, followed by its own branches.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _HEADER = re.compile(r"/\*[ \t]*gemmlab[ \t]*\n(.*?)\*/", re.DOTALL)
 def restated(path: Path, facts: Mapping[str, Fact]) -> str:
     """Return the text of a shipped kernel's file with these facts; a fact that is `None` is removed.
 
-    A new one stands behind `after`. Raises `UsageError` for a file that states nothing.
+    A new fact is put after `after`. Raises `UsageError` for a file that states nothing.
     """
     text = path.read_text(encoding="utf-8")
     return _in_header(path, text, facts) if path.suffix == SOURCE_SUFFIX else _in_descriptor(path, text, facts)

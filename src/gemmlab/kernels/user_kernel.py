@@ -28,11 +28,11 @@ _EXAMPLES: Mapping[str, str] = {
 
 
 def user_kernel(path: Path, *, toml: Path | None = None, **flags: Any) -> Kernel:
-    """The kernel in the file `path`; its id is the file's name without `.cu`.
+    """Return the kernel in the file `path`; its id is the file's name without `.cu`.
 
     Facts (the keys of `header.KEYS`) come from the `/* gemmlab` comment in the file, then from `toml` (default: the
     file of the same name with `.toml`, where there is one), then from `flags`; the later one counts, key by key.
-    `kernel` names the function where the file has several. Without `args`, arguments are told by their names.
+    `kernel` names the function where the file has several. Without `args`, arguments are matched by their names.
     `UsageError` says what is missing or wrong, where, and how to state it.
     """
     text = read_text(path)

@@ -65,21 +65,21 @@ def launch(
 
     `args` are the kernel's arguments in order, or a dictionary by their names (of a cubin, which has no names, in their
     order). Arrays (NumPy, of any layout and the dtype that the parameter points to; on a GPU also torch, CuPy and
-    others that lie there) are handed over as copies in C order, so that what you pass is never written to; the same
+    others there) are passed as copies in C order, so that your arrays are never written to; the same
     array given twice is the same memory. Scalars are NumPy scalars of the exact type, or Python numbers where the
     parameter decides the type; None is a null pointer.
 
     `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU where there is one, else the
-    emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s`, in
-    seconds, is what the kernel may run; compiling comes on top. A GPU whose kernel ran into it serves this process no
+    emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s` limits
+    the kernel's run in seconds, without compiling. After a timeout on a GPU this process cannot use that GPU any
     more. With `races` the emulator looks for races in global memory, too (`docs/emulator.md`); that takes longer.
 
     Raises `ArgumentTypeError`, `UsageError` (a launch that does not fit the kernel or the architecture),
     `CompileError`, `DeviceError`, `MemoryError`, `TimeLimitError` that says how far the kernel came in `timeout_s`, and
-    `WrongResultError` for a kernel that broke on a GPU. On the emulator what a kernel did wrong is in `hazards`.
+    `WrongResultError` for a kernel that broke on a GPU. On the emulator `hazards` lists the kernel's errors.
 
-    Several threads may launch at once. On the emulator each launch has its own memory, counters and hazards, also where
-    all name one open device, and the machine code runs side by side: the interpreter lock is released meanwhile.
+    Several threads may launch at once. On the emulator each launch has its own memory, counters and hazards, also if
+    all name one open device, and launches run in parallel: the interpreter lock is released meanwhile.
     """
     require_seconds("launch: timeout_s", timeout_s)
     code = read_source(source)

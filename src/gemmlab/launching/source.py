@@ -91,10 +91,10 @@ class ReadyCubin:
 
 
 def read_source(source: Source) -> CudaText | ReadyCubin:
-    """Text of CUDA C++, a path to a `.cu` or `.cubin` file, or a cubin's bytes.
+    """Read CUDA C++ from text or a `.cu` file, or machine code from a `.cubin` file or a cubin's bytes.
 
     A `str` of one line that ends in `.cu` or `.cubin` is a path. Raises `ArgumentTypeError` for anything else,
-    `UsageError` for a file that cannot be read and a cubin that is none.
+    `UsageError` for a file that cannot be read and for an invalid cubin.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return _ready(bytes(source), "the cubin")

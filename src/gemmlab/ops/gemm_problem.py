@@ -64,7 +64,7 @@ class GemmProblem:
 
     @property
     def label(self) -> str:
-        """`MxNxK`, followed by whatever is not the default."""
+        """`MxNxK`, followed by all values that differ from the defaults."""
         parts = [f"{self.m}x{self.n}x{self.k}"]
         if self.layout != "nn":
             parts.append(self.layout)

@@ -98,10 +98,10 @@ class Op(Protocol):
     def reference(
         self, problem: Any, inputs: Mapping[str, Float32Array], roundings: int | None = None, precision: str = FLOAT32
     ) -> dict[str, Expected]:
-        """Float64 results and bounds by output name.
+        """Return float64 results and bounds by output name.
 
-        `roundings`: additions in a row that a term goes through at most, where the order of summation is known.
-        `precision`: one of `core.precision`, which the bounds are for; operations that round no input have one bound.
+        `roundings`: the most consecutive additions that a term goes through, if the order of summation is known.
+        `precision`: the one of `core.precision` that the bounds are for; operations that round no input have one bound.
         """
 
     def dot_length(self, problem: Any) -> int:

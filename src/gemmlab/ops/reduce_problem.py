@@ -32,7 +32,7 @@ class ReduceProblem:
 
     @property
     def label(self) -> str:
-        """The length, followed by whatever is not the default."""
+        """The length, followed by all values that differ from the defaults."""
         others = [name for name, usual in ((self.operator, "sum"), (self.contents, "uniform")) if name != usual]
         return " ".join([str(self.n), *others])
 

@@ -66,7 +66,7 @@ def _limit(process: int, seconds: float) -> None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill a program and whatever it started."""
+    """Kill a program and its child processes."""
     if sys.platform == "win32":
         process.kill()
         return

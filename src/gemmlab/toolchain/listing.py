@@ -1,9 +1,9 @@
 """Read the list of files that the compiler's front end opens.
 
-NVRTC hands `-Xcudafe` options to its front end. `--trace_includes` makes that write a line for every header that an
-`#include` leads to, even where a guard leaves nothing of it: the path as it opened it, or for a header that came as
-text its name, after a space for each level of nesting. What is written in the directive does not matter: macros,
-comments, digraphs and continued lines are behind us here.
+NVRTC passes `-Xcudafe` options to its front end. With `--trace_includes` it writes a line for every header that an
+`#include` leads to, even if a guard leaves nothing of it: a space for each level of nesting, then the path as it was
+opened, or the name of a header given as text. Macros, comments, digraphs and continued lines in the directive are
+already resolved.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The `.nv.info` sections of a cubin: attributes of a function, one behind the other.
+"""The `.nv.info` sections of a cubin: attributes of a function, one after the other.
 
-An attribute is a byte of format, a byte that says which it is, and two bytes: its value, or for the format `_SIZED`
-the length of what follows, padded to four bytes.
+An attribute is a byte for its format, a byte for its kind, and two bytes: its value or, for the format `_SIZED`, the
+length of the data that follow, padded to four bytes.
 """
 
 from __future__ import annotations

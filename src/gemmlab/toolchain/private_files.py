@@ -1,8 +1,8 @@
 """Files that no other user can have written, reached over folders that no other user can replace.
 
-Every check is of a descriptor that is open, and the next name is opened relative to it: what was checked is what is
-read, whatever happens to the names meanwhile. Windows has neither such owners nor such descriptors; there the system's
-own rules for a person's folders have to do.
+Every check is made on an open descriptor, and the next name is opened relative to it: the file that was checked is the
+file that is read, even if names change meanwhile. Windows has neither such owners nor such descriptors; there the
+system's own protection of a user's folders must suffice.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class UntrustedError(OSError):
 
 @contextmanager
 def folder(path: Path) -> Iterator[int]:
-    """A descriptor of a folder that is this user's or root's and that others cannot write to, nor move on the way.
+    """Yield a descriptor of a folder that this user or root owns, and that others can neither write to nor replace.
 
-    Raises `UntrustedError` where that is not so, else `OSError` (`FileNotFoundError` where there is none).
+    Raises `UntrustedError` for any other folder, else `OSError` (`FileNotFoundError` if there is none).
     """
     if sys.platform == "win32":
         yield -1
@@ -44,9 +44,9 @@ def folder(path: Path) -> Iterator[int]:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a file that only this user or root can have written.
+    """Return the bytes of a file that only this user or root can have written.
 
-    Raises `UntrustedError` for any other, for links and for what is no plain file, else `OSError`.
+    Raises `UntrustedError` for any other file, for links and for anything but a plain file, else `OSError`.
     """
     if sys.platform == "win32":
         return path.read_bytes()

@@ -6,8 +6,8 @@ The compiled product has C by rows, so it computes the transposed one, with A an
     C^T    (n x m, by rows, ldc)     =  op(B)^T op(A)^T
 
 The rules about scalars are the reference's: with m or n 0, or with beta 1 and alpha or k 0, nothing is read or written;
-alpha 0 reads neither A nor B; beta 0 does not read C. Which loops run is decided in the compiled product, as for
-`gemmlab.gemm`; where no workspace is to be had, plain loops that need none.
+alpha 0 reads neither A nor B; beta 0 does not read C. The compiled product chooses its loops, as for
+`gemmlab.gemm`; if there is no workspace, plain loops run that need none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Threads of compiled code without Python. They are started by the first product that is large enough for two:
 
     OWNER   0        no threads yet
-           -pid      process pid is starting threads; whoever comes meanwhile works alone
+           -pid      process pid is starting threads; other calls meanwhile work alone
             pid      the threads are pid's
 
 A fork copies the block of memory but not the threads; the child's own pid then differs from OWNER: it starts afresh.

@@ -24,9 +24,9 @@ _ALWAYS_DEFINED = ("__CUDACC_RTC__", "__CUDACC__", "__cplusplus")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word or mark with its line, counted from 1. A string literal is `""` whatever it says.
+    """One word or mark with its line, counted from 1. A string literal is `""` whatever its text.
 
-    `#if`, `#else` and `#endif` stand where a condition that only the compiler knows has its branches.
+    `#if`, `#else` and `#endif` are tokens if only the compiler knows the value of the condition.
     """
 
     text: str

@@ -70,9 +70,9 @@ class DeviceResult:
 
 
 def place_for(value: Any, found: DeviceArray, shape: tuple[int, ...], device: CudaDevice) -> Place:
-    """Room for a result of `shape` beside the array `value`, and the stream on which the caller expects work.
+    """Allocate a result of `shape` on the GPU of `value`; return it with the stream on which the caller expects work.
 
-    For a package that is not known that is the stream its array names, or the default stream.
+    For an unknown package the stream is the one its array names, or the default stream.
     """
     package, stream = package_of(value), stream_for(value, found)
     if package is not None:

@@ -68,7 +68,7 @@ def device_array_of(call: str, name: str, value: Any) -> DeviceArray:
 
 
 def in_place(operand: Float32Array) -> bool:
-    """Return whether kernels can read its matrices in place."""
+    """Return whether kernels can read an operand's matrices in place."""
     return operand.size == 0 or readable(operand[(0,) * (operand.ndim - 2)])
 
 

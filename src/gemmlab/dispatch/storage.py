@@ -39,7 +39,7 @@ class Stored:
 
 
 def readable(matrix: Float32Array) -> bool:
-    """Return whether kernels can read it in place, as it is or transposed."""
+    """Return whether kernels can read a matrix in place, directly or transposed."""
     return rows_contiguous(matrix) or rows_contiguous(matrix.T)
 
 

@@ -12,7 +12,7 @@ from gemmlab.ir.vectors import Vectors
 
 
 class Watcher(Protocol):
-    """Emits code around a function's own accesses and calls."""
+    """An emitter of code around a function's own accesses and calls."""
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
         """Called before each load and store of floating-point memory other than the function's own stack."""

@@ -85,7 +85,7 @@ class Kernel:
     """Statements that its counters must fulfil."""
 
     def configure(self, overrides: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Default configuration with `overrides`; `UsageError` for an unknown or illegal parameter."""
+        """Return the default configuration with `overrides`; `UsageError` for an unknown or illegal parameter."""
         config = dict(self.params)
         for name, value in (overrides or {}).items():
             if name not in config:

@@ -141,7 +141,7 @@ def publish(name: str, data: bytes) -> bool:
         private_files.publish(directory / name, data)
     except OSError as error:
         if isinstance(error, PermissionError) and sys.platform == "win32" and (directory / name).exists():
-            # Windows does not replace a file that is being read. The existing file is as good: its name determines its content.
+            # Windows does not replace a file that is being read. The existing file has the same key, so it will do.
             return True
         _warn_unkept(directory, error)
         return False

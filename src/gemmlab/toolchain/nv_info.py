@@ -25,7 +25,7 @@ _SIZED = 4
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A kernel parameter: bytes from the start of the parameters."""
+    """A kernel parameter; its offset is in bytes from the start of the parameters."""
 
     offset: int
     size: int

@@ -1,6 +1,6 @@
 """The library: arrays in, arrays out.
 
-`gemm` tries the compiled entry first, which does plain float32 matrices by itself. Everything else comes to
+`gemm` tries the compiled entry first, which does plain float32 matrices by itself. All other calls go to
 `_general`, which prepares operands (views stay views wherever a kernel can read them) or says what is wrong.
 """
 
@@ -32,11 +32,11 @@ _Entry = Callable[..., Float32Array | None]
 
 _entry: _Entry | None = None
 _again: Callable[..., Any] | None = None
-"""What arrays on a GPU are tried with first, once there were any."""
+"""The function that is tried first for arrays on a GPU, once there were any."""
 _product: CpuProduct | None = None
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
-    # A fork waits for a load that is under way, so that no child is born in the middle of one.
+    # A fork waits for a load in progress, so that no child starts in the middle of one.
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
@@ -124,7 +124,7 @@ def explain_choice(
     kernel: str | None = None,
     config: Mapping[str, int] | None = None,
 ) -> Choice:
-    """Which kernel `gemm(a, b, ...)` runs, in which configuration, and why. Nothing is compiled or run.
+    """Return the kernel that `gemm(a, b, ...)` runs, its configuration, and the reason. Nothing is compiled or run.
 
     `a` and `b` are arrays as `gemm` takes them, or their shapes, which stand for packed, aligned matrices. `trans_a`,
     `trans_b`, `precision`, `kernel` and `config` are those of `gemm`. `device` is by default that of the arrays; of
@@ -156,7 +156,7 @@ def _load() -> CpuProduct:
 
 
 def _general(call: Call) -> Float32Array:
-    """The product of any views on the CPU."""
+    """Compute the product of any views on the CPU."""
     try:
         asked = request(call, host_operand)
         count = thread_count("gemm", call.threads)

@@ -1,6 +1,6 @@
-"""The library call `sum`: an array in, the sum of all its elements or of those along some axes out.
+"""The library call `sum`: from an array to the sum of all its elements or of those along some axes.
 
-Whatever the strides, elements are read where they lie, as a plan says that is made once for a layout
+Whatever the strides, elements are read in place, by a plan that is made once for a layout
 (`dispatch/sum_plans.py`).
 """
 
@@ -33,7 +33,7 @@ _MOST_PLANS = 1024
 _INTEGERS = {int}
 
 _plans: dict[tuple[Any, ...], SumPlan] = {}
-"""By shape, strides, axis or axes, and whether these are kept; forgotten when there are many."""
+"""Plans by shape, strides, axes and `keepdims`; cleared when there are many."""
 _FLOAT32 = np.dtype(np.float32)
 
 _sums: CpuSums | None = None
@@ -74,7 +74,7 @@ def sum(  # noqa: A001 - as NumPy calls it
     """
     few = threads is None or (type(threads) is int and threads > 0)
     if type(x) is np.ndarray and out is None and few and _plain(axis):
-        # The common case, with as little around it as can be.
+        # The common case, with the least overhead.
         plan = _plans.get((x.shape, x.strides, axis, bool(keepdims)))
         if plan is not None and x.dtype is _FLOAT32:
             result = _load().run(x, plan, cast("int | None", threads))
@@ -101,7 +101,7 @@ def sum(  # noqa: A001 - as NumPy calls it
 
 
 def _plain(axis: object) -> bool:
-    """Whether an axis, or a tuple of them, is a key to a plan as it is: 1.0 would find that of 1."""
+    """Return whether an axis, or a tuple of them, can be used as the key of a plan: 1.0 would find the plan of 1."""
     return axis is None or type(axis) is int or (type(axis) is tuple and {*map(type, axis)} == _INTEGERS)
 
 
@@ -118,7 +118,7 @@ def _plan(array: Float32Array, axes: tuple[int, ...], keepdims: bool) -> SumPlan
 
 
 def _target(x: object, out: object, shape: tuple[int, ...]) -> Float32Array:
-    """`out` as a view that a result of `shape` can be written to."""
+    """Return `out` as a view that a result of `shape` can be written to."""
     one_package("sum", {"x": x, "out": out})
     target = float32_array("sum", "out", out)
     if target.shape != shape:
@@ -144,7 +144,7 @@ def _on_device(x: Any, axis: object, out: object, keepdims: object, threads: obj
 
 
 def _axes(axis: object, ndim: int) -> list[int]:
-    """The axes to sum along, in order; each from 0 on."""
+    """Return the axes to sum along, in order; each from 0 on."""
     listed = range(ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     found = []
     for each in listed:
@@ -161,13 +161,13 @@ def _axes(axis: object, ndim: int) -> list[int]:
 
 
 def _forward(axes: list[tuple[int, int]], first: int) -> tuple[list[tuple[int, int]], int]:
-    """Axes as (extent, stride) with strides of at least 0, widest first, and where the lowest element lies."""
+    """Return axes as (extent, stride), strides at least 0, widest first, and the address of the lowest element."""
     first += builtins.sum((extent - 1) * stride for extent, stride in axes if stride < 0)
     return sorted(((extent, abs(stride)) for extent, stride in axes), key=lambda axis: -axis[1]), first
 
 
 def _folded(axes: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Neighbouring axes joined where their elements follow each other; those of extent 1 left out."""
+    """Join adjacent axes whose elements follow each other; drop those of extent 1."""
     found: list[tuple[int, int]] = []
     for extent, stride in axes:
         if extent == 1:

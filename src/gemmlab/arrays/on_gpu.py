@@ -1,6 +1,6 @@
-"""Arrays of other packages that lie on a GPU (torch, CuPy, Numba, JAX): where they are and how they are laid out.
+"""Arrays of other packages that lie on a GPU (torch, CuPy, Numba, JAX): their addresses and layouts.
 
-`__cuda_array_interface__` is read where an array has it and says when it is ready, DLPack otherwise.
+`__cuda_array_interface__` is read if an array has it and states when it is ready, DLPack otherwise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gemmlab.core.errors import ArgumentTypeError, DeviceError
 DLPACK_CUDA = (2, 13)
 """`kDLCUDA` and `kDLCUDAManaged`."""
 UNKNOWN = -1
-"""In place of a stream: the array does not say where work on it may still be queued."""
+"""A value for `stream`: the array does not say on which stream work on it may still be queued."""
 _LEGACY_STREAM = 1
 
 
@@ -29,49 +29,49 @@ class DeviceArray:
     pointer: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    """In bytes."""
+    """Strides in bytes."""
     dtype: np.dtype[Any]
     device: int | None
-    """Ordinal of its GPU; `None` where the array does not say."""
+    """Ordinal of its GPU; `None` if the array does not say."""
     stream: int | None
-    """Handle of the stream that makes it, `UNKNOWN` where the array does not say; `None` when it is ready."""
+    """Handle of the stream that makes it, `UNKNOWN` if the array does not say; `None` when it is ready."""
     read_only: bool = False
     owner: Any = field(default=None, repr=False, compare=False)
     lent: bool = False
-    """Whether its memory may be used for something else as soon as `owner` goes, whatever is queued on it."""
+    """True if its memory may be reused as soon as `owner` is gone, even with work on it still queued."""
 
     @property
     def nbytes(self) -> int:
-        """Of its elements."""
+        """Bytes of its elements."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def contiguous(self) -> bool:
-        """Whether its elements follow each other in C order."""
+        """True if its elements follow each other in C order."""
         return self.nbytes == 0 or self.strides == c_strides(self.shape, self.dtype.itemsize) or _dense(self)
 
 
 def is_device_array(value: Any) -> bool:
-    """Whether `value` is an array that lies on an NVIDIA GPU."""
+    """Return whether `value` is an array that lies on an NVIDIA GPU."""
     if value is None or isinstance(value, np.ndarray | np.generic):
         return False
     if is_tensor(value):
-        # torch takes its time to say that there is no interface.
+        # torch is slow to report that there is no interface.
         return bool(value.is_cuda)
     try:
         if hasattr(value, "__cuda_array_interface__"):
             return True
     except Exception:  # noqa: BLE001 - whatever an array says that does not show its memory
-        # It lies there, such as a tensor that requires a gradient; `device_array` tells why it cannot be used.
+        # It lies on a GPU, such as a tensor that requires a gradient; `device_array` says why it cannot be used.
         return True
     return hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) in DLPACK_CUDA
 
 
 def device_array(value: Any) -> DeviceArray:
-    """Where `value` lies. Raises `ArgumentTypeError` for what is no array on a GPU or does not show its memory."""
+    """Return the memory of `value`. Raises `ArgumentTypeError` if it is no GPU array or does not show its memory."""
     negated = getattr(value, "is_neg", None)
     if negated is not None and negated():
-        # torch shows the memory all the same.
+        # torch shows the memory nevertheless.
         raise ArgumentTypeError(f"the array {refusal('x', value)}")
     try:
         interface = value.__cuda_array_interface__
@@ -83,12 +83,12 @@ def device_array(value: Any) -> DeviceArray:
     found = _from_interface(interface, value)
     if found.stream != UNKNOWN or is_tensor(value) or not hasattr(value, "__dlpack__"):
         return found
-    # JAX's interface neither names a stream nor waits; in exchange for a stream of ours DLPack does.
+    # JAX's interface neither names a stream nor waits; DLPack, given a stream of ours, makes it wait.
     return replace(_from_dlpack(value), read_only=found.read_only)
 
 
 def is_tensor(value: object) -> bool:
-    """Whether it is one of torch's, wherever it lies."""
+    """Return whether `value` is a tensor of torch, on any device."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -114,7 +114,7 @@ def _from_interface(interface: dict[str, Any], owner: Any) -> DeviceArray:
 
 
 def _device(owner: Any) -> int | None:
-    """The ordinal that it tells by DLPack; `None` for an array that speaks none, or not of itself."""
+    """Return the GPU's ordinal by DLPack; `None` for an array without DLPack or without this fact."""
     try:
         kind, ordinal = owner.__dlpack_device__()
         return int(ordinal) if int(kind) in DLPACK_CUDA else None
@@ -158,16 +158,16 @@ def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 
 def _dense(array: DeviceArray) -> bool:
-    """C-contiguous apart from axes of extent 1, whose stride means nothing."""
+    """Return whether it is C-contiguous apart from axes of extent 1, whose stride means nothing."""
     axes = [(n, step) for n, step in zip(array.shape, array.strides, strict=True) if n != 1]
     kept = tuple(n for n, _ in axes)
     return tuple(step for _, step in axes) == c_strides(kept, array.dtype.itemsize)
 
 
 def refusal(name: str, tensor: Any, call: str = "") -> str | None:
-    """Say why torch does not show a tensor's memory and what to do; `None` where the cause is not known here.
+    """Return the reason that torch does not show a tensor's memory, and the remedy; `None` if it is not known here.
 
-    The text follows the name of the operand, in place of what torch says of `numpy()`.
+    The text follows the name of the operand, in place of torch's message about `numpy()`.
     """
     kind = "cuda" if tensor.is_cuda else tensor.device.type
     if kind == "meta":

@@ -1,6 +1,6 @@
-"""Arrays of other packages in this machine's memory (torch, JAX, anything with DLPack): as NumPy's, and back.
+"""Arrays of other packages in this machine's memory (torch, JAX, anything with DLPack), converted to NumPy and back.
 
-Both ways share the memory. No package is imported: an array that is there has brought its own.
+Both ways share the memory. No package is imported: the package of an existing array is imported already.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _DLPACK_HOST = (1, 3)
 
 
 def is_host_array(value: Any) -> bool:
-    """Whether `value` is an array of another package than NumPy that lies in this machine's memory.
+    """Return whether `value` is an array of another package than NumPy that lies in this machine's memory.
 
-    Also for torch's that lie nowhere, or on what is no NVIDIA GPU: `host_view` tells what is wrong with them.
+    Also true for torch's tensors without memory or on a device other than an NVIDIA GPU: `host_view` refuses them.
     """
     if value is None or isinstance(value, np.ndarray | np.generic):
         return False
@@ -36,7 +36,9 @@ def is_host_array(value: Any) -> bool:
 
 
 def host_view(call: str, name: str, value: Any) -> npt.NDArray[Any]:
-    """The operand `name` of a `call` as a NumPy array over the same memory; `ArgumentTypeError` where there is none."""
+    """Return the operand `name` of a `call` as a NumPy array over the same memory; `ArgumentTypeError` if that is
+    impossible.
+    """
     torch = _torch_of(value)
     if torch is not None and value.dtype != torch.float32:
         package = package_of(value)
@@ -48,13 +50,13 @@ def host_view(call: str, name: str, value: Any) -> npt.NDArray[Any]:
         known = refusal(name, value, call) if torch is not None else None
         raise ArgumentTypeError(f"{call}: {name} {known or f'does not show its memory: {error}'}") from error
     if name == "out" and not array.flags.writeable:
-        # JAX's never are. DLPack before its version 1.0 (NumPy's before 2.1) cannot tell, and NumPy takes that for no.
+        # JAX's arrays never are writeable. DLPack before 1.0 (NumPy before 2.1) does not tell: NumPy assumes read-only.
         raise ArgumentTypeError(f"{call}: out is {_kind(value)}, which cannot be written to by DLPack")
     return array
 
 
 def host_views(call: str, operands: Mapping[str, Any]) -> dict[str, Any]:
-    """`host_view` of all operands but those that are `None`; one that is there twice stays one.
+    """Return `host_view` of all operands except `None`; an array given twice gives one view.
 
     Raises `ArgumentTypeError`, also for operands that are not all of one package.
     """
@@ -67,7 +69,7 @@ def host_views(call: str, operands: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def one_package(call: str, operands: Mapping[str, Any]) -> None:
-    """Raise `ArgumentTypeError` where arrays of other packages than NumPy are not alone among the operands."""
+    """Raise `ArgumentTypeError` if arrays of another package are mixed with NumPy's or with those of a third."""
     given = {name: value for name, value in operands.items() if value is not None}
     if len({type(value) for value in given.values()}) < 2:
         return
@@ -83,9 +85,9 @@ def one_package(call: str, operands: Mapping[str, Any]) -> None:
 
 
 def like(value: Any, array: npt.ArrayLike) -> Any:
-    """A NumPy array or scalar as an array of the package of `value`, over the same memory.
+    """Return a NumPy array or scalar as an array of the package of `value`, over the same memory.
 
-    A package that offers no `from_dlpack`, neither by the array API standard nor at its top, gets the NumPy array.
+    A package without `from_dlpack`, by the array API standard or at its top level, gets the NumPy array.
     """
     shared = np.asarray(array)
     torch = _torch_of(value)
@@ -97,13 +99,13 @@ def like(value: Any, array: npt.ArrayLike) -> Any:
 
 
 def _torch_of(value: object) -> Any:
-    """torch, if `value` is one of its tensors."""
+    """Return torch, if `value` is one of its tensors."""
     package = package_of(value)
     return sys.modules["torch"] if package is not None and package.name == "torch" else None
 
 
 def _top(value: object) -> str:
-    """The package an array belongs to, by name; that of a subclass of a tensor is torch, too."""
+    """Return the name of the package an array belongs to; a subclass of a tensor belongs to torch, too."""
     package = package_of(value)
     if package is not None:
         return package.name

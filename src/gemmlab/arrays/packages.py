@@ -1,4 +1,4 @@
-"""Packages whose arrays lie on a GPU: the stream each one works on at the moment, and a fresh array of its kind."""
+"""Packages whose arrays lie on a GPU: their current streams, and new arrays of their kind."""
 
 from __future__ import annotations
 
@@ -16,45 +16,47 @@ LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package: what is done with its arrays, as its users would write it. Functions take the package first."""
+    """One package: operations on its arrays, as its users would write them. Functions take the package first."""
 
     name: str
     kind: str
-    """Its class of arrays."""
+    """The name of its array class."""
     maker: Callable[[Any, Any, tuple[int, ...]], Callable[[], Any]]
-    """(beside which array, shape) -> what makes a float32 array there each time, uninitialised and in C order."""
+    """From an array and a shape, make a function whose calls each return a new float32 array on the same GPU,
+    uninitialised and in C order.
+    """
     stream: Callable[[Any, Any], Callable[[], int]]
-    """What tells the handle of the stream that is current for an array's device."""
+    """Return a function that gives the handle of the current stream of an array's device."""
     copy: Callable[[Any, Any], Any]
-    """An array with the same elements in C order, made on that stream."""
+    """Return an array with the same elements in C order, made on that stream."""
     assign: Callable[[Any, Any, Any], None]
-    """(to, from): copy elements on that stream, broadcasting."""
+    """Copy elements on that stream (to, from), with broadcasting."""
     layout: Callable[[Any], Hashable]
-    """All of an array that decides whether and how it can be used, but for its address."""
+    """All properties of an array that decide whether and how it can be used, except its address."""
     address: Callable[[Any], int]
     contiguous: str
     to_float32: str
     along_axis: str
 
     def contiguous_copy(self, value: Any) -> Any:
-        """`copy`, or the array itself where its elements are in C order already."""
+        """Return `copy`, or the array itself if its elements are in C order already."""
         return self.copy(sys.modules[self.name], value)
 
     def fresh(self, beside: Any, shape: tuple[int, ...]) -> Callable[[], Any]:
-        """`maker`."""
+        """Return `maker` for this package."""
         return self.maker(sys.modules[self.name], beside, shape)
 
     def current_stream(self, value: Any) -> Callable[[], int]:
-        """`stream`."""
+        """Return `stream` for this package."""
         return self.stream(sys.modules[self.name], value)
 
     def put(self, to: Any, source: Any) -> None:
-        """`assign`."""
+        """Apply `assign` of this package."""
         self.assign(sys.modules[self.name], to, source)
 
 
 def package_of(value: object) -> Package | None:
-    """Whose array this is; `None` for a package that is not known here."""
+    """Return the package of an array; `None` for a package that is not known here."""
     for package in _PACKAGES:
         module = sys.modules.get(package.name)
         if module is not None and isinstance(value, getattr(module, package.kind)):
@@ -63,7 +65,9 @@ def package_of(value: object) -> Package | None:
 
 
 def stream_for(value: Any, found: DeviceArray) -> int:
-    """The stream on which the caller expects work on an array; for a package not known here that which it names."""
+    """Return the stream on which the caller expects work on an array; for an unknown package the stream that the array
+    names.
+    """
     package = package_of(value)
     if package is not None:
         return package.current_stream(value)() or LEGACY_STREAM
@@ -71,12 +75,12 @@ def stream_for(value: Any, found: DeviceArray) -> int:
 
 
 def _torch_maker(torch: Any, x: Any, shape: tuple[int, ...]) -> Callable[[], Any]:
-    # Of torch's functions for this the one that takes least time.
+    # The fastest of torch's functions for this.
     return partial(torch.empty_strided, shape, c_strides(shape, 1), dtype=torch.float32, device=x.device)
 
 
 def _torch_stream(torch: Any, x: Any) -> Callable[[], int]:
-    # What torch's own compiler calls; the public way makes an object of the stream first.
+    # torch's own compiler calls this; the public function first makes an object of the stream.
     raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 - and the public way is there without it
     if raw is not None:
         return partial(raw, x.get_device())

@@ -46,5 +46,5 @@ def set_xerbla(handler: Handler | None) -> None:
     global _handler
     callback = _HANDLER(lambda name, number: handler(name.decode(), number)) if handler else _HANDLER()
     ctypes.CFUNCTYPE(None, _HANDLER)(addresses()[SET_XERBLA])(callback)
-    # Only now may the former one go.
+    # Only now may the former handler be freed.
     _handler = callback

@@ -30,13 +30,13 @@ SYMBOLS = (FORTRAN_SYMBOL, C_SYMBOL, SET_THREADS, SET_XERBLA)
 _SOURCES = Sources([Path(__file__)])
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
-    # A fork waits for a load that is under way, so that no child is born in the middle of one.
+    # A fork waits for a load in progress, so that no child starts in the middle of one.
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _addresses: Mapping[str, int] | None = None
 
 
 def compiled(lanes: int | None = None) -> Artifact:
-    """The entries as object code that needs nothing but the C library.
+    """Return the entries as object code that needs nothing but the C library.
 
     Raises `CompileError`, `DeviceError`, and `UsageError` on Windows, for whose threads they are not written.
     """
@@ -47,7 +47,7 @@ def compiled(lanes: int | None = None) -> Artifact:
 
 
 def addresses() -> Mapping[str, int]:
-    """Where the entries are in this process, by symbol."""
+    """Addresses of the entries in this process, by symbol."""
     global _addresses
     with _lock:
         if _addresses is None:
@@ -59,7 +59,7 @@ def addresses() -> Mapping[str, int]:
 
 
 def _handlers() -> dict[str, int]:
-    """Addresses of the error handlers that the program defines, `ABSENT` for those that it does not."""
+    """Return addresses of the error handlers that the program defines, `ABSENT` for those that it does not."""
     program = ctypes.CDLL(None)
     found: dict[str, int] = {}
     for name in WEAK_SYMBOLS:

@@ -30,10 +30,10 @@ def sgemm(
     Operands of other types are cast to float32; views and both orders are read in place. A vector is a column, and of
     more than two axes those of extent 1 are dropped. `trans_a` and `trans_b` are 0, 1 (transposed) or 2 (conjugated,
     the same for real numbers). Without `c` it is zeros. With `overwrite_c` the result goes into `c`, and `c` itself
-    comes back, if it is float32, in Fortran order, writeable and apart from a and b; else it is left alone.
+    is returned, if it is float32, in Fortran order, writeable and apart from a and b; else it is unchanged.
 
-    Raises `ArgumentTypeError` (a TypeError) for what cannot be cast, `UsageError` (a ValueError) for shapes that do not
-    fit and flags that are none, and `MemoryError`.
+    Raises `ArgumentTypeError` (a TypeError) for operands that cannot be cast, `UsageError` (a ValueError) for shapes
+    that do not fit and invalid flags, and `MemoryError`.
     """
     left, right = _matrix("a", a), _matrix("b", b)
     turned_a, turned_b = _flag("trans_a", trans_a), _flag("trans_b", trans_b)
@@ -46,7 +46,7 @@ def sgemm(
         )
     scale, keep = _number("alpha", alpha), 0.0 if beta is None else _number("beta", beta)
     result = _result(c, (m, n), left, right, keep=keep != 0.0, overwrite=bool(overwrite_c))
-    # By rows it is the transposed product, and `rows` an output of the kind that `gemm` writes in place.
+    # In row-major terms this is the transposed product, and `gemm` can write `rows` in place.
     rows = np.asarray(result).reshape((m, n), order="F").T
     gemm(right, left, alpha=scale, beta=keep, c=rows, out=rows, trans_a=not turned_b, trans_b=not turned_a)
     return result
@@ -69,7 +69,7 @@ def _array(name: str, value: object) -> Float32Array:
 
 
 def _two_axes(name: str, shape: tuple[int, ...]) -> tuple[int, int]:
-    """A shape of other than two axes as one of two."""
+    """Return a shape of other than two axes as one of two."""
     extents = shape if len(shape) < 2 else tuple(extent for extent in shape if extent != 1)
     if len(extents) > 2:
         raise UsageError(f"sgemm: {name} has shape {shape}; it must be a matrix")
@@ -97,7 +97,9 @@ def _number(name: str, value: Any) -> float:
 def _result(
     c: object, shape: tuple[int, int], a: Float32Array, b: Float32Array, *, keep: bool, overwrite: bool
 ) -> Float32Array:
-    """Where the result goes: `c` itself if asked for and possible, else a new array, with c's values if `keep`."""
+    """Return the array for the result: `c` itself if asked for and possible, else a new array, with c's values if
+    `keep`.
+    """
     if c is None:
         new = _empty(shape)
         if keep:

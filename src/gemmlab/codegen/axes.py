@@ -1,4 +1,4 @@
-"""Places in arrays of many axes: a number counted over all of them, the last one fastest, into distances."""
+"""Element addresses in arrays of many axes: from an index over all axes, the last one fastest, to byte offsets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gemmlab.ir.values import Operand, Value
 
 
 def unravelled(fn: Function, index: Value, axes: Value, count: Operand, steps: int) -> list[Value]:
-    """How far number `index` lies from the first, in each of `steps` arrays.
+    """Return the offset of element number `index` from the first, in each of `steps` arrays.
 
     `axes` has 1 + `steps` words for each of `count` axes: its extent, and the step along it in each array.
     """
@@ -27,7 +27,7 @@ def unravelled(fn: Function, index: Value, axes: Value, count: Operand, steps: i
         quotient = here // axis[0]
         move(axis, here - quotient * axis[0])
         rest.set(quotient)
-    # What is left counts along the first axis: no division.
+    # The remaining quotient is the index along the first axis: no division.
     with fn.when(last >= 0):
         move(axes, rest.read())
     return [where.read() for where in moved]

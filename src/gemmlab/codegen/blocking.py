@@ -31,9 +31,11 @@ class Blocks:
     kc: int
     nc: int
     crowd_period: int = 0
-    """Rows of A about a multiple of so many floats apart are crowded; a power of two, or 0 where no distance crowds."""
+    """Rows of A are crowded if their distance is about a multiple of this many floats; a power of two, or 0 if no
+    distance crowds.
+    """
     crowd_slack: int = 0
-    """How many floats off the multiple still crowd."""
+    """Distances up to this many floats from the multiple still count as crowded."""
 
     @property
     def kc_max(self) -> int:

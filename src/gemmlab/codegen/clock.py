@@ -22,7 +22,7 @@ def emit_clock(module: Module) -> Function:
                 fn.call_external(word, I32, (pointer(I64),), now + index)
             ticks, a_second = now[0], now[1]
             seconds = fn.binary("udiv", ticks, a_second)
-            # Ticks since the machine's start times a billion would leave 64 bits after some minutes.
+            # Ticks since the machine's start times a billion would overflow 64 bits after some minutes.
             rest = fn.binary("udiv", (ticks - seconds * a_second) * _BILLION, a_second)
             fn.finish(seconds * _BILLION + rest)
         else:

@@ -1,4 +1,4 @@
-"""Sums of columns: neighbours belong to different results, rows are added to each other.
+"""Sums of columns: adjacent elements belong to different results, and rows are added to each other.
 
 Eight rows at a time become one as a tree and are added to the sums of a block, which stay in the first cache. After
 `CHAIN` such additions a block's sums are added to the totals, in double precision. So a term goes through some seventy
@@ -17,9 +17,9 @@ from gemmlab.ir.types import F32, F64, I8, I64, pointer, vector
 from gemmlab.ir.values import Operand, Value
 
 COLUMN_ROWS = 8
-"""Rows added at once: so many streams of memory."""
+"""Rows added at once, which are as many streams of memory."""
 TILE = 1024
-"""Columns swept at a time: 4 KiB for a block's sums, 8 for the totals."""
+"""Columns summed at a time: 4 KiB for a block's sums, 8 KiB for the totals."""
 COLUMNS = (
     ("cols", I64),
     ("col_apart", I64),
@@ -28,8 +28,11 @@ COLUMNS = (
     ("out", pointer(I8)),
     ("out_apart", I64),
 )
-"""The rows of a nest, each of `cols` columns `col_apart` bytes apart: its `length` is how many rows follow each other
-`apart` bytes. Results are multiplied by `times` and lie `out_apart` bytes from each other."""
+"""Arguments of `reduce_columns`: rows of a nest, each of `cols` columns that are `col_apart` bytes apart.
+
+`length` is the number of rows at a distance of `apart` bytes. Results are multiplied by `times` and lie `out_apart`
+bytes from each other.
+"""
 
 
 def emit_columns(module: Module, operator: int) -> Function:
@@ -55,7 +58,7 @@ def emit_columns(module: Module, operator: int) -> Function:
 
 
 def _few(fn: Function, operator: int, lanes: int, cols: Value, rows: list[Value], times: Value, out: Value) -> None:
-    """Columns of a few rows: their tree, without sums of blocks."""
+    """Sum columns of a few rows as one tree, without sums of blocks."""
     wide, scale = vector(F32, lanes), fn.splat(times, lanes)
 
     def some(c: Value, mask: Value | None) -> None:
@@ -75,7 +78,7 @@ def _few(fn: Function, operator: int, lanes: int, cols: Value, rows: list[Value]
 def _sweep(
     fn: Function, operator: int, lanes: int, width: Value, col_apart: Value, x: Value, nest: list[Value]
 ) -> Value:
-    """Memory with the totals of `width` columns, as doubles."""
+    """Return the address of the totals of `width` columns, as doubles."""
     first, end, length, apart, middle, middle_apart, axes, count = nest
     block, totals = fn.scratch(F32, TILE), fn.scratch(F64, TILE)
     added = fn.var(I64, 0)
@@ -97,7 +100,7 @@ def _sweep(
     def flush() -> None:
         def some(c: Value, mask: Value | None) -> None:
             part = fn.convert(fn.load(block + c, lanes, mask), vector(F64, lanes))
-            # Whole vectors: there is room behind the last column.
+            # Whole vectors are safe: there is room after the last column.
             fn.store(totals + c, combine(fn, operator, fn.load(totals + c, lanes), part))
             fn.store(block + c, of_block, mask)
 
@@ -143,7 +146,7 @@ def _write(fn: Function, lanes: int, width: Value, totals: Value, times: Value, 
 
 
 def _across(lanes: int, width: Value) -> Callable[[Function, Callable[[Value, Value | None], None]], None]:
-    """What calls `body(c, mask)` for all columns, vector by vector."""
+    """Return a function that calls `body(c, mask)` for all columns, vector by vector."""
 
     def run(fn: Function, body: Callable[[Value, Value | None], None]) -> None:
         vectors: Operand = width - width % lanes if lanes > 1 else width
@@ -157,5 +160,5 @@ def _across(lanes: int, width: Value) -> Callable[[Function, Callable[[Value, Va
 
 
 def column_roundings() -> int:
-    """Additions in float32 that a term goes through at most: in its block, in the tree of eight rows; at the end."""
+    """The most float32 additions that a term goes through: in its block, in the tree of eight rows, and at the end."""
     return CHAIN + COLUMN_ROWS + 3 + 2

@@ -1,4 +1,4 @@
-"""The doors into the compiled product: one for C callers, one for Python arrays.
+"""The entries of the compiled product: one for C callers, one for Python arrays.
 
 `emit_c_entry` is what kernels export and ctypes calls. `emit_python_entry` is a METH_FASTCALL function that reads
 NumPy's array structure itself: for three plain float32 matrices a whole call costs some tenths of a
@@ -45,14 +45,16 @@ STACK_ENTRY = (*C_ENTRY, ("axes", pointer(I64)), ("axis_count", I64))
 
 
 def emit_c_entry(module: Module, product: Function, name: str) -> Function:
-    """Emit the exported `name`: the product with a workspace from the runtime. 0 done, 1 no workspace free."""
+    """Emit the exported `name`: the product with a workspace from the runtime. It returns 0 when done, 1 if no
+    workspace is free.
+    """
     module.imported(SYMBOL)
     _emit_workspace(module)
     return _emit_with_workspace(module, product, name, C_ENTRY)
 
 
 def emit_stack_entry(module: Module, stack: Function, name: str) -> Function:
-    """Emit the exported `name`: a stack of products in the same way."""
+    """Emit the exported `name`: a stack of products, likewise."""
     return _emit_with_workspace(module, stack, name, STACK_ENTRY)
 
 
@@ -70,13 +72,13 @@ def _emit_with_workspace(module: Module, callee: Function, name: str, signature:
 
 
 def slot_flag(fn: Function, index: Operand) -> Value:
-    """The word that says whether a workspace is taken."""
+    """Return the word that says whether a workspace is taken."""
     base = fn.symbol(f"@{SYMBOL}", I8)
     return fn.cast(base + (fn.index(index) * 16 + SLOTS_AT), I64)
 
 
 def workspace_at(fn: Function, slot: Value) -> Value:
-    """The workspace behind that word."""
+    """Return the workspace behind that word."""
     return fn.cast(fn.load(slot_flag(fn, slot) + 1), F32)
 
 
@@ -91,7 +93,7 @@ def _emit_workspace(module: Module) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """An array's facts as loaded from its structure; strides in elements."""
+    """Facts about an array, as loaded from its structure; strides in elements."""
 
     data: Value
     rows: Var
@@ -100,7 +102,7 @@ class _Matrix:
     col_step: Var
 
     def swap_if(self, fn: Function, condition: Value) -> None:
-        """Transpose."""
+        """Transpose the matrix if the condition holds."""
         with fn.when(condition):
             rows, cols = self.rows.read(), self.cols.read()
             self.rows.set(cols)
@@ -110,7 +112,7 @@ class _Matrix:
             self.col_step.set(row_step)
 
     def extent(self, fn: Function) -> tuple[Value, Value]:
-        """First and last byte address that its elements touch (any sign of strides)."""
+        """Return the first and last byte address that its elements touch (any sign of strides)."""
         base = fn.address(self.data)
         down, over = (self.rows - 1) * self.row_step * 4, (self.cols - 1) * self.col_step * 4
         low = base + fn.minimum(down, 0) + fn.minimum(over, 0)
@@ -177,7 +179,9 @@ def emit_python_entry(module: Module, product: Function, stack: Function, name: 
 def result_array(
     fn: Function, give_up_when: GiveUp, python: Objects, out: Value, shape: tuple[Value, Value], slot: Value, data: Var
 ) -> Value:
-    """A new reference to `out`, or to a new array if it is None, where `data` is set. `shape`: count and extents."""
+    """Return a new reference to `out`, or to a new array if it is None; `data` is set to its elements. `shape`: count
+    and extents.
+    """
     result = fn.var(pointer(I8), out)
     with fn.choose(fn.address(out).equals(python["none"])) as fresh:
         with fresh.yes():
@@ -197,7 +201,7 @@ def result_array(
 def options(
     fn: Function, give_up_when: GiveUp, python: Objects, objects: Sequence[Value]
 ) -> tuple[Value, Value, Value, Value]:
-    """alpha, beta, and whether a and b are transposed, from all arguments; c is not read or is out itself."""
+    """Return alpha, beta, and whether a and b are transposed, from all arguments; c is not read or is out itself."""
     alpha, beta = (number(fn, give_up_when, python, obj) for obj in objects[4:6])
     addend = fn.address(objects[3])
     absent = addend.equals(python["none"])

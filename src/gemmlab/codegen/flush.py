@@ -1,4 +1,4 @@
-"""Memory out of every cache: what a call finds when nobody has touched its operands for long."""
+"""Removal of memory from every cache: the state that a call meets when its operands have not been used for long."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gemmlab.ir.types import I8, I64, pointer
 from gemmlab.ir.values import Value
 
 LINE = 64
-"""Step in bytes; a longer line is dropped twice."""
+"""Step in bytes; a longer line is flushed twice."""
 
 
 def flush(address: int, nbytes: int) -> None:
     """Write the lines of `nbytes` bytes back and drop them from every level of every core's caches.
 
-    Returns when they are gone; contents do not change. Translations of addresses stay where they are.
+    The call returns when they are gone; contents do not change. Address translations stay in the TLB.
     """
     _entry()(address, nbytes)
 
@@ -35,7 +35,7 @@ def emit_flush(module: Module) -> Function:
         with fn.range(0, nbytes, LINE) as offset:
             _drop(fn, first + offset, optimised=optimised)
         with fn.when(nbytes > 0):
-            # The last byte may lie on a line that no step meets.
+            # The steps may miss the line of the last byte.
             _drop(fn, first + (nbytes - 1), optimised=optimised)
         _wait(fn)
         fn.finish()

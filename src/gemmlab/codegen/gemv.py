@@ -1,7 +1,7 @@
 """Products with a single row or column: one pass over the matrix at the speed of memory.
 
-`dot`: the matrix's rows are contiguous along k; four rows at a time, each a dot product in vector lanes.
-`axpy`: they are contiguous across k; eight rows are scaled and added to the result at a time, so that memory
+`dot`: for rows contiguous along k. Four rows at a time, each a dot product in vector lanes.
+`axpy`: for rows contiguous across k. Eight rows are scaled and added to the result at a time, so that memory
 sees eight forward streams.
 """
 
@@ -46,7 +46,7 @@ AXPY = (
 
 
 def update(fn: Function, where: Value, total: Value, alpha: Value, beta: Value) -> None:
-    """`*where = alpha * total + beta * *where` for one element; beta == 0 does not read it."""
+    """Emit `*where = alpha * total + beta * *where` for one element; beta == 0 does not read it."""
     with fn.choose(beta.equals(0.0)) as fresh:
         with fresh.yes():
             fn.store(where, total * alpha)

@@ -40,20 +40,20 @@ JOB = (
     ("ldc", I64),
     ("workspace", FLOATS),
 )
-"""Strides in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha != 0, k > 0."""
+"""Strides are in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha != 0, k > 0."""
 
 _PAGE = 1024
-"""Floats in 4 KiB: rows of B at a multiple of that distance fall into few cache sets and push each other out."""
+"""Floats in 4 KiB: rows of B at a multiple of that distance fall into few cache sets and evict each other."""
 _FEW_STRIPS = 4
-"""Up to so many strips, a tall A is read in place panel by panel instead of by blocks of MC rows."""
+"""Up to this many strips, a tall A is read in place panel by panel instead of by blocks of MC rows."""
 _SHORT = 64
-"""Shorter k-blocks of crowded rows are read in place."""
+"""Shorter k-blocks of crowded rows are read in place, without a copy."""
 _BARE_STRIPS = 10
-"""Up to so many strips, a product is small enough for its first strip of B to be read unpacked."""
+"""Up to this many strips, a product is small enough for its first strip of B to be read unpacked."""
 
 
 def workspace_floats(tile: Tile, blocks: Blocks) -> int:
-    """Floats a job needs for its packed blocks, with a cache line to spare at each seam."""
+    """Number of floats that a job needs for its packed blocks, with a spare cache line at each seam."""
     return _b_floats(tile, blocks) + _a_floats(tile, blocks) + 64
 
 
@@ -62,7 +62,7 @@ def _b_floats(tile: Tile, blocks: Blocks) -> int:
 
 
 def _single_floats(blocks: Blocks) -> int:
-    """Up to this size all of A is one block: 2/5 of L2."""
+    """Largest size of A that makes a single block: 2/5 of L2."""
     return blocks.mc * blocks.kc * 8 // 5
 
 
@@ -79,14 +79,14 @@ Args = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What a tile does beside multiplying, as truth values of the code under construction."""
+    """Variants of a tile: its truth values, in the code under construction, choose the micro-kernel."""
 
     panel: Value
-    """A is k-major."""
+    """True if A is k-major."""
     copying: Value
-    """It packs a slice of the next strip of B."""
+    """True if the tile packs a slice of the next strip of B."""
     loosening: Value
-    """It copies its panel of A, whose rows are crowded."""
+    """True if the tile copies its panel of A, whose rows are crowded."""
 
 
 class _Tiles:
@@ -118,7 +118,9 @@ class _Tiles:
         }
 
     def height(self, fn: Function, left: Value) -> Value:
-        """Rows of the next panel when `left` remain: MR, but a thin last panel shares with the one before."""
+        """Return the rows of the next panel when `left` remain: MR, but a thin last panel is split evenly with the one
+        before.
+        """
         mr = self.tile.rows
         thin = mr * 2 // 3
         shared = (left > mr) & (left < mr + thin)
@@ -127,7 +129,7 @@ class _Tiles:
     def call(
         self, fn: Function, kind: _Kind, rows: Value, vectors: Value, shared: Args, of_b: Args, of_a: Args
     ) -> None:
-        """The tile of that kind, height and width; a copying or loosening one is full in width, a loosening one whole.
+        """Call the tile of that kind, height and width; a copying tile has full width, a loosening one full height too.
 
         `of_b` and `of_a` are the further arguments of copying and loosening tiles.
         """
@@ -158,13 +160,13 @@ class _Tiles:
 
 
 def even_block(fn: Function, total: Value, block: int, multiple: int) -> Value:
-    """The block length that cuts `total` evenly into blocks of at most about 4/3 `block`."""
+    """Return the block length that cuts `total` evenly into blocks of at most about 4/3 `block`."""
     count = fn.maximum((total + block * 2 // 3) // block, 1)
     return fn.ceil_div(fn.ceil_div(total, count), multiple) * multiple
 
 
 def _crowded(blocks: Blocks, distance: Value) -> Value:
-    """Whether rows so far apart push each other out of L1."""
+    """Return whether rows at this distance evict each other from L1."""
     off = (distance + blocks.crowd_slack) & (blocks.crowd_period - 1)
     return off <= 2 * blocks.crowd_slack
 
@@ -181,12 +183,12 @@ def emit_engine(module: Module, tile: Tile, blocks: Blocks) -> Function:
         kc = even_block(fn, k, blocks.kc, 4)
         nc = even_block(fn, n, blocks.nc, nr)
         narrow = (n <= min(_FEW_STRIPS * nr, blocks.nc)) & (m > blocks.mc)
-        # One block of A that nearly fits L2 saves keeping all strips of B; else blocks are small.
+        # If A as one block nearly fits L2, not all strips of B need to be stored; else blocks are small.
         single = narrow.equals(0) & (m * kc <= _single_floats(blocks))
         mc = fn.select(narrow, mr, fn.select(single, m, even_block(fn, m, blocks.mc, mr)))
         rows_of_b = b_col.equals(1)
         direct = rows_of_b & (m <= mr)
-        # The first strip has no strip before it to pack it; in a small product it is read where it lies.
+        # No earlier strip packs the first one; in a small product it is read in place.
         bare = single & (n <= _BARE_STRIPS * nr) & (b_row & (_PAGE - 1)).differs(0)
         panel = a_col.differs(1)
         copied = panel & (a_row.differs(1) | (n > nr))

@@ -1,4 +1,4 @@
-"""The register tile: `rows` x (`vectors` x lanes) results kept in registers while k runs.
+"""The register tile: `rows` x (`vectors` x lanes) results that stay in registers while k runs.
 
 Every step of k multiplies one element of each row of A, broadcast, with one row of B, `vectors` wide:
 
@@ -29,7 +29,8 @@ LINE = 16
 _GROUP = 3
 """Rows reached from one base pointer: x86 addresses base, base + stride and base + 2 * stride."""
 _C_LEAD = 8
-"""Rounds before the end by which the tile of C is on its way: late, or the operands would push it out of L1 again."""
+"""Rounds before the end at which the tile of C is prefetched: late, because the operands would evict it from L1 again.
+"""
 COPY_LEAD = 16
 """Rounds between the prefetch of a row of B into L2 and its copy: some 1000 cycles, the way from memory. Into L1 would
 be too far: rows of B at a multiple of 4 KiB share so few sets there that they would push each other out."""
@@ -52,18 +53,19 @@ SIGNATURE = (
     ("ahead_rows", I64),
     ("ahead_rate", I64),
 )
-"""`cols` is how many columns of C the tile covers; those beyond it are computed and dropped.
+"""`cols` is the number of columns of C that the tile covers; those beyond are computed and dropped.
 
-While the tile runs it looks after `ahead_rows` rows of B, `ahead_step` apart, a slice of the next strip: after
+The tile also prefetches or packs `ahead_rows` rows of B, `ahead_step` apart, a slice of the next strip:
 `ahead_rate` rows in each round.
 """
 
 COPYING = (("packed", FLOATS), ("beyond", I64))
-"""Further arguments: where those rows of B are packed, `ahead_rows` being a multiple of `ahead_rate`, and how far from
-a row in the last `COPY_LEAD` rounds lies what is prefetched beside it."""
+"""Further arguments of copying tiles: `packed` is where those rows of B are packed; `ahead_rows` is a multiple of
+`ahead_rate`. `beyond` is the distance from a row to the data prefetched with it in the last `COPY_LEAD` rounds.
+"""
 
 LOOSENING = (("source", FLOATS), ("source_row", I64))
-"""Further arguments: the rows of A lie at `source`, `source_row` apart, and `a` is the place they are copied to."""
+"""Further arguments of loosening tiles: the rows of A lie at `source`, `source_row` apart, and are copied to `a`."""
 
 
 @dataclass(frozen=True, slots=True)

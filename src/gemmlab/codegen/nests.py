@@ -1,8 +1,8 @@
-"""Sums of elements that do not all lie side by side: at an even distance, and along several axes.
+"""Sums of elements that are not contiguous: at an even distance, or along several axes.
 
 A row with gaps goes through sixteen scalar accumulators, in chains as short as those of `rowsum.emit_row`. Several axes
-are a nest: what its innermost rows bring, their sums or, where they are short, their elements, is collected in a buffer
-that stays in the first cache and is summed as a row whenever it is full. The totals of buffers and of blocks are added
+make a nest. The sums of its innermost rows, or the elements themselves if the rows are short, are collected in a buffer
+that stays in the L1 cache and is summed as a row whenever it is full. The totals of buffers and of blocks are added
 in double precision, so that their number does not matter.
 """
 
@@ -18,12 +18,12 @@ from gemmlab.ir.types import F32, F64, I8, I64, pointer, vector
 from gemmlab.ir.values import Operand, Value
 
 SCALARS = 16
-"""Accumulators of a row with gaps: two additions start in a cycle and take four."""
+"""Accumulators of a row with gaps: two additions start in each cycle, and each takes four."""
 _GROUP = 4
 _SIZE = 4
 BUFFER = 2048
 LONG = 128
-"""Elements from which on a row in a nest is summed by itself."""
+"""Rows of a nest with at least this many elements are summed one by one."""
 NEST = (
     ("x", pointer(I8)),
     ("first", I64),
@@ -35,8 +35,11 @@ NEST = (
     ("axes", pointer(I64)),
     ("axis_count", I64),
 )
-"""Rows number `first` to `end` of a nest at `x`: `length` elements, `apart` bytes from each other. The rows along the
-`middle` axis lie `middle_apart` bytes from each other; `axes` are those outside of it, each an extent and a step."""
+"""Arguments of a nest: rows number `first` to `end` of a nest at `x`, each of `length` elements `apart` bytes apart.
+
+The rows along the `middle` axis lie `middle_apart` bytes from each other; `axes` are those outside of it, each an
+extent and a step.
+"""
 
 
 def emit_apart(module: Module, operator: int) -> Function:
@@ -50,7 +53,7 @@ def emit_apart(module: Module, operator: int) -> Function:
         with fn.when(apart.equals(2 * _SIZE)):
             begin.set((n - 1) - (n - 1) % (SCALARS * module.lanes // 2))
             total.set(fn.call(every_second, begin, fn.cast(x, F32)))
-        # Addresses in groups: LLVM would else keep one in a register for each accumulator.
+        # Addresses in groups: otherwise LLVM would keep one in a register for each accumulator.
         starts = [fn.var(pointer(I8), x + apart * (begin + index)) for index in range(0, SCALARS, _GROUP)]
         first = begin.read()
         whole = n - (n - first) % SCALARS
@@ -76,9 +79,9 @@ def emit_apart(module: Module, operator: int) -> Function:
 
 
 def _emit_every_second(module: Module, operator: int) -> Function:
-    """Emit `reduce_every_second(n, x)`: a double from n elements with one of something else behind each.
+    """Emit `reduce_every_second(n, x)`: a double from the first of each pair of `n` pairs of floats.
 
-    n fills whole turns of all accumulators. Whole vectors are read, and lanes between are set to what changes nothing.
+    n fills whole turns of all accumulators. Whole vectors are read, and the lanes between are set to the identity.
     """
     lanes = module.lanes
     wide, turn = vector(F32, lanes), SCALARS * lanes
@@ -157,7 +160,7 @@ def for_rows(
 
 
 def _copy(fn: Function, to: Value, place: Value, length: Value, apart: Value, lanes: int) -> None:
-    """A short row; up to `lanes` places behind it are written to."""
+    """Copy a short row; up to `lanes` places after it are overwritten."""
     with fn.choose(apart.equals(_SIZE)) as how:
         with how.yes():
             row = fn.cast(place, F32)
@@ -171,7 +174,7 @@ def _copy(fn: Function, to: Value, place: Value, length: Value, apart: Value, la
 
 
 def nest_roundings(terms: int) -> int:
-    """Additions in float32 that one of so many terms of a result goes through at most, whatever the axes."""
+    """The most float32 additions that one of `terms` terms of a result goes through, whatever the axes."""
     alone = max(row_roundings(-(-terms // 64) + 64), CHAIN + 8)
     # A row, the buffer of the rows' sums, the sums of 64 parts; each double rounded once.
     return alone + row_roundings(BUFFER + LONG) + row_roundings(64) + 4

@@ -1,9 +1,9 @@
 """Copies of A and B in the order the register tile reads them.
 
-B goes into strips of NR columns, k-major; A into k-major panels, or, where only the distance of its rows is bad, into
-rows at a better one, which a tile copies while it multiplies. What is already in a good order is copied with
-wide loads and stores, what is transposed goes through in-register transpositions, anything else (views with
-two strides) element by element.
+B goes into strips of NR columns, k-major. A goes into k-major panels or, if only the distance of its rows is bad, into
+rows at a better distance, which a tile copies while it multiplies. Data in a good order are copied with wide loads and
+stores, transposed data go through in-register transpositions, anything else (views with two strides) goes element by
+element.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _gather(
     out: Value,
     width: Operand,
 ) -> None:
-    """Element by element; columns from `last_col` to `zero_to` become zeros."""
+    """Copy element by element; columns from `last_col` to `zero_to` become zeros."""
     with fn.range(first_row, last_row) as p:
         with fn.range(first_col, last_col) as col:
             fn.store(out + p * width + col, fn.load(b + row_stride * p + col_stride * col))
@@ -107,7 +107,7 @@ def _gather(
 
 
 def panel_stride(tile: Tile) -> int:
-    """Distance between the k-steps of a packed panel of A: MR rounded up to whole vectors."""
+    """Return the distance between the k-steps of a packed panel of A: MR rounded up to whole vectors."""
     return -(-tile.rows // tile.lanes) * tile.lanes
 
 
@@ -131,5 +131,7 @@ def emit_pack_panel(module: Module, tile: Tile) -> Function:
 
 
 def loose_stride(fn: Function, k: Value) -> Value:
-    """Distance between rows of `k` floats copied apart: an odd number of lines, so that they use all cache sets."""
+    """Return the distance between rows of `k` floats copied apart: an odd number of lines, so that they use all cache
+    sets.
+    """
     return (fn.ceil_div(k, LINE) | 1) * LINE

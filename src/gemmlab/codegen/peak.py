@@ -1,4 +1,4 @@
-"""The yardsticks: multiply-adds in registers alone, and the register tile alone, in short interleaved bursts."""
+"""Reference rates: multiply-adds in registers alone, and the register tile alone, in short interleaved bursts."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _TILE_DEPTH = 512
 _TILE_CALLS = 200
 
 Burst = Callable[[], float]
-"""Runs for some 400 us and returns the rate in GFLOP/s."""
+"""A function that runs for some 400 us and returns the rate in GFLOP/s."""
 
 
 def chains(module: Module) -> int:
-    """Independent accumulators: three quarters of the registers, which covers latency times units everywhere."""
+    """Number of independent accumulators: three quarters of the registers, which covers latency times units."""
     return module.target.registers * 3 // 4
 
 
@@ -83,7 +83,7 @@ def _linked() -> LoadedObject:
 
 
 def peak_burst() -> Burst:
-    """A burst of multiply-adds in registers alone."""
+    """Return a burst of multiply-adds in registers alone."""
     target = host_target()
     probe = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)(_linked().addresses["peak"])
     values = np.full(64, 0.5, np.float32)
@@ -92,7 +92,7 @@ def peak_burst() -> Burst:
 
 
 def tile_burst() -> Burst:
-    """A burst of the register tile, k = 512, on operands that stay in the first two caches."""
+    """Return a burst of the register tile, k = 512, on operands that stay in L1 and L2."""
     tile = best_tile(host_target())
     word = ctypes.c_void_p
     probe: Any = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, word, word, word)(_linked().addresses["tile"])

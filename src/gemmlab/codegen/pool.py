@@ -39,7 +39,7 @@ CONDITION = 8 * _LINE
 POOL_BYTES = 10 * _LINE
 
 _SPIN_NS = 1_000_000
-"""How long a worker spins before it sleeps. Waking takes 50 us, and the scheduler may put a woken thread behind its
+"""Time that a worker spins before it sleeps. Waking takes 50 us, and the scheduler may put a woken thread behind its
 caller on one core for milliseconds; OpenMP runtimes spin for 1 to 200 ms."""
 _SPINS_A_LOOK = 64
 _SPINS_BEFORE_YIELD = 20000
@@ -157,7 +157,7 @@ def _emit_run(module: Module, draw: Function, sleeping: Sleeping) -> Function:
 
 
 def _close(fn: Function, pool: Value, sleeping: Sleeping) -> None:
-    """Let nobody in any more and wait for those inside."""
+    """Let no more workers in and wait for those inside."""
     gate = _word(fn, pool, GATE)
     fn.atomic_and(gate, _PLACE - 1)
     spins = fn.var(I64, 0)
@@ -170,7 +170,7 @@ def _close(fn: Function, pool: Value, sleeping: Sleeping) -> None:
 
 
 def pack_words(fn: Function, words: list[Operand]) -> Value:
-    """Stack memory holding 64-bit words: a task's context."""
+    """Return stack memory with 64-bit words: a task's context."""
     memory = fn.scratch(I64, len(words))
     for index, word in enumerate(words):
         memory[index] = word

@@ -1,4 +1,4 @@
-"""The whole product: degenerate cases, single rows and columns, and the cut of C into jobs for the threads."""
+"""The whole product: degenerate cases, single rows and columns, and the division of C into jobs for the threads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gemmlab.ir.types import F32, I8, I64, pointer, vector
 from gemmlab.ir.values import Operand, Value
 
 PRODUCT = (*JOB, ("pool", pointer(I8)), ("threads", I64))
-"""A job's arguments for all of C, and who may help. alpha and k may be 0."""
+"""Arguments of a job for all of C, and the pool and threads. alpha and k may be 0."""
 
 SERIAL_WORK = 1 << 20
-"""Multiply-adds below which a second thread costs more than it brings (about 10 us of one core)."""
+"""Multiply-adds below which a second thread costs more than it saves (about 10 us of one core)."""
 VECTOR_SERIAL = 1 << 18
 """Matrix elements below which a product with a vector stays on one thread."""
 
@@ -100,9 +100,9 @@ def _emit_matrix_task(module: Module, multiply: Function) -> Function:
 
 
 def _cut(fn: Function, tile: Tile, m: Value, n: Value, threads: Value) -> tuple[Value, Value]:
-    """Rows and columns of a job.
+    """Return the rows and columns of a job.
 
-    Of all grids of `threads` rectangles the one whose largest rectangle is smallest, columns first on a tie:
+    The chosen grid is the one of `threads` rectangles whose largest rectangle is smallest, columns first on a tie:
     strips of B are then packed by one thread only.
     """
     tiles_m, tiles_n = fn.ceil_div(m, tile.rows), fn.ceil_div(n, tile.cols)
@@ -118,7 +118,7 @@ def _cut(fn: Function, tile: Tile, m: Value, n: Value, threads: Value) -> tuple[
 
 
 def emit_scale(module: Module) -> Function:
-    """`C = beta * C`; beta == 0 writes zeros without reading."""
+    """Emit `C = beta * C`; beta == 0 writes zeros without reading."""
     lanes = module.lanes
     params = [("m", I64), ("n", I64), ("beta", F32), ("c", FLOATS), ("ldc", I64)]
     with module.function("scale", params) as fn:
@@ -144,7 +144,7 @@ def emit_scale(module: Module) -> Function:
 
 
 def _emit_vector_products(module: Module, pool: Pool) -> Function:
-    """Emit `vector_products(...)`: 1 when it was a product with a single row or column and is done."""
+    """Emit `vector_products(...)`: it returns 1 if it computed a product with a single row or column."""
     dot, axpy = emit_dot(module), emit_axpy(module)
     params = list(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
     with module.function("dot_task", params) as task:

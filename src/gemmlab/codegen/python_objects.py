@@ -1,4 +1,4 @@
-"""Python's objects and NumPy's arrays as compiled code sees them: offsets in structures, calls back to both."""
+"""Python's objects and NumPy's arrays in compiled code: offsets in structures, and calls to both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from gemmlab.ir.types import F32, F64, I8, I32, I64, VOID, pointer
 from gemmlab.ir.values import Value
 
 PYTHON_WORDS = ("ndarray", "float32", "float", "int", "none", "true", "false", "new_array")
-"""Objects whose addresses stand in the runtime's memory from `PYTHON_AT` on, and NumPy's function `PyArray_New`."""
+"""Objects whose addresses are stored in the runtime's memory from `PYTHON_AT` on, and NumPy's function `PyArray_New`.
+"""
 
 # Offsets in CPython's and NumPy's structures, the same since NumPy 1.7; checked when the entry is made.
 _TYPE = 8
@@ -23,22 +24,22 @@ _NPY_FLOAT = 11
 """NumPy's number for the type float32."""
 
 _KEEP_GIL_WORK = 1 << 15
-"""Multiply-adds below which giving up the interpreter's lock would cost more than the product."""
+"""Multiply-adds below which releasing the interpreter's lock would cost more than the product."""
 
 METHOD = (("self", pointer(I8)), ("args", pointer(I64)), ("count", I64))
-"""Arguments of a built-in function that takes none by name."""
+"""Arguments of a built-in function without keyword arguments."""
 GiveUp = Callable[[Value], None]
 Objects = dict[str, Value]
 
 
 def python_words(fn: Function) -> Objects:
-    """Addresses of the objects that others are compared with."""
+    """Return the addresses of the objects that others are compared with."""
     base = fn.symbol(f"@{SYMBOL}", I8)
     return {label: fn.load(fn.cast(base + (PYTHON_AT + 8 * index), I64)) for index, label in enumerate(PYTHON_WORDS)}
 
 
 def giving_up(fn: Function, python: Objects) -> GiveUp:
-    """What returns None from the function when a condition holds."""
+    """Return a function that makes the compiled function return None when a condition holds."""
 
     def give_up_when(condition: Value) -> None:
         with fn.when(condition):
@@ -50,17 +51,17 @@ def giving_up(fn: Function, python: Objects) -> GiveUp:
 
 
 def type_of(fn: Function, obj: Value) -> Value:
-    """The address of an object's type."""
+    """Return the address of an object's type."""
     return fn.load(fn.cast(obj + _TYPE, I64))
 
 
 def axis_count(fn: Function, obj: Value) -> Value:
-    """How many axes an array has."""
+    """Number of axes of an array."""
     return fn.zero_extend(fn.load(fn.cast(obj + NDIM, I32)))
 
 
 def new_array(fn: Function, python: Objects, count: Value, dims: Value) -> Value:
-    """A new array of float32 with `count` axes, their extents at `dims`; null where there is no memory for it."""
+    """Return a new array of float32 with `count` axes, their extents at `dims`; null if there is no memory for it."""
     types = (pointer(I8), I32, pointer(I64), I32, pointer(I64), pointer(I8), I32, I32, pointer(I8))
     new, kind = (fn.cast(python[label], I8) for label in ("new_array", "ndarray"))
     nothing = fn.cast(fn.index(0), I8)
@@ -74,7 +75,7 @@ def new_array(fn: Function, python: Objects, count: Value, dims: Value) -> Value
 
 
 def read_only(fn: Function, obj: Value) -> Value:
-    """Whether an array is."""
+    """Return whether an array is read-only."""
     return (fn.zero_extend(fn.load(fn.cast(obj + _FLAGS, I32))) & _WRITEABLE).equals(0)
 
 
@@ -90,13 +91,13 @@ def without_lock(fn: Function, work: Value, call: Callable[[], object]) -> None:
 
 
 def number(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value) -> Value:
-    """A Python float, rounded to float32."""
+    """Return a Python float, rounded to float32."""
     give_up_when(type_of(fn, obj).differs(python["float"]))
     return fn.convert(fn.load(fn.cast(obj + _FLOAT_VALUE, F64)), F32)
 
 
 def thread_word(fn: Function, give_up_when: GiveUp, python: Objects, obj: Value, work: Value, target: Target) -> Value:
-    """None or a positive int. Work for more threads than there are goes through Python, which starts them."""
+    """Return the thread count from None or a positive int. Gives up if Python must first start more workers."""
     # C's long has 32 bits on Windows.
     as_integer = "PyLong_AsLongLong" if target.windows else "PyLong_AsLong"
     base = fn.symbol(f"@{SYMBOL}", I8)

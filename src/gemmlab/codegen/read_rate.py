@@ -1,4 +1,4 @@
-"""The yardstick of what memory limits: reading a long row in order, by the code that sums one."""
+"""Reference rate for memory-bound work: reading a long row in order, by the code that sums one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from gemmlab.ir.types import F32, I64, pointer
 
 _LEAST_BYTES, _MOST_BYTES = 128 << 20, 512 << 20
 _CACHES = 2
-"""How often the last-level cache fits what a thread reads."""
+"""Size of the data that a thread reads, in multiples of the last-level cache."""
 
 
 def read_burst(part: int) -> Callable[[], float]:
-    """Reads the memory of thread number `part` once, and returns 10^9 bytes a second."""
+    """Return a burst that reads the memory of thread number `part` once and returns 10^9 bytes a second."""
     row, entry = _row(part), _entry()
 
     def burst() -> float:
@@ -40,7 +40,7 @@ def read_burst(part: int) -> Callable[[], float]:
 
 @cache
 def _row(_part: int) -> npt.NDArray[np.float32]:
-    """Far larger than the caches, every page of it there."""
+    """Return an array far larger than the caches, with every page present."""
     last = max((each.size_bytes for each in cpu_info().caches), default=0)
     return np.ones(min(_MOST_BYTES, max(_LEAST_BYTES, _CACHES * last)) // 4, np.float32)
 

@@ -1,9 +1,9 @@
-"""Reductions along any axes, by several threads: a plan says which elements make which result.
+"""Reductions along any axes, by several threads: a plan gives the elements of each result.
 
-A plan is made in Python once for a layout (`dispatch/sum_plans.py`): what is summed into a result is a nest of rows
-(`codegen/nests.py`), and either each result has a nest of its own, or neighbouring results are summed together, as
-columns (`codegen/columns.py`). However many threads there are, one long row is cut into the same parts, and others are
-not cut at all along their length, so results are the same to the bit.
+A plan is made in Python once for a layout (`dispatch/sum_plans.py`). The elements summed into a result are a nest of
+rows (`codegen/nests.py`). Either each result has a nest of its own, or adjacent results are summed together, as columns
+(`codegen/columns.py`). Whatever the number of threads, one long row is cut into the same parts, and other rows are not
+cut along their length, so results are the same to the bit.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gemmlab.ir.types import F32, F64, I8, I64, pointer
 from gemmlab.ir.values import Operand, Value
 
 PARTS = 64
-"""Of one long row or nest."""
+"""Number of parts into which one long row or nest is cut."""
 GRAIN = 64
-"""Elements that a part is a multiple of: parts share no cache line where the row starts on one."""
+"""Every part is a multiple of this many elements: parts share no cache line if the row starts on one."""
 SERIAL = 1 << 16
 """Elements below which one thread is faster: 256 KiB, some ten microseconds."""
 LEAST_COLUMNS = 256
-"""A job takes: a kilobyte of every row."""
+"""The fewest columns of a job: a kilobyte of every row."""
 _JOBS_A_THREAD = 8
 
 SUMS = "gemmlab_sums"
@@ -36,11 +36,13 @@ PLAN = (
     "middle", "middle_apart", "nest_at", "nest_axes", "cols", "col_apart", "out_apart", "kept_at", "kept_axes",
     "dims_at",
 )  # fmt: skip
-"""Words of a plan, by place. Bytes from the array's first element to where reading starts, likewise for the result;
-what every result is multiplied by; how many elements are read, go into a result, and how many results there are, of how
-many axes. Then the nest, as in `nests.NEST`, whose other axes stand at `nest_at` (extent and step); the axis along
-which results are columns or else the innermost one, whose other axes stand at `kept_at` (extent, step, step of the
-result). The result's extents stand at `dims_at`."""
+"""Words of a plan, by position.
+
+First the byte offsets from the first element at which reading and writing start, and the factor for every result. Then
+the elements read, the terms of a result, the number of results and of their axes. Then the nest, as in `nests.NEST`,
+whose other axes are at `nest_at` (extent and step). Then the axis of columns, or else the innermost axis of results,
+whose other axes are at `kept_at` (extent, step, step of the result). The result's extents are at `dims_at`.
+"""
 _TASK = tuple(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
 
 
@@ -54,17 +56,17 @@ class _Plan:
         return self._plan[PLAN.index(name)]
 
     def axes(self, name: str) -> Value:
-        """The words of the axes that stand at `name`."""
+        """Return the address of the words of the axes at `name`."""
         return self._plan + self._plan[PLAN.index(name)]
 
     def nest(self, x: Value, first: Operand, end: Operand) -> tuple[Operand, ...]:
-        """Arguments of a nest: some of its rows."""
+        """Return the arguments of a nest for some of its rows."""
         middle = (self.middle, self.middle_apart)
         return (x, first, end, self.length, self.apart, *middle, self.axes("nest_at"), self.nest_axes)
 
 
 def emit_sums(module: Module, operator: int) -> Function:
-    """Emit `reduce_long(n, x, threads)`, and the exported entry for any axes, which gives 0."""
+    """Emit `reduce_long(n, x, threads)`, and the exported entry for any axes, which returns 0."""
     module.imported(SYMBOL)
     pool, row = emit_pool(module), emit_row(module, operator)
     apart = emit_apart(module, operator)
@@ -107,7 +109,7 @@ def _store(fn: Function, plan: _Plan, place: Value, value: Value) -> None:
 
 
 def _place(fn: Function, plan: _Plan, result: Value) -> tuple[Value, Value]:
-    """How far the elements of a result lie from the first, and the result itself."""
+    """Return the offset of a result's elements from the first, and the offset of the result itself."""
     cols = plan.cols
     outer = result // cols
     inner = result - outer * cols
@@ -151,7 +153,7 @@ def _emit_long(module: Module, row: Function, apart: Function, pool: Pool) -> Fu
 
 
 def _emit_whole(module: Module, operator: int, row: Function, nest: Function, pool: Pool) -> Function:
-    """Emit `reduce_whole(plan, x, threads)`: one result of many terms, whose parts threads share."""
+    """Emit `reduce_whole(plan, x, threads)`: one result of many terms, divided among the threads."""
     long_apart = module["reduce_long_apart"]
     with module.function("whole_part", _TASK) as fn:
         context, job, _workspace = fn.args
@@ -220,7 +222,7 @@ def _emit_rows_part(module: Module, row: Function, nest: Function, apart: Functi
 
 
 def _emit_columns_part(module: Module, operator: int) -> Function:
-    """Emit the task of a thread: some stretches of columns."""
+    """Emit the task of a thread: some ranges of columns."""
     columns = emit_columns(module, operator)
     with module.function("columns_part", _TASK) as fn:
         context, job, _workspace = fn.args

@@ -1,4 +1,4 @@
-"""Many numbers into one on a CPU: how two are combined, and a row by vectors, its terms in short chains.
+"""Reduction of a row on a CPU: the operator on two values, and a row by vectors, its terms in short chains.
 
     x       [ block 0            | block 1            | .. | rest ]
     block     CHAIN turns of ACCUMULATORS vectors: every lane of every accumulator adds CHAIN numbers
@@ -19,14 +19,14 @@ from gemmlab.ir.types import F32, I64, Type, pointer, vector
 from gemmlab.ir.values import Operand, Value, Var
 
 ACCUMULATORS = 8
-"""Vectors added to in turn: an addition takes four cycles, and two start in each."""
+"""Vectors that accumulate in turn: an addition takes four cycles, and two start in each."""
 CHAIN = 64
 SUM, MAX, MIN = 0, 1, 2
 IDENTITIES = (0.0, -math.inf, math.inf)
 
 
 def combine(fn: Function, operator: int, left: Value, right: Operand) -> Value:
-    """The sum, the greater or the lesser; NaN where either is."""
+    """Return the sum, the greater or the lesser; NaN if either is."""
     if operator == SUM:
         return left + right
     type_ = left.type
@@ -38,7 +38,7 @@ def combine(fn: Function, operator: int, left: Value, right: Operand) -> Value:
 
 
 def tree(fn: Function, operator: int, values: Sequence[Value]) -> Value:
-    """All of them, neighbours first."""
+    """Combine all values pairwise, adjacent ones first."""
     found = list(values)
     while len(found) > 1:
         pairs = [combine(fn, operator, one, two) for one, two in zip(found[::2], found[1::2], strict=False)]
@@ -47,7 +47,7 @@ def tree(fn: Function, operator: int, values: Sequence[Value]) -> Value:
 
 
 def lanes_into_one(fn: Function, operator: int, value: Value) -> Value:
-    """A vector's lanes, halves first."""
+    """Combine a vector's lanes, halves first."""
     while value.type.lanes > 1:
         half = value.type.lanes // 2
         low, high = fn.shuffle(value, value, range(half)), fn.shuffle(value, value, range(half, 2 * half))
@@ -56,7 +56,7 @@ def lanes_into_one(fn: Function, operator: int, value: Value) -> Value:
 
 
 def emit_row(module: Module, operator: int) -> Function:
-    """Emit `reduce_row(n, x)`: one float from `n` neighbours."""
+    """Emit `reduce_row(n, x)`: one float from `n` contiguous elements."""
     lanes = module.lanes
     wide, turn = vector(F32, lanes), lanes * ACCUMULATORS
     with module.function("reduce_row", [("n", I64), ("x", pointer(F32))], F32) as fn:
@@ -75,7 +75,7 @@ def emit_row(module: Module, operator: int) -> Function:
 
 
 def _rest(fn: Function, operator: int, x: Value, first: Value, n: Value, total: Var, wide: Type) -> None:
-    """What is less than a turn: whole vectors, then a part of one."""
+    """Add the elements after the last full turn: whole vectors, then a part of one."""
     lanes = wide.lanes
     vectors = n - n % lanes
     with fn.range(first, vectors, lanes) as i:
@@ -87,7 +87,7 @@ def _rest(fn: Function, operator: int, x: Value, first: Value, n: Value, total: 
 
 
 def row_roundings(n: int) -> int:
-    """Additions in a row that a term goes through at most, whatever the width (4 lanes and more)."""
+    """The most consecutive additions that a term goes through, whatever the width (4 lanes and more)."""
     blocks = -(-n // (4 * ACCUMULATORS * CHAIN))
-    # In its block, in the block's tree, from block to block; vectors behind the last turn; lanes.
+    # Additions in its block, in the block's tree, from block to block; of vectors after the last turn; of lanes.
     return CHAIN + 3 + blocks + ACCUMULATORS + 4

@@ -1,4 +1,4 @@
-"""The process's share of the compiled code: pool memory, worker threads, workspaces.
+"""The process's state for compiled code: pool memory, worker threads, workspaces.
 
 One block of memory holds the pool and the workspace slots; compiled code reaches it as the imported symbol
 `gemmlab_runtime`. A slot is a flag (0 free, 1 taken or absent) and an address; a call takes a free one with one
@@ -25,25 +25,25 @@ SLOTS_AT = POOL_BYTES
 WORKERS_AT = SLOTS_AT + SLOTS * _SLOT_BYTES
 DEFAULT_THREADS_AT = WORKERS_AT + WORD
 PYTHON_AT = DEFAULT_THREADS_AT + WORD
-"""Addresses of Python objects that the entry compares with (see `entry.PYTHON_WORDS`)."""
+"""Offset of the addresses of Python objects that the entry compares with (see `entry.PYTHON_WORDS`)."""
 _BYTES = PYTHON_AT + 16 * WORD
 HUGE_PAGE = 2 << 20
 MOST_THREADS = 1024
-"""What a call can be cut for; more threads than this are as many."""
+"""The most threads that a call is divided among; more threads are treated as this many."""
 _WORKERS_A_CORE = 4
-"""Workers there are at most; a call cut for more threads than that is done by fewer."""
+"""The most workers for each core; a call divided among more threads is done by fewer."""
 
 _T = TypeVar("_T")
 
 
 def _immortal(item: _T) -> _T:
-    """`item`, never freed: a worker still reads it while a dying interpreter takes its modules apart."""
+    """Return `item`, never freed: a worker still reads it while an ending interpreter frees its modules."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
     return item
 
 
 def huge_pages(nbytes: int) -> int:
-    """Address of zeroed memory that is never freed, on 2 MiB pages where the system has them. `MemoryError`.
+    """Return the address of zeroed memory that is never freed, on 2 MiB pages if the system has them. `MemoryError`.
 
     Private to the process: after a fork, parent and child write to pages of their own.
     """
@@ -59,7 +59,7 @@ def huge_pages(nbytes: int) -> int:
 
 
 class Runtime:
-    """Pool, workers and workspaces of this process. Survives fork: the child starts with no workers."""
+    """Pool, workers and workspaces of this process. After a fork the child starts with no workers."""
 
     def __init__(self) -> None:
         base = ctypes.addressof(_immortal(ctypes.create_string_buffer(_BYTES + 64)))
@@ -77,7 +77,7 @@ class Runtime:
         return ctypes.c_int64.from_address(self.address + offset)
 
     def start(self, pool_init: int, worker: int, workspace_bytes: int, default_threads: int) -> None:
-        """Note the compiled functions' addresses and prepare the pool; a second call changes nothing."""
+        """Store the compiled functions' addresses and prepare the pool; a second call changes nothing."""
         with self._lock:
             if self._init is not None:
                 return
@@ -90,25 +90,25 @@ class Runtime:
 
     @property
     def workers(self) -> int:
-        """Worker threads that have been started."""
+        """Number of worker threads that have been started."""
         return self.word(WORKERS_AT).value
 
     @property
     def default_threads(self) -> int:
-        """Threads a call uses that names none."""
+        """Number of threads of a call that names none."""
         return self.word(DEFAULT_THREADS_AT).value
 
     def ensure_workers(self, count: int) -> None:
-        """Have at least `count` workers; fewer when that is many for this machine or it has no threads or memory left.
+        """Start workers up to `count`; fewer if that is many for this machine or it has no threads or memory left.
 
-        The callers, and the workers that there are, then do the work.
+        The callers and the existing workers then do the work.
         """
         count = min(count, _WORKERS_A_CORE * (os.cpu_count() or 1))
         if self.workers >= count:
             return
         with self._lock:
             while self.workers < count:
-                # There is a workspace already where a thread could not be started or was left behind by a fork.
+                # A workspace exists already if a thread could not be started or was lost in a fork.
                 if len(self._worker_spaces) == self.workers:
                     try:
                         self._worker_spaces.append(huge_pages(self.workspace_bytes))
@@ -116,7 +116,7 @@ class Runtime:
                         return
                 workspace = self._worker_spaces[self.workers]
                 seen = self.word(SEQUENCE).value
-                # Counted first: if an interrupt kept a started one from being counted, another would get its workspace.
+                # Count before the start: if an interrupt came in between, another worker would get the same workspace.
                 self.word(WORKERS_AT).value += 1
                 try:
                     _thread.start_new_thread(self._worker, (self.address, workspace, seen))
@@ -126,7 +126,7 @@ class Runtime:
                     return
 
     def add_slot(self) -> bool:
-        """One more workspace for callers; `False` when there are as many as there can be."""
+        """Add one more workspace for callers; return `False` at the limit."""
         with self._lock:
             if self._slots == SLOTS:
                 return False
@@ -137,7 +137,7 @@ class Runtime:
             return True
 
     def after_fork(self) -> None:
-        """In a forked child only the forking thread lives: no workers, no call under way."""
+        """Reset the state in a forked child, where only the forking thread lives: no workers, no call in progress."""
         self._lock = threading.Lock()
         ctypes.memset(self.address, 0, POOL_BYTES)
         self.word(WORKERS_AT).value = 0

@@ -1,7 +1,7 @@
-"""What the pool's workers sleep on: a lock and a condition variable of the system, called from compiled code.
+"""Sleep and wake-up of the pool's workers: a lock and a condition variable of the system, called from compiled code.
 
-POSIX threads everywhere but on Windows, which has slim locks of its own. Each lies in two cache lines, more than any
-system's takes, and zeros are a valid state until `emit_init` has run.
+These are POSIX threads, or on Windows its slim locks. Each has two cache lines, more than any system needs, and
+zeros are a valid state until `emit_init` has run.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gemmlab.ir.values import Value
 
 _MEMORY = pointer(I8)
 _FOREVER = -1
-"""Windows: INFINITE milliseconds."""
+"""INFINITE milliseconds on Windows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sleeping:
-    """Emits the calls of one system on a lock and a condition at these addresses."""
+    """Emitter of one system's calls on a lock and a condition variable at these addresses."""
 
     windows: bool
     lock_at: int
@@ -28,11 +28,11 @@ class Sleeping:
 
     @staticmethod
     def on(target: Target, lock_at: int, condition_at: int) -> Sleeping:
-        """For the system of `target`; byte offsets in the pool's memory."""
+        """Return the emitter for the system of `target`; addresses are byte offsets in the pool's memory."""
         return Sleeping(target.windows, lock_at, condition_at)
 
     def init(self, fn: Function, pool: Value) -> None:
-        """Make both ready."""
+        """Initialise lock and condition variable."""
         if self.windows:
             fn.call_external("InitializeSRWLock", VOID, (_MEMORY,), pool + self.lock_at)
             fn.call_external("InitializeConditionVariable", VOID, (_MEMORY,), pool + self.condition_at)
@@ -48,14 +48,14 @@ class Sleeping:
             fn.call_external("pthread_mutex_lock", I32, (_MEMORY,), pool + self.lock_at)
 
     def unlock(self, fn: Function, pool: Value) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         if self.windows:
             fn.call_external("ReleaseSRWLockExclusive", VOID, (_MEMORY,), pool + self.lock_at)
         else:
             fn.call_external("pthread_mutex_unlock", I32, (_MEMORY,), pool + self.lock_at)
 
     def wait(self, fn: Function, pool: Value) -> None:
-        """Sleep until woken, or without a reason; the lock is held before and after, not while asleep."""
+        """Sleep until woken; spurious wake-ups are possible. The lock is held before and after, not while asleep."""
         where = pool + self.condition_at, pool + self.lock_at
         if self.windows:
             fn.call_external("SleepConditionVariableSRW", I32, (_MEMORY, _MEMORY, I32, I32), *where, _FOREVER, 0)
@@ -63,7 +63,7 @@ class Sleeping:
             fn.call_external("pthread_cond_wait", I32, (_MEMORY, _MEMORY), *where)
 
     def wake_all(self, fn: Function, pool: Value) -> None:
-        """Wake whoever sleeps."""
+        """Wake all sleepers."""
         if self.windows:
             fn.call_external("WakeAllConditionVariable", VOID, (_MEMORY,), pool + self.condition_at)
         else:

@@ -1,4 +1,4 @@
-"""Small products, many in one call: the register tile on operands as they lie, its loop over the products inside.
+"""Small products, many in one call: the register tile on operands in place, with the loop over the products inside.
 
 Packing, cache blocks and prefetches cost more than a small product itself. Here the rows of B are read where they are,
 the last vector of each under a mask, and the elements of A are broadcast from wherever they lie:
@@ -23,7 +23,7 @@ from gemmlab.ir.types import F32, I64, VOID, vector
 from gemmlab.ir.values import Value, Var
 
 STEPS = (("count", I64), ("a_next", I64), ("b_next", I64), ("c_next", I64))
-"""How many products, and how many elements an operand lies behind that of the product before."""
+"""Number of products, and the distance in elements from one product's operand to that of the next."""
 _TILE = (
     *STEPS,
     ("k", I64),
@@ -39,7 +39,7 @@ _TILE = (
     ("last", I64),
     ("ahead", FLOATS),
 )
-"""`last` is how many columns of the last vector there are; from `ahead` on is fetched what will be needed."""
+"""`last` is the number of columns in the last vector; `ahead` is the address that is prefetched."""
 SMALL = (
     *STEPS,
     ("m", I64),
@@ -57,25 +57,25 @@ SMALL = (
     ("ldc", I64),
     ("workspace", FLOATS),
 )
-"""Strides in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha != 0, 0 < k <= `LONGEST`."""
+"""Strides are in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha != 0, 0 < k <= `LONGEST`."""
 LONGEST = 256
-"""Of k."""
+"""The longest k."""
 _MOST_B = 1 << 14
-"""Elements of B: 64 KiB."""
+"""The most elements of B: 64 KiB."""
 _MOST_WORK = (1 << 18) - 1
-"""Multiply-adds: from 64 x 64 x 64 on blocks and packing pay."""
+"""The most multiply-adds: from 64 x 64 x 64 on, blocks and packing are faster."""
 _GROUP = 3
 _AHEAD = 32
-"""Floats fetched ahead in a step of k: two lines beside the tile's fourteen loads."""
+"""Floats prefetched in a step of k: two lines beside the tile's fourteen loads."""
 
 
 def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
-    """Whether this code is meant for a product of these extents. Of k the blocked product makes one block."""
+    """Return whether this code is meant for these extents. The blocked product makes one block of such a k."""
     return (k <= min(LONGEST, blocks.kc)) & (n * k <= _MOST_B) & (m * n * k <= _MOST_WORK)
 
 
 def small_workspace_floats(tile: Tile) -> int:
-    """Floats for B, packed: each strip padded to whole vectors, and k to a whole square."""
+    """Number of floats for B, packed: each strip padded to whole vectors, and k to a whole square."""
     return 2 * _MOST_B + 2 * tile.cols * (LONGEST + tile.lanes)
 
 
@@ -99,7 +99,7 @@ def emit_small(module: Module, tile: Tile) -> Function:
         def multiply(
             many: Value, rows: Value, cols: Value, at: tuple[Value, Value, Value], b_step: Value, ahead: Value
         ) -> None:
-            """One tile of `many` products; `at` are the places in A, B and C."""
+            """Emit one tile of `many` products; `at` are the addresses in A, B and C."""
             vectors = fn.ceil_div(cols, lanes)
             target = fn.table_entry(table, (vectors - 1) * mr + (rows - 1))
             a_at, b_at, c_at = at
@@ -188,7 +188,7 @@ def _emit_tile(module: Module, rows: int, vectors: int) -> Function:
                 b_row_at = [
                     fn.load(row_of_b + v * lanes, lanes, some if v == vectors - 1 else None) for v in range(vectors)
                 ]
-                # LLVM would else walk from row to row, an addition after the other.
+                # Otherwise LLVM would step from row to row by a chain of dependent additions.
                 bases = [fn.opaque(where.read()) for where in a_at]
                 for row in range(rows):
                     element = fn.splat(fn.load(bases[row // _GROUP] + a_row * (row % _GROUP)), lanes)
@@ -247,7 +247,7 @@ def _write(
 def _emit_pack(module: Module) -> Function:
     """Emit `small_pack(k, cols, b, row_stride, col_stride, out)`: one strip of B, its rows padded to whole vectors.
 
-    Up to `lanes` rows behind the last one are written, too, and columns behind the last one hold anything.
+    Up to `lanes` rows after the last one are written, too, and columns after the last one are undefined.
     """
     lanes = module.lanes
     params = [("k", I64), ("cols", I64), ("b", FLOATS), ("row_stride", I64), ("col_stride", I64), ("out", FLOATS)]
@@ -264,7 +264,7 @@ def _emit_pack(module: Module) -> Function:
                     fn.store(target + (width - lanes), fn.load(source + (width - lanes), lanes, mask))
                 fn.ret()
             for side in (4, 8, 16):
-                # Squares as small as will do, for a strip of one of them.
+                # A strip of a single square takes the smallest square that suffices.
                 if side < lanes:
                     fits = row_stride.equals(1) & (k <= side) & (cols <= side)
                 elif side == lanes:
@@ -292,6 +292,6 @@ def _squares(
             mask = fn.first_lanes(k - p, side)
             square = [fn.load(start + p, side, mask) for start in starts]
             for step, row in enumerate(transpose(fn, square)):
-                # Whole vectors, as they are read again: a processor forwards no store that is shorter than the load.
+                # Whole vectors, as they are read later: store forwarding fails if the store is shorter than the load.
                 whole = row if side == lanes else fn.shuffle(row, zeros, [min(lane, side) for lane in range(lanes)])
                 fn.store(out + width * (p + step) + first, whole)

@@ -1,7 +1,7 @@
-"""Dot products, many in one call: the short ones that small matrices by vectors are made of.
+"""Dot products, many in one call: the short ones of small matrices times vectors.
 
-Terms are added in the order of `gemv.emit_dot`, so that a result is the same to the bit in a stack and alone: a vector
-for all of k up to its width, whose lanes are added up halves first.
+Terms are added in the order of `gemv.emit_dot`, so that a result is the same to the bit in a stack and alone: one
+vector for all of k up to its width, whose lanes are added halves first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DOTS = (
     ("y", FLOATS),
     ("y_step", I64),
 )
-"""`count` times what `gemv.DOT` describes; a_next, b_next and c_next are the distances of a, x and y."""
+"""Arguments as in `gemv.DOT`, `count` times; a_next, b_next and c_next are the distances of a, x and y."""
 
 
 def emit_dots(module: Module) -> Function:

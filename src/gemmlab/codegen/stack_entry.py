@@ -1,7 +1,7 @@
-"""The door for stacks of Python arrays: arrays of other than two axes as NumPy's structures describe them.
+"""The entry for stacks of Python arrays: arrays of other than two axes, read from NumPy's structures.
 
-Leading axes are aligned at their ends and broadcast, a one-dimensional operand is a row or a column. What is out of the
-ordinary is left to Python, as in `entry.emit_python_entry`.
+Leading axes are aligned at their ends and broadcast; a one-dimensional operand is a row or a column. Unusual cases are
+left to Python, as in `entry.emit_python_entry`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from gemmlab.ir.values import Operand, Value, Var
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """Matrices in a stack: where the first element lies, the last two axes, and the leading ones in bytes."""
+    """Matrices in a stack: the first element, the last two axes, and the leading axes with strides in bytes."""
 
     data: Value
     rows: Var
@@ -45,10 +45,10 @@ class _Array:
     shape: Value
     strides: Value
     leading: Value
-    """How many."""
+    """Number of leading axes."""
 
     def swap_if(self, fn: Function, condition: Value) -> None:
-        """Transpose."""
+        """Transpose the matrices if the condition holds."""
         with fn.when(condition):
             for one, two in ((self.rows, self.cols), (self.row_step, self.col_step)):
                 first, second = one.read(), two.read()
@@ -60,7 +60,7 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
     """Emit `name(a, b, out, c, alpha, beta, trans_a, trans_b, threads)`: the result, or None when Python must help.
 
     a, b: float32 `numpy.ndarray`s; out: None for a new array, or one that is writeable, apart from a and b, its
-    matrices contiguous along rows or along columns and one behind the other; c: out itself, or None with beta == 0.
+    matrices contiguous along rows or along columns and in sequence; c: out itself, or None with beta == 0.
     """
     with module.function(name, METHOD, pointer(I8)) as fn:
         _self, args, _count = fn.args
@@ -84,7 +84,7 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
         a.swap_if(fn, turned_a & row.equals(0))
         b.swap_if(fn, turned_b & column.equals(0))
         give_up_when(a.cols.read().differs(b.rows) | (a.rows < 1) | (a.cols < 1) | (b.cols < 1))
-        # `out` as its structure describes it; if there is none, one that is like a new array's.
+        # The structure of `out`; without `out`, one like that of a new array.
         stand_in = _stand_in(fn, a, b, row, column)
         target = fn.var(pointer(I8), stand_in)
         with fn.when(given):
@@ -93,7 +93,7 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
             target.set(objects[2])
         out = _array(fn, give_up_when, target.read(), row, column)
         give_up_when(a.rows.read().differs(out.rows) | b.cols.read().differs(out.cols))
-        # A result by columns is the product of the transposes.
+        # A column-major result is the row-major product of the transposes.
         turned = (out.col_step.differs(1) & out.cols.differs(1)) & out.row_step.equals(1)
         for matrix in (a, b, out):
             matrix.swap_if(fn, turned)
@@ -121,7 +121,7 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
 
 
 def _stand_in(fn: Function, a: _Array, b: _Array, row: Value, column: Value) -> Value:
-    """A structure like that of the array that will be made: shape and strides, but no memory."""
+    """Return a structure like that of the array that will be made: shape and strides, but no memory."""
     structure = fn.scratch(I8, DESCR)
     shape, strides = fn.scratch(I64, MOST_AXES + 2), fn.scratch(I64, MOST_AXES + 2)
     leading = fn.maximum(a.leading, b.leading)
@@ -150,7 +150,7 @@ def _stand_in(fn: Function, a: _Array, b: _Array, row: Value, column: Value) -> 
 
 
 def _array(fn: Function, give_up_when: GiveUp, obj: Value, row: Value, column: Value) -> _Array:
-    """An array whose first or second matrix axis is not there for a `row` or a `column`."""
+    """Return an array; for a `row` or a `column` the first or second matrix axis is missing."""
     count = axis_count(fn, obj)
     missing = fn.zero_extend(row) + fn.zero_extend(column)
     leading = count - 2 + missing
@@ -174,7 +174,7 @@ def _elements(fn: Function, give_up_when: GiveUp, nbytes: Value) -> Value:
 
 
 def _either(fn: Function, condition: Value, yes: _Array, no: _Array) -> _Array:
-    """One of two arrays, as values."""
+    """Return one of two arrays, as values."""
 
     def pick(one: Operand, two: Operand) -> Var:
         return fn.var(I64, fn.select(condition, one, two))
@@ -195,7 +195,7 @@ def _either(fn: Function, condition: Value, yes: _Array, no: _Array) -> _Array:
 def _stack_axes(
     fn: Function, give_up_when: GiveUp, axes: Value, left: _Array, right: _Array, out: _Array, given: Value
 ) -> Value:
-    """Fill `axes` in; the number of products. Gives up on what overlaps, in an `out` itself or with an operand."""
+    """Fill `axes` and return the number of products. Gives up if `out` overlaps itself or an operand."""
     give_up_when(out.leading.differs(fn.maximum(left.leading, right.leading)))
     total = fn.var(I64, 1)
     arrays = (left, right, out)
@@ -210,7 +210,7 @@ def _stack_axes(
     for array, reach in zip(arrays, reaches, strict=True):
         extend(reach, array.rows, array.row_step)
         extend(reach, array.cols, array.col_step)
-    # Elements from the first to the one behind the last of so much of `out`.
+    # Elements from the first to the one after the last, of the axes of `out` so far.
     size = fn.var(I64, (out.rows - 1) * out.row_step + out.cols)
     with fn.range(out.leading) as done:
         index = out.leading - 1 - done

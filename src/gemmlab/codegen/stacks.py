@@ -1,8 +1,8 @@
-"""Stacks of products in one call: which code multiplies them, and the cut of the stack into jobs for the threads.
+"""Stacks of products in one call: the code that multiplies them, and the division of the stack among threads.
 
-Products along the innermost axis of a stack are a run: one call for all of them, each operand with a distance of its
-own. A thread takes a share of the stack; products that are large by themselves, and few, are shared by the threads one
-after the other instead. Either way each product is computed as if it were alone, to the bit.
+Products along the innermost axis of a stack are a run: one call computes all of them, with one distance for each
+operand. A thread takes a share of the stack. If products are large and few, the threads share each product instead,
+one after the other. Either way each product is the same to the bit as if computed alone.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ MOST_AXES = 32
 AXIS_WORDS = 4
 """Words of an axis: its extent, and elements from product to product of A, B and C."""
 STACK = (*PRODUCT, ("axes", pointer(I64)), ("axis_count", I64))
-"""A product's arguments for the first of the stack, and the axes, outermost first. No extent is 0."""
+"""Arguments of the first product of the stack, and the axes, outermost first. No extent is 0."""
 
 _OVERHEAD = 512
-"""What a product costs beside its multiply-adds, in multiply-adds."""
+"""Fixed cost of a product beside its multiply-adds, in multiply-adds."""
 _LARGE = 1 << 24
-"""Multiply-adds from which on a product is worth all threads, however many products there are."""
+"""Multiply-adds from which a product is divided among all threads, whatever the number of products."""
 _JOBS_A_THREAD = 4
 
 _M, _N, _K, _SCALARS, _A, _B, _C, _A_ROW, _A_COL, _B_ROW, _B_COL, _LDC, _AXES, _AXIS_COUNT, _TOTAL, _SHARE = range(16)
@@ -36,7 +36,7 @@ _POOL = 16
 
 
 def stack_cost(total: Value, m: Value, n: Value, k: Value) -> Value:
-    """Multiply-adds of a stack, or what takes as long."""
+    """Return the cost of a stack in multiply-adds, overheads included."""
     return total * (m * n * k + _OVERHEAD)
 
 
@@ -84,9 +84,9 @@ def emit_stack(module: Module, tile: Tile, blocks: Blocks, product: Function) ->
 
 
 def _emit_fold(module: Module) -> Function:
-    """Emit `fold_axes(axes, count, out)`: how many axes are left without those of extent 1 and even neighbours.
+    """Emit `fold_axes(axes, count, out)`: drop axes of extent 1, join evenly spaced ones, return their number.
 
-    The longest of them goes to the end, where the runs are.
+    The longest axis goes to the end, where the runs are.
     """
     words = pointer(I64)
     with module.function("fold_axes", [("axes", words), ("count", I64), ("out", words)], I64) as fn:
@@ -127,7 +127,7 @@ def _emit_fold(module: Module) -> Function:
 def _place(
     fn: Function, index: Value, axes: Value, count: Operand, starts: tuple[Value, Value, Value]
 ) -> tuple[Value, Value, Value]:
-    """The operands of product number `index` of a stack, or of the first of a run."""
+    """Return the operands of product number `index` of a stack, or of the first of a run."""
     moved = unravelled(fn, index, axes, count, 3)
     a, b, c = (start + step for start, step in zip(starts, moved, strict=True))
     return a, b, c
@@ -177,7 +177,7 @@ def _emit_run(module: Module, tile: Tile, blocks: Blocks, product: Function) -> 
         scalars = fn.cast(context, F32)
         alpha, beta = scalars[2 * _SCALARS], scalars[2 * _SCALARS + 1]
         products = (k > 0) & alpha.differs(0.0)
-        # What a single product does by dot products sums up in another order.
+        # A single product that uses dot products adds in another order.
         vectors = (m.equals(1) | n.equals(1)) & a_col.equals(1) & b_row.equals(1)
         with fn.when(products & vectors.equals(0) & is_small(m, n, k, blocks)):
             steps = (count, a_next, b_next, c_next)

@@ -1,4 +1,4 @@
-"""The door to sums for NumPy arrays: the result is made, and the plan carried out, without a way through ctypes."""
+"""The entry to sums for NumPy arrays: it makes the result and carries out the plan, without ctypes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from gemmlab.ir.types import F32, F64, I8, I64, pointer
 def emit_python_sum(module: Module, name: str) -> Function:
     """Emit `name(x, plan, threads)`: a new array, a float for a result without axes, or None when Python must help.
 
-    x: the `numpy.ndarray` that the plan at this address was made for; of another dtype or class than float32's own it
-    is left to Python. threads: a positive int.
+    x: the `numpy.ndarray` that the plan at this address was made for; arrays of another dtype than float32, and of
+    subclasses, are left to Python. threads: a positive int.
     """
     with module.function(name, METHOD, pointer(I8), exported=True) as fn:
         _self, args, count = fn.args

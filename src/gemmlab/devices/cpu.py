@@ -1,4 +1,4 @@
-"""The processor this runs on as a device: LLVM code, memory shared with NumPy, threads in compiled code."""
+"""This machine's processor as a device: LLVM code, memory shared with NumPy, threads in compiled code."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ class CpuLoaded:
 
 
 class CpuDevice(DeviceIdentity):
-    """Compile for and run on this machine's processor."""
+    """A device that compiles for this machine's processor and runs on it."""
 
     device_name = CPU
 
     def describe(self) -> DeviceInfo:
-        """The processor's facts, as `gemmlab doctor` shows them."""
+        """Return the processor's facts, as `gemmlab doctor` shows them."""
         info = cpu_info()
         return DeviceInfo("cpu", info.name, info.to_json())
 
     def target(self, config: Mapping[str, int]) -> str:
-        """Name of the compilation target; `LANES` in the configuration picks the vector width (0: widest)."""
+        """Return the compilation target's name; `LANES` in the configuration picks the vector width (0: widest)."""
         return host_target(config.get("LANES") or None).name
 
     def build(self, program: Program) -> Artifact:
@@ -81,19 +81,19 @@ class CpuDevice(DeviceIdentity):
         return _load(_Code(artifact))
 
     def allocate(self, nbytes: int) -> CpuBuffer:
-        """Uninitialised memory aligned to a cache line; `MemoryError` when there is none."""
+        """Return uninitialised memory aligned to a cache line; `MemoryError` when there is none."""
         raw = np.empty(nbytes + 64, np.uint8)
         start = -raw.ctypes.data % 64
         return CpuBuffer(raw[start : start + nbytes])
 
     def upload(self, array: npt.NDArray[Any]) -> CpuBuffer:
-        """The array's own memory: kernels work on it in place."""
+        """Return the array's own memory: kernels work on it in place."""
         if not array.flags.c_contiguous:
             raise UsageError("only contiguous arrays can be lent to a device")
         return CpuBuffer(array)
 
     def free(self, buffer: CpuBuffer) -> None:
-        """Nothing to do: memory goes with the array that owns it."""
+        """Do nothing: memory is freed with the array that owns it."""
 
     def download(self, buffer: CpuBuffer, out: npt.NDArray[Any]) -> None:
         """Copy a buffer into `out`; nothing to do when it is the same memory."""
@@ -101,14 +101,14 @@ class CpuDevice(DeviceIdentity):
             np.copyto(out, buffer.array.view(out.dtype).reshape(out.shape))
 
     def launch(self, loaded: CpuLoaded, launch: Launch) -> None:
-        """Run once. `TimeLimitError` where the limit that is set has passed; compiled code is not interrupted."""
+        """Run once. `TimeLimitError` if the time limit has passed afterwards; compiled code is not interrupted."""
         require_time(loaded.artifact.kernel)
         call, args = self._prepare(loaded, launch)
         while call(*args) == NO_WORKSPACE:
             _more_room()
 
     def time(self, loaded: CpuLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
-        """`repeats` times of one run in microseconds, each the mean over `inner` runs timed apart."""
+        """Return `repeats` times of one run in microseconds, each the mean over `inner` runs timed separately."""
         call, args = self._prepare(loaded, launch)
         clock = time.perf_counter_ns
         samples: list[float] = []
@@ -128,21 +128,21 @@ class CpuDevice(DeviceIdentity):
         return prototype(loaded.addresses[loaded.artifact.entry]), tuple(values)
 
     def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:
-        """Float32 GFLOP/s of pure fused multiply-adds at the widest vectors, all threads together.
+        """Measure float32 GFLOP/s of pure fused multiply-adds at the widest vectors, all threads together.
 
-        The median rate of `seconds` worth of short bursts on every thread at once. Threads are Python's,
-        released into compiled code; pin the process for a figure of particular cores.
+        The result is the median rate of `seconds` worth of short bursts on every thread at once. Threads are Python's,
+        released into compiled code; pin the process to measure particular cores.
         """
         return _together(lambda _index: peak_burst(), threads, seconds)
 
     def measure_read(self, threads: int = 1, seconds: float = 0.2) -> float:
-        """GB/s of reading memory far larger than the caches, all threads together, each a row of its own."""
+        """Measure GB/s of reading memory far larger than the caches, all threads together, each with its own row."""
         return _together(read_burst, threads, seconds)
 
     def measure_tile(self, seconds: float = 0.2) -> tuple[float, float]:
-        """Float32 GFLOP/s of the register tile alone on one thread, and its share of the FMA peak.
+        """Measure float32 GFLOP/s of the register tile alone on one thread, and its share of the FMA peak.
 
-        Bursts of both take turns; the share is the median of the ratios of neighbours.
+        Bursts of both alternate; the share is the median of the ratios of adjacent bursts.
         """
         peak, tile = peak_burst(), tile_burst()
         peak(), tile()
@@ -157,7 +157,7 @@ class CpuDevice(DeviceIdentity):
 
 
 def _together(bursts: Callable[[int], Callable[[], float]], threads: int, seconds: float) -> float:
-    """The sum over threads of the median rate of `seconds` worth of bursts, which run on all of them at once."""
+    """Return the sum over threads of the median rate of `seconds` worth of bursts, which run on all of them at once."""
     barrier = threading.Barrier(threads)
     rates: list[float] = [0.0] * threads
 
@@ -182,7 +182,7 @@ def _together(bursts: Callable[[int], Callable[[], float]], threads: int, second
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """An artifact that hashes by identity of its code, for the cache of linked code."""
+    """An artifact hashed by the identity of its code, as a key in the cache of linked code."""
 
     artifact: Artifact
 
@@ -202,7 +202,7 @@ def _load(code: _Code) -> CpuLoaded:
 
 
 def _native(kernel: str, target: str) -> Target:
-    """The target of that name, if this processor is it."""
+    """Return the target of that name, if it fits this processor."""
     _arch, lanes, *_rest = target.split(":")
     here = host_target(int(lanes))
     if here.name != target:

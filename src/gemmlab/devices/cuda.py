@@ -38,9 +38,9 @@ from gemmlab.toolchain.build_cuda import build
 
 
 class CudaDevice(DeviceIdentity):
-    """Load onto and run on one GPU, in the context that torch, CuPy and the CUDA runtime use too.
+    """A device that loads onto and runs on one GPU, in the context that torch, CuPy and the CUDA runtime use too.
 
-    `mode` says what `time` does with the caches (`cuda_timing`). Work goes to a stream of its own, `stream`.
+    `mode` is the state of the caches for `time` (`cuda_timing`). Work goes to a stream of its own, `stream`.
     Raises `DeviceError` where there is no such GPU, no driver or no binding, and says what is missing.
     """
 
@@ -64,18 +64,18 @@ class CudaDevice(DeviceIdentity):
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """What the driver says of the GPU (`cuda_facts.device_facts`)."""
+        """Facts that the driver gives about the GPU (`cuda_facts.device_facts`)."""
         self._enter()
         return device_facts(self._driver, self._device)
 
     @cached_property
     def name(self) -> str:
-        """`"NVIDIA H200"`."""
+        """The name of the model, `"NVIDIA H200"`."""
         name = self._driver("cuDeviceGetName", 256, self._device)
         return name.split(b"\0", 1)[0].decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
 
     def describe(self) -> DeviceInfo:
-        """Name, limits, versions and clocks; `measure_peaks` for what it reaches."""
+        """Return name, limits, versions and clocks; `measure_peaks` gives the rates it reaches."""
         clocks = self.clocks()
         moment = {"clocks": clocks and {"sm_mhz": clocks.sm_mhz, "memory_mhz": clocks.memory_mhz}}
         return DeviceInfo(
@@ -83,7 +83,7 @@ class CudaDevice(DeviceIdentity):
         )
 
     def target(self, config: Mapping[str, int]) -> str:  # noqa: ARG002 - one target a GPU
-        """`"sm_90"`; a kernel that needs features of this architecture alone asks for `"sm_90a"` itself."""
+        """Return `"sm_90"`; a kernel that needs features of this architecture alone asks for `"sm_90a"` itself."""
         return f"sm_{self.facts['compute_capability'].replace('.', '')}"
 
     def build(self, program: Program) -> Artifact:
@@ -99,7 +99,7 @@ class CudaDevice(DeviceIdentity):
         return self._built[key]
 
     def load(self, artifact: Artifact) -> CudaLoaded:
-        """Put a cubin into GPU memory, once for each distinct code. Raises `DeviceError`, `UsageError`."""
+        """Load a cubin into GPU memory, once for each distinct code. Raises `DeviceError`, `UsageError`."""
         if artifact.kind != "cubin":
             raise UsageError(f"{artifact.kernel}: the cuda device loads cubins, not a {artifact.kind}")
         self._require_target(artifact.kernel, artifact.target)
@@ -111,34 +111,34 @@ class CudaDevice(DeviceIdentity):
         return found
 
     def allocate(self, nbytes: int) -> CudaBuffer:
-        """Uninitialised memory on a 256-byte boundary; `MemoryError` when there is none."""
+        """Return uninitialised memory on a 256-byte boundary; `MemoryError` when there is none."""
         self._enter()
         return self.memory.allocate(nbytes)
 
     def upload(self, array: Any) -> CudaBuffer:
-        """A copy of a C-contiguous NumPy array, or of an array of another package on this GPU."""
+        """Return a copy of a C-contiguous NumPy array, or of an array of another package on this GPU."""
         self._enter()
         if isinstance(array, np.ndarray):
             return self.memory.upload(array)
         return self.memory.duplicate(self._mine(array))
 
     def borrow(self, array: Any) -> CudaBuffer:
-        """The memory of an array of another package on this GPU, to work on in place."""
+        """Return the memory of an array of another package on this GPU, to work on in place."""
         self._enter()
         return self.memory.borrow(self._mine(array))
 
     def free(self, buffer: CudaBuffer) -> None:
-        """Give memory back now rather than with its last user; what was borrowed stays its owner's."""
+        """Free memory now rather than with its last user; borrowed memory stays its owner's."""
         buffer.drop_textures()
         buffer.release()
 
     @property
     def most_texels(self) -> int:
-        """Of one texture over linear memory."""
+        """The most texels of one texture over linear memory."""
         return int(self.facts["texture_1d_linear"])
 
     def linear_texture(self, buffer: Buffer, channels: int = 4, element: str = "f32") -> int:
-        """The handle of a texture over a buffer; it goes with the buffer."""
+        """Return the handle of a texture over a buffer; it lives as long as the buffer."""
         texels, owner = texels_of(buffer, channels, element, self.most_texels), owner_of(buffer)
         if texels not in owner.textures:
             self._enter()
@@ -151,10 +151,10 @@ class CudaDevice(DeviceIdentity):
         self.memory.download(buffer, out)
 
     def launch(self, loaded: CudaLoaded, launch: Launch) -> None:
-        """Run once and wait for the end. `KernelFaultError` when the kernel broke, `UsageError` for a wrong launch.
+        """Run once and wait for the end. `KernelFaultError` when the kernel faulted, `UsageError` for a wrong launch.
 
-        `TimeLimitError` when the limit that is set (`core.time_limit`) passes. Nothing ends a kernel that runs on a
-        GPU but the end of the process: every later use of the device is refused.
+        `TimeLimitError` when the time limit (`core.time_limit`) passes. Only the end of the process ends a kernel that
+        runs on a GPU: every later use of the device is refused.
         """
         enqueue = self.prepare(loaded, launch)
         limit = current_limit()
@@ -172,13 +172,13 @@ class CudaDevice(DeviceIdentity):
                 )  # fmt: skip
 
     def time(self, loaded: CudaLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
-        """`repeats` times of one run in microseconds by events, each the mean over `inner` runs in a row."""
+        """Return `repeats` times of one run in microseconds by events, each the mean over `inner` runs in a row."""
         return self.time_launches(loaded, [launch], repeats, inner)
 
     def time_launches(
         self, loaded: CudaLoaded, launches: Sequence[Launch], repeats: int, inner: int = 1
     ) -> list[float]:
-        """`time` of several launches, put on the stream one after the other."""
+        """Do as `time` for several launches, queued on the stream one after the other."""
         prepared = [self.prepare(loaded, launch) for launch in launches]
 
         def enqueue() -> None:
@@ -191,13 +191,13 @@ class CudaDevice(DeviceIdentity):
     def time_enqueued(
         self, enqueue: Callable[[], object], repeats: int, inner: int = 1, what: str = "a call"
     ) -> list[float]:
-        """`time` of anything that puts work on `stream`, such as another library's call."""
+        """Do as `time` for any function that queues work on `stream`, such as another library's call."""
         self._enter()
         with self._blaming(what):
             return self._timer.time(enqueue, repeats, inner)
 
     def prepare(self, loaded: CudaLoaded, launch: Launch) -> Callable[[], None]:
-        """A launch whose arguments are laid out, to be put on the stream again and again."""
+        """Return a function that queues the launch, with its arguments already laid out."""
         self._enter()
         kernel = loaded.artifact.kernel
         values = [argument_bytes(kernel, argument) for argument in launch.args]
@@ -216,7 +216,7 @@ class CudaDevice(DeviceIdentity):
         return enqueue
 
     def words_launch(self, loaded: CudaLoaded, launch: Launch) -> WordsLaunch:
-        """A launch for another stream and some other arguments of the same sizes each time."""
+        """Return a launch for which another stream and other arguments of the same sizes can be given each time."""
         self._enter()
         sizes = tuple(argument_bytes(loaded.artifact.kernel, argument).nbytes for argument in launch.args)
         check_launch(loaded, launch, sizes, self.name, int(self.facts["smem_per_block"]))
@@ -224,31 +224,31 @@ class CudaDevice(DeviceIdentity):
         return WordsLaunch(self._driver, loaded, launch)
 
     def activate(self) -> None:
-        """Make the GPU's context current in this thread, for a library that works in whatever is."""
+        """Make the GPU's context current in this thread, for a library that uses the current context."""
         self._enter()
 
     @property
     def is_current(self) -> bool:
-        """Whether its context is current in this thread, and no kernel has broken it."""
-        # No context, where the driver has one to complain of, is not this one.
+        """True if its context is current in this thread, and no kernel has broken it."""
+        # An error instead of a current context means that this context is not current.
         return bool(self._current()[1] == self._context) and not self._lost
 
     def clocks(self) -> Clocks | None:
-        """Clocks and what holds them back at this moment; `None` without nvidia-ml-py."""
+        """Return the present clocks and the reasons that limit them; `None` without nvidia-ml-py."""
         return self._nvml.clocks() if self._nvml else None
 
     def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:  # noqa: ARG002 - of the host, which waits
-        """Float32 GFLOP/s of pure fused multiply-adds on every SM. Raises as `build` does."""
+        """Measure float32 GFLOP/s of pure fused multiply-adds on every SM. Raises as `build` does."""
         self._enter()
         return self._peaks.fma_gflops(seconds)
 
     def measure_read(self, threads: int = 1, seconds: float = 0.2) -> float:  # noqa: ARG002 - of the host, which waits
-        """GB/s of reading memory far larger than the level-2 cache. Raises as `build` does."""
+        """Measure GB/s of reading memory far larger than the level-2 cache. Raises as `build` does."""
         self._enter()
         return self._peaks.read_gbs(seconds)
 
     def measure_peaks(self) -> dict[str, float]:
-        """`fma_gflops`, `copy_gbs` (read and written), from sm_80 on `mma_tf32_gflops`. Raises as `build` does."""
+        """Measure `fma_gflops`, `copy_gbs` (read and written), from sm_80 `mma_tf32_gflops`. Raises as `build` does."""
         self._enter()
         peaks = self._peaks
         found = {
@@ -277,7 +277,7 @@ class CudaDevice(DeviceIdentity):
 
     @contextmanager
     def _blaming(self, what: str) -> Iterator[None]:
-        """A fault within is put down to `what`, and every later use of the device refused."""
+        """Attribute a fault within the block to `what`, and refuse every later use of the device."""
         try:
             yield
         except KernelFaultError as error:
@@ -285,7 +285,7 @@ class CudaDevice(DeviceIdentity):
             raise KernelFaultError(f"{what}: {error}") from error
 
     def _mine(self, array: Any) -> DeviceArray:
-        """Another package's array, if it lies on this GPU; `DeviceError` otherwise."""
+        """Return another package's array, if it lies on this GPU; `DeviceError` otherwise."""
         found = device_array(array)
         where = ordinal_of(self._driver, found)
         if where not in (None, self.ordinal):

@@ -1,4 +1,4 @@
-"""A kernel in GPU memory: loaded from a cubin, and what a launch of it must be like before the driver sees it."""
+"""A kernel in GPU memory: loaded from a cubin, with checks of a launch before the driver gets it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.cuda_driver import Driver, KernelFaultError
 
 _STATIC_LIMIT = 48 * 1024
-"""Shared memory that a launch may use without asking for more."""
+"""Bytes of shared memory that a launch may use without asking for more."""
 _TARGET = re.compile(r"sm_(\d+)(\d)([af]?)")
 
 
 @dataclass(frozen=True, eq=False)
 class CudaLoaded:
-    """A kernel in GPU memory. `param_bytes` are the sizes of its parameters, `None` where the driver does not tell."""
+    """A kernel in GPU memory. `param_bytes` are the sizes of its parameters; `None` if the driver does not tell."""
 
     artifact: Artifact
     function: Any
@@ -31,7 +31,7 @@ class CudaLoaded:
     threads_per_block: int
     param_bytes: tuple[int, ...] | None
     allowed: dict[str, int] = field(default_factory=dict)
-    """Dynamic shared memory that was asked for so far."""
+    """The most dynamic shared memory requested so far."""
 
 
 def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
@@ -56,7 +56,7 @@ def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
 
 
 def runs_on(target: str, compute_capability: str) -> bool:
-    """Whether code for `"sm_86"` runs on a GPU of capability `"8.9"`.
+    """Return whether code for `"sm_86"` runs on a GPU of capability `"8.9"`.
 
     Code with features of one architecture (`"sm_90a"`) runs on that one alone, other code also on later minor versions.
     """
@@ -68,7 +68,9 @@ def runs_on(target: str, compute_capability: str) -> bool:
 
 
 def argument_bytes(kernel: str, argument: Any) -> npt.NDArray[Any]:
-    """An argument as the kernel receives it: a NumPy scalar's own bytes, a buffer's address. `UsageError` otherwise."""
+    """Return an argument as the kernel receives it: a NumPy scalar's own bytes, a buffer's address. `UsageError`
+    otherwise.
+    """
     if isinstance(argument, np.generic):
         return np.array(argument)
     address = getattr(argument, "address", None)
@@ -80,7 +82,7 @@ def argument_bytes(kernel: str, argument: Any) -> npt.NDArray[Any]:
 
 
 def check_launch(loaded: CudaLoaded, launch: Launch, sizes: tuple[int, ...], gpu: str, most_smem: int) -> None:
-    """`UsageError` for a launch that cannot be, `DeviceError` for shared memory that the GPU has not."""
+    """Raise `UsageError` for an impossible launch, `DeviceError` for more shared memory than the GPU has."""
     kernel, threads = loaded.artifact.kernel, int(np.prod(launch.threads))
     if not 1 <= threads <= loaded.threads_per_block:
         raise UsageError(
@@ -101,19 +103,19 @@ class ArgumentBlock:
     """Memory for the arguments of a launch, eight bytes each."""
 
     words: memoryview[int]
-    """As 64-bit words."""
+    """The block as 64-bit words."""
     floats: memoryview[float]
-    """The same as floats, two of them to a word; the first is the argument, the second is not read."""
+    """The block as floats, two to each word; the first is the argument, the second is not read."""
     pointers: int
     """Address of the addresses of all arguments, as a launch takes them."""
     memory: tuple[Any, ...] = field(repr=False)
 
 
 class WordsLaunch:
-    """A launch that was checked, of a kernel whose arguments take eight bytes at most; cheap to make again and again.
+    """A checked launch of a kernel whose arguments take eight bytes at most; cheap to repeat.
 
-    A call takes a block of arguments, changes some, puts launches on streams and gives the block back. A block belongs
-    to whoever took it, so that calls of several threads do not meet in one. A launch has read it when it returns.
+    A call takes a block of arguments, changes some, queues launches on streams and returns the block. A block belongs
+    to the call that took it: calls of several threads do not share one. A launch has read the block when it returns.
     """
 
     def __init__(self, driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
@@ -127,18 +129,20 @@ class WordsLaunch:
         self._spare: list[ArgumentBlock] = []
 
     def take(self) -> ArgumentBlock:
-        """A block that holds the launch's own arguments but for those that the last user changed."""
+        """Return a block that holds the launch's own arguments, except for those that the last user changed."""
         try:
             return self._spare.pop()
         except IndexError:
             return self._block()
 
     def give(self, block: ArgumentBlock) -> None:
-        """Let the next call have it."""
+        """Return a block for the next call."""
         self._spare.append(block)
 
     def enqueue(self, stream: int, block: ArgumentBlock) -> None:
-        """Put it on a stream of the current context and return; what addresses point to is the caller's to keep."""
+        """Queue it on a stream of the current context and return; the caller must keep the memory alive that addresses
+        point to.
+        """
         (status,) = self._call(stream, block.pointers, 0)
         if status:
             raise self._driver.error(status, "cuLaunchKernel", self._loaded.artifact.kernel)
@@ -153,7 +157,7 @@ class WordsLaunch:
 
 
 def allow_smem(driver: Driver, loaded: CudaLoaded, smem_bytes: int) -> None:
-    """Ask for dynamic shared memory beyond what every launch may have, where that was not done before."""
+    """Request dynamic shared memory beyond what every launch may have, unless that was done before."""
     if loaded.static_smem_bytes + smem_bytes > _STATIC_LIMIT and loaded.allowed.get("smem", 0) < smem_bytes:
         attribute = driver.module.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         driver("cuFuncSetAttribute", loaded.function, attribute, smem_bytes, what=loaded.artifact.kernel)
@@ -161,7 +165,7 @@ def allow_smem(driver: Driver, loaded: CudaLoaded, smem_bytes: int) -> None:
 
 
 def _parameters(driver: Driver, function: Any) -> tuple[int, ...] | None:
-    """Sizes of a kernel's parameters in bytes; drivers before CUDA 12.4 do not tell."""
+    """Return the sizes of a kernel's parameters in bytes; drivers before CUDA 12.4 do not tell."""
     query = getattr(driver.module, "cuFuncGetParamInfo", None)
     if query is None or driver.version < (12, 4):
         return None

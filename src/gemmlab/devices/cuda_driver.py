@@ -1,4 +1,4 @@
-"""The CUDA driver behind cuda.bindings: found or refused with a reason, its statuses turned into errors."""
+"""The CUDA driver through cuda.bindings: found or refused with a reason, its statuses turned into errors."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _FAULTS = {
     "CUDA_ERROR_LAUNCH_TIMEOUT": "it ran into the driver's time limit",
     "CUDA_ERROR_LAUNCH_FAILED": "it failed while it ran",
 }
-"""Statuses that a kernel causes while it runs. The process's context is lost after each of them."""
+"""Statuses of faults that a kernel causes while it runs. The process's context is lost after each of them."""
 
 
 class KernelFaultError(WrongResultError):
-    """A kernel broke while it ran, and took the process's GPU context with it."""
+    """A kernel faulted while it ran, and the process's GPU context is lost."""
 
 
 class Driver:
@@ -45,7 +45,7 @@ class Driver:
         self._process = os.getpid()
 
     def __call__(self, function: str, *arguments: Any, what: str = "") -> Any:
-        """Call a function. `what` is who did it, for the message.
+        """Call a function. `what` names the caller for the message.
 
         Raises `KernelFaultError`, `MemoryError`, and `DeviceError` for any other status.
         """
@@ -73,7 +73,7 @@ class Driver:
         return DeviceError(f"{who}{function} failed: {name}, {self.text_of(status)}")
 
     def name_of(self, status: Any) -> str:
-        """`"CUDA_ERROR_NO_DEVICE"`."""
+        """Return the name of a status, `"CUDA_ERROR_NO_DEVICE"`."""
         found, name = self.module.cuGetErrorName(status)
         return f"status {int(status)}" if int(found) else _text(name)
 
@@ -84,12 +84,12 @@ class Driver:
 
     @property
     def version(self) -> tuple[int, int]:
-        """The newest CUDA version that the driver serves, (13, 0)."""
+        """Return the newest CUDA version that the driver supports, (13, 0)."""
         number = int(self("cuDriverGetVersion"))
         return number // 1000, number % 1000 // 10
 
     def attribute(self, kind: str, name: str, *where: Any) -> int:
-        """`attribute("device", "WARP_SIZE", device)`, `attribute("function", "NUM_REGS", function)`."""
+        """Query as `attribute("device", "WARP_SIZE", device)`, `attribute("function", "NUM_REGS", function)`."""
         function, enumeration, prefix = {
             "device": ("cuDeviceGetAttribute", "CUdevice_attribute", "CU_DEVICE_ATTRIBUTE_"),
             "function": ("cuFuncGetAttribute", "CUfunction_attribute", "CU_FUNC_ATTRIBUTE_"),
@@ -99,7 +99,7 @@ class Driver:
 
 @cache
 def open_driver() -> Driver:
-    """The driver, initialised. Raises `DeviceError` that says what is missing: package, driver, GPU or version."""
+    """Return the driver, initialised. `DeviceError` says what is missing: package, driver, GPU or version."""
     try:
         from cuda.bindings import driver as module
     except ImportError as error:
@@ -119,7 +119,7 @@ def open_driver() -> Driver:
 
 @contextmanager
 def context_kept(driver: Driver | None = None) -> Iterator[None]:
-    """Afterwards the caller's context is current again, whatever was done in between. Raises as `open_driver` does."""
+    """Restore the caller's context afterwards, whatever was done in between. Raises as `open_driver` does."""
     driver = driver or open_driver()
     before = driver("cuCtxGetCurrent")
     try:
@@ -129,14 +129,14 @@ def context_kept(driver: Driver | None = None) -> Iterator[None]:
 
 
 def recorded(driver: Driver, stream: Any) -> Any:
-    """An event that comes when what is on a stream by now is done. Whoever asked destroys it."""
+    """Return an event that comes when the work now on a stream is done. The caller destroys it."""
     event = driver("cuEventCreate", int(driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING))
     driver("cuEventRecord", event, stream)
     return event
 
 
 def finished_in(driver: Driver, stream: Any, limit: TimeLimit) -> bool:
-    """Wait for what is on a stream by now, until `limit` at most; whether it is done. Raises as a call does."""
+    """Wait for the work now on a stream, until `limit` at most; return whether it is done. Raises as a call does."""
     pause = _SHORTEST_WAIT_S
     while True:
         (status, *_none) = driver.module.cuStreamQuery(stream)
@@ -151,7 +151,7 @@ def finished_in(driver: Driver, stream: Any, limit: TimeLimit) -> bool:
 
 
 def order(driver: Driver, later: Any, earlier: Any) -> None:
-    """Let what comes on the stream `later` wait for what is on `earlier` by now. Nothing waits here."""
+    """Make later work on the stream `later` wait for the work now on `earlier`. The host does not wait."""
     event = recorded(driver, earlier)
     driver("cuStreamWaitEvent", later, event, 0)
     driver("cuEventDestroy", event)

@@ -1,4 +1,4 @@
-"""What a GPU says of itself: its limits by the driver, its clocks of the moment by NVML where that is installed."""
+"""Facts about a GPU: its limits from the driver, its present clocks from NVML where that is installed."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _THROTTLE = {
     0x80: "power brake",
     0x100: "display clock",
 }
-"""NVML's reasons for a clock below the highest. Idleness and clocks that somebody set are none of them."""
+"""NVML's reasons for a clock below the highest. Idleness and clocks set by a user are not among them."""
 
 
 def device_facts(driver: Driver, device: Any) -> dict[str, Any]:
-    """Compute capability, sizes, counts and versions; sizes in bytes, clocks in kHz."""
+    """Return compute capability, sizes, counts and versions; sizes in bytes, clocks in kHz."""
     facts: dict[str, Any] = {
         "compute_capability": ".".join(
             str(driver.attribute("device", f"COMPUTE_CAPABILITY_{part}", device)) for part in ("MAJOR", "MINOR")
@@ -57,14 +57,14 @@ def device_facts(driver: Driver, device: Any) -> dict[str, Any]:
 
 
 class Nvml:
-    """Clocks of one GPU through nvidia-ml-py. `None` from `open_nvml` where that does not work."""
+    """Clocks of one GPU through nvidia-ml-py. `open_nvml` returns `None` if that does not work."""
 
     def __init__(self, module: Any, handle: Any) -> None:
         self._module = module
         self._handle = handle
 
     def clocks(self) -> Clocks | None:
-        """The clocks now; `None` where the GPU does not tell."""
+        """Return the present clocks; `None` if the GPU does not tell."""
         nvml, handle = self._module, self._handle
         reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
         reasons = reasons or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
@@ -79,7 +79,7 @@ class Nvml:
             return None
 
     def driver_version(self) -> str | None:
-        """`"580.159.03"`."""
+        """Return the driver's version, `"580.159.03"`."""
         try:
             version = self._module.nvmlSystemGetDriverVersion()
         except self._module.NVMLError:
@@ -88,7 +88,7 @@ class Nvml:
 
 
 def open_nvml(driver: Driver, device: Any) -> Nvml | None:
-    """NVML's view of a CUDA device, found by its place on the bus; `None` without nvidia-ml-py or its library."""
+    """Return NVML's object for a CUDA device, found by its PCI address; `None` without nvidia-ml-py or its library."""
     try:
         pynvml: Any = import_module("pynvml")
     except ImportError:

@@ -1,4 +1,4 @@
-"""Memory of a GPU: allocated here and freed with its last user, or lent by torch, CuPy or another package."""
+"""Memory of a GPU: allocated here and freed with its last user, or borrowed from torch, CuPy or another package."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CudaBuffer:
         """Texture objects over it."""
 
     def drop_textures(self) -> None:
-        """Give the texture objects over this memory back."""
+        """Destroy the texture objects over this memory."""
         for texture in self.textures.values():
             texture.release()
         self.textures.clear()
@@ -41,7 +41,7 @@ class CudaBuffer:
 
 
 class CudaMemory:
-    """Allocates on one GPU and copies over one stream; each copy has happened when its function returns."""
+    """Memory of one GPU, with copies over one stream; each copy is complete when its function returns."""
 
     def __init__(self, driver: Driver, context: Any, stream: Any) -> None:
         self._driver = driver
@@ -49,7 +49,7 @@ class CudaMemory:
         self._stream = stream
 
     def allocate(self, nbytes: int) -> CudaBuffer:
-        """Uninitialised memory on a 256-byte boundary; `MemoryError` when there is none."""
+        """Return uninitialised memory on a 256-byte boundary; `MemoryError` when there is none."""
         address = int(self._driver("cuMemAlloc", max(1, nbytes), what=f"{nbytes} bytes"))
         buffer = CudaBuffer(address, nbytes)
         # At the end of the process the driver frees everything by itself, perhaps before finalizers run.
@@ -59,7 +59,7 @@ class CudaMemory:
         return buffer
 
     def upload(self, array: npt.NDArray[Any]) -> CudaBuffer:
-        """A copy of a C-contiguous array."""
+        """Return a copy of a C-contiguous array."""
         if not array.flags.c_contiguous:
             raise UsageError("only contiguous arrays can be copied to a GPU")
         buffer = self.allocate(array.nbytes)
@@ -77,7 +77,7 @@ class CudaMemory:
             self._driver("cuStreamSynchronize", self._stream)
 
     def duplicate(self, array: DeviceArray) -> CudaBuffer:
-        """A copy of an array that lies on this GPU already, in C order. `UsageError` unless it is C-contiguous."""
+        """Return a C-order copy of an array that already lies on this GPU. `UsageError` unless it is C-contiguous."""
         if not array.contiguous:
             raise UsageError(f"an array of shape {array.shape} on the GPU is not C-contiguous; copy it first")
         self.wait_for(array)
@@ -88,15 +88,15 @@ class CudaMemory:
         return buffer
 
     def borrow(self, array: DeviceArray) -> CudaBuffer:
-        """The array's own memory as a buffer, ready once what its owner had queued on its stream is done.
+        """Return the array's own memory as a buffer, ready once the owner's queued work on its stream is done.
 
-        A buffer spans the elements of a contiguous array; of a strided one only the address means something.
+        A buffer spans the elements of a contiguous array; for a strided array only the address is meaningful.
         """
         self.wait_for(array)
         return CudaBuffer(array.pointer, array.nbytes, array.owner)
 
     def wait_for(self, array: DeviceArray) -> None:
-        """Let this memory's stream wait for the stream on which the array is being made."""
+        """Make this memory's stream wait for the stream on which the array is being made."""
         if array.stream is None:
             return
         if array.stream == UNKNOWN:
@@ -105,18 +105,18 @@ class CudaMemory:
         order(self._driver, self._stream, array.stream)
 
     def room(self) -> tuple[int, int]:
-        """Bytes free and in all."""
+        """Return the bytes free and in all."""
         free, total = self._driver("cuMemGetInfo")
         return int(free), int(total)
 
 
 def ordinal_of(driver: Driver, array: DeviceArray) -> int | None:
-    """The GPU that an array lies on; `None` for one without memory that does not say."""
+    """Return the number of the GPU that an array lies on; `None` for one without memory that does not say."""
     if array.device is not None or not array.pointer:
         return array.device
     about = driver.module.CUpointer_attribute
     context = driver("cuPointerGetAttribute", about.CU_POINTER_ATTRIBUTE_CONTEXT, array.pointer)
-    # Asked for the ordinal itself, cuda-bindings 13.0 says 0 of every GPU.
+    # The attribute for the ordinal is 0 for every GPU in cuda-bindings 13.0.
     try:
         with context_kept(driver):
             driver("cuCtxSetCurrent", context)
@@ -129,7 +129,7 @@ def ordinal_of(driver: Driver, array: DeviceArray) -> int | None:
 def _free(driver: Driver, context: Any, address: int) -> None:
     if context in driver.occupied:
         return
-    # Whoever happens to drop the last reference keeps the context that is current.
+    # The thread that drops the last reference must not lose its current context.
     try:
         with context_kept(driver):
             driver("cuCtxSetCurrent", context)

@@ -18,7 +18,7 @@ from gemmlab.devices.device import Device
 
 SOURCE = Path(__file__).with_suffix(".cu")
 FMAS_A_ROUND = 8 * 16
-"""UNROLL times CHAINS of the source."""
+"""UNROLL times CHAINS of the CUDA source."""
 MMAS_A_ROUND = 8 * 16
 """UNROLL times TILES, each 2 * 16 * 8 * 8 operations of a warp."""
 _MMA_SINCE = 8.0
@@ -28,11 +28,11 @@ _BURST_US = 1000.0
 _READ_BYTES = 1 << 30
 _READ_THREADS = 512
 _READ_WAVES = (2, 4, 8, 16)
-"""Blocks an SM: two fit, more balance the SMs."""
+"""Numbers of blocks for each SM: two fit at a time, more balance the SMs."""
 
 
 def program(entry: str, target: str) -> Program:
-    """The source with `ffma_peak`, `mma_tf32_peak`, `copy_peak` or `read_peak` as entry."""
+    """Return the program with `ffma_peak`, `mma_tf32_peak`, `copy_peak` or `read_peak` as entry."""
     text = SOURCE.read_text(encoding="utf-8")
     return Program(
         kernel=entry,
@@ -53,7 +53,7 @@ class Gpu(Device, Protocol):
 
 
 class Peaks:
-    """Measures one device; the code is loaded once."""
+    """Measurements of one device; the code is loaded once."""
 
     def __init__(self, device: Gpu, facts: Mapping[str, Any]) -> None:
         self._device = device
@@ -65,14 +65,16 @@ class Peaks:
         self._readable: Any = None
 
     def fma_gflops(self, seconds: float) -> float:
-        """Median rate of bursts of about a millisecond with every SM full of warps, 2 FLOP an FMA."""
+        """Return the median rate of bursts of about a millisecond with every SM full of warps, 2 FLOP an FMA."""
         work = 2.0 * FMAS_A_ROUND * self._blocks * _THREADS
         first = min(self._ffma(3))
         self._rounds = max(1, round(self._rounds * _BURST_US / max(first, 1.0)))
         return work * self._rounds / (statistics.median(self._repeat(seconds)) * 1e3)
 
     def mma_tf32_gflops(self) -> float | None:
-        """Median rate of `mma.sync` with TF32 inputs, from registers; `None` where there is no such instruction."""
+        """Return the median rate of `mma.sync` with TF32 inputs, from registers; `None` if there is no such
+        instruction.
+        """
         if float(self._facts["compute_capability"]) < _MMA_SINCE:
             return None
         loaded, rounds = self._load("mma_tf32_peak"), 1 << 9
@@ -82,7 +84,7 @@ class Peaks:
         return work / (statistics.median(self._device.time(loaded, launch, 20)) * 1e3)
 
     def copy_gbs(self, repeats: int = 20) -> float:
-        """10^9 bytes a second, read and written bytes together, of a copy far larger than the level-2 cache."""
+        """Return 10^9 bytes a second, read and written bytes together, of a copy far larger than the level-2 cache."""
         device = self._device
         free, _ = device.memory.room()
         nbytes = min(_COPY_BYTES, free // 4) // 16 * 16
@@ -92,7 +94,7 @@ class Peaks:
         return 2 * nbytes / (statistics.median(times) * 1e3)
 
     def read_gbs(self, seconds: float) -> float:
-        """10^9 bytes a second of reading a gigabyte, in the best of a few grids: the median of each."""
+        """Return 10^9 bytes a second of reading a gigabyte: the median of each grid size, and the best of these."""
         device, deadline = self._device, time.perf_counter() + seconds
         if self._readable is None:
             free, _ = device.memory.room()

@@ -26,7 +26,7 @@ class CudaTexture:
 
 
 def create_texture(driver: Driver, context: Any, texels: Texels) -> CudaTexture:
-    """A texture object in the current context. Values come as they are, 16-bit floats as floats of 32 bits."""
+    """Return a texture object in the current context. Only 16-bit floats are converted, to 32-bit floats."""
     module = driver.module
     resource, sampling = module.CUDA_RESOURCE_DESC(), module.CUDA_TEXTURE_DESC()
     resource.resType = module.CUresourcetype.CU_RESOURCE_TYPE_LINEAR
@@ -35,7 +35,7 @@ def create_texture(driver: Driver, context: Any, texels: Texels) -> CudaTexture:
     linear.format = getattr(module.CUarray_format, f"CU_AD_FORMAT_{_FORMATS[texels.element]}")
     linear.numChannels = texels.channels
     linear.sizeInBytes = texels.nbytes
-    # Without it integers of 16 bits would come as fractions of their largest value.
+    # Without this flag 16-bit integers would be read as fractions of their largest value.
     sampling.flags = 0 if texels.element.startswith("f") else module.CU_TRSF_READ_AS_INTEGER
     what = f"a texture of {texels.count} texels"
     return CudaTexture(driver, context, int(driver("cuTexObjectCreate", resource, sampling, None, what=what)))

@@ -1,4 +1,4 @@
-"""How long work on a GPU takes, by events on its stream: with caches as a stranger left them, or as the last run did.
+"""Time work on a GPU by events on its stream, with cold caches or with those that the last run left.
 
 `cold`: before every run a buffer twice the size of the level-2 cache is written, so that operands come from memory.
 `warm`: runs follow each other; many short ones are replayed as one graph, or the host could not keep up.
@@ -17,15 +17,15 @@ from gemmlab.devices.cuda_memory import CudaMemory
 Mode = Literal["cold", "warm"]
 MODES: tuple[Mode, ...] = ("cold", "warm")
 AT_ONCE = 64
-"""Runs queued before their times are read: enough for the host to stay ahead, few enough for a short queue."""
+"""Number of runs queued before their times are read: enough to keep the GPU busy, few enough for a short queue."""
 FLUSHED_CACHES = 2
-"""How often the level-2 cache fits the buffer that is written between cold runs."""
+"""Size of the buffer that is written between cold runs, in multiples of the level-2 cache."""
 LEAST_FLUSHED = 64 << 20
-"""Bytes: writing them takes long enough for the host to queue the next run meanwhile."""
+"""The fewest bytes to write: writing them takes long enough for the host to queue the next run meanwhile."""
 
 
 class EventTimer:
-    """Times whatever `enqueue` puts on the stream."""
+    """A timer of the work that `enqueue` puts on the stream."""
 
     def __init__(self, driver: Driver, memory: CudaMemory, stream: Any, l2_bytes: int, mode: Mode) -> None:
         self.mode = mode
@@ -35,7 +35,7 @@ class EventTimer:
         self._scratch = memory.allocate(max(LEAST_FLUSHED, FLUSHED_CACHES * l2_bytes)) if mode == "cold" else None
 
     def time(self, enqueue: Callable[[], object], repeats: int, inner: int = 1) -> list[float]:
-        """`repeats` times of one run in microseconds, each the mean over `inner` runs in a row."""
+        """Return `repeats` times of one run in microseconds, each the mean over `inner` runs in a row."""
         if self.mode == "cold":
             apart = self._apart(enqueue, repeats * inner, flush=True)
             return [math.fsum(apart[first : first + inner]) / inner for first in range(0, len(apart), inner)]
@@ -66,7 +66,7 @@ class EventTimer:
 
     @contextmanager
     def _graph(self, enqueue: Callable[[], object], runs: int) -> Iterator[Callable[[], None]]:
-        """`runs` runs as one graph; what is yielded puts it on the stream."""
+        """Capture `runs` runs as one graph; yield a function that queues it on the stream."""
         driver, stream = self._driver, self._stream
         driver("cuStreamBeginCapture", stream, driver.module.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
         try:

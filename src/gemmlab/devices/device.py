@@ -18,7 +18,7 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """What a device says of itself; everything JSON-able so that records can keep it."""
+    """Facts about a device, JSON-able so that records can store them."""
 
     id: str
     """`"cpu"`, `"cuda:0"`, `"emulated:sm_90"`."""
@@ -27,7 +27,7 @@ class DeviceInfo:
 
 
 class Buffer(Protocol):
-    """Memory on a device. `nbytes` long; `address` is what a kernel receives."""
+    """Memory on a device, `nbytes` long; a kernel receives `address`."""
 
     @property
     def address(self) -> int: ...
@@ -38,7 +38,7 @@ class Buffer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Part of a buffer, from `offset` bytes on; itself a buffer that a launch takes."""
+    """Part of a buffer, from `offset` bytes on; itself a buffer for launches."""
 
     whole: Buffer
     offset: int
@@ -46,7 +46,7 @@ class Window:
 
     @property
     def address(self) -> int:
-        """What a kernel receives."""
+        """The address that a kernel receives."""
         return self.whole.address + self.offset
 
 
@@ -58,7 +58,7 @@ class Loaded(Protocol):
 
 
 class Device(Protocol):
-    """Compile, hold memory, run and time. Knows nothing of kernels, operations or problems.
+    """The interface of a device: compile, hold memory, run and time. It knows no kernels, operations or problems.
 
     A device takes back only its own buffers and loaded code, which is why those parameters are `Any` here.
     """
@@ -79,7 +79,7 @@ class Device(Protocol):
         """The kernels that run there: `"cpu"` or `"cuda"`, as `Kernel.device` names them."""
 
     def describe(self) -> DeviceInfo:
-        """Name, limits and peaks."""
+        """Return name, limits and peaks."""
 
     def target(self, config: Mapping[str, int]) -> str:
         """The compilation target for a configuration (a `LANES` parameter picks the CPU vector width)."""
@@ -97,7 +97,7 @@ class Device(Protocol):
         """A buffer holding a copy of (on a CPU: a view of) a C-contiguous array."""
 
     def free(self, buffer: Any) -> None:
-        """Give a buffer back that nothing will use again. Without it, memory goes when a device says it does."""
+        """Free a buffer that nothing will use again. Without it, each device has its own rule for freeing memory."""
 
     def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
         """Copy a buffer into a C-contiguous array of the same size."""
@@ -106,7 +106,7 @@ class Device(Protocol):
         """Run once and wait for the end."""
 
     def time(self, loaded: Any, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
-        """`repeats` times of one run in microseconds, each the mean over `inner` runs in a row."""
+        """Return `repeats` times of one run in microseconds, each the mean over `inner` runs in a row."""
 
 
 @runtime_checkable
@@ -114,7 +114,9 @@ class PeakDevice(Protocol):
     """A device whose FMA peak can be measured."""
 
     def measure_peak(self, threads: int = 1, seconds: float = 0.2) -> float:
-        """Float32 GFLOP/s of pure fused multiply-adds; `threads` matters where this machine's threads compute."""
+        """Measure float32 GFLOP/s of pure fused multiply-adds; `threads` counts only for devices that compute on this
+        machine's threads.
+        """
 
 
 @runtime_checkable
@@ -122,56 +124,56 @@ class ReadingDevice(Protocol):
     """A device whose rate of reading memory can be measured."""
 
     def measure_read(self, threads: int = 1, seconds: float = 0.2) -> float:
-        """10^9 bytes a second, of memory far larger than its caches; `threads` as for `PeakDevice`."""
+        """Measure 10^9 bytes a second of reading memory far larger than the caches; `threads` as for `PeakDevice`."""
 
 
 @runtime_checkable
 class SequenceDevice(Protocol):
-    """A device that times launches which follow each other as one."""
+    """A device that times consecutive launches as one."""
 
     def time_launches(self, loaded: Any, launches: Sequence[Launch], repeats: int, inner: int = 1) -> list[float]:
-        """`repeats` times of all of them in a row in microseconds, each the mean over `inner` such runs."""
+        """Return `repeats` times of all of them in a row in microseconds, each the mean over `inner` such runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The clocks of a moment."""
+    """Clocks at one moment."""
 
     sm_mhz: float
     memory_mhz: float
     throttle: tuple[str, ...]
-    """Why the clock is lower than it could be; empty when nothing holds it."""
+    """Reasons why the clock is lower than it could be; empty when there are none."""
 
 
 @runtime_checkable
 class ClockedDevice(Protocol):
-    """A device that tells its clocks."""
+    """A device that reports its clocks."""
 
     def clocks(self) -> Clocks | None:
-        """The clocks at this moment; `None` where they cannot be read."""
+        """Return the present clocks; `None` if they cannot be read."""
 
 
 @runtime_checkable
 class CountingDevice(Protocol):
-    """A device that notices what a kernel does while it runs it, accesses outside of its buffers among it."""
+    """A device that counts what a kernel does while it runs, and detects accesses outside of its buffers."""
 
     def observe(self, loaded: Any, launch: Launch, *, races: bool = False) -> Observation:
-        """Run once, as `launch` does, and say what was counted and what went wrong.
+        """Run once, as `launch` does, and return counters and errors.
 
-        `races`: look for those in global memory, too, where that is not done anyway.
+        `races`: look for races in global memory, too, where that is not done anyway.
         """
 
 
 @runtime_checkable
 class SessionDevice(Protocol):
-    """A device that can be had as often as one likes, each time with a memory that nobody else uses."""
+    """A device that can be opened any number of times, each time with a memory of its own."""
 
     def session(self) -> Device:
-        """The same device with a memory of its own, empty yet."""
+        """Return the same device with an empty memory of its own."""
 
 
 def own(device: Device) -> Device:
-    """`device` with a memory of its own, so that nothing other threads do on it is seen; itself where it has one."""
+    """Return `device` with memory of its own, apart from other threads'; itself if it cannot be opened again."""
     return device.session() if isinstance(device, SessionDevice) else device
 
 
@@ -181,7 +183,9 @@ class TextureDevice(Protocol):
 
     @property
     def most_texels(self) -> int:
-        """That one texture can have."""
+        """The most texels of one texture."""
 
     def linear_texture(self, buffer: Any, channels: int = 4, element: str = "f32") -> int:
-        """The handle of a texture over a buffer, as described by `texture.texels_of`; it goes with the buffer."""
+        """Return the handle of a texture over a buffer, as `texture.texels_of` describes; it lives as long as the
+        buffer.
+        """

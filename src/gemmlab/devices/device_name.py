@@ -1,4 +1,4 @@
-"""Names of devices: `cpu`, `cuda[:N]`, `emulated[:sm_XX]`. The one place that takes them apart."""
+"""Names of devices: `cpu`, `cuda[:N]`, `emulated[:sm_XX]`. Only this file parses them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gemmlab.core.errors import DeviceError
 
 GRAMMAR = "cpu, cuda, cuda:N, emulated, emulated:sm_XX"
 RUNS: Mapping[str, str] = MappingProxyType({"cpu": "cpu", "cuda": "cuda", "emulated": "cuda"})
-"""Family of devices -> the kernels they run, as `Kernel.device` names them."""
+"""The kernels that each family of devices runs, as `Kernel.device` names them."""
 _WHICH = {"cpu": r"", "cuda": r"[0-9]{1,3}", "emulated": r"sm_[0-9]{2,3}"}
 _MODES = {"cpu": ("warm", "cold"), "cuda": ("cold", "warm"), "emulated": ("",)}
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """A device's name, parsed. There need not be such a device here."""
+    """A device's name, parsed. The device need not exist on this machine."""
 
     family: str
     """`"cpu"`, `"cuda"` or `"emulated"`."""
@@ -32,7 +32,9 @@ class DeviceName:
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """How a device can time: with `"cold"` or `"warm"` caches, its default first; `""` where time means nothing."""
+        """Modes of timing on the device: `"cold"` or `"warm"` caches, its default first; `""` if time means nothing on
+        it.
+        """
         return _MODES[self.family]
 
     def __str__(self) -> str:
@@ -43,7 +45,7 @@ CPU = DeviceName("cpu")
 
 
 class DeviceIdentity:
-    """What every device tells of itself by its name."""
+    """The identity of a device, given by its name."""
 
     device_name: DeviceName
 
@@ -64,12 +66,12 @@ class DeviceIdentity:
 
 
 def family_part(text: str) -> str:
-    """The part of a name that stands for the family, be it one or not: of a record, or of a caller."""
+    """Return the family part of a device's name in a record or call, valid or not."""
     return text.partition(":")[0]
 
 
 def parse_device(text: str) -> DeviceName:
-    """A device's name taken apart, whether or not there is such a device here; `DeviceError` for anything else."""
+    """Parse a device's name, whether or not the device exists here; `DeviceError` for anything else."""
     family, colon, which = text.partition(":")
     if family not in RUNS or (colon and (not _WHICH[family] or not re.fullmatch(_WHICH[family], which))):
         raise DeviceError(f"no device named {text!r}; devices: {GRAMMAR}")

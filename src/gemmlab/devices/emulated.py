@@ -1,4 +1,4 @@
-"""A GPU that is not there: the emulator, with one architecture's limits, behind the device protocol."""
+"""An emulated GPU: the emulator, with one architecture's limits, behind the device protocol."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gemmlab.toolchain import build_cuda, nvdisasm
 from gemmlab.toolchain.cubin import read_cubin
 
 MODELS = {"sm_80": "A100", "sm_89": "L40S", "sm_90": "H200"}
-"""The GPU whose number of multiprocessors counts, for what is resident together."""
+"""The GPU whose number of multiprocessors gives the blocks resident together, by architecture."""
 ARCHITECTURES = tuple(MODELS)
 
 
@@ -48,14 +48,14 @@ class EmulatedLoaded:
 
 
 class EmulatedDevice(DeviceIdentity):
-    """Machine code of `arch`, run instruction by instruction on this machine's processor.
+    """A device that runs machine code of `arch`, instruction by instruction, on this machine's processor.
 
-    Threads may use one device at once, as they may a GPU: they share its memory, and what is counted and noticed of a
-    launch is that launch's alone.
+    Threads may use one device at once, as they may a GPU: they share its memory; counters and hazards are those of each
+    launch alone.
     """
 
     def __init__(self, arch: str = "sm_90", *, check_races: bool = True, wave_blocks: int | None = None) -> None:
-        """`wave_blocks`: within how many blocks in a row a sector counts as distinct once.
+        """Create the device. `wave_blocks`: number of consecutive blocks within which a sector counts as distinct once.
 
         Default: as many as `MODELS` has resident together.
         """
@@ -68,18 +68,20 @@ class EmulatedDevice(DeviceIdentity):
         self._memory = MemoryMap()
 
     def session(self) -> Self:
-        """The same device with a memory of its own, empty yet."""
+        """Return the same device with an empty memory of its own."""
         apart = copy.copy(self)
         apart._memory = MemoryMap()  # noqa: SLF001 - of its own class
         return apart
 
     def describe(self) -> DeviceInfo:
-        """The architecture's limits; there are no peaks, because time on the emulator says nothing of a GPU's."""
+        """Return the architecture's limits; there are no peaks, because time on the emulator says nothing about a
+        GPU's.
+        """
         facts = {"arch": self.arch, "threads_per_block": self.limits.threads_per_block, "emulated": True}
         return DeviceInfo(self.id, f"emulated {self.arch}", facts)
 
     def target(self, config: Mapping[str, int]) -> str:  # noqa: ARG002 - the protocol's; one architecture serves all
-        """The architecture."""
+        """Return the architecture."""
         return self.arch
 
     def build(self, program: Program) -> Artifact:
@@ -99,7 +101,7 @@ class EmulatedDevice(DeviceIdentity):
         cubin = read_cubin(artifact.code, artifact.kernel)
         if cubin.arch.rstrip("af") != self.arch:
             raise DeviceError(f"{artifact.kernel} is for {cubin.arch}; this device is {self.id}")
-        # No text: no disassembler was there when the code was built or fetched. This says which package it is in.
+        # No text: there was no disassembler when the code was built or fetched. The error names its package.
         sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
         functions = parse(sass)
         if names_variables(cubin, functions):
@@ -107,11 +109,11 @@ class EmulatedDevice(DeviceIdentity):
         return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, artifact.entry))
 
     def allocate(self, nbytes: int) -> Allocation:
-        """Memory that counts as never written; `MemoryError` when there is none."""
+        """Return memory that counts as never written; `MemoryError` when there is none."""
         return self._memory.allocate(nbytes)
 
     def upload(self, array: npt.NDArray[Any]) -> Allocation:
-        """A buffer holding a copy of a C-contiguous array."""
+        """Return a buffer with a copy of a C-contiguous array."""
         allocation = self._memory.allocate(array.nbytes)
         self._memory.write(allocation, array)
         return allocation
@@ -121,37 +123,36 @@ class EmulatedDevice(DeviceIdentity):
         out.reshape(-1).view(np.uint8)[:] = buffer.data[: out.nbytes]
 
     def free(self, buffer: Allocation) -> None:
-        """Give a buffer back, and the textures over it."""
+        """Free a buffer and the textures over it."""
         self._memory.free(buffer)
 
     @property
     def most_texels(self) -> int:
-        """Of one texture over linear memory."""
+        """The most texels of one texture over linear memory."""
         return self.limits.texture_1d_linear
 
     def linear_texture(self, buffer: Buffer, channels: int = 4, element: str = "f32") -> int:
-        """The handle of a texture over a buffer; it goes with the buffer."""
+        """Return the handle of a texture over a buffer; it lives as long as the buffer."""
         texels = texels_of(buffer, channels, element, self.most_texels)
         return self._memory.texture(texels.address, texels.count, channels, element)
 
     def launch(self, loaded: EmulatedLoaded, launch: Launch) -> None:
-        """Run once. Raises `WrongResultError` for a hazard: what the kernel left behind cannot be trusted."""
+        """Run once. Raises `WrongResultError` for a hazard: the results cannot be trusted then."""
         seen = self.observe(loaded, launch)
         if seen.hazards:
             raise WrongResultError("; ".join(hazard.explain() for hazard in seen.hazards[:4]))
 
     def observe(self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False) -> Observation:
-        """Run once, and say what was counted and what went wrong. Hazards do not end the run, but for a deadlock.
+        """Run once, and return counters and hazards. Only a deadlock among the hazards ends the run.
 
-        `races`: look for races in global memory, too, which takes several times as long and 64 bytes a word.
-
-        `TimeLimitError` when the limit that is set (`core.time_limit`) passes.
+        `races`: look for races in global memory, too, which takes several times as long and 64 bytes for each word.
+        `TimeLimitError` when the time limit (`core.time_limit`) passes.
         """
         geometry, outcome = self._run(loaded, launch, races=races)
         return observe(loaded.image, geometry, outcome, self.id)
 
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
-        """Run once, as `observe` does, and keep what `request` asks for."""
+        """Run once, as `observe` does, and record what `request` asks for."""
         geometry, outcome = self._run(loaded, launch, request)
         seen = observe(loaded.image, geometry, outcome, self.id)
         assert outcome.recorded is not None  # noqa: S101 - it was asked for
@@ -177,7 +178,7 @@ class EmulatedDevice(DeviceIdentity):
         return geometry, outcome
 
     def resident_blocks(self, loaded: EmulatedLoaded, launch: Launch) -> int:
-        """Blocks that the GPU in `MODELS` would run at once; 1 where not even one fits."""
+        """Number of blocks that the GPU in `MODELS` would run at once; 1 if not even one fits."""
         image = loaded.image
         threads = launch.threads[0] * launch.threads[1] * launch.threads[2]
         if not 1 <= threads <= self.limits.threads_per_block:
@@ -187,7 +188,9 @@ class EmulatedDevice(DeviceIdentity):
         return max(1, fit * gpu.model(MODELS[self.arch]).sms)
 
     def time(self, loaded: EmulatedLoaded, launch: Launch, repeats: int, inner: int = 1) -> list[float]:
-        """Microseconds a run took here, each the mean over `inner` in a row; they say nothing of a GPU."""
+        """Return microseconds of a run on this machine, each the mean over `inner` in a row; they say nothing about a
+        GPU.
+        """
         samples = []
         for _ in range(repeats):
             start = time.perf_counter_ns()
@@ -199,8 +202,8 @@ class EmulatedDevice(DeviceIdentity):
 
 @lru_cache(maxsize=16)
 def _placeless_image(code: bytes, kernel: str, sass: str, entry: str) -> Image:
-    """Of code that names no variables, which is the same wherever it is loaded: decoding it takes longer than
-    many a launch.
+    """Return the image of code that names no variables, which is the same wherever it is loaded. Decoding takes longer
+    than many a launch, hence the cache.
     """
     return load_image(read_cubin(code, kernel), parse(sass), entry, MemoryMap())
 

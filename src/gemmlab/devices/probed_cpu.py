@@ -1,4 +1,4 @@
-"""The processor as a device whose code carries a probe: the same kernels, looked into while they run."""
+"""The processor as a device whose code carries a probe: the same kernels, observed while they run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BOUNDARY = 2 << 20
 
 
 class ProbedCpu(CpuDevice):
-    """Runs kernels with `probe` in them, on one thread; `state` is the probe's memory, yours to clear and to read.
+    """A device that runs kernels with `probe` in them, on one thread; the caller clears and reads its memory `state`.
 
     Memory it allocates starts on a 2 MiB boundary, so that what depends on addresses is the same in every run.
     """
@@ -32,7 +32,7 @@ class ProbedCpu(CpuDevice):
         self.state: npt.NDArray[np.int64] = np.zeros(probe.words, np.int64)
 
     def target(self, config: Mapping[str, int]) -> str:
-        """The processor's target with the probe's name behind it."""
+        """Return the processor's target with the probe's name after it."""
         return f"{super().target(config)}:{self.probe.name}"
 
     def build(self, program: Program) -> Artifact:
@@ -47,12 +47,12 @@ class ProbedCpu(CpuDevice):
         """Link an artifact to this device's state."""
         imports = {shared.SYMBOL: shared.runtime().address, STATE: self.state.ctypes.data}
         linked = load_object(artifact.code, (artifact.entry, *artifact.exports), imports)
-        # Linked code stays, and the process's pool may run it ever after; so must the memory it counts in.
+        # Linked code is never unloaded, and the pool may run it at any time; so its counters must live as long.
         _kept.append(self.state)
         return CpuLoaded(artifact, linked.addresses)
 
     def allocate(self, nbytes: int) -> CpuBuffer:
-        """Zeroed memory from a 2 MiB boundary on; `MemoryError` when there is none."""
+        """Return zeroed memory from a 2 MiB boundary on; `MemoryError` when there is none."""
         raw = np.zeros(nbytes + _BOUNDARY, np.uint8)
         start = -raw.ctypes.data % _BOUNDARY
         return CpuBuffer(raw[start : start + nbytes])

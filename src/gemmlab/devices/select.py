@@ -15,7 +15,7 @@ DEFAULT_ARCH = "sm_90"
 
 
 def open_device(text: str, mode: str | None = None) -> Device:
-    """The device of that name. `DeviceError` says why there is none, `UsageError` refuses a mode it does not have."""
+    """Return the device of that name. `DeviceError` says why there is none, `UsageError` refuses an unknown mode."""
     name = parse_device(text)
     if mode is not None and mode not in name.modes:
         known = ", ".join(filter(None, name.modes)) or "none"

@@ -1,4 +1,4 @@
-"""One-dimensional textures over linear memory: which bytes are which texel, and when a matrix can have one."""
+"""One-dimensional textures over linear memory: the bytes of each texel, and the condition for a matrix to have one."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from gemmlab.core.errors import UsageError
 from gemmlab.devices.device import Buffer, Device, TextureDevice, Window
 
 BASE_ALIGNMENT = 512
-"""Bytes: texel 0 lies at a multiple of this."""
+"""Alignment of texel 0 in bytes."""
 ELEMENT_BYTES: Mapping[str, int] = {"f32": 4, "f16": 2, "u16": 2, "s16": 2}
 MATRIX_TEXEL = 16
-"""Bytes of a matrix's texel, four floats."""
+"""Bytes in a matrix's texel, four floats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Texels:
-    """What a texture covers: `count` texels of `channels` elements from `address` on."""
+    """The memory of a texture: `count` texels of `channels` elements from `address` on."""
 
     address: int
     count: int
@@ -27,15 +27,15 @@ class Texels:
 
     @property
     def nbytes(self) -> int:
-        """Of all texels."""
+        """Bytes of all texels."""
         return self.count * self.channels * ELEMENT_BYTES[self.element]
 
 
 def texels_of(buffer: Buffer, channels: int, element: str, most: int) -> Texels:
-    """The texels of a buffer: whole ones only, counted from its address rounded down to `BASE_ALIGNMENT`.
+    """Return the texels of a buffer: whole ones only, counted from its address rounded down to `BASE_ALIGNMENT`.
 
-    A kernel finds the buffer's first element at texel `address % 512 / bytes of a texel`. Raises `UsageError` for a
-    texel that there is not, an address within one, and more than `most` texels.
+    A kernel finds the buffer's first element at texel `address % 512 / bytes of a texel`. Raises `UsageError` for an
+    unknown kind of texel, an address within one, and more than `most` texels.
     """
     if channels not in (1, 2, 4) or element not in ELEMENT_BYTES:
         raise UsageError(f"a texel of {channels} x {element}; there are 1, 2 or 4 of {', '.join(ELEMENT_BYTES)}")
@@ -50,17 +50,17 @@ def texels_of(buffer: Buffer, channels: int, element: str, most: int) -> Texels:
 
 
 def owner_of(buffer: Any) -> Any:
-    """The memory that a buffer is, or is part of."""
+    """Return the memory that a buffer is, or is part of."""
     while isinstance(buffer, Window):
         buffer = buffer.whole
     return buffer
 
 
 def matrix_texture(device: Device, buffer: Buffer, ld: int) -> int:
-    """A texture of four floats a texel over a row-major matrix with rows `ld` floats apart, or 0 where there is none.
+    """Return a texture of four floats a texel over a row-major matrix with rows `ld` floats apart, or 0.
 
-    There is none where a row would begin within a texel, where the matrix is less than one or more than a texture can
-    have, and on a device without textures.
+    It is 0 if a row would begin within a texel, if the matrix has less than one texel or more than a texture can have,
+    and on a device without textures.
     """
     if not isinstance(device, TextureDevice) or buffer.address % MATRIX_TEXEL or 4 * ld % MATRIX_TEXEL:
         return 0

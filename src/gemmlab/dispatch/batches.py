@@ -1,7 +1,7 @@
-"""A batch of products as launches of one kernel: the first of them, and how far the operands of the others lie from it.
+"""A batch of products as launches of one kernel: the first product, and the offsets of the others' operands from it.
 
-One matrix is chosen, checked and prepared for; of the others only addresses change. Rows of several left matrices that
-follow each other are one tall matrix where all of them meet the same right one, so that a batch of matrices times one
+The kernel is chosen, checked and prepared for one product; for the others only addresses change. Contiguous left
+matrices that all multiply the same right matrix are treated as one tall matrix, so that a batch of matrices times one
 matrix, or times a vector, is a single launch.
 """
 
@@ -25,13 +25,13 @@ _MOST_ROWS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Operands with the same leading axes, those along which nothing changes included; op is applied."""
+    """Operands with the same leading axes, broadcast axes (stride 0) included; op is applied."""
 
     lefts: Float32Array
     rights: Float32Array
     fulls: Float32Array
     swapped: bool = False
-    """Whether the transposes are multiplied, in the other order."""
+    """True if the product is computed transposed, with the operands exchanged."""
 
     @property
     def first(self) -> tuple[Float32Array, Float32Array, Float32Array]:
@@ -49,7 +49,7 @@ class Batch:
 
     @property
     def distances(self) -> tuple[int, ...]:
-        """Bytes between neighbours along every leading axis, of all operands. Alignment follows from them."""
+        """Bytes between adjacent matrices along every leading axis, of all operands. Alignment follows from them."""
         shape = self.fulls.shape[:-2]
         steps = [zip(shape, x.strides[:-2], strict=True) for x in self._operands]
         return tuple(step for one in steps for extent, step in one if extent > 1)
@@ -60,7 +60,7 @@ class Batch:
 
 
 def batch_of(asked: Request, target: Float32Array) -> Batch:
-    """The products that make a result, as few as there can be."""
+    """Return the products that make a result, as few as there can be."""
     full = target[..., np.newaxis] if asked.column else target
     full = full[..., np.newaxis, :] if asked.row else full
     left, right = asked.left, asked.right
@@ -74,7 +74,7 @@ def batch_of(asked: Request, target: Float32Array) -> Batch:
 
 
 def _folded(batch: Batch) -> Iterator[Batch]:
-    """With the innermost leading axis, then the next, made rows of the left matrix and of the result."""
+    """Yield the batch with the innermost leading axis, then the next, folded into the rows of left and result."""
     while batch.fulls.ndim > 2 and batch.fulls.size:
         one_right = batch.fulls.shape[-3] == 1 or batch.rights.strides[-3] == 0
         left, full = _taller(batch.lefts), _taller(batch.fulls)
@@ -85,7 +85,7 @@ def _folded(batch: Batch) -> Iterator[Batch]:
 
 
 def _taller(many: Float32Array) -> Float32Array | None:
-    """The matrices along the innermost leading axis on top of each other; `None` where rows are not evenly spaced."""
+    """Return the matrices along the innermost leading axis stacked as one; `None` if rows are not evenly spaced."""
     extent, rows, cols = many.shape[-3:]
     if extent == 1:
         return many[..., 0, :, :]

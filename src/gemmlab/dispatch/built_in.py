@@ -1,4 +1,4 @@
-"""Compiled entries as built-in functions of Python: what they compare objects with, and whether they may be used."""
+"""Compiled entries as built-in functions of Python: the objects they compare with, and whether they may be used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from gemmlab.codegen.runtime import PYTHON_AT
 
 _METH_FASTCALL = 0x80
 _ARRAY_ABI = (0x01000009, 0x02000000)
-"""Versions of NumPy's binary interface, of 1.7 and of 2.0 on, that have `PyArray_New` at this place in their table."""
+"""Versions of NumPy's binary interface, 1.7 and later and 2.0 and later, that have `PyArray_New` at this place in their
+table.
+"""
 _NEW_ARRAY_AT = 93
 
 
@@ -33,11 +35,13 @@ class _MethodDef(ctypes.Structure):
 
 
 _method_definitions: list[_MethodDef] = []
-"""A built-in function refers to its definition as long as it lives."""
+"""Definitions of the built-in functions, which must live as long as the functions do."""
 
 
 def built_in(name: str, address: int) -> Callable[..., Any] | None:
-    """The function at an address, which takes arguments by place; None on an interpreter whose structures differ."""
+    """Return the function at an address, which takes positional arguments; None on an interpreter with other
+    structures.
+    """
     if not _structures_as_expected():
         return None
     _note_objects()
@@ -51,7 +55,7 @@ def built_in(name: str, address: int) -> Callable[..., Any] | None:
 
 
 def _note_objects() -> None:
-    """Put the addresses that entries compare with where they look for them."""
+    """Store the addresses of the objects that entries compare with."""
     runtime = shared.runtime()
     objects: dict[str, Any] = {
         "ndarray": np.ndarray,
@@ -82,7 +86,7 @@ def _new_array() -> int:
 
 @cache
 def _structures_as_expected() -> bool:
-    """Whether CPython's and NumPy's object layouts are those the entry was written for, read off live objects."""
+    """Return whether object layouts of CPython and NumPy, read from live objects, are those the entry assumes."""
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return False
     if ctypes.sizeof(ctypes.c_void_p) != 8 or not _new_array():

@@ -8,7 +8,7 @@ from gemmlab.dispatch.precision_rule import HIGHEST
 
 
 class Call(NamedTuple):
-    """The arguments of one call of `gemmlab.gemm`, as the caller wrote them: nothing is checked yet.
+    """The arguments of one call of `gemmlab.gemm`, as the caller wrote them, unchecked.
 
     A named tuple is made in a tenth of the time of a frozen dataclass, and small products are made one after another.
     """
@@ -33,5 +33,5 @@ class Call(NamedTuple):
 
     @property
     def forced(self) -> bool:
-        """Whether the caller names the kernel or parameters of it."""
+        """True if the caller names the kernel or parameters of it."""
         return self.kernel is not None or self.config is not None

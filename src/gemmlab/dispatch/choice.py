@@ -1,7 +1,7 @@
-"""Which kernel computes a product on a GPU, in which configuration, and why: a pure function of the problem.
+"""Choose the kernel and configuration of a product on a GPU, with the reason: a pure function of the problem.
 
-A time that was measured at this very problem on this GPU model counts as it is; any other is estimated
-(`dispatch/waves.py`) from what was measured. The least time wins. A precision lower than asked is never considered.
+A time measured at this very problem on this GPU model is used unchanged; any other is estimated (`dispatch/waves.py`)
+from measured times. The least time wins. A precision lower than requested is never considered.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ class Candidate:
     precision: str
     config: Mapping[str, int]
     us: float
-    """Microseconds that count for the choice."""
+    """Microseconds by which the choice is made."""
     measured: bool
-    """Whether they were measured, at this problem on this GPU model; else the rule estimates them."""
+    """True if `us` was measured, at this problem on this GPU model; else the rule estimates it."""
     blocks: int
     resident: int
-    """Blocks that a multiprocessor holds at a time."""
+    """Number of blocks resident on a multiprocessor at a time."""
     rounds: int
-    """In which the fullest multiprocessor works its blocks off."""
+    """Number of turns that the fullest multiprocessor needs for its blocks."""
     tile_use: float
-    """Elements of the result to those that the tiles cover."""
+    """Ratio of the elements of the result to those that the tiles cover."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What runs, and why."""
+    """The kernel and configuration that run, and why."""
 
     kernel: str
     config: Mapping[str, int]
@@ -58,10 +58,10 @@ class Choice:
     considered: tuple[Candidate, ...] = ()
     """Everything that could run, the fastest first."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Kernels of the table that could not, and why."""
+    """Kernels of the table that could not run, with the reason."""
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class Choice:
 
 
 def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
-    """The kernel that serves a call whose product lies in memory as `what` says. Raises as `choose` and `forced` do."""
+    """Return the kernel for a call whose product lies in memory as `what` says. Raises as `choose` and `forced` do."""
     problem, table, precision, aligned = what.problem, shipped_table(), call.precision, what.aligned
     if call.forced:
         return forced(call.kernel, call.config, problem, where, table, precision=precision, aligned=aligned)
@@ -91,7 +91,7 @@ def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
 def choose(
     problem: GemmProblem, where: Gpu, table: Table, *, precision: str, aligned: bool = True
 ) -> Choice:  # fmt: skip
-    """The kernel of `table` with the least time, among those that read the problem's layout in place.
+    """Return the kernel of `table` with the least time, among those that read the problem's layout in place.
 
     `precision` is what a caller may ask for (`dispatch/precision_rule.py`); `aligned` says whether all rows begin on 16
     bytes. Raises `UsageError` when nothing can run, and says why.
@@ -131,9 +131,9 @@ def forced(
     kernel: object, config: object, problem: GemmProblem, where: Gpu, table: Table, *, precision: str,
     aligned: bool = True,
 ) -> Choice:  # fmt: skip
-    """The kernel that the caller names, in its reference configuration, or the one chosen; with parameters of `config`.
+    """Return the kernel named by the caller, in its reference configuration, or the best; with parameters of `config`.
 
-    Raises `ArgumentTypeError` and `UsageError` for names, and for a kernel that cannot do what is asked.
+    Raises `ArgumentTypeError` and `UsageError` for names, and for a kernel that cannot compute the request.
     """
     precision_for(precision, PRECISIONS)
     given = checked_config(config)
@@ -157,7 +157,7 @@ def forced(
 
 
 def named(problem: GemmProblem, precision: str) -> str:
-    """A problem in words."""
+    """Return a problem in words."""
     return f"{problem.m}x{problem.n}x{problem.k} ({problem.layout}), precision {precision!r}"
 
 

@@ -1,4 +1,4 @@
-"""A product by a kernel that the caller names: any of the CPU's, in any legal configuration."""
+"""A product by a kernel that the caller names: any CPU kernel, in any legal configuration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """Memory that somebody else keeps."""
+    """Memory that another object owns."""
 
     address: int
 
@@ -38,7 +38,7 @@ class ForcedProduct:
     def run(
         self, a: Float32Array, b: Float32Array, c: Float32Array, alpha: float, beta: float, threads: int | None
     ) -> None:
-        """`c = alpha * a @ b + beta * c`. What the kernel cannot read in place is copied."""
+        """Compute `c = alpha * a @ b + beta * c`. Operands that the kernel cannot read in place are copied."""
         if c.size == 0:
             return
         found = stored(a, b, c, alpha, beta)
@@ -70,7 +70,7 @@ class ForcedProduct:
 
 
 def forced_product(kernel: object, config: object) -> ForcedProduct:
-    """The product by a kernel's id, by default the usual one. Raises `ArgumentTypeError` and `UsageError`."""
+    """Return the product for a kernel's id, by default the usual one. Raises `ArgumentTypeError` and `UsageError`."""
     found = named_kernel(USUAL if kernel is None else kernel, "cpu")
     return _product(found.id, tuple(sorted(found.configure(checked_config(config)).items())))
 

@@ -1,4 +1,4 @@
-"""The compiled product of the `threaded` kernel, called on NumPy views: the library's way onto the CPU."""
+"""The compiled product of the `threaded` kernel, called on NumPy views: `gemmlab.gemm` on a CPU."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ def load_product() -> CpuProduct:
 
 
 def _rows_contiguous(stack: Float32Array) -> bool:
-    """Whether the rows of every matrix are."""
+    """Return whether the rows of every matrix are contiguous."""
     return all(step % 4 == 0 for step in stack.strides[:-2]) and rows_contiguous(stack[(0,) * (stack.ndim - 2)])
 
 
 def _whole_strides(view: Float32Array) -> Float32Array:
-    """The view itself, or a copy where strides are not whole elements (fields of packed records)."""
+    """Return the view itself, or a copy if its strides are not whole elements (fields of packed records)."""
     return view if all(stride % 4 == 0 for stride in view.strides) else np.array(view, order="C")

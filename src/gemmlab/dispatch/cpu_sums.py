@@ -1,4 +1,4 @@
-"""The compiled sums of the `reduce_threaded` kernel, called on NumPy arrays: the library's way onto the CPU."""
+"""The compiled sums of the `reduce_threaded` kernel, called on NumPy arrays: `gemmlab.sum` on a CPU."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SUM = 0
 
 @dataclass(frozen=True, slots=True)
 class CpuSums:
-    """Sums by a plan."""
+    """Compiled sums that follow a plan."""
 
     python_entry: Callable[..., Any] | None
     c_entry: Callable[[int, int, int, int], int]
     loaded: CpuLoaded
 
     def run(self, x: Float32Array, plan: SumPlan, threads: int | None) -> Any:
-        """The sums of `x`, a new array, or a float for a result without axes. `MemoryError`."""
+        """Return the sums of `x`: a new array, or a float for a result without axes. Raises `MemoryError`."""
         if plan.elements == 0:
             return np.zeros(plan.shape, np.float32) if plan.shape else 0.0
         count = 1 if plan.elements < SERIAL else self._helped(threads)

@@ -1,9 +1,9 @@
-"""The same call again: what was checked and chosen for arrays of one package is kept by their layouts.
+"""Serve repeated calls: the result of checking and choosing is stored for each combination of array layouts.
 
-Checking views, finding the GPU and choosing a kernel take far longer than to launch it. All that follows from layouts
-alone, so that a second call needs addresses, memory for its result and the stream. What depends on addresses is looked
-at each time: whether they are aligned, and whether `out` is apart from the operands. Anything else than a call before
-(another kind of number, a flag that is no bool, a `c` beside another `out`) is left to `cuda_calls`, errors included.
+Checking views, finding the GPU and choosing a kernel take far longer than launching it. They depend on layouts alone,
+so a second call needs only addresses, memory for its result and the stream. Properties of the addresses are checked at
+each call: their alignment, and that `out` does not overlap the operands. Any call that differs from those before
+(another number type, a flag that is no bool, a `c` with another `out`) is left to `cuda_calls`, errors included.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gemmlab.dispatch.cuda_gemm import Plan
 from gemmlab.dispatch.request import Float32Array, Request
 
 _ALIGNED = 15
-"""Bits of an address that say whether it lies on 16 bytes, which a choice depends on."""
+"""Address bits that are zero for 16-byte alignment, on which a choice depends."""
 _NUMBERS = frozenset((float, int, np.float32, np.float64))
 _MOST_KNOWN, _MOST_STEPS = 1024, 256
 """Calls that are kept, and launches of one of them; of a larger batch the preparation is a small part."""
@@ -32,29 +32,29 @@ _MOST_KNOWN, _MOST_STEPS = 1024, 256
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """One call, as far as it follows from layouts, flags and names."""
+    """The facts about one call that follow from layouts, flags and names."""
 
     device: CudaDevice
     plan: Plan
     fresh: Callable[[], Any]
-    """Makes the result."""
+    """Make a new array for the result."""
     stream: Callable[[], int]
     steps: tuple[Step, ...]
     swapped: bool
     near_a: tuple[int, int]
-    """Bytes from `a` to `out` lie between these where the two may overlap."""
+    """Bounds in bytes of the distance from `a` to `out` within which the two may overlap."""
     near_b: tuple[int, int]
 
 
 _known: dict[tuple[Hashable, ...], _Known] = {}
 _packages: dict[type, Package] = {}
-"""Of the arrays that came so far."""
+"""Packages of the array types that came so far."""
 
 
 def again(
     a: Any, b: Any, c: Any, out: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, kernel: Any
 ) -> Any:  # fmt: skip
-    """The product of arrays like those of an earlier call, or `None` for a call that has to be looked at first.
+    """Return the product of arrays like those of an earlier call, or `None` for a call that has to be checked first.
 
     The call has no configuration. Arguments come one by one, and `Call` is made of them once this returned `None`: to
     make that value and to take it apart again would lengthen every call.
@@ -103,7 +103,7 @@ def again(
 
 
 def remember(call: Call, device: CudaDevice, plan: Plan, asked: Request, batch: Batch) -> None:
-    """Keep what was found for a call, where it holds for others alike."""
+    """Store the facts found for a call, if they hold for later calls with the same layouts."""
     if call.config is not None:
         return
     package, added = package_of(call.a), None if call.c is call.out else call.c
@@ -130,7 +130,7 @@ def remember(call: Call, device: CudaDevice, plan: Plan, asked: Request, batch: 
 
 
 def _scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
-    """Rounded to float32, which decides whether c is read; `None` for what may be no number, or none that fits."""
+    """Return both rounded to float32, which decides whether c is read; `None` if one may not be a number that fits."""
     if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
         return None
     try:
@@ -140,12 +140,12 @@ def _scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
 
 
 def _near(operand: Float32Array, result: Float32Array) -> tuple[int, int]:
-    """Between which distances, in bytes from operand to result, memory that they span overlaps."""
+    """Return the range of distances, in bytes from operand to result, at which the memory that they span overlaps."""
     (low, high), (first, last) = _span(operand), _span(result)
     return low - last, high - first
 
 
 def _span(array: Float32Array) -> tuple[int, int]:
-    """First byte and the one after the last, counted from an array's address."""
+    """Return the first byte and the one after the last, counted from an array's address."""
     ends = [step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True)]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + array.itemsize

@@ -30,7 +30,7 @@ Float32Array = npt.NDArray[np.float32]
 
 
 def device_gemm(call: Call) -> Any:
-    """`gemmlab.gemm` of arrays on a GPU. Raises as that does."""
+    """Compute `gemmlab.gemm` for arrays on a GPU, with the same errors."""
     if call.threads is not None:
         raise UsageError("gemm: threads are this machine's; arrays on a GPU are multiplied there")
     asked = request(call, device_operand)
@@ -69,7 +69,7 @@ def device_gemm(call: Call) -> Any:
 
 
 def _places(asked: Request, out: Operand | None) -> dict[str, DeviceArray]:
-    """All arrays of a call on the GPU, by name."""
+    """Return all arrays of a call on the GPU, by name."""
     operands = zip(("a", "b", "c", "out"), (*asked.operands, out), strict=True)
     return {name: x.on_gpu for name, x in operands if x is not None and x.on_gpu is not None}
 
@@ -84,7 +84,7 @@ def _stored(batch: Batch, asked: Request) -> Stored:
 
 
 def _ordinal(driver: Driver, found: Mapping[str, DeviceArray]) -> int:
-    """The GPU that all operands lie on."""
+    """Return the number of the GPU that all operands lie on."""
     where = {name: ordinal_of(driver, array) for name, array in found.items()}
     known = {name: ordinal for name, ordinal in where.items() if ordinal is not None}
     if len(set(known.values())) > 1:
@@ -95,7 +95,7 @@ def _ordinal(driver: Driver, found: Mapping[str, DeviceArray]) -> int:
 
 
 def _wait(driver: Driver, value: Any, array: DeviceArray, stream: int) -> None:
-    """Let a stream wait for the one that makes an operand, where that is another one and is known."""
+    """Let a stream wait for the stream that makes an operand, if that is another one and is known."""
     making = stream_for(value, array)
     told = package_of(value) is not None or array.stream not in (None, UNKNOWN)
     if making == stream or not told:

@@ -1,4 +1,4 @@
-"""Products of two matrices on one GPU: for each shape what was chosen, built and loaded, ready to be launched again."""
+"""Products of two matrices on one GPU: the kernel for each shape is chosen, built and loaded once."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ _MOST_PLANS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A launch for one shape, ready for other addresses and scalars."""
+    """A launch for one shape, ready for any addresses and scalars."""
 
     kernel: Kernel
     config: Mapping[str, int]
     launch: WordsLaunch
     at: tuple[int, int, int]
-    """Where among the arguments the addresses of a, b and c are."""
+    """Positions of the addresses of a, b and c among the arguments."""
     scalars_at: tuple[int, int]
-    """The same of alpha and beta."""
+    """Positions of alpha and beta among the arguments."""
 
     @property
     def free(self) -> bool:
-        """Whether it takes any scalars and addresses."""
+        """True if it takes any scalars and addresses."""
         return not self.kernel.restrictions and self.kernel.align == FLOAT_BYTES
 
     def enqueue(
         self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...]
     ) -> None:  # fmt: skip
-        """Put it on a stream of the current context, once for each step from the addresses given."""
+        """Queue the launch on a stream of the current context, once for each step from the addresses given."""
         launch, at_alpha, at_beta = self.launch, *self.scalars_at
         at_a, at_b, at_c = self.at
         block = launch.take()
@@ -64,7 +64,7 @@ class Plan:
 
 
 class CudaGemm:
-    """Products on one GPU. What was chosen and loaded for a shape is kept."""
+    """Products on one GPU. The plan for each shape is stored."""
 
     def __init__(self, ordinal: int) -> None:
         self.device = CudaDevice(ordinal)
@@ -75,7 +75,7 @@ class CudaGemm:
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
     def plan(self, what: Stored, call: Call) -> Plan:
-        """What runs for a product of a call. Raises `UsageError`, `DeviceError` and `CompileError`."""
+        """Return the plan for a product of a call. Raises `UsageError`, `DeviceError` and `CompileError`."""
         p, aligned = what.problem, what.aligned
         named = None if call.config is None else tuple(sorted(checked_config(call.config).items()))
         how = (aligned, call.precision, str(call.kernel), named)
@@ -95,7 +95,7 @@ class CudaGemm:
         if why := kernel.refusal(choice.config, scalars):
             raise UsageError(f"gemm: {kernel.id} does not take {problem.label}: {why}")
         instance = kernel.instantiate(choice.config, scalars)
-        # Textures are for a caller that keeps them; where a kernel gets none it loads.
+        # A texture needs a caller that keeps it alive; without one, the kernel uses plain loads.
         nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)"), np.uint64(0))
         launches = kernel.launches(instance, {**scalars, **nothing})
         at = {name: index for index, name in enumerate(kernel.args) if name in _CHANGING}
@@ -109,7 +109,7 @@ class CudaGemm:
 
 
 def _require(plan: Plan, what: Stored) -> None:
-    """What depends on scalars and addresses: of the catalog's kernels nothing does."""
+    """Check what depends on scalars and addresses; for the catalog's kernels nothing does."""
     kernel = plan.kernel
     if kernel.restrictions and (why := kernel.refusal(plan.config, GemmOp().scalars(what.problem))):
         raise UsageError(f"gemm: {kernel.id} does not take {what.problem.label}: {why}")
@@ -130,6 +130,6 @@ def gemm_on(ordinal: int) -> CudaGemm:
 
 
 def choice_on(ordinal: int, call: Call, what: Stored) -> Choice:
-    """What would run on a GPU of this machine. Raises `DeviceError` where there is none."""
+    """Return the choice for a GPU of this machine. Raises `DeviceError` where there is none."""
     with context_kept():
         return choice_for(call, what, gemm_on(ordinal).gpu)

@@ -1,4 +1,4 @@
-"""The `reduce_peak` kernel on arrays of other packages: the library's way onto a GPU.
+"""The `reduce_peak` kernel on arrays of other packages: `gemmlab.sum` on a GPU.
 
 A sum is one launch on the caller's stream. Nothing is copied to the host and nothing waited for.
 """
@@ -30,10 +30,10 @@ _MOST_KEPT = 256
 
 
 class CudaSums:
-    """Sums of float32 that lie side by side on one GPU.
+    """Sums of contiguous float32 on one GPU.
 
-    The kernel's blocks meet in a workspace. Launches on one stream follow each other and share one; each stream has
-    its own, which is kept.
+    The kernel's blocks share a workspace. Launches on one stream run one after another and share one workspace; each
+    stream has its own, which lives as long as this object.
     """
 
     def __init__(self, ordinal: int) -> None:
@@ -47,7 +47,7 @@ class CudaSums:
         self._lock = threading.Lock()
 
     def total(self, n: int, x: int, out: int, stream: int) -> None:
-        """Put the sum of the `n` neighbours at `x` to `out`, queued on `stream`."""
+        """Queue on `stream`: write the sum of the `n` contiguous elements at `x` to `out`."""
         workspace = self._workspace(stream)
         launch = self._launches.get(n) or self._launch(n)
         self.device.activate()

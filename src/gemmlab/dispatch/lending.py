@@ -1,7 +1,7 @@
-"""Memory of others that is lent by DLPack: kept until what was queued on it is done.
+"""Memory that other packages lend by DLPack: a reference is held until the work queued on it is done.
 
-Who lends it may use it again as soon as it is given back, on a stream that knows nothing of ours. Nothing waits: what
-is done is given back when the next is held.
+The lender may reuse the memory as soon as it is returned, on a stream that is not synchronised with ours. No call
+waits: each call releases the arrays of earlier calls whose work is done.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.devices.cuda_driver import Driver, recorded
 
 _held: deque[tuple[Any, list[Any]]] = deque()
-"""Events and what is to be kept until they come, in the order of the calls."""
+"""Events, each with the arrays to hold until it has come, in the order of the calls."""
 _lock = threading.Lock()
 
 
 def hold(driver: Driver, arrays: Sequence[DeviceArray], stream: int) -> None:
-    """Keep those of `arrays` that are lent until the work is done that is on `stream` by now."""
+    """Hold those of `arrays` that are lent until the work now queued on `stream` is done."""
     lent = [array.owner for array in arrays if array.lent]
     if not lent:
         return

@@ -1,7 +1,7 @@
-"""What was measured of GPU kernels, in a form that a library call can choose by: a small table in the package.
+"""Measured times of GPU kernels, by which a library call chooses: a small table in the package.
 
-`makers/choices.py` makes `measured.json` from the records in `benchmarks/results`. A tuner may put a table of a
-person's own GPU in place of it later: `Table` says what it has to hold.
+`makers/choices.py` makes `measured.json` from the records in `benchmarks/results`. A tuner may later replace it by a
+table of the user's own GPU: `Table` lists the fields it needs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SCHEMA = "gemmlab.choices/1"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One kernel in one configuration: what a block takes, and what it took.
+    """One kernel in one configuration: the resources of a block, and the measured times.
 
     The three figures are fitted to all sizes that were measured; `waves.estimate` says what they mean.
     """
@@ -31,12 +31,12 @@ class Measured:
     precision: str
     layouts: tuple[str, ...]
     arch: str
-    """The least that it runs on."""
+    """The lowest architecture that it runs on."""
     config: Mapping[str, int]
     threads: int
     registers: int
     smem: int
-    """Of a block, static and dynamic."""
+    """Bytes of shared memory of a block, static and dynamic."""
     start_us: float
     alone_us: float
     share_us: float
@@ -51,7 +51,7 @@ class Table:
     gpu: str
     """A name that `core.gpu.model` knows."""
     taken: str
-    """When."""
+    """The date of the measurement."""
     entries: tuple[Measured, ...]
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Kernels and configurations that a caller names."""
+"""Checks of the kernel and configuration that a caller names."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
 
 USUAL = "threaded"
-"""What runs on a CPU where nobody names a kernel."""
+"""The kernel that runs on a CPU when the caller names none."""
 
 
 def named_kernel(name: object, device: str) -> Kernel:
-    """The `gemm` kernel of that id, or of a `.cu` file, for a family of devices.
+    """Return the `gemm` kernel with that id, or of a `.cu` file, for a family of devices.
 
     Raises `ArgumentTypeError` for what is no name, `UsageError` for an unknown one and for one that runs elsewhere.
     """
@@ -33,7 +33,7 @@ def named_kernel(name: object, device: str) -> Kernel:
 
 
 def checked_config(config: object) -> dict[str, int]:
-    """Parameters by name; empty for None. `ArgumentTypeError` for what is no mapping to whole numbers."""
+    """Return parameters by name; empty for None. `ArgumentTypeError` unless it is a mapping to whole numbers."""
     if config is None:
         return {}
     if not isinstance(config, Mapping):

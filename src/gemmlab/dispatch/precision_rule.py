@@ -1,4 +1,4 @@
-"""In what precision a library call is computed: never a lower one than was asked for."""
+"""The precision of a library call: never lower than requested."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from gemmlab.core.precision import FLOAT32, PRECISIONS, TF32
 
 HIGHEST = "highest"
 ASKED = {HIGHEST: FLOAT32, "tf32": TF32}
-"""What a caller may ask for, by the names of JAX and torch: the lowest precision that will do."""
+"""Precisions that a caller may ask for, by the names of JAX and torch, with the lowest precision that will do."""
 
 
 def precision_for(asked: object, offered: Collection[str]) -> str:
-    """The lowest of the precisions `offered` that is no lower than what was asked for: the fastest that will do.
+    """Return the lowest of the precisions `offered` that is no lower than requested: the fastest that will do.
 
-    Raises `ArgumentTypeError` for what is no text, `UsageError` for a name that is unknown, or when nothing is offered
-    that will do.
+    Raises `ArgumentTypeError` unless the request is text, `UsageError` if it is unknown or nothing offered will do.
     """
     if not isinstance(asked, str):
         raise ArgumentTypeError(f"gemm: precision is {asked!r}; it must be one of {_names()}")
@@ -29,7 +28,7 @@ def precision_for(asked: object, offered: Collection[str]) -> str:
 
 
 def no_lower(asked: str) -> tuple[str, ...]:
-    """The precisions that will do, the highest first. `asked` is one of `ASKED`."""
+    """Return the precisions that will do, the highest first. `asked` is one of `ASKED`."""
     return PRECISIONS[: PRECISIONS.index(ASKED[asked]) + 1]
 
 

@@ -1,4 +1,4 @@
-"""Why `gemmlab.gemm` would run what it runs: its choice for arrays or shapes, also on a GPU that is not here."""
+"""The reasons of `gemmlab.gemm` for its choice, for arrays or shapes, also on a GPU that is not here."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.dispatch.waves import Gpu, gpu_model
 
 _MOST_ELEMENTS = 2**60
-"""Of an array of float32: sizes and strides in bytes have 63 bits."""
+"""The most elements of a float32 array: sizes and strides in bytes have 63 bits."""
 
 
 def explain(call: Call, device: object) -> Choice:
-    """`gemmlab.explain_choice`."""
+    """Return the result of `gemmlab.explain_choice`."""
     asked = request(call, _look)
     where = _where(device, call.a, call.b)
     if where is None:
@@ -45,7 +45,7 @@ def explain(call: Call, device: object) -> Choice:
 
 
 def _one(asked: Request) -> Stored:
-    """One of the products of two matrices that make the result."""
+    """Return one of the products of two matrices that make the result."""
     left, right = (
         x[(0,) * (x.ndim - 2)] if x.size and in_place(x) else packed(x.shape[-2:]) for x in (asked.left, asked.right)
     )
@@ -53,7 +53,7 @@ def _one(asked: Request) -> Stored:
 
 
 def _launch(asked: Request) -> Stored:
-    """The first of the launches that make the result on a GPU, as its kernel would be given it."""
+    """Return the first of the launches that make the result on a GPU, as its kernel gets it."""
     target = packed(asked.shape)
     if not target.size:
         return _one(asked)
@@ -83,7 +83,7 @@ def _look(call: str, name: str, value: Any) -> Operand:
 
 
 def _where(device: object, a: Any, b: Any) -> Gpu | int | None:
-    """A GPU, the number of one that is here, or `None` for the CPU."""
+    """Return a GPU model, the number of a GPU of this machine, or `None` for the CPU."""
     if device is None:
         return _by_operands(a, b)
     if not isinstance(device, str):

@@ -1,7 +1,7 @@
-"""What a matrix product was asked for: operands as views of the right shape, and everything that is wrong with them.
+"""A request for a matrix product: operands as views of the right shape, and every error in them.
 
-Nothing here reads or writes an element: NumPy's shapes, strides and addresses are all that is looked at, so that a view
-may as well stand for memory of a GPU (`dispatch/shadows.py`).
+Nothing here reads or writes an element. Only NumPy's shapes, strides and addresses are used, so a view may as well
+describe memory of a GPU (`dispatch/shadows.py`).
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ class Operand(NamedTuple):
 
 
 View = Callable[[str, str, object], Operand]
-"""(call, name, value) -> the operand; `ArgumentTypeError` for a value that is none."""
+"""A function (call, name, value) -> operand; raises `ArgumentTypeError` for a value that is no array."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call, checked but for its result. op is applied, and one-dimensional operands are matrices."""
+    """One checked call, without its result. op is applied, and one-dimensional operands are matrices."""
 
     left: Float32Array
     right: Float32Array
     batch: tuple[int, ...]
     shape: tuple[int, ...]
-    """Of the result as the caller sees it."""
+    """The shape of the result as the caller sees it."""
     row: bool
     column: bool
-    """Whether the left or the right operand was one-dimensional."""
+    """True if the left or the right operand was one-dimensional."""
     alpha: float
     beta: float
-    """Both rounded to float32."""
+    """alpha and beta are rounded to float32."""
     addend: Float32Array | None
     """c, broadcast to the result; `None` where it is not read."""
     operands: tuple[Operand, Operand, Operand | None]
     """a, b and c as they were given."""
 
     def stacks(self, target: Float32Array) -> tuple[Float32Array, Float32Array, Float32Array]:
-        """Left and right matrices and their places in `target`, all with the same leading axes."""
+        """Return left and right matrices and their views in `target`, all with the same leading axes."""
         full = target[..., np.newaxis] if self.column else target
         full = full[..., np.newaxis, :] if self.row else full
         lefts = np.broadcast_to(self.left, (*self.batch, *self.left.shape[-2:]))
@@ -76,7 +76,7 @@ def host_operand(call: str, name: str, value: object) -> Operand:
 
 
 def request(call: Call, view: View) -> Request:
-    """Check operands, scalars and flags. Raises `ArgumentTypeError` and `UsageError`."""
+    """Check operands, scalars and flags and return the request. Raises `ArgumentTypeError` and `UsageError`."""
     scale, keep = _scalar("alpha", call.alpha), _scalar("beta", call.beta)
     a, b = _operand("a", call.a, view), _operand("b", call.b, view)
     left, right = a.view, b.view
@@ -119,7 +119,7 @@ def checked_target(target: Float32Array, asked: Request) -> Float32Array:
 
 
 def same(left: Float32Array, right: Float32Array) -> bool:
-    """Whether two arrays of one shape are the same elements; the stride of an axis of extent 1 means nothing."""
+    """Return whether two arrays of one shape are the same elements; the stride of an axis of extent 1 means nothing."""
     if left.size == 0:
         return True
     axes = zip(left.shape, left.strides, right.strides, strict=True)
@@ -127,7 +127,7 @@ def same(left: Float32Array, right: Float32Array) -> bool:
 
 
 def rows_contiguous(matrix: Float32Array) -> bool:
-    """Whether elements of a row are neighbours, and rows follow each other without overlapping."""
+    """Return whether the elements of each row are adjacent and the rows do not overlap."""
     rows, cols = matrix.shape
     down, over = matrix.strides
     return matrix.size == 0 or ((cols == 1 or over == 4) and (rows == 1 or (down % 4 == 0 and down >= 4 * cols)))
@@ -163,7 +163,7 @@ def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Floa
 
 
 def _folds(array: Float32Array) -> bool:
-    """Whether the strides let two elements of an array meet (none of the usual views do)."""
+    """Return whether the strides let two elements of an array overlap (none of the usual views do)."""
     reach = array.itemsize
     for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if stride < reach:

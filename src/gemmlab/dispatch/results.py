@@ -1,4 +1,4 @@
-"""Where a result on a GPU goes: an array of the caller's package, or memory of ours.
+"""The destination of a result on a GPU: an array of the caller's package, or memory of ours.
 
 An array of a package that is not known is answered with one of ours, which other packages see through
 `__cuda_array_interface__` and DLPack.
@@ -19,22 +19,24 @@ if TYPE_CHECKING:
     from gemmlab.devices.cuda import CudaDevice
 
 _NO_STREAM = -1
-"""In DLPack: nothing has to wait."""
+"""DLPack's value for a stream on which nothing has to wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a result goes."""
+    """The destination of a result."""
 
     array: Any
-    """Float32, uninitialised."""
+    """A float32 array, uninitialised."""
     pointer: int
     stream: int
-    """Work on it is queued there."""
+    """The stream on which work on it is queued."""
 
 
 class DeviceResult:
-    """A float32 array in memory of ours, made on `stream`. Who takes it by DLPack names a stream, which then waits."""
+    """A float32 array in memory of ours, made on `stream`. A package that takes it by DLPack names a stream, which then
+    waits.
+    """
 
     def __init__(self, buffer: Buffer, shape: tuple[int, ...], stream: int, device: CudaDevice) -> None:
         self.shape = shape
@@ -68,9 +70,9 @@ class DeviceResult:
 
 
 def place_for(value: Any, found: DeviceArray, shape: tuple[int, ...], device: CudaDevice) -> Place:
-    """Room for a result of `shape` beside the array `value`, and the stream on which the caller expects work.
+    """Allocate a result of `shape` on the GPU of `value`; return it with the stream on which the caller expects work.
 
-    For a package that is not known that is the stream its array names, or the default stream.
+    For an unknown package the stream is the one its array names, or the default stream.
     """
     package, stream = package_of(value), stream_for(value, found)
     if package is not None:
@@ -84,9 +86,9 @@ def place_for(value: Any, found: DeviceArray, shape: tuple[int, ...], device: Cu
 
 
 def as_its_package_s(value: Any, result: Any) -> Any:
-    """A result of ours as an array of the package of `value`: of Numba, or one that follows the array API standard.
+    """Return a result of ours as an array of the package of `value`: Numba, or one with the array API standard.
 
-    To be called when everything that makes the result is queued. Of other packages it stays ours.
+    Call it once all work that makes the result is queued. For other packages the result stays ours.
     """
     if type(result) is not DeviceResult:
         return result

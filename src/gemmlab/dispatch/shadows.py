@@ -1,4 +1,4 @@
-"""Arrays on a GPU as NumPy views that nobody may read: shape, strides and address of memory that is not this host's."""
+"""Arrays on a GPU as NumPy views that must not be read: shape, strides and address of device memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gemmlab.dispatch.storage import readable
 
 Float32Array = npt.NDArray[np.float32]
 _ANYWHERE = 1 << 12
-"""An address of good alignment, for what is only described."""
+"""A well aligned address for arrays that are only described."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def shadow(found: DeviceArray) -> Float32Array:
 
 
 def packed(shape: tuple[int, ...], pointer: int = _ANYWHERE) -> Float32Array:
-    """A view of float32 that follow each other in C order from an address on."""
+    """Return a view of float32 in C order from an address on."""
     strides = tuple(4 * math.prod(shape[index + 1 :]) for index in range(len(shape)))
     return shadow(DeviceArray(pointer, shape, strides, np.dtype(np.float32), None, None))
 
@@ -62,18 +62,18 @@ def device_array_of(call: str, name: str, value: Any) -> DeviceArray:
         how = f"; {package.to_float32.replace('x', name, 1)} converts it" if package else ""
         raise ArgumentTypeError(f"{call}: {name} has dtype {found.dtype}, not float32{how}")
     if name == "out" and found.read_only:
-        # JAX's are, whatever is done with them.
+        # JAX's arrays always are read-only.
         raise ArgumentTypeError(f"{call}: out is read-only, as a {kind} on a GPU says")
     return found
 
 
 def in_place(operand: Float32Array) -> bool:
-    """Whether kernels can read its matrices where they are."""
+    """Return whether kernels can read an operand's matrices in place."""
     return operand.size == 0 or readable(operand[(0,) * (operand.ndim - 2)])
 
 
 def copied(name: str, value: Any) -> Any:
-    """A contiguous copy by the array's own package, on its stream; `UsageError` where that is not known."""
+    """Return a contiguous copy by the array's own package, on its stream; `UsageError` if the package is not known."""
     package = package_of(value)
     if package is None:
         raise UsageError(f"gemm: neither rows nor columns of {name} are neighbours in memory; a contiguous copy's are")

@@ -1,4 +1,4 @@
-"""How three matrices lie in memory, as kernels are told: row-major with leading dimensions and transposition flags."""
+"""The storage of three matrices as kernels take it: row-major with leading dimensions and transposition flags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Float32Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A product that kernels can compute in place, and the addresses of its operands, which the caller keeps alive.
+    """A product that kernels can compute in place, and the addresses of its operands, which the caller must keep alive.
 
     It may be the first of a batch.
     """
@@ -28,28 +28,25 @@ class Stored:
     """Bytes from matrix to matrix of a batch, for each of its axes and operands."""
 
     def begins_on(self, nbytes: int) -> bool:
-        """Whether all operands, of all products of a batch, do."""
+        """Return whether all operands, of all products of a batch, begin on a multiple of `nbytes` bytes."""
         return not any(where % nbytes for where in (self.a, self.b, self.c, *self.distances))
 
     @property
     def aligned(self) -> bool:
-        """Whether every row begins on 16 bytes, so that kernels may move four floats at once."""
+        """True if every row begins on 16 bytes, so that kernels may move four floats at once."""
         p = self.problem
         return self.begins_on(16) and not any(ld % 4 for ld in (p.lda, p.ldb, p.ldc))
 
 
 def readable(matrix: Float32Array) -> bool:
-    """Whether kernels can read it in place, as it is or transposed."""
+    """Return whether kernels can read a matrix in place, directly or transposed."""
     return rows_contiguous(matrix) or rows_contiguous(matrix.T)
 
 
 def row_major(
     left: Float32Array, right: Float32Array, full: Float32Array
 ) -> tuple[Float32Array, Float32Array, Float32Array]:
-    """A product, or a batch of them, with rows of neighbours in the result if there can be.
-
-    A column-major result is the row-major result of the product of the transposes, in the other order.
-    """
+    """Return a product, or a batch of them, with contiguous rows in the result if possible."""
     if rows_contiguous(full[(0,) * (full.ndim - 2)]):
         return left, right, full
     return right.swapaxes(-1, -2), left.swapaxes(-1, -2), full.swapaxes(-1, -2)
@@ -59,9 +56,9 @@ def stored(
     left: Float32Array, right: Float32Array, full: Float32Array, alpha: float, beta: float,
     distances: tuple[int, ...] = (),
 ) -> Stored | None:  # fmt: skip
-    """`full = alpha * left @ right + beta * full` as a problem, `None` where an operand would have to be copied.
+    """Return `full = alpha * left @ right + beta * full` as a problem; `None` if an operand would have to be copied.
 
-    Of a batch it is the first product, and `distances` are those of `Stored`.
+    For a batch, the arguments are its first product, and `distances` are those of `Stored`.
     """
     left, right, full = row_major(left, right, full)
     if not (rows_contiguous(full) and readable(left) and readable(right)):

@@ -1,8 +1,8 @@
-"""Plans for sums on a CPU: which elements of an array of this shape and these strides make which result.
+"""Plans for sums on a CPU: the elements that each result adds up, for an array with these shape and strides.
 
-Axes whose elements follow each other evenly are joined, backward ones turned round, and along axes that repeat one
-element (stride 0) nothing is added: the sum is multiplied, the result repeated. So an array that was broadcast costs
-what lies in memory.
+Axes whose elements follow each other evenly are joined, and backward axes are reversed. Axes that repeat one element
+(stride 0) are not added up: the sum is multiplied, or the result repeated. So a broadcast array costs only as much as
+the elements in memory.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from gemmlab.codegen.reductions import PLAN
 _SIZE = 4
 _LINE = 64
 _CACHED = 1 << 15
-"""Bytes that stay in the first cache, about."""
+"""Bytes that stay in the L1 cache, about."""
 _Axes = list[tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class SumPlan:
-    """What compiled code is told (see `codegen.sums.PLAN`), and what is left to do in Python."""
+    """The arguments of the compiled code (see `codegen.sums.PLAN`), and the steps left to Python."""
 
     words: array[int]
     address: int
     shape: tuple[int, ...]
-    """Of the result."""
+    """The shape of the result."""
     made: tuple[int, ...]
-    """Of what is computed, which is repeated along axes of extent 1 to make the result."""
+    """The shape of the computed array, which is repeated along axes of extent 1 to make the result."""
     elements: int
-    """That are read."""
+    """Number of elements read."""
 
 
 def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], *, keepdims: bool) -> SumPlan:
@@ -85,7 +85,9 @@ def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], 
 
 
 def _joined(axes: _Axes) -> _Axes:
-    """The widest steps first; neighbouring axes joined where their elements follow each other in every array."""
+    """Return the axes with the widest step first; adjacent axes are joined if their elements follow each other in every
+    array.
+    """
     found: _Axes = []
     for extent, *steps in sorted(axes, key=lambda axis: -axis[1]):
         if found and all(outer == extent * inner for outer, inner in zip(found[-1][1:], steps, strict=True)):
@@ -96,9 +98,9 @@ def _joined(axes: _Axes) -> _Axes:
 
 
 def _column_axis(terms: _Axes, kept: _Axes, count: int, results: int) -> int | None:
-    """Along which of the axes of the result columns are summed together; None where each result has rows of its own.
+    """Return the axis of the result along which columns are summed together; `None` if each result is summed by rows.
 
-    By what it takes, in steps of some nanosecond.
+    The choice follows from estimated times in units of about a nanosecond.
     """
     if not terms or not kept:
         return None

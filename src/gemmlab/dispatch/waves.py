@@ -1,17 +1,18 @@
-"""How long a kernel will take where it was not measured: a rule of three figures.
+"""Estimate the time of a kernel that was not measured, by a rule with three parameters.
 
-A GPU's multiprocessors take the blocks of a grid in turns. The one with the most decides, and it has
-`ceil(blocks / SMs)`. `r` of them fit it at a time (occupancy), and `j <= r` that run together take, a step along k,
+The blocks of a grid are distributed over a GPU's multiprocessors in turn. The multiprocessor with the most blocks,
+`ceil(blocks / SMs)`, determines the time. At most `r` blocks are resident on it at a time (occupancy). If `j <= r`
+blocks run together, each step along k takes
 
     max(alone, j * share)
 
-`alone` is what one block takes by itself: latency, whatever else there is. `share` is what it adds to a multiprocessor
-that has enough of them: issue slots, shared memory. So rounds of `r` blocks and one of the rest make
+`alone` is the time of a single block: its latency. `share` is the time that each block adds on a full multiprocessor:
+issue slots, shared memory. So `rounds` rounds of `r` blocks and a last round of `rest` blocks take
 
     start + k * (rounds * max(alone, r * share) + max(alone, rest * share))
 
 Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge costs as much as a full
-one. What is left out: a product so flat that memory binds it, which binds all kernels alike.
+one. The rule ignores products so flat that memory bounds them: memory bounds all kernels alike.
 """
 
 from __future__ import annotations
@@ -26,43 +27,43 @@ from gemmlab.dispatch.measurements import Measured
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """As much of a GPU as a choice depends on."""
+    """The properties of a GPU that a choice depends on."""
 
     name: str
     limits: gpu.GpuLimits
     sms: int
     mhz: float
     known: str = ""
-    """What `core.gpu.model` calls it; empty for a model that is not known there."""
+    """The model's name in `core.gpu.model`; empty for a model that is not known there."""
 
     @property
     def arch(self) -> int:
-        """90 for sm_90."""
+        """The architecture as a number, 90 for sm_90."""
         return _number(self.limits.arch)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the rule says of one kernel and problem."""
+    """The rule's estimate for one kernel and problem."""
 
     us: float
     blocks: int
     resident: int
-    """Blocks that a multiprocessor holds at a time; 0 where not even one fits, and the time is infinite."""
+    """Number of blocks resident on a multiprocessor at a time; 0 if not even one fits, and the time is infinite."""
     rounds: int
-    """In which the fullest multiprocessor works its blocks off."""
+    """Number of turns that the fullest multiprocessor needs for its blocks."""
     tile_use: float
-    """Elements of the result to those that its tiles cover."""
+    """Ratio of the elements of the result to those that its tiles cover."""
 
 
 def gpu_model(name: str) -> Gpu:
-    """A product by its name, as `core.gpu.model` knows it. Raises `UsageError`."""
+    """Return a GPU model by its name, as `core.gpu.model` knows it. Raises `UsageError`."""
     found = gpu.model(name)
     return Gpu(found.name, found.limits, found.sms, found.boost_mhz, found.name)
 
 
 def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
-    """A GPU as its driver describes it; of an architecture that is not known, with the limits of the one before."""
+    """Return a GPU as its driver describes it; an unknown architecture gets the limits of the one before."""
     wanted = int(capability.replace(".", ""))
     limits = next(filter(None, map(_limits, (a for a in reversed(gpu.ARCHITECTURES) if _number(a) <= wanted))), None)
     if limits is None:
@@ -75,7 +76,7 @@ def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
 
 
 def estimate(entry: Measured, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
-    """The rule for one product. On another GPU than the measured one blocks take their time by clock and FMA lanes."""
+    """Apply the rule to one product. On a GPU other than `measured_on`, block times scale with clock and FMA lanes."""
     down, across = -(-m // entry.config["BM"]), -(-n // entry.config["BN"])
     blocks = down * across
     covered = blocks * entry.config["BM"] * entry.config["BN"]

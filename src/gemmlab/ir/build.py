@@ -1,4 +1,4 @@
-"""Program -> Artifact through LLVM, with the cache in between."""
+"""Compile a program to an artifact through LLVM, with the cache in between."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ def compiler() -> str:
 
 
 def generator_fingerprint() -> str:
-    """Changes whenever the code generator's own source does; empty when it did so under this process."""
+    """Return a key that changes with the code generator's own source; empty if that has changed since this process
+    began.
+    """
     return GENERATOR.fingerprint()
 
 
 def build(program: Program, target: Target) -> Artifact:
-    """The compiled program, from the cache when it is there. Raises `CompileError`, `MemoryError`."""
+    """Return the compiled program, from the cache if it is there. Raises `CompileError`, `MemoryError`."""
     if not program.fingerprint:
         return _compile(program, target)
     key = store.key_of(

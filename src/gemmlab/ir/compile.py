@@ -1,4 +1,4 @@
-"""LLVM IR -> relocatable object code for a target, and object code -> callable addresses."""
+"""Compile LLVM IR to relocatable object code for a target, and link object code into callable addresses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _initialize() -> None:
     binding = llvm.binding()
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    # For the assembly in the code: Arm has no other way to name some instructions.
+    # The code contains assembly: Arm has no other way to name some instructions.
     binding.initialize_native_asmparser()
 
 
@@ -58,7 +58,7 @@ def _optimised(text: str, target: Target, *, vectorize: bool, level: int) -> tup
 
 
 def compile_object(text: str, target: Target, *, vectorize: bool = False, level: int = 2) -> bytes:
-    """Object code of a module. `vectorize` lets LLVM's own loop passes widen and unroll scalar loops.
+    """Return object code of a module. `vectorize` lets LLVM's own loop passes widen and unroll scalar loops.
 
     Raises `CompileError` when the IR is malformed, `MemoryError` where there is less memory than LLVM may need.
     """
@@ -70,15 +70,15 @@ def compile_object(text: str, target: Target, *, vectorize: bool = False, level:
 @cache
 def _jit() -> Any:
     _initialize()
-    # LLVM's older linker asks the system for memory for code and for constants apart, and aborts the process where
-    # they come to lie too far from each other for a reference of 32 bits: so they do once much of the address space is
-    # taken, as CUDA takes it. The newer one puts an object into one piece; llvmlite does not offer it on Windows.
+    # LLVM's older linker allocates memory for code and for constants separately, and aborts the process if they lie
+    # too far apart for a 32-bit reference. That happens once much of the address space is taken, as by CUDA. The newer
+    # linker allocates an object as one piece; llvmlite does not offer it on Windows.
     return llvm.binding().create_lljit_compiler(use_jit_link=not host_target().windows)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedObject:
-    """Object code linked into this process. It stays: threads may be in it whenever its last user is dropped."""
+    """Object code linked into this process. It is never unloaded, because threads may still run in it."""
 
     name: str
     addresses: Mapping[str, int]

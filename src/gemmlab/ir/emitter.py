@@ -37,11 +37,11 @@ class Emitter(ABC):
 
     @abstractmethod
     def value(self, type_: Type, name: str) -> Value:
-        """A value of this function by its text in the IR."""
+        """Return a value of this function by its text in the IR."""
 
     @abstractmethod
     def slot(self, type_: Type, name: str) -> Var:
-        """A variable of this function by the name of its stack slot."""
+        """Return a variable of this function by the name of its stack slot."""
 
     def line(self, text: str) -> None:
         """Append one instruction that has no result."""
@@ -59,7 +59,7 @@ class Emitter(ABC):
         return f"{hint}{self._count}"
 
     def open_block(self, label: str) -> None:
-        """What follows is reached by branching to `label`."""
+        """Begin the block that is reached by branching to `label`."""
         self._body.append(f"{label}:")
 
     def text(self) -> str:
@@ -67,7 +67,7 @@ class Emitter(ABC):
         return "\n".join([self._header + " {", "entry:", *self._slots, *self._body, "}"])
 
     def declare(self, name: str, text: str) -> None:
-        """Note an external function that this one calls."""
+        """Record an external function that this one calls."""
         self.declared[name] = text
 
     def constant(self, item: Operand, type_: Type) -> Value:
@@ -98,7 +98,7 @@ class Emitter(ABC):
         return self.constant(item, I64)
 
     def binary(self, word: str, left: Value, right: Operand) -> Value:
-        """Apply a two-operand instruction; a scalar meets a vector as its splat."""
+        """Apply a two-operand instruction; a scalar is widened to the vector of the other operand."""
         other = right.read() if isinstance(right, Var) else right
         type_ = other.type if isinstance(other, Value) and other.type.lanes > left.type.lanes else left.type
         first, second = self.constant(left, type_), self.constant(other, type_)
@@ -143,7 +143,7 @@ class Emitter(ABC):
         return (self.index(value) + (self.index(divisor) - 1)) // divisor
 
     def convert(self, value: Value, type_: Type) -> Value:
-        """Between integer widths (sign-extending) and between float and double, of vectors too."""
+        """Convert between integer widths (sign-extending) and between float and double, vectors included."""
         if value.type.name == type_.name:
             return value
         if value.type.is_float:
@@ -161,7 +161,7 @@ class Emitter(ABC):
         return self.emit(I64, f"ptrtoint ptr {value.name} to i64")
 
     def cast(self, value: Value, element: Type) -> Value:
-        """The same address seen as a pointer to `element`, from a pointer or an integer."""
+        """Return the same address as a pointer to `element`, from a pointer or an integer."""
         if value.type.is_pointer:
             return self.value(pointer(element), value.name)
         return self.emit(pointer(element), f"inttoptr i64 {value.name} to ptr")

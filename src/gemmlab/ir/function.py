@@ -12,7 +12,7 @@ from gemmlab.ir.vectors import Vectors
 
 
 class Watcher(Protocol):
-    """Emits code around a function's own accesses and calls."""
+    """An emitter of code around a function's own accesses and calls."""
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
         """Called before each load and store of floating-point memory other than the function's own stack."""
@@ -107,7 +107,7 @@ class Function(Vectors):
         self.open_block(self._label("dead"))
 
     def finish(self, item: Operand | None = None) -> None:
-        """The last return of a function."""
+        """Emit the last return of a function."""
         if item is None:
             self.line("ret void")
         else:
@@ -153,12 +153,12 @@ class Choice:
 
     @contextmanager
     def yes(self) -> Iterator[None]:
-        """What happens when the condition holds."""
+        """Emit what happens when the condition holds."""
         yield from self._arm(self.yes_label)
 
     @contextmanager
     def no(self) -> Iterator[None]:
-        """What happens when it does not."""
+        """Emit what happens when it does not."""
         yield from self._arm(self.no_label)
 
     def _arm(self, label: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""llvmlite, loaded when it is first needed, and only where there is memory: LLVM aborts the process if it gets none."""
+"""llvmlite, loaded on first use, and only if there is memory: LLVM aborts the process if it gets none."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import cache
 from typing import Any
 
 _LIBRARY_BYTES = 192 << 20
-"""Address space of the library that llvmlite comes with, and what it sets up."""
+"""Address space of llvmlite's library and of what it sets up."""
 
 
 @cache
 def binding() -> Any:
-    """llvmlite's `binding`. `MemoryError` where there is no room to load it."""
+    """Return llvmlite's `binding`. `MemoryError` if there is no room to load it."""
     require_room(_LIBRARY_BYTES, "load LLVM")
     from llvmlite import binding as found
 
@@ -20,7 +20,7 @@ def binding() -> Any:
 
 
 def require_room(nbytes: int, what: str) -> None:
-    """Raise `MemoryError` unless the system would give this process so much memory now, to do `what`."""
+    """Raise `MemoryError` unless the system would give this process `nbytes` now; `what` names the purpose."""
     try:
         private_memory(nbytes).close()
     except (OSError, OverflowError) as error:
@@ -28,7 +28,9 @@ def require_room(nbytes: int, what: str) -> None:
 
 
 def private_memory(nbytes: int) -> mmap.mmap:
-    """Zeroed memory, which parent and child have each for itself after a fork. Raises `OSError`, `OverflowError`."""
+    """Return zeroed memory that parent and child each have as their own after a fork. Raises `OSError`,
+    `OverflowError`.
+    """
     # Windows knows neither the flags nor a fork.
     if not hasattr(mmap, "MAP_PRIVATE"):
         return mmap.mmap(-1, nbytes)

@@ -12,7 +12,7 @@ ATOMIC = "seq_cst"
 
 
 class Memory(Emitter):
-    """Addresses and what is done through them."""
+    """Addresses, and the accesses through them."""
 
     def offset(self, base: Value, index: Operand) -> Value:
         """`base + index`, counted in elements."""
@@ -40,7 +40,7 @@ class Memory(Emitter):
         if mask is None or lanes == 1:
             return self.emit(type_, f"load {type_}, ptr {address.name}, align {align}")
         name = f"llvm.masked.load.v{lanes}f32.p0"
-        # With the alignment as an operand, as LLVM had it up to 21; newer ones read that too and move it themselves.
+        # The alignment is an operand, as in LLVM up to 21; newer versions accept and convert it.
         self.declare(name, f"declare {type_} @{name}(ptr, i32, {mask.type}, {type_})")
         operands = f"ptr {address.name}, i32 {align}, {mask.type} {mask.name}, {type_} zeroinitializer"
         return self.emit(type_, f"call {type_} @{name}({operands})")
@@ -76,18 +76,18 @@ class Memory(Emitter):
         self.line(f"store atomic i64 {self.index(item).name}, ptr {address.name} {ATOMIC}, align 8")
 
     def atomic_add(self, address: Value, item: Operand) -> Value:
-        """Fetch and add on a 64-bit word; the old value."""
+        """Fetch and add on a 64-bit word; return the old value."""
         return self._read_modify_write("add", address, item)
 
     def atomic_and(self, address: Value, item: Operand) -> Value:
-        """Fetch and and on a 64-bit word; the old value."""
+        """Fetch and bitwise and on a 64-bit word; return the old value."""
         return self._read_modify_write("and", address, item)
 
     def _read_modify_write(self, word: str, address: Value, item: Operand) -> Value:
         return self.emit(I64, f"atomicrmw {word} ptr {address.name}, i64 {self.index(item).name} {ATOMIC}, align 8")
 
     def compare_exchange(self, address: Value, expected: Operand, desired: Operand) -> Value:
-        """Replace a 64-bit word if it holds `expected`; whether it did."""
+        """Replace a 64-bit word if it holds `expected`; return whether it did."""
         pair = Type("{i64, i1}")
         old, new = self.index(expected), self.index(desired)
         result = self.emit(
@@ -106,5 +106,5 @@ class Memory(Emitter):
 
 
 def _alignment(element: Type) -> int:
-    """Bytes an element's address is known to be a multiple of: users' floats may be unaligned."""
+    """Return the alignment in bytes that an element's address is known to have: users' floats may be unaligned."""
     return 1 if element.is_float else max(1, element.bits // 8)

@@ -12,21 +12,21 @@ from gemmlab.ir.types import VOID, Type
 
 
 class Probe(Watcher, Protocol):
-    """Looks into running kernels. `words` 64-bit words at `probe.STATE`, zero at first, are its memory."""
+    """A probe of running kernels. Its memory is `words` 64-bit words at `probe.STATE`, zero at first."""
 
     @property
     def name(self) -> str:
-        """What targets and cache keys call it; no colon."""
+        """The name in targets and cache keys; no colon."""
 
     @property
     def words(self) -> int: ...
 
     def prepare(self, module: Module) -> None:
-        """Emit what the probe needs, before anything else of the module and unprobed."""
+        """Emit what the probe needs, before anything else of the module and without probes in it."""
 
 
 class Module:
-    """Functions that are compiled together for one target; with a `probe`, it sees their accesses and calls."""
+    """Functions that are compiled together for one target; a `probe` observes their accesses and calls."""
 
     def __init__(self, target: Target, probe: Probe | None = None) -> None:
         self.target = target
@@ -68,23 +68,23 @@ class Module:
         return self._functions[name]
 
     def table(self, name: str, functions: Sequence[Function]) -> str:
-        """A constant table of function pointers; its symbol, to index with `Function.table_entry`."""
+        """Define a constant table of function pointers; return its symbol, to index with `Function.table_entry`."""
         entries = ", ".join(f"ptr @{fn.name}" for fn in functions)
         self._globals.append(f"@{name} = internal constant [{len(functions)} x ptr] [{entries}], align 8")
         return f"@{name}"
 
     def imported(self, name: str) -> str:
-        """Memory whose address is supplied when the code is loaded; its symbol."""
+        """Declare memory whose address is supplied when the code is loaded; return its symbol."""
         self._globals.append(f"@{name} = external global i8")
         return f"@{name}"
 
     def variable(self, name: str, definition: str) -> str:
-        """A global by its definition in LLVM IR; its symbol."""
+        """Define a global in LLVM IR; return its symbol."""
         self._globals.append(f"@{name} = {definition}")
         return f"@{name}"
 
     def text(self) -> str:
-        """All of it as LLVM IR."""
+        """The whole module as LLVM IR."""
         declared: dict[str, str] = {}
         for fn in self._functions.values():
             declared.update(fn.declared)

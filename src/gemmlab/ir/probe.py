@@ -1,6 +1,6 @@
-"""The seam for looking into running kernels: what a module built with a probe does beside its work.
+"""The interface for probes of running kernels: code that a module runs beside its work.
 
-A probe is named in the target that a program is built for, behind the vector width and the processor:
+A probe is named in the target that a program is built for, after the vector width and the processor:
 `x86_64:16:sapphirerapids:packing-clock`. Code for a target that names none is the same as without this file.
 """
 
@@ -16,12 +16,12 @@ _PACKING = "pack_"
 
 
 def packs(callee: Function) -> bool:
-    """Whether a function copies operands into reading order."""
+    """Return whether a function copies operands into reading order."""
     return callee.name.startswith(_PACKING)
 
 
 def accessed_bytes(fn: Function, type_: Type, mask: Value | None) -> Operand:
-    """How many bytes an access moves. Masks are taken to have their first lanes on."""
+    """Number of bytes that an access moves. Masks are taken to have their first lanes on."""
     each = type_.bits // 8
     if mask is None:
         return type_.lanes * each

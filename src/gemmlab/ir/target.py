@@ -1,4 +1,4 @@
-"""What code is generated for: vector width, register count, processor and features."""
+"""The target of generated code: vector width, register count, processor and features."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ WIDTHS = (4, 8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A processor seen by the code generator.
+    """A processor as a target of the code generator.
 
-    `lanes` is the float32 vector width (4, 8 or 16); `registers` the vector registers there are at it.
+    `lanes` is the float32 vector width (4, 8 or 16); `registers` is the number of vector registers of that width.
     """
 
     lanes: int
@@ -25,7 +25,7 @@ class Target:
     cpu: str
     features: str
     fused: bool
-    """Whether a fused multiply-add is one instruction."""
+    """True if a fused multiply-add is one instruction."""
 
     @property
     def arm(self) -> bool:
@@ -41,7 +41,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """How programs and records name it."""
+        """The name in programs and records."""
         return f"{self.triple.split('-')[0]}:{self.lanes}:{self.cpu}"
 
 
@@ -81,8 +81,8 @@ def host_target(lanes: int | None = None) -> Target:
 
 
 def _triple(process: str) -> str:
-    """The process's own; on Windows with ELF objects, whose references reach any address and which LLVM links there.
+    """Return the process's own triple; on Windows with ELF objects, which LLVM links and whose references reach far.
 
-    What calls what, and how, stays the system's.
+    The calling convention stays the system's.
     """
     return f"{process}-elf" if "-windows-" in process and not process.endswith("-elf") else process

@@ -15,7 +15,7 @@ _FLOAT_COMPARE = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq",
 
 
 class Builder(Protocol):
-    """The function that a value belongs to, as far as operators on values need it."""
+    """The part of a function that operators on its values need."""
 
     def value(self, type_: Type, name: str) -> Value: ...
 
@@ -45,7 +45,9 @@ class Builder(Protocol):
 
 
 def literal(value: float, type_: Type) -> str:
-    """An LLVM constant; floats by their bits, so that none is rounded twice. `TypeError` for what the type lacks."""
+    """Return an LLVM constant; floats by their bits, so that none is rounded twice. `TypeError` if the type cannot hold
+    it.
+    """
     if type_.is_float:
         rounded = value if type_.scalar == F64 else struct.unpack("f", struct.pack("f", value))[0]
         bits = struct.unpack("<Q", struct.pack("<d", rounded))[0]
@@ -60,7 +62,7 @@ def literal(value: float, type_: Type) -> str:
 
 
 class Arithmetic:
-    """Operators shared by values and variables. Integers are signed 64-bit unless they say otherwise."""
+    """Operators of values and variables. Integers are signed 64-bit unless stated otherwise."""
 
     __slots__ = ()
 
@@ -91,7 +93,7 @@ class Arithmetic:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Operand) -> Value:
-        """Division that truncates; kernels only divide what is not negative."""
+        """Divide with truncation; kernels only divide non-negative numbers."""
         value = self.read()
         return value.fn.binary("sdiv", value, other)
 
@@ -128,11 +130,11 @@ class Arithmetic:
         return self._compare(">=", other)
 
     def equals(self, other: Operand) -> Value:
-        """`==`, spelled out because Python's own must stay an identity test."""
+        """Compare with `==`, under another name because Python's own must stay an identity test."""
         return self._compare("==", other)
 
     def differs(self, other: Operand) -> Value:
-        """`!=` (true for NaN against anything)."""
+        """Compare with `!=` (true for NaN against anything)."""
         return self._compare("!=", other)
 
     def _compare(self, sign: str, other: Operand) -> Value:

@@ -1,4 +1,4 @@
-"""Vectors for a function under construction: lanes, masks, fused multiply-add, and what keeps registers in place."""
+"""Vectors for a function under construction: lanes, masks, fused multiply-add, and register hints."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Vectors(Memory):
         )
 
     def pin(self, variables: Sequence[Var]) -> None:
-        """Hold these vector variables in registers here, and memory accesses on their side of this point.
+        """Keep these vector variables in registers here, and memory accesses on their side of this point.
 
         Costs no instruction. LLVM's scheduler otherwise gathers the loads of several steps and spills
         accumulators to make room for them.

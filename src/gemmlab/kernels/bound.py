@@ -1,4 +1,4 @@
-"""Join a kernel to a device: build and load it, hand it operands, and hold what a call needs."""
+"""Bind a kernel to a device: build and load it, give it operands, and hold what a call needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BoundKernel:
     loaded: Loaded
     launches: tuple[Launch, ...]
     buffers: Mapping[str, Buffer]
-    """Operands, as they were handed in."""
+    """The operands, by name, as they were given."""
     workspace: Buffer
 
     def run(self) -> None:
@@ -37,7 +37,7 @@ class BoundKernel:
             self.device.launch(self.loaded, launch)
 
     def time(self, repeats: int, inner: int = 1) -> list[float]:
-        """`repeats` times of one execution in microseconds, each the mean over `inner` in a row."""
+        """Return `repeats` times of one execution in microseconds, each the mean over `inner` executions in a row."""
         if len(self.launches) > 1 and isinstance(self.device, SequenceDevice):
             return self.device.time_launches(self.loaded, self.launches, repeats, inner)
         totals = [0.0] * repeats
@@ -47,8 +47,8 @@ class BoundKernel:
         return totals
 
     def observe(self, *, races: bool = False) -> Observation:
-        """Execute once, and what was counted, with `races` in global memory. `UsageError` where the device counts
-        nothing.
+        """Execute once and return the counters; with `races`, also races in global memory. `UsageError` where the
+        device counts nothing.
         """
         device = self.device
         if not isinstance(device, CountingDevice):
@@ -70,7 +70,7 @@ class Placed:
     device: Device
     config: Mapping[str, int]
     loaded: dict[tuple[tuple[str, int], ...], Loaded] = field(default_factory=dict)
-    """By compile-time parameters: a problem may decide some of them."""
+    """Loaded code by compile-time parameters, some of which a problem may decide."""
 
     def bind(self, op: Op, problem: Problem, buffers: Mapping[str, Buffer], *, threads: int = 1) -> BoundKernel:
         """Prepare it for `problem`; `buffers` maps each operand's name to its memory on the device.
@@ -119,7 +119,7 @@ def _no_blocks(kernel: Kernel, problem: Problem) -> str:
 
 
 def place(kernel: Kernel, device: Device, config: Mapping[str, int] | None = None) -> Placed:
-    """A kernel on a device, nothing built yet. `UsageError` for the configuration."""
+    """Return the kernel placed on a device, nothing built yet. `UsageError` for an illegal configuration."""
     return Placed(kernel, device, kernel.configure(config))
 
 

@@ -1,4 +1,4 @@
-"""Kernels as they are named on the command line: by id, or a person's own `.cu` file with what is said about it."""
+"""Kernels as the command line names them: by id, or a user's own `.cu` file with the facts stated about it."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from gemmlab.kernels.user_kernel import user_kernel
 
 @dataclass(frozen=True, slots=True)
 class NamedKernel:
-    """A kernel, read once for a whole command, and how another process finds it.
+    """A kernel, read once for a whole command, with the name by which another process finds it.
 
-    A kernel is made of functions, which no process can send to another: a worker reads a person's own file itself.
+    A kernel contains functions, which cannot be sent to another process: a worker reads the user's file itself.
     """
 
     kernel: Kernel
     file: str = ""
-    """A person's own file as it was named; empty for a kernel of the catalog."""
+    """A user's own file as it was named; empty for a kernel of the catalog."""
     flags: Mapping[str, Any] = field(default_factory=dict)
-    """Facts of that file that its text does not say (`user_kernel`)."""
+    """Facts about that file that its text does not state (`user_kernel`)."""
 
     @property
     def origin(self) -> str:
-        """What `kernel_named` finds it by in any folder: the file's absolute path, or the id."""
+        """The name that `kernel_named` finds it by from any folder: the file's absolute path, or the id."""
         return str(Path(self.file).resolve()) if self.file else self.kernel.id
 
 
 def is_own(name: str) -> bool:
-    """Whether a name is that of a file."""
+    """True if a name is that of a file."""
     return name.endswith(SOURCE_SUFFIX)
 
 
 def kernel_named(name: str, flags: Mapping[str, Any] | None = None) -> Kernel:
-    """The kernel of that id, or that in the file `name`; `flags` are facts of the file (`user_kernel`).
+    """Return the kernel with that id, or the one in the file `name`; `flags` are facts about the file (`user_kernel`).
 
     Raises `UsageError`.
     """
@@ -47,18 +47,18 @@ def kernel_named(name: str, flags: Mapping[str, Any] | None = None) -> Kernel:
 
 
 def named_kernel(name: str, flags: Mapping[str, Any] | None = None) -> NamedKernel:
-    """`kernel_named`, and how it was named. Raises `UsageError`."""
+    """Return `kernel_named` together with its name. Raises `UsageError`."""
     kernel = kernel_named(name, flags)
     return NamedKernel(kernel, name, flags or {}) if is_own(name) else NamedKernel(kernel)
 
 
 def named_kernels(names: Iterable[str], flags: Mapping[str, Any] | None = None) -> dict[str, NamedKernel]:
-    """Every kernel by its name as given, each read once. Raises `UsageError`."""
+    """Return every kernel by the name given, each read once. Raises `UsageError`."""
     return {name: named_kernel(name, flags) for name in dict.fromkeys(names)}
 
 
 def require_device(kernel: Kernel, device: DeviceName) -> Kernel:
-    """The kernel, if it runs on that device; `UsageError` otherwise."""
+    """Return the kernel if it runs on that device; else raise `UsageError`."""
     if kernel.device != device.kernels:
         hint = " (--device cuda or emulated)" if kernel.device == "cuda" else ""
         raise UsageError(f"{kernel.id} is a kernel for {kernel.device}{hint}, not for {device}")

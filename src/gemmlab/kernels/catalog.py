@@ -1,4 +1,4 @@
-"""Kernels by file: whatever lies in a kernel folder is in the catalog, nothing is registered."""
+"""The catalog of kernels: every file in a kernel folder is one kernel; nothing is registered."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def all_kernels() -> tuple[Kernel, ...]:
 
 
 def _kernel_in(path: Path) -> Kernel:
-    """The kernel a file defines; `UsageError` names the file when it cannot be imported or defines none."""
+    """Return the kernel that a file defines; `UsageError` names the file when it cannot be imported or defines none."""
     try:
         kernel = import_module(f"{__package__}.{path.parent.name}.{path.stem}").KERNEL
     except Exception as error:
@@ -48,12 +48,14 @@ def ladder(op: str, device: str) -> tuple[Kernel, ...]:
 
 @cache
 def renamed() -> Mapping[str, str]:
-    """Ids that kernels had in earlier versions -> the present ones."""
+    """Present ids of kernels by the ids of earlier versions."""
     return {alias: kernel.id for kernel in all_kernels() for alias in kernel.aliases}
 
 
 def current_id(name: str, *, notice: bool = True) -> str:
-    """The present id of a kernel; any other name as it is. With `notice`, an earlier id gets a `DeprecationWarning`."""
+    """Return the present id of a kernel; any other name as it is. With `notice`, an earlier id gets a
+    `DeprecationWarning`.
+    """
     if name not in renamed():
         return name
     if notice:
@@ -62,7 +64,7 @@ def current_id(name: str, *, notice: bool = True) -> str:
 
 
 def find_kernel(kernel_id: str) -> Kernel:
-    """The kernel of that id, or that of a file if it ends in `.cu`; `UsageError` with the nearest names otherwise.
+    """Return the kernel with that id, or in that `.cu` file; `UsageError` gives the nearest names otherwise.
 
     An id of an earlier version is taken, with one `DeprecationWarning`.
     """

@@ -1,4 +1,4 @@
-"""What a kernel says of itself that can be checked: which problems it takes, and what its counters show."""
+"""The claims of a kernel that can be checked: the problems it takes, and what its counters show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gemmlab.core.program import Config
 from gemmlab.kernels.names import problem_names
 
 DEFAULT_SHAPE = "128"
-"""Where a statement names no shape: a multiple of every tile."""
+"""The shape for a statement that names none: a multiple of every tile."""
 _EXECUTED = "executed_"
 
 
@@ -24,11 +24,11 @@ class Restriction:
     why: str = ""
 
     def admits(self, instance: Config, scalars: Mapping[str, Any]) -> bool:
-        """Whether a problem, given by `Op.scalars`, fulfils it."""
+        """True if a problem, given by `Op.scalars`, fulfils it."""
         return bool(self.that({**problem_names(scalars), **instance}))
 
     def explain(self) -> str:
-        """`M == N (one argument stands for all extents)`."""
+        """Return the condition with its reason: `M == N (one argument stands for all extents)`."""
         return f"{self.that.text} ({self.why})" if self.why else self.that.text
 
 
@@ -38,17 +38,17 @@ class Expectation:
 
     that: Expression
     shape: str = DEFAULT_SHAPE
-    """In the size grammar of the operation; exactly one."""
+    """The problem that it holds for, in the size grammar of the operation; exactly one."""
     config: Config = field(default_factory=dict)
     """Parameters that differ from the defaults."""
     where: str = ""
-    """File and line."""
+    """File and line of the statement."""
 
     def verdict(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> str:
-        """Empty when it holds, else one line that says what was counted.
+        """Return an empty text if it holds, else one line with the counted values.
 
-        It may name: the short names of `Counters.facts`, Nsight Compute's of `Counters.totals`, `executed_LDG_128`
-        (executions by warps of LDG with the modifier 128), the problem's and the configuration's numbers.
+        The statement may name: the short names of `Counters.facts`, Nsight Compute's of `Counters.totals`,
+        `executed_LDG_128` (executions by warps of LDG with the modifier 128), numbers of problem and configuration.
         `UsageError` for any other name.
         """
         measured = {name: metric.value for name, metric in counters.totals().items()}

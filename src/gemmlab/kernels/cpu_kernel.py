@@ -1,4 +1,4 @@
-"""What CPU kernels have in common, their descriptor, and what those of a matrix product do: their signature.
+"""The common part of CPU kernels: their descriptor, and the signature of those that compute a matrix product.
 
 Every one is a function `status = name(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, ...)` on row-major float32
 matrices; `trans_a`, `trans_b`, `workspace` and `threads` follow where a kernel takes them.
@@ -65,7 +65,7 @@ class Arguments:
 
 
 Gemm = Arguments
-"""Those of a matrix product."""
+"""The arguments of a matrix product."""
 Emit = Callable[[Function, Arguments], None]
 
 
@@ -117,7 +117,7 @@ def blocks_for(lanes: int) -> Blocks:
 
 
 def _caches() -> tuple[int, int, int]:
-    """What the blocks follow from: bytes and ways of the L1 data cache, bytes of L2."""
+    """Return the cache sizes that the blocks follow from: bytes and ways of the L1 data cache, bytes of L2."""
     info = cpu_info()
     level1 = info.cache(1)
     return info.l1d_bytes, level1.ways if level1 else 1, info.l2_bytes
@@ -148,7 +148,7 @@ def cpu_kernel(
     from_problem: tuple[str, ...] = (),
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = lambda _instance, _scalars: None,
 ) -> Kernel:
-    """The descriptor of the kernel in `file`, whose name is its id; `emit` writes the function's body.
+    """Return the descriptor of the kernel in `file`, whose name is its id; `emit` writes the function's body.
 
     `types` are those of the operation's arguments by name, of which the kernel takes `args`.
 
@@ -208,7 +208,9 @@ def cpu_kernel(
 
 
 def _fingerprint(sources: Sources, config: Config) -> str:
-    """Changes with the kernel's file, this one, the generator and the configuration; empty if a file did by now."""
+    """Return a key that changes with the kernel's file, this file, the generator and the configuration. It is empty if
+    a file has changed since it was loaded.
+    """
     own, generator = sources.fingerprint(), generator_fingerprint()
     if not (own and generator):
         return ""

@@ -1,7 +1,7 @@
-"""What the CPU kernels of a reduction have in common: their signature and their descriptor.
+"""The common part of the CPU kernels that reduce: their signature and their descriptor.
 
-Every one is a function `status = name(n, x, out)` on `n` neighbouring float32; `threads` follows where a kernel takes
-it. The operator is known when the code is made.
+Every one is a function `status = name(n, x, out)` on `n` contiguous float32; `threads` follows if a kernel takes it.
+The operator is known when the code is generated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PLAIN = ("n", "x", "out")
 def reduce_kernel(
     file: str, *, emit: Emit, roundings: Callable[[Config, int], int], args: tuple[str, ...] = PLAIN, **facts: Any
 ) -> Kernel:
-    """The descriptor of the kernel in `file` (see `cpu_kernel`); `roundings(config, n)` for sums of n terms."""
+    """Return the descriptor of the kernel in `file` (see `cpu_kernel`); `roundings(config, n)` is for n terms."""
 
     def of_problem(instance: Config, scalars: Mapping[str, Any]) -> int:
         return roundings(instance, int(scalars["n"]))
@@ -33,5 +33,5 @@ def reduce_kernel(
 
 
 def operator_of(g: Arguments) -> int:
-    """The operator's number."""
+    """Return the operator's number."""
     return g.config["OPERATOR"]

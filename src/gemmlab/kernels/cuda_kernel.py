@@ -1,4 +1,4 @@
-"""A CUDA source file and what is stated of it, as a `Kernel`."""
+"""A CUDA source file and the facts stated about it, as a `Kernel`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from gemmlab.kernels.names import problem_names
 
 MOST_CONFIGURATIONS = 96
 MOST_THREADS = 1024
-"""A block, on every architecture."""
+"""The most threads of a block, on every architecture."""
 _REQUIRED = ("summary", "idea", "source", "op", "grid", "threads")
 
 
 def shipped_kernel(path: Path) -> Kernel:
-    """The kernel of a file in an `OP_cuda` folder, which states everything itself.
+    """Return the kernel of a file in an `OP_cuda` folder, which states all its facts itself.
 
     `UsageError` names file, line and key.
     """
@@ -118,7 +118,7 @@ def _check_layouts(facts: Facts, matched: Matched, flags: Sequence[str]) -> None
 
 
 def _restrictions(facts: Facts, matched: Matched, flags: Sequence[str]) -> tuple[Restriction, ...]:
-    """What was required of problems, then what the arguments imply of those that no requirement speaks of."""
+    """Return the required restrictions, then those that arguments imply for names that no requirement mentions."""
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
     spoken_of = {name for expression in required for name in expression.names}
     implied = matched.restrictions(facts.names, [*flags, *spoken_of], facts.layouts)
@@ -131,7 +131,7 @@ def _restrictions(facts: Facts, matched: Matched, flags: Sequence[str]) -> tuple
 
 
 def _objection(facts: Facts, on_config: Sequence[Expression], config: Config) -> str:
-    """Why a configuration is not legal; empty when it is."""
+    """Return the reason that a configuration is not legal; empty when it is."""
     try:
         broken = next((expression.text for expression in on_config if not expression(config)), "")
         if broken or not all(expression.names <= set(config) for expression in facts.threads):
@@ -170,7 +170,7 @@ def _launcher(
         if min(*grid, smem_bytes) < 0 or min(threads) < 1:
             what = f"grid {grid} of {threads} threads with {smem_bytes} bytes of shared memory"
             raise UsageError(f"{kernel}: {what} cannot be launched")
-        # There is no grid of no blocks; where one comes out, there is nothing to compute.
+        # A grid of no blocks is illegal; if one results, there is nothing to compute.
         return [Launch(args, grid, threads, smem_bytes)] if min(grid) else []
 
     return launches

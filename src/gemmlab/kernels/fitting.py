@@ -1,4 +1,4 @@
-"""Problems that a kernel takes, made from problems that it does not: as like them as may be.
+"""Problems that a kernel takes, made by the smallest changes to problems that it does not take.
 
 A kernel without beta, for square matrices or for whole tiles refuses most of an operation's cases; what is left would
 test little. So rows are packed, factors set, extents made equal or rounded up until the kernel takes the problem.
@@ -20,7 +20,9 @@ _MULTIPLES = (2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def fitted(kernel: Kernel, op: Op, config: Config, problems: Iterable[Any]) -> list[Any]:
-    """Each problem as the kernel takes it in `config`, in order and once; those that cannot be made to fit are gone."""
+    """Return each problem as the kernel takes it in `config`, in order and once, without those that cannot be made to
+    fit.
+    """
     found: dict[Any, None] = {}
     for problem in problems:
         like = _fit(kernel, op, config, problem)
@@ -32,7 +34,7 @@ def fitted(kernel: Kernel, op: Op, config: Config, problems: Iterable[Any]) -> l
 def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
     best, broken = problem, len(kernel.refusals(config, op.scalars(problem)))
     for changed in _changes(names_of(op.name), problem) if broken else ():
-        # Later changes build on earlier ones that were of use.
+        # Later changes build on earlier ones that helped.
         candidate = changed(best)
         left = len(kernel.refusals(config, op.scalars(candidate)))
         if left < broken:
@@ -43,7 +45,7 @@ def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
 
 
 def _changes(names: OpNames, problem: Any) -> Iterator[Any]:
-    """Functions from a problem to one that asks less of a kernel in one respect."""
+    """Yield functions that make of a problem one that demands less of a kernel in one respect."""
     packed = {name: 0 for name in names.whole if name.startswith("ld")}
     for name in packed:
         yield lambda p, name=name: replace(p, **{name: 0})
@@ -53,7 +55,7 @@ def _changes(names: OpNames, problem: Any) -> Iterator[Any]:
     volume = 1
     for name in names.extents:
         volume *= getattr(problem, name)
-    # Of the same amount of work: a long row would make a square that nobody can wait for.
+    # A square of the same amount of work: one as long as a long row would take far too long.
     edge = round(volume ** (1 / len(names.extents)))
     yield lambda p: replace(p, **packed, **dict.fromkeys(names.extents, edge))
     for multiple in _MULTIPLES:

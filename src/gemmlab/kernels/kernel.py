@@ -1,4 +1,4 @@
-"""How an operation is done: the descriptor of one kernel, whatever device it runs on."""
+"""The descriptor of one kernel: how it does its operation, whatever device it runs on."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Config, Launch, Program
 
 if TYPE_CHECKING:
-    # The library call needs this file, and not what expressions are made of.
+    # The library call needs this file, but not the modules behind expressions.
     from gemmlab.kernels.claims import Expectation, Restriction
 
 Bound = Mapping[str, Any]
-"""Each name of the operation's to a NumPy scalar or a device buffer, and `threads` and `workspace`."""
+"""A NumPy scalar or a device buffer by each name of the operation, and `threads` and `workspace`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Everything known of one kernel; made by the one file that defines it.
+    """The facts about one kernel; made by the one file that defines it.
 
     `make_program(instance, target)` and `make_launches(instance, bound)` are pure. An instance is a configuration
     with what the problem decides at compile time added (`instantiate`).
@@ -33,11 +33,11 @@ class Kernel:
     device: str
     """Family of devices it runs on: `"cpu"` or `"cuda"`."""
     summary: str
-    """One line: what it is."""
+    """A description of the kernel in one line."""
     idea: str
-    """One sentence: why it is faster than the rung it comes after."""
+    """The reason that it is faster than the rung it comes after, in one sentence."""
     source: str
-    """Where the technique comes from."""
+    """The publication or project that the technique comes from."""
     params: Config
     args: tuple[str, ...]
     """Argument names in signature order; `threads` and `workspace` are supplied by the caller of `launches`."""
@@ -46,43 +46,46 @@ class Kernel:
     after: str | None = None
     """Id of the rung that this one improves on, empty for the first of a line; `None` for a kernel that is no rung."""
     branch: bool = False
-    """Whether it is a side branch of the rung it comes after: the ladder goes on without it."""
+    """True for a side branch of the rung that it comes after: the ladder goes on without it."""
     step: int | None = None
     """Place on the ladder from 1, which the catalog finds from `after`; `None` for a kernel that is no rung."""
     aliases: tuple[str, ...] = ()
     """Ids that it had in earlier versions."""
     precision: str = FLOAT32
-    """One of `core.precision`: what its inputs are rounded to."""
+    """The type that its inputs are rounded to, one of `core.precision`."""
     layouts: tuple[str, ...] = ("nn",)
     """Operand layouts the kernel reads in place; the front end copies for the others."""
     tune: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     legal: Callable[[Config], bool] = field(default=lambda _config: True, repr=False)
     objection: Callable[[Config], str] = field(default=lambda _config: "", repr=False)
-    """Which constraint an illegal configuration breaks, where the kernel can tell."""
+    """Return the constraint that an illegal configuration breaks, if the kernel can tell."""
     workspace_bytes: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
     zeroed_workspace: bool = False
-    """Whether the workspace is to be zeros before its first use. Executions that share one follow each other."""
+    """True if the workspace must be zeros before its first use. Executions that share a workspace run one after
+    another.
+    """
     threaded: bool = False
-    """Whether it uses more than one CPU thread when given them."""
+    """True if it uses more than one CPU thread when it is given them."""
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
-    """The calls one execution takes; without it one call of `threads` workers."""
+    """The launches of one execution; without it, one call with `threads` workers."""
     grid: tuple[str, ...] = ()
     """Blocks of one launch, as its file states them; empty where it has none."""
     from_problem: tuple[str, ...] = ()
-    """Compile-time parameters that are no choice but the problem's: `TRANS_A`, `OPERATOR`."""
+    """Compile-time parameters that the problem decides, not the configuration: `TRANS_A`, `OPERATOR`."""
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)
-    """Additions in a row that a term goes through at most, of an instance and `Op.scalars`; `None`: nothing is said."""
+    """The most consecutive additions that a term goes through, from an instance and `Op.scalars`; `None` if not stated.
+    """
     arch: str = ""
     """The least CUDA architecture it is for, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one."""
     align: int = 4
-    """Bytes that operands and their rows must be aligned to; `restrictions` has it for the rows."""
+    """Bytes that operands and their rows must be aligned to; `restrictions` covers the rows."""
     restrictions: tuple[Restriction, ...] = ()
-    """What a problem must be like for this kernel; empty for a kernel that takes any."""
+    """Restrictions on the problem; empty for a kernel that takes any."""
     expect: tuple[Expectation, ...] = ()
-    """What its counters must show."""
+    """Statements that its counters must fulfil."""
 
     def configure(self, overrides: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Default configuration with `overrides`; `UsageError` for an unknown or illegal parameter."""
+        """Return the default configuration with `overrides`; `UsageError` for an unknown or illegal parameter."""
         config = dict(self.params)
         for name, value in (overrides or {}).items():
             if name not in config:
@@ -104,12 +107,12 @@ class Kernel:
                 yield config
 
     def refusals(self, config: Config, scalars: Mapping[str, Any]) -> list[str]:
-        """Everything for which the kernel cannot compute a problem, given by `Op.scalars`; empty when it can."""
+        """Return all reasons that the kernel cannot compute a problem, given by `Op.scalars`; empty when it can."""
         instance = self.instantiate(config, scalars)
         return [r.explain() for r in self.restrictions if not r.admits(instance, scalars)]
 
     def refusal(self, config: Config, scalars: Mapping[str, Any]) -> str:
-        """The first of `refusals`, or nothing."""
+        """Return the first of `refusals`; empty if there is none."""
         return next(iter(self.refusals(config, scalars)), "")
 
     def instantiate(self, config: Config, scalars: Mapping[str, Any]) -> dict[str, int]:
@@ -117,7 +120,9 @@ class Kernel:
         return {**config, **{name: int(scalars[name.lower()]) for name in self.from_problem}}
 
     def instances(self, config: Config) -> list[dict[str, int]]:
-        """What has to be compiled so that any problem can run in `config`: every layout, every value of other flags."""
+        """Return all instances to compile so that any problem can run in `config`: every layout, every value of other
+        flags.
+        """
         from gemmlab.kernels.names import names_of
 
         values = names_of(self.op).flags if self.from_problem else {}
@@ -131,11 +136,11 @@ class Kernel:
         return found
 
     def program(self, instance: Config, target: str) -> Program:
-        """What a device has to build to run this kernel. `UsageError` for a target that it cannot be built for."""
+        """Return the program that a device builds to run this kernel. Raises `UsageError` for an unsupported target."""
         return self.make_program(instance, target)
 
     def launches(self, instance: Config, bound: Bound, threads: int = 1) -> list[Launch]:
-        """The calls one execution takes, given every argument by name; none where there is nothing to compute."""
+        """Return the launches of one execution, given every argument by name; none if there is nothing to compute."""
         if self.make_launches is not None:
             return self.make_launches(instance, bound)
         return [Launch(args=tuple(bound[name] for name in self.args), threads=(threads, 1, 1))]

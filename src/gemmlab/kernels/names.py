@@ -1,4 +1,4 @@
-"""What the values of an operation are called: in Python, in CUDA source and in the expressions of a kernel file."""
+"""Names of an operation's values: in Python, in CUDA source and in the expressions of a kernel file."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from gemmlab.ops.catalog import all_ops, find_op
 
 @dataclass(frozen=True, slots=True)
 class OpNames:
-    """The values an operation has, by the names `Op.scalars` and `Op.operands` give them."""
+    """Names of an operation's values, as in `Op.scalars` and `Op.operands`."""
 
     op: str
     whole: tuple[str, ...]
     real: tuple[str, ...]
     operands: tuple[str, ...]
     flags: Mapping[str, tuple[int, ...]]
-    """Those of `whole` with few values, which a kernel may be compiled for: each with all of its values."""
+    """The names in `whole` that have few values and may be compile-time parameters, each with all of its values."""
 
     @property
     def extents(self) -> tuple[str, ...]:
-        """Sizes, without leading dimensions and flags."""
+        """Names of sizes, without leading dimensions and flags."""
         return tuple(name for name in self.whole if not name.startswith("ld") and name not in self.flags)
 
     @property
     def in_expressions(self) -> tuple[str, ...]:
-        """What expressions may name: `M`, `N`, `K`, `lda`, ..., `TRANS_A`, ..., `alpha`, `beta`."""
+        """Names that expressions may use: `M`, `N`, `K`, `lda`, ..., `TRANS_A`, ..., `alpha`, `beta`."""
         return tuple(shown(name) for name in (*self.whole, *self.real))
 
 
@@ -47,7 +47,7 @@ def names_of(op: str) -> OpNames:
 
 
 def shown(name: str) -> str:
-    """How a CUDA kernel writes an operation's name: extents and compile-time flags in capitals."""
+    """Return an operation's name as CUDA kernels write it: extents and compile-time flags in capitals."""
     return name.upper() if len(name) == 1 or name in _all_flags() else name
 
 
@@ -57,11 +57,11 @@ def _all_flags() -> frozenset[str]:
 
 
 def texture_over(operand: str) -> str:
-    """What the texture object over an operand is called: `texture(a)`."""
+    """Return the name of the texture object over an operand: `texture(a)`."""
     return f"texture({operand})"
 
 
 def problem_names(scalars: Mapping[str, Any]) -> dict[str, float]:
-    """Values for expressions from `Op.scalars`; other entries of `scalars`, such as buffers, are left out."""
+    """Return the values that expressions use, from `Op.scalars`; other entries, such as buffers, are left out."""
     numbers = {name: value for name, value in scalars.items() if isinstance(value, np.generic)}
     return {shown(name): value.item() for name, value in numbers.items()}

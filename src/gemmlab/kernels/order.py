@@ -1,8 +1,7 @@
-"""The order of a ladder, which follows from what each rung says it comes after.
+"""The order of a ladder, which follows from the `after` of each rung.
 
-The main line first, from the rung with `after = ""` up to the last one. Then the branches, back down the line: those
-that leave it highest come first, by name where several leave one rung. A branch is a line again, with its own branches
-behind it.
+First comes the main line, from the rung with `after = ""` up to the last one. Then come the branches, from the top of
+the line down, by name if several leave one rung. A branch is a line again, followed by its own branches.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from gemmlab.core.words import nearest
 from gemmlab.kernels.kernel import Kernel
 
 START = ""
-"""What the first rung of a line comes after."""
+"""The `after` of the first rung of a line."""
 
 
 def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:
@@ -37,7 +36,7 @@ def in_order(kernels: Sequence[Kernel]) -> list[Kernel]:
 
 
 def file_of(kernel: Kernel) -> str:
-    """The kernel's file with its folder, as messages name it."""
+    """Return the kernel's file with its folder, as messages name it."""
     return f"{kernel.path.parent.name}/{kernel.path.name}"
 
 
@@ -86,7 +85,7 @@ def _climbed(rungs: Sequence[Kernel], ladder: str) -> list[Kernel]:
 
 
 def _from(before: str, following: Mapping[str, Kernel], branches: Mapping[str, Sequence[Kernel]]) -> Iterator[Kernel]:
-    """What comes after a rung: the line to its end, then what branches off the line, from its end back to the rung."""
+    """Yield the rungs after a rung: the line to its end, then the branches, from the line's end back to the rung."""
     line = list[Kernel]()
     place = before
     while place in following:
@@ -105,7 +104,7 @@ def _both_follow(first: Kernel, second: Kernel, before: str, ladder: str) -> str
 
 
 def _circle(left: Mapping[str, Kernel]) -> str:
-    """One circle among rungs that no line reaches: `a.cu after b, b.cu after a`."""
+    """Return one circle among rungs that no line reaches: `a.cu after b, b.cu after a`."""
     way, place = list[str](), next(iter(left))
     while place not in way:
         way.append(place)

@@ -9,11 +9,11 @@ from gemmlab.core.records import Record, Result, load_record
 from gemmlab.kernels.catalog import current_id
 
 _HEADS = ("kernel:", "baseline:", "")
-"""What stands before a kernel's id in the name of a contestant."""
+"""Prefixes of a kernel's id in the name of a contestant."""
 
 
 def read_record(path: str | os.PathLike[str], *, notice: bool = True) -> Record:
-    """The record in a file, with present ids. Raises `RecordError`; `notice` as of `current_id`."""
+    """Return the record in a file, with present ids. Raises `RecordError`; `notice` as in `current_id`."""
     return with_current_ids(load_record(path), notice=notice)
 
 
@@ -23,7 +23,7 @@ def with_current_ids(record: Record, *, notice: bool) -> Record:
 
 
 def current_contestant(name: str, *, notice: bool) -> str:
-    """`kernel:old[BM=32]` as `kernel:new[BM=32]`; a peer as it is."""
+    """Return `kernel:old[BM=32]` as `kernel:new[BM=32]`; a library's contestant as it is."""
     head = next(head for head in _HEADS if name.startswith(head))
     kernel, bracket, config = name.removeprefix(head).partition("[")
     return f"{head}{current_id(kernel, notice=notice)}{bracket}{config}"

@@ -20,7 +20,7 @@ from gemmlab.kernels.order import file_of, in_order
 from gemmlab.kernels.stated_facts import restated
 
 OPEN = "To be written"
-"""How whatever a draft leaves open begins."""
+"""The opening of every text that a draft leaves open."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COUNTED = ("gemm", "cuda")
 """Operation and device whose page has a generated block in each rung's section."""
@@ -28,12 +28,12 @@ _COUNTED = ("gemm", "cuda")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is written for a new rung."""
+    """The files and texts that are written for a new rung."""
 
     kernel: Path
     page: Path
     texts: Mapping[Path, str]
-    """Whole texts by file: the two above, and the rung that comes after the new one from now on."""
+    """Whole texts by file: the new rung and its page, and the rung that comes after the new one from now on."""
     follower: str = ""
     """Id of that rung; empty where the new one is the last of its line or a branch."""
 
@@ -113,7 +113,7 @@ def _follower(before: Kernel) -> Kernel | None:
 
 
 def _copied(before: Kernel, rung: Kernel) -> str:
-    """The file of the rung before with another name and place, and all that is said about it left open."""
+    """Return the file of the rung before with another name and place, and with every description left open."""
     said = dict.fromkeys(("summary", "idea", "source"), f"{OPEN}.")
     text = restated(before.path, {**said, "after": before.id, "branch": True if rung.branch else None,
                                   "aliases": None, "expect": None})  # fmt: skip
@@ -123,7 +123,7 @@ def _copied(before: Kernel, rung: Kernel) -> str:
 
 
 def _with_section(page: Path, rung: Kernel, order: list[Kernel]) -> str:
-    """The page with a section for the rung behind that of the rung before it on the page."""
+    """Return the page with a section for the rung after that of the rung before it."""
     text = page.read_text(encoding="utf-8")
     there = [kernel.id for kernel in order if kernel.id == rung.id or section_of(kernel, text) is not None]
     place = there.index(rung.id)

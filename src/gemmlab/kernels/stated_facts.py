@@ -1,4 +1,4 @@
-"""Facts that a shipped kernel states, written anew in its file: keys of the header, keywords of a descriptor."""
+"""Rewrite the facts that a shipped kernel states in its file: keys of the header, keywords of a descriptor."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _HEADER = re.compile(r"/\*[ \t]*gemmlab[ \t]*\n(.*?)\*/", re.DOTALL)
 
 
 def restated(path: Path, facts: Mapping[str, Fact]) -> str:
-    """The text of a shipped kernel's file with these facts; a fact that is `None` is not stated any more.
+    """Return the text of a shipped kernel's file with these facts; a fact that is `None` is removed.
 
-    A new one stands behind `after`. Raises `UsageError` for a file that states nothing.
+    A new fact is put after `after`. Raises `UsageError` for a file that states nothing.
     """
     text = path.read_text(encoding="utf-8")
     return _in_header(path, text, facts) if path.suffix == SOURCE_SUFFIX else _in_descriptor(path, text, facts)
@@ -39,7 +39,7 @@ def _in_header(path: Path, text: str, facts: Mapping[str, Fact]) -> str:
 
 
 def _statement(lines: list[str], key: str) -> tuple[int, int]:
-    """First line of a key's statement and the one behind its last; equal where there is none."""
+    """Return the first line of a key's statement and the line after its last; equal if there is none."""
     for start, line in enumerate(lines):
         if re.match(rf"{key}\s*=", line):
             for end in range(start + 1, len(lines) + 1):

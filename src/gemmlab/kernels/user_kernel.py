@@ -1,4 +1,4 @@
-"""A person's own `.cu` file as a kernel: unchanged, with facts from its header, a `.toml` beside it, or flags."""
+"""A user's own `.cu` file as a kernel: unchanged, with facts from its header, a `.toml` beside it, or flags."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gemmlab.kernels.kernel import Kernel
 
 DEFAULT_OP = "gemm"
 _AS_NVCC = ("-include=cuda_runtime.h",)
-"""nvcc includes it in front of every file; people use `uint` without knowing where it comes from."""
+"""nvcc includes this in front of every file; kernels use `uint` without an include of their own."""
 _STARTING_FILE = Path(__file__).parent / "new_kernel.cu"
 _RESERVED = frozenset(("main", "template", "auto", "int", "float", "double", "char", "void", "new", "delete", "this"))
-"""Words that C++ or the file itself uses otherwise, of those that somebody might name a file by."""
+"""Reserved words of C++ or of the file itself that a user might choose as the name of a file."""
 _EXAMPLES: Mapping[str, str] = {
     "grid": '--grid "ceil_div(N, 32), ceil_div(M, 32)"',
     "threads": '--threads "32, 32"',
@@ -28,11 +28,11 @@ _EXAMPLES: Mapping[str, str] = {
 
 
 def user_kernel(path: Path, *, toml: Path | None = None, **flags: Any) -> Kernel:
-    """The kernel in the file `path`; its id is the file's name without `.cu`.
+    """Return the kernel in the file `path`; its id is the file's name without `.cu`.
 
     Facts (the keys of `header.KEYS`) come from the `/* gemmlab` comment in the file, then from `toml` (default: the
     file of the same name with `.toml`, where there is one), then from `flags`; the later one counts, key by key.
-    `kernel` names the function where the file has several. Without `args`, arguments are told by their names.
+    `kernel` names the function where the file has several. Without `args`, arguments are matched by their names.
     `UsageError` says what is missing or wrong, where, and how to state it.
     """
     text = read_text(path)
@@ -40,7 +40,7 @@ def user_kernel(path: Path, *, toml: Path | None = None, **flags: Any) -> Kernel
 
 
 def stated_kernel(path: Path) -> Kernel | None:
-    """The kernel in a file that says how it is launched; `None` for one with neither a header nor a `.toml` beside it.
+    """Return the kernel in a file that states its launch; `None` for one with neither a header nor a `.toml` beside it.
 
     Raises `UsageError` as `user_kernel` does.
     """
@@ -75,7 +75,9 @@ def _kernel(
 
 
 def starting_text(path: Path) -> str:
-    """A working, commented kernel for the file `path`, to begin with; `UsageError` for a name no kernel can have."""
+    """Return a working, commented kernel for the file `path`, to begin with; `UsageError` for an impossible kernel
+    name.
+    """
     name = path.stem
     if path.suffix != ".cu" or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in _RESERVED:
         raise UsageError(f"{path}: the file is named after the kernel, as my_kernel.cu: letters, digits and _")

@@ -1,4 +1,4 @@
-"""A kernel's arguments: Python and NumPy values against the sizes, and where they are known the types, it takes."""
+"""A kernel's arguments: Python and NumPy values checked against its parameters' sizes, and types if known."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class Parameter:
     """One parameter of a kernel, as far as it is known."""
 
     place: str
-    """How errors name it."""
+    """Its name in errors."""
     size: int
     type: str
     """C type without qualifiers; empty where only the size is known."""
 
     @property
     def takes_address(self) -> bool | None:
-        """Whether it is a pointer; `None` where nothing says so."""
+        """True if it is a pointer; `None` if nothing says so."""
         if self.type.endswith("*"):
             return True
         return False if self.type in C_TYPES or self.size != POINTER_BYTES else None
 
 
 def parameters(kernel: str, sizes: Sequence[Param], signature: Signature | None) -> list[Parameter]:
-    """What a kernel takes: sizes from its machine code, types and names from its source where there is one."""
+    """Return a kernel's parameters: sizes from its machine code, types and names from its source if there is one."""
     stated = signature.args if signature is not None and len(signature.args) == len(sizes) else None
     found = []
     for index, param in enumerate(sizes):
@@ -57,7 +57,7 @@ def parameters(kernel: str, sizes: Sequence[Param], signature: Signature | None)
 def in_order(
     kernel: str, given: Sequence[Any] | Mapping[str, Any], sizes: Sequence[Param], signature: Signature | None
 ) -> list[Any]:
-    """Arguments in the kernel's order: those given by name by the names of its source, where these are known.
+    """Return arguments in the kernel's order; arguments given by name use the names of its source, if these are known.
 
     Raises `UsageError` that lists unknown and missing names.
     """
@@ -76,7 +76,7 @@ def in_order(
 
 
 class Bound:
-    """Arguments on a device. An array that is given twice is one buffer; what was given is never written to."""
+    """Arguments on a device. An array that is given twice is one buffer; the caller's arrays are never written to."""
 
     def __init__(self, device: Device, takes: Sequence[Parameter], given: Sequence[Any], kernel: str) -> None:
         if len(given) != len(takes):
@@ -114,7 +114,9 @@ class Bound:
             self.values.append(scalar(parameter, value))
 
     def _texture(self, parameter: Parameter, buffer: Buffer, array: npt.NDArray[Any]) -> np.uint64:
-        """The handle of a texture over an array: a texel is a row of up to four values, or one value of a vector."""
+        """Return the handle of a texture over an array: a texel is a row of up to four values, or one value of a
+        vector.
+        """
         if not isinstance(self._device, TextureDevice):
             raise ArgumentTypeError(f"{parameter.place} is a texture, and {self._device.id} has none")
         channels = array.shape[1] if array.ndim == 2 else 1
@@ -127,7 +129,7 @@ class Bound:
         return np.uint64(self._device.linear_texture(buffer, channels, _TEXELS[array.dtype.str]))
 
     def _copy(self, parameter: Parameter, value: Any) -> tuple[Buffer, npt.NDArray[Any]]:
-        """A buffer with the array's elements in C order, and an array to bring them back into."""
+        """Return a buffer with the array's elements in C order, and an array for the results."""
         if not isinstance(value, np.ndarray):
             if self._device.family != "cuda":
                 raise ArgumentTypeError(f"{parameter.place} lies on a GPU; the kernel runs on {self._device.id}")
@@ -139,7 +141,7 @@ class Bound:
         return self._device.upload(copy), copy
 
     def outputs(self) -> list[npt.NDArray[Any] | None]:
-        """Every array as the kernel left it, `None` for arguments that are no arrays."""
+        """Return every array as the kernel left it; `None` for arguments that are no arrays."""
         brought: dict[int, npt.NDArray[Any]] = {}
         for key, (buffer, array) in self._buffers.items():
             self._device.download(buffer, array.reshape(-1))
@@ -147,14 +149,14 @@ class Bound:
         return [None if key is None else brought[key] for key in self._arrays]
 
     def free(self) -> None:
-        """Give the device's memory back."""
+        """Free the device's memory."""
         for buffer, _ in self._buffers.values():
             self._device.free(buffer)
         self._buffers.clear()
 
 
 def scalar(parameter: Parameter, value: Any) -> np.generic:
-    """A value as the kernel receives it.
+    """Return a value as the kernel receives it.
 
     A NumPy scalar must have the parameter's size, and its kind where the type is known. A Python number takes the
     parameter's type; where only the size is known, that of an integer or a float of this size. `None` is a null
@@ -200,7 +202,7 @@ def _fitting(parameter: Parameter, value: Any, dtype: np.dtype[Any], *, exact: b
         bounds = np.iinfo(dtype)
         least, most = int(bounds.min), int(bounds.max)
         if not exact:
-            # Of an unknown type only the size counts: an unsigned value has bits too.
+            # For an unknown type only the size counts: the bits of an unsigned value fit as well.
             most = 2 ** (8 * dtype.itemsize) - 1
         if not least <= number <= most:
             raise UsageError(f"{parameter.place} is {shown(number)}, which {dtype} cannot hold")

@@ -1,4 +1,4 @@
-"""Whether an array's elements are what a pointer of a kernel leads to."""
+"""Compare the elements of an array with those that a kernel's pointer leads to."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _PAIRS: Mapping[str, str] = {"__half2": "half", "__nv_bfloat162": "half", "nv_bf
 
 
 def fits(pointer: str, dtype: np.dtype[Any]) -> bool:
-    """Whether a kernel that takes `pointer` (`"float*"`, `"int4*"`) can be given elements of `dtype`.
+    """Return whether a kernel that takes `pointer` (`"float*"`, `"int4*"`) can be given elements of `dtype`.
 
-    Whole numbers fit by their size alone, and so does what is stored in 16 bits for lack of a type (`uint16` for a
-    half). A vector is as many of its base type. Structures, `void*` and types that are not known take anything.
+    Whole numbers fit by their size alone, and so do 16-bit elements that stand for a type NumPy lacks (`uint16` for a
+    half). A vector is several elements of its base type. Structures, `void*` and unknown types take anything.
     """
     base = pointer.removesuffix("*")
     vector = _VECTOR.fullmatch(base)

@@ -1,4 +1,4 @@
-"""One launch of any kernel on any device: build, hand over copies of the arrays, run, bring them back."""
+"""One launch of any kernel on any device: build, copy the arrays to the device, run, copy them back."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What a launch came to."""
+    """The outcome of a launch."""
 
     outputs: list[Array] | dict[str, Array]
     """Every array argument as the kernel left it, copies in C order: a list in the order of the arguments, a
     dictionary where arguments were given by name."""
     counters: Counters | None
-    """What the device counted; `None` where it does not."""
+    """Counters of the device; `None` if it counts nothing."""
     hazards: tuple[Hazard, ...] | None
-    """What the kernel did that it must not; `None` where the device does not notice."""
+    """Forbidden accesses of the kernel; `None` if the device does not notice them."""
     device: str
     """`"cuda:0"`, `"emulated:sm_90"`."""
     artifact: Artifact = field(repr=False)
@@ -65,21 +65,21 @@ def launch(
 
     `args` are the kernel's arguments in order, or a dictionary by their names (of a cubin, which has no names, in their
     order). Arrays (NumPy, of any layout and the dtype that the parameter points to; on a GPU also torch, CuPy and
-    others that lie there) are handed over as copies in C order, so that what you pass is never written to; the same
+    others there) are passed as copies in C order, so that your arrays are never written to; the same
     array given twice is the same memory. Scalars are NumPy scalars of the exact type, or Python numbers where the
     parameter decides the type; None is a null pointer.
 
     `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU where there is one, else the
-    emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s`, in
-    seconds, is what the kernel may run; compiling comes on top. A GPU whose kernel ran into it serves this process no
+    emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s` limits
+    the kernel's run in seconds, without compiling. After a timeout on a GPU this process cannot use that GPU any
     more. With `races` the emulator looks for races in global memory, too (`docs/emulator.md`); that takes longer.
 
     Raises `ArgumentTypeError`, `UsageError` (a launch that does not fit the kernel or the architecture),
     `CompileError`, `DeviceError`, `MemoryError`, `TimeLimitError` that says how far the kernel came in `timeout_s`, and
-    `WrongResultError` for a kernel that broke on a GPU. On the emulator what a kernel did wrong is in `hazards`.
+    `WrongResultError` for a kernel that broke on a GPU. On the emulator `hazards` lists the kernel's errors.
 
-    Several threads may launch at once. On the emulator each launch has its own memory, counters and hazards, also where
-    all name one open device, and the machine code runs side by side: the interpreter lock is released meanwhile.
+    Several threads may launch at once. On the emulator each launch has its own memory, counters and hazards, also if
+    all name one open device, and launches run in parallel: the interpreter lock is released meanwhile.
     """
     require_seconds("launch: timeout_s", timeout_s)
     code = read_source(source)
@@ -136,14 +136,14 @@ def _named(
     args: Sequence[Any] | Mapping[str, Any], given: Sequence[Any], outputs: list[Array | None]
 ) -> list[Array] | dict[str, Array]:
     if isinstance(args, Mapping):
-        # An array given twice is one memory, so that its place in the order does not matter.
+        # An array given twice is one buffer, so either of its positions will do.
         found = {id(value): output for value, output in zip(given, outputs, strict=True) if output is not None}
         return {name: found[id(value)] for name, value in args.items() if id(value) in found}
     return [output for output in outputs if output is not None]
 
 
 def _where(device: str | Device | None, arch: str | None) -> Device:
-    """The device asked for. An emulated one without an architecture gets that of the code."""
+    """Return the requested device. An emulated one without an architecture gets that of the code."""
     if device is None:
         device = "cuda" if _gpu_here() else "emulated"
     if not isinstance(device, str):
@@ -158,7 +158,9 @@ def _where(device: str | Device | None, arch: str | None) -> Device:
 
 @cache
 def _open(name: str) -> Device:
-    """A device stays open: a GPU's context and an emulator's compiled handlers serve the next launch too."""
+    """Open a device, or return it if it is open: a GPU's context and an emulator's compiled handlers serve later
+    launches.
+    """
     return open_device(name)
 
 

@@ -1,4 +1,4 @@
-"""Where a kernel's machine code comes from: CUDA C++ as text or in a file, or a cubin that is ready."""
+"""The source of a kernel's machine code: CUDA C++ as text or in a file, or a cubin that is ready."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _ELF = b"\x7fELF"
 
 @dataclass(frozen=True, slots=True)
 class CudaText:
-    """CUDA C++; `path` is its file, empty for text that has none."""
+    """CUDA C++; `path` is its file, empty for text without a file."""
 
     text: str
     path: str
 
     def program(self, kernel: str, target: str, options: Sequence[str]) -> Program:
-        """What a device has to build to run the instance that the name expression `kernel` names."""
+        """Return the program that a device builds to run the instance that the name expression `kernel` names."""
         parts = (self.text, kernel, self.path, *options)
         return Program(
             kernel=plain(kernel),
@@ -42,15 +42,15 @@ class CudaText:
         )
 
     def signature(self, kernel: str) -> Signature | None:
-        """The kernel's arguments as the text defines them; `None` where that does not tell them apart."""
+        """Return the kernel's arguments as the text defines them; `None` unless exactly one kernel has that name."""
         wanted = kernel.partition("<")[0].strip()
         named = [s for s in signatures(self.text) if wanted in (s.name, s.name.rpartition("::")[2])]
         return named[0] if len(named) == 1 else None
 
     def hint(self, kernel: str) -> str:
-        """What may be wrong with the name of a kernel that does not compile; empty where nothing is.
+        """Return a guess at what is wrong with the name of a kernel that does not compile; empty if nothing is.
 
-        A kernel that the text only includes is not seen, so that this is no reason to refuse it beforehand.
+        Kernels in included files are not found, so this is no reason to refuse the name beforehand.
         """
         found = signatures(self.text)
         wanted = kernel.partition("<")[0].strip()
@@ -66,16 +66,16 @@ class CudaText:
 
 @dataclass(frozen=True, slots=True)
 class ReadyCubin:
-    """Machine code that somebody compiled."""
+    """Compiled machine code, given by the user."""
 
     data: bytes
     name: str
     cubin: Cubin
 
     def artifact(self, kernel: str, *, disassembled: bool) -> Artifact:
-        """The code with `kernel` as its entry, which may be named without its mangling where that is unambiguous.
+        """Return the code with `kernel` as its entry, which may be named without its mangling if that is unambiguous.
 
-        `disassembled`: with its machine code as text. Raises `UsageError` that lists what there is.
+        `disassembled`: with its machine code as text. Raises `UsageError` that lists the kernels of the code.
         """
         kernels = [name for name, function in self.cubin.functions.items() if function.entry]
         named = [name for name in kernels if kernel in (name, plain(name))]
@@ -91,10 +91,10 @@ class ReadyCubin:
 
 
 def read_source(source: Source) -> CudaText | ReadyCubin:
-    """Text of CUDA C++, a path to a `.cu` or `.cubin` file, or a cubin's bytes.
+    """Read CUDA C++ from text or a `.cu` file, or machine code from a `.cubin` file or a cubin's bytes.
 
     A `str` of one line that ends in `.cu` or `.cubin` is a path. Raises `ArgumentTypeError` for anything else,
-    `UsageError` for a file that cannot be read and a cubin that is none.
+    `UsageError` for a file that cannot be read and for an invalid cubin.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return _ready(bytes(source), "the cubin")
@@ -120,9 +120,9 @@ def read_source(source: Source) -> CudaText | ReadyCubin:
 
 
 def encodable(what: str, text: str) -> str:
-    """`text`, which a compiler is to get as UTF-8.
+    """Return `text` if a compiler can get it as UTF-8.
 
-    Raises `ArgumentTypeError` for anything but a `str`, `UsageError` where a lone surrogate stands in it.
+    Raises `ArgumentTypeError` for anything but a `str`, `UsageError` if it contains a lone surrogate.
     """
     if not isinstance(text, str):
         raise ArgumentTypeError(f"launch: {what} is a {type(text).__name__}, not a str")
@@ -136,7 +136,7 @@ def encodable(what: str, text: str) -> str:
 
 
 def plain(name: str) -> str:
-    """A kernel's bare name: of `tile<32>`, `mine::tile` and `_Z4tileILi32EEvPf` it is `tile`."""
+    """Return a kernel's bare name: `tile` for `tile<32>`, `mine::tile` and `_Z4tileILi32EEvPf`."""
     rest, found = re.sub(r"^_ZN?", "", name), ""
     while rest != name and (length := re.match(r"\d+", rest)):
         end = length.end() + int(length[0])
@@ -151,7 +151,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _instance(name: str, signature: Signature) -> str:
-    """An example of the template's instances."""
+    """Return an example of the template's instances."""
     given = ["float" if each.is_type else "true" if each.type == "bool" else "32" for each in signature.template]
     return f"{name}<{', '.join(given)}>"
 

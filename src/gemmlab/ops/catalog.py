@@ -18,7 +18,7 @@ def all_ops() -> tuple[Op, ...]:
 
 
 def find_op(name: str) -> Op:
-    """The operation of that name; `UsageError` names those there are."""
+    """Return the operation of that name; `UsageError` names the known ones."""
     for op in all_ops():
         if op.name == name:
             return op

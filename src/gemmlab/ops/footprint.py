@@ -1,6 +1,6 @@
-"""Is there memory for the sizes asked for? Estimated before any is allocated.
+"""Check that there is memory for given sizes, before any is allocated.
 
-Pages come when they are first written, and by then the only answer to a lack of them would be a kill.
+The system provides pages when they are first written; if it has none then, it kills the process.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.ops.op import Op
 
 _INPUT_BYTES = FLOAT_BYTES + 8
-"""An element of an input while the reference is computed: its contents, and in float64."""
+"""Bytes of an input's element while the reference is computed: its contents, and in float64."""
 _OUTPUT_BYTES = FLOAT_BYTES + 6 * 8
-"""An element of an output likewise: value, magnitude, bound and steps towards them."""
+"""Bytes of an output's element likewise: value, magnitude, bound and intermediate results."""
 
 
 def operand_bytes(op: Op, problem: Any) -> int:
@@ -26,24 +26,24 @@ def operand_bytes(op: Op, problem: Any) -> int:
 
 
 def reference_bytes(op: Op, problem: Any) -> int:
-    """What the contents and the float64 reference of `problem` hold at once, at least."""
+    """Bytes that the contents and the float64 reference of `problem` need at once, at least."""
     return sum(o.rows * o.cols * (_INPUT_BYTES if o.role == "in" else _OUTPUT_BYTES) for o in op.operands(problem))
 
 
 def check_bytes(op: Op, problem: Any) -> int:
-    """What a check of `problem` holds at once, at least: every operand is there once more with a copy to compare."""
+    """Bytes that a check of `problem` needs at once, at least: every operand has a second copy to compare with."""
     return reference_bytes(op, problem) + 2 * operand_bytes(op, problem)
 
 
 def require_memory(nbytes: int, what: str) -> None:
-    """`MemoryError` that names `what` when it needs more bytes than the machine has left."""
+    """Raise `MemoryError` that names `what` if it needs more bytes than the machine has left."""
     available = available_bytes()
     if nbytes > available:
         raise MemoryError(f"{what} needs at least {in_words(nbytes)}; {in_words(available)} are available")
 
 
 def available_bytes() -> int:
-    """What can be allocated without swapping; where the system does not say, all memory there is."""
+    """Bytes that can be allocated without swapping; all memory if the system does not say."""
     if sys.platform == "win32":
         from gemmlab.core.windows import available_memory
 
@@ -57,5 +57,5 @@ def available_bytes() -> int:
 
 
 def in_words(nbytes: int) -> str:
-    """Bytes in MiB, or in GiB from one on."""
+    """Return bytes as MiB, or as GiB from 1 GiB on."""
     return f"{nbytes / 2**30:.1f} GiB" if nbytes >= 2**30 else f"{nbytes / 2**20:.1f} MiB"

@@ -27,7 +27,7 @@ from gemmlab.ops.sizes import parse_sizes
 __all__ = ["GemmOp", "GemmProblem"]
 
 ROUNDINGS = 4
-"""The c of the bound: roundings beside the K of the dot product (alpha, beta, their sum, one to spare)."""
+"""The constant c of the bound: roundings beside the K of the dot product (alpha, beta, their sum, one to spare)."""
 
 
 class GemmOp:
@@ -38,7 +38,7 @@ class GemmOp:
     flags: Mapping[str, tuple[int, ...]] = {"trans_a": (0, 1), "trans_b": (0, 1)}
 
     def parse_sizes(self, text: str) -> list[GemmProblem]:
-        """Products with alpha 1 and beta 0 in layout nn; a single extent is a square one."""
+        """Return products with alpha 1 and beta 0 in layout nn; a single extent is a square one."""
         return [GemmProblem(m, n, k) for m, n, k in parse_sizes(text, 3)]
 
     def problem_from_json(self, data: Mapping[str, Any]) -> GemmProblem:
@@ -62,7 +62,7 @@ class GemmOp:
         return GemmProblem(**values)
 
     def dot_length(self, problem: GemmProblem) -> int:
-        """K."""
+        """Return K."""
         return problem.k
 
     def in_layouts(self, problem: GemmProblem, layouts: Sequence[str]) -> list[GemmProblem]:
@@ -70,21 +70,21 @@ class GemmOp:
         return [problem.with_layout(layout) for layout in layouts]
 
     def flops(self, problem: GemmProblem) -> int:
-        """2MNK: what GFLOP/s means everywhere."""
+        """Return 2MNK, the usual count for GFLOP/s."""
         return 2 * problem.m * problem.n * problem.k
 
     def bytes_moved(self, problem: GemmProblem) -> int:
-        """Each operand once: 4(MK + KN + MN) read, C only when beta is not 0, and 4MN written."""
+        """Return the bytes with each operand once: 4(MK + KN + MN) read, C only when beta is not 0, and 4MN written."""
         result = problem.m * problem.n
         read = 0 if problem.product_unread else problem.m * problem.k + problem.k * problem.n
         return FLOAT_BYTES * (read + result * (2 if problem.beta != 0.0 else 1))
 
     def work(self, problem: GemmProblem) -> int:
-        """Operations."""
+        """Return the number of operations."""
         return self.flops(problem)
 
     def operands(self, problem: GemmProblem) -> tuple[Operand, ...]:
-        """a, b, c as they are stored."""
+        """Return a, b, c as they are stored."""
         p = problem
         return (
             Operand("a", *((p.k, p.m) if p.trans_a else (p.m, p.k)), p.lda, "in"),
@@ -149,12 +149,12 @@ class GemmOp:
         return {"c": Expected(values, bound)}
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[GemmProblem]:
-        """The whole contract in each layout; `scale` is `"quick"` (a naive loop's second or two) or `"full"`."""
+        """Yield the whole contract in each layout; `scale` is `"quick"` (a naive loop's second or two) or `"full"`."""
         return contract_cases(layouts, rng, scale)
 
 
 def _moved(a: Float64Array, b: Float64Array, product: Float64Array) -> Float64Array:
-    """How far rounding to TF32 may move the product: |dA| |B| + |A| |dB| + |dA| |dB|. The arguments are magnitudes.
+    """Bound what rounding to TF32 changes: |dA| |B| + |A| |dB| + |dA| |dB|. The arguments are magnitudes.
 
     With |dA| = u |A| + t, u for normal numbers and t for subnormal ones, it takes sums of rows and columns alone. An
     operand that rounds to infinity can make anything of its row or column.

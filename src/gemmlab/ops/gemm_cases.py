@@ -1,4 +1,4 @@
-"""Which products are tried, and what fills them: edges, strides, scalars and special values of GEMM."""
+"""The products that are tried, and their contents: edges, strides, scalars and special values of GEMM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCKS = (128, 256, 384, 512, 1024)
 """Cache-block extents, tried on one axis at a time."""
 _SCALARS = ((1.0, 0.0), (1.0, 1.0), (0.5, -1.0), (-1.0, 0.5), (0.75, 0.0))
 _EXTRA_COLUMNS = ((1, 0, 0), (0, 3, 0), (0, 0, 5), (7, 11, 13), (211, 471, 215), (136, 128, 129))
-"""What is added to the shortest leading dimensions of a, b, c."""
+"""Elements added to the shortest leading dimensions of a, b, c."""
 
 
 def contract_cases(layouts: Iterable[str], rng: np.random.Generator, scale: str) -> Iterator[GemmProblem]:

@@ -59,12 +59,12 @@ class GemmProblem:
 
     @property
     def product_unread(self) -> bool:
-        """Whether A and B have no part in the result."""
+        """True if A and B have no part in the result."""
         return self.alpha == 0.0 or self.k == 0
 
     @property
     def label(self) -> str:
-        """`MxNxK`, followed by whatever is not the default."""
+        """`MxNxK`, followed by all values that differ from the defaults."""
         parts = [f"{self.m}x{self.n}x{self.k}"]
         if self.layout != "nn":
             parts.append(self.layout)

@@ -1,4 +1,4 @@
-"""What an operation is: signature, float64 reference, error bound, work, and the shapes to test.
+"""The description of an operation: signature, float64 reference, error bound, work, and the shapes to test.
 
 Nothing above this layer asks which operation it handles.
 """
@@ -19,7 +19,7 @@ Float64Array = npt.NDArray[np.float64]
 
 GFLOPS, GBS = "GFLOP/s", "GB/s"
 LIMITS: Mapping[str, str] = {GFLOPS: "FMA peak", GBS: "rate of reading memory"}
-"""What bounds an operation whose speed is told in a unit."""
+"""The hardware limit of an operation, by the unit of its speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Operand:
     """One array argument, laid out in a flat float32 buffer.
 
     Element (row, column) of an operand of shape `(rows, cols)` lies at `row * ld + column`; words in
-    `cols .. ld` of each row belong to nobody and must survive. A vector has `rows == 1`.
+    `cols .. ld` of each row are padding and must not change. A vector has `rows == 1`.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Problem(Protocol):
 
     @property
     def label(self) -> str:
-        """How tables and records name it, `512x512x512` or `4194304`."""
+        """The name in tables and records, `512x512x512` or `4194304`."""
 
     def to_json(self) -> dict[str, Any]:
         """All fields, as JSON values."""
@@ -65,11 +65,11 @@ class Op(Protocol):
 
     @property
     def unit(self) -> str:
-        """What its speed is told in: `"GFLOP/s"`, or `"GB/s"` where memory is the limit."""
+        """The unit of its speed: `"GFLOP/s"`, or `"GB/s"` if memory is the limit."""
 
     @property
     def flags(self) -> Mapping[str, tuple[int, ...]]:
-        """The scalars that have few values, which a kernel may be compiled for, and those values."""
+        """The scalars with few values that may be compile-time parameters, and those values."""
 
     def parse_sizes(self, text: str) -> list[Any]:
         """Problems from the command line's size grammar; `UsageError` names the bad part."""
@@ -84,7 +84,7 @@ class Op(Protocol):
         """Compulsory traffic in bytes, reads and writes."""
 
     def work(self, problem: Any) -> int:
-        """What `unit` counts: operations or bytes."""
+        """Number of operations or bytes, whichever `unit` counts."""
 
     def operands(self, problem: Any) -> Sequence[Operand]:
         """Array arguments in signature order."""
@@ -98,10 +98,10 @@ class Op(Protocol):
     def reference(
         self, problem: Any, inputs: Mapping[str, Float32Array], roundings: int | None = None, precision: str = FLOAT32
     ) -> dict[str, Expected]:
-        """Float64 results and bounds by output name.
+        """Return float64 results and bounds by output name.
 
-        `roundings`: additions in a row that a term goes through at most, where the order of summation is known.
-        `precision`: one of `core.precision`, which the bounds are for; operations that round no input have one bound.
+        `roundings`: the most consecutive additions that a term goes through, if the order of summation is known.
+        `precision`: the one of `core.precision` that the bounds are for; operations that round no input have one bound.
         """
 
     def dot_length(self, problem: Any) -> int:

@@ -1,4 +1,4 @@
-"""One number from many: the sum, the greatest or the least of float32 numbers that lie side by side, any length."""
+"""One number from many: the sum, the greatest or the least of contiguous float32 numbers, any length."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ __all__ = ["ReduceOp", "ReduceProblem"]
 
 LARGEST_LENGTH = 2**40
 FEWEST_ROUNDINGS = 64
-"""What a term may go through at any length, see `ReduceOp.reference`."""
+"""The fewest roundings that the bound allows a term at any length, see `ReduceOp.reference`."""
 PIECE = 1 << 20
-"""A row up to this long is summed without any rounding (`math.fsum`), of a longer one NumPy's sums of pieces in
-float64 are; their error is in the bound."""
+"""The longest row that is summed without any rounding (`math.fsum`). Of a longer one, NumPy's float64 sums of
+pieces are added; their error is in the bound.
+"""
 _FLOAT64_ERROR = 2.0**-48
 IDENTITIES: Mapping[str, float] = {"sum": 0.0, "max": -math.inf, "min": math.inf}
-"""What comes of nothing."""
+"""The results for no elements."""
 
 
 class ReduceOp:
@@ -37,7 +38,7 @@ class ReduceOp:
     flags: Mapping[str, tuple[int, ...]] = {"operator": tuple(range(len(OPERATORS)))}
 
     def parse_sizes(self, text: str) -> list[ReduceProblem]:
-        """Sums of so many numbers."""
+        """Return sums of the given lengths."""
         return [ReduceProblem(n) for (n,) in parse_sizes(text, 1, LARGEST_LENGTH)]
 
     def problem_from_json(self, data: Mapping[str, Any]) -> ReduceProblem:
@@ -53,23 +54,23 @@ class ReduceOp:
         return ReduceProblem(**data)
 
     def dot_length(self, problem: ReduceProblem) -> int:
-        """All of them."""
+        """Return the length: all elements go into one result."""
         return problem.n
 
     def in_layouts(self, problem: ReduceProblem, layouts: Sequence[str]) -> list[ReduceProblem]:  # noqa: ARG002
-        """The problem alone: a row has no layouts."""
+        """Return the problem alone: a row has no layouts."""
         return [problem]
 
     def flops(self, problem: ReduceProblem) -> int:
-        """One operation an element, the first included."""
+        """Return one operation for each element, the first included."""
         return problem.n
 
     def bytes_moved(self, problem: ReduceProblem) -> int:
-        """Each element read once, and the result written."""
+        """Return the bytes: each element read once, and the result written."""
         return FLOAT_BYTES * (problem.n + 1)
 
     def work(self, problem: ReduceProblem) -> int:
-        """Bytes."""
+        """Return the number of bytes."""
         return self.bytes_moved(problem)
 
     def operands(self, problem: ReduceProblem) -> tuple[Operand, ...]:
@@ -88,13 +89,12 @@ class ReduceOp:
         self, problem: ReduceProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None,
         precision: str = FLOAT32,  # noqa: ARG002 - nothing is rounded before it is added
     ) -> dict[str, Expected]:  # fmt: skip
-        """The result in float64, and its bound.
+        """Return the result in float64, and its bound.
 
-        `roundings`: how many additions in a row a term goes through at most in the order of summation at hand. The
-        sum is then within `roundings * u * (sum of magnitudes)`. Where nothing is said of the order, a term may go
-        through 64, or as many as the square root of the length if that is more: a tree has the logarithm, and what
-        adds up by threads or lanes has little more, while one long chain is no order for a long sum.
-
+        `roundings`: the most consecutive additions that a term goes through in the order of summation at hand. The
+        sum is then within `roundings * u * (sum of magnitudes)`. Without it, the bound allows 64 additions, or the
+        square root of the length if that is more: a tree has the logarithm, and sums by threads or lanes have little
+        more, while one long chain is not an acceptable order for a long sum.
         The greatest and the least are exact, and NaN when any element is. Where a partial sum may overflow in some
         order, the bound is infinite, unless all terms have one sign: then the result is infinite in every order.
         """
@@ -109,12 +109,12 @@ class ReduceOp:
     def cases(
         self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick"  # noqa: ARG002
     ) -> Iterator[ReduceProblem]:  # fmt: skip
-        """Every length that an edge could be at, every operator, every kind of contents."""
+        """Yield every length that an edge could be at, with every operator and every kind of contents."""
         return contract_cases(rng, scale)
 
 
 def _sum(x: Float32Array, steps: int) -> tuple[float, float]:
-    """The sum and its bound, piece by piece: in float64 as a whole, a long row would take many times its memory."""
+    """Return the sum and its bound, piece by piece: converted to float64 at once, a long row would take much memory."""
     sums, magnitudes = [], []
     exact = x.size <= PIECE
     for first in range(0, x.size, PIECE):

@@ -1,4 +1,4 @@
-"""Which reductions are tried, and what fills them: lengths around every block, hard sums, special values."""
+"""The reductions that are tried, and their contents: lengths around every block, hard sums, special values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gemmlab.ops.op import Float32Array
 from gemmlab.ops.reduce_problem import CONTENTS, OPERATORS, ReduceProblem
 
 POWERS = (4, 5, 7, 8, 9, 10, 11, 12)
-"""Powers of two, as blocks and what a block takes at once are, whose neighbours are tried too."""
+"""Exponents of the powers of two, the usual block sizes, at and around which lengths are tried."""
 _FULL_POWERS = (*range(3, 13), 14, 16, 18)
 _LONG = (20_011, 70_003)
 _FULL_LONG = (131_071, 1_000_003)
@@ -37,7 +37,7 @@ def contract_cases(rng: np.random.Generator, scale: str) -> Iterator[ReduceProbl
 
 
 def operand_contents(problem: ReduceProblem, rng: np.random.Generator) -> Float32Array:
-    """`n` fresh numbers of the kind `problem.contents`. Never zeros alone."""
+    """Return `n` fresh numbers of the kind `problem.contents`. Never zeros alone."""
     n = problem.n
     x = rng.random(n, dtype=np.float32) * np.float32(2) - np.float32(1)
     match problem.contents:
@@ -64,7 +64,7 @@ def operand_contents(problem: ReduceProblem, rng: np.random.Generator) -> Float3
             # Of one sign, so that the sum overflows in any order.
             x = np.abs(x) * np.float32(3e38)
         case "rising":
-            # Every element counts, and where it stood: a term that is added twice or not at all is off by its index.
+            # Elements are their indices: a term added twice or not at all shifts the sum by its index.
             x = np.arange(1, n + 1, dtype=np.float32)
         case _:
             pass

@@ -8,13 +8,13 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 
 OPERATORS = ("sum", "max", "min")
-"""In the order of the numbers that kernels know them by."""
+"""Operators in the order of the numbers that kernels know them by."""
 CONTENTS = ("uniform", "positive", "wide", "cancelling", "nan", "infinite", "opposed", "subnormal", "huge", "rising")
 
 
 @dataclass(frozen=True, slots=True)
 class ReduceProblem:
-    """`n` neighbours in memory, combined by `operator` into one. `UsageError` for what makes no sense.
+    """`n` contiguous elements, combined by `operator` into one. `UsageError` for what makes no sense.
 
     `contents` names the kind of data that `ReduceOp.fill` makes.
     """
@@ -32,7 +32,7 @@ class ReduceProblem:
 
     @property
     def label(self) -> str:
-        """The length, followed by whatever is not the default."""
+        """The length, followed by all values that differ from the defaults."""
         others = [name for name, usual in ((self.operator, "sum"), (self.contents, "uniform")) if name != usual]
         return " ".join([str(self.n), *others])
 

@@ -24,7 +24,7 @@ from gemmlab.ir.values import Value
 LINE = 64
 PAGE = 4096
 COUNTERS = ("accesses", "bytes", "l1_misses", "l2_misses", "tlb_misses", "l1_written_back", "l2_written_back")
-"""Words of a bank, in this order. Bank 0 counts the computing, bank 1 the packing."""
+"""Words of a bank, in this order. Bank 0 counts accesses of computing, bank 1 those of packing."""
 BANK = 8
 WORKSPACE, WORKSPACE_END, PACKING, STOP = 16, 17, 18, 19
 """Words that say where packed blocks lie (addresses), whether a packing function runs, and after how many accesses
@@ -64,7 +64,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """What one core has to itself."""
+    """The caches that one core has to itself."""
 
     l1: Level
     l2: Level
@@ -72,22 +72,22 @@ class Caches:
 
     @property
     def tables(self) -> tuple[int, int, int]:
-        """The words of a probe's state where L1, L2 and TLB begin."""
+        """Offsets, in words of the probe's state, of the tables of L1, L2 and TLB."""
         first_l2 = TABLES + self.l1.size // self.l1.line
         return TABLES, first_l2, first_l2 + self.l2.size // self.l2.line
 
     @property
     def words(self) -> int:
-        """Places in all levels together."""
+        """Number of lines in all levels together."""
         return sum(level.size // level.line for level in (self.l1, self.l2, self.tlb))
 
 
 REFERENCE = Caches(Level(48 << 10, 12), Level(2 << 20, 16))
-"""Those of a current server core, for figures that do not depend on where they were made."""
+"""Caches of a current server core, for figures that do not depend on the machine that made them."""
 
 
 class CacheProbe:
-    """Counts what a kernel's loads and stores do to `caches`."""
+    """A probe that counts what a kernel's loads and stores do to `caches`."""
 
     def __init__(self, caches: Caches) -> None:
         self.caches = caches
@@ -101,7 +101,7 @@ class CacheProbe:
 
     @classmethod
     def from_name(cls, name: str) -> CacheProbe | None:
-        """Inverse of `name`; `None` for another probe's."""
+        """Return the inverse of `name`; `None` for the name of another probe."""
         found = re.fullmatch(r"caches=(\d+)/(\d+),(\d+)/(\d+),(\d+)/(\d+)", name)
         if found is None:
             return None
@@ -118,12 +118,12 @@ class CacheProbe:
         self._touch = _emit_touch(module, _emit_line(module, l1, l2, tlb))
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Count it."""
+        """Count the access."""
         fn.call(self._touch, fn.address(address), accessed_bytes(fn, type_, mask), int(write))
 
     @contextmanager
     def around(self, fn: Function, callee: Function) -> Iterator[None]:
-        """Note when a packing function runs."""
+        """Switch to bank 1 while a packing function runs."""
         if not packs(callee):
             yield
             return
@@ -136,8 +136,8 @@ class CacheProbe:
 def _emit_level(module: Module, name: str, level: Level, first: int) -> Function:
     """Emit `name(word)`: look a line up and make it the latest of its set.
 
-    Returns -1 when it was there, else the word that had to go (0 from an empty place). One pass shifts the
-    others back by a place while it searches.
+    It returns -1 on a hit, else the evicted word (0 from an empty place). One pass shifts the others back by a place
+    while it searches.
     """
     with module.function(name, [("word", I64)], I64) as fn:
         (word,) = fn.args
@@ -196,7 +196,7 @@ def _emit_touch(module: Module, line: Function) -> Function:
         accesses = COUNTERS.index("accesses")
         with fn.when(state[STOP].differs(0) & (state[accesses] + state[BANK + accesses] >= state[STOP])):
             fn.ret()
-        # Tiles that pack on their way are no packing functions: their stores are known by where they go.
+        # Tiles that also pack are no packing functions: their packing stores are recognised by address.
         inside = (address >= state[WORKSPACE]) & (address < state[WORKSPACE_END]) & write.differs(0)
         counters = state + fn.select(inside | state[PACKING].differs(0), BANK, 0)
         counters[accesses] = counters[accesses] + 1

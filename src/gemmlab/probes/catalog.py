@@ -1,4 +1,4 @@
-"""Probes by name: what the target of a program may ask for."""
+"""Probes by name, as the target of a program names them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmlab.probes.touches import Touches
 
 
 def probe_of(target: str) -> Probe | None:
-    """The probe that a target's name asks for. `UsageError` for one there is not."""
+    """Return the probe that a target names. `UsageError` for an unknown one."""
     _arch, _lanes, _cpu, *named = target.split(":")
     if not named:
         return None

@@ -14,7 +14,7 @@ from gemmlab.ir.values import Value
 
 
 class PackingClock:
-    """Word 0 counts the nanoseconds, word 1 the calls, of one thread."""
+    """A clock of packing: word 0 counts the nanoseconds, word 1 the calls, of one thread."""
 
     name = "packing-clock"
     words = 2
@@ -25,7 +25,7 @@ class PackingClock:
         self._read = emit_clock(module)
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Accesses do not matter here."""
+        """Do nothing: accesses do not matter here."""
 
     @contextmanager
     def around(self, fn: Function, callee: Function) -> Iterator[None]:

@@ -1,7 +1,7 @@
-"""The probe that notes when each word of some stretches of memory is used, and what is read in one of them.
+"""The probe that records when each word of some memory ranges is used, and the values read in one of them.
 
-Time is counted in accesses. A stretch has a table with two words a float: its first access and its last, 0 for none.
-Of the last stretch, meant for packed operands, what is read is noted too, once as long as it stays the same.
+Time is counted in accesses. A range has a table with two words for each float: its first access and its last, 0 for
+none. For the last range, meant for packed operands, the value read is recorded too, as long as it stays the same.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ TIME, NOTED, ROOM, NOTES = 0, 1, 2, 3
 STRETCHES, SEEN = 4, 3
 """How many stretches, and which of them is read closely."""
 FIRST = 4
-"""Word of the first stretch: where it begins and ends (addresses), and the word where its table begins."""
+"""Word of the first range: its first and last address, and the word at which its table begins."""
 STRETCH_WORDS, TABLE_WORDS, NOTE_WORDS = 3, 3, 3
 """A stretch's; a float's in a table, the third what was read there last, plus 1; a note's: float, its bits, time."""
 _FLOAT = 4
 
 
 class Touches:
-    """Notes times and values. The state is laid out by whoever clears it (`observe/element_use.py`)."""
+    """A probe that records times and values. The code that clears the state lays it out (`observe/element_use.py`)."""
 
     name = "touches"
 
@@ -56,11 +56,11 @@ class Touches:
         self._touch = fn
 
     def access(self, fn: Function, address: Value, type_: Type, mask: Value | None, *, write: bool) -> None:
-        """Note it. Masks are taken to have their first lanes on."""
+        """Record the access. Masks are taken to have their first lanes on."""
         fn.call(self._touch, fn.address(address), accessed_bytes(fn, type_, mask), int(write))
 
     def around(self, fn: Function, callee: Function) -> AbstractContextManager[None]:  # noqa: ARG002 - as `Probe` has it
-        """Calls do not matter here."""
+        """Do nothing: calls do not matter here."""
         return nullcontext()
 
 

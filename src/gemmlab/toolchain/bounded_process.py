@@ -1,4 +1,4 @@
-"""Programs of others run for a limited time: neither a hang nor the end of this process leaves one behind."""
+"""External programs run for a limited time: neither a hang nor the end of this process leaves one running."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from functools import cache
 from typing import Any
 
 PATIENCE = 15
-"""Seconds by the clock for each second of processor time: with a load of 15, sound code took 35 s of them."""
+"""Seconds of wall time allowed for each second of processor time: with a load of 15, sound code took 35 s of wall time.
+"""
 
 
 def run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run a program for at most so many seconds of processor time, and `PATIENCE` times as long by the clock.
+    """Run a program for at most so many seconds of processor time, and `PATIENCE` times as long in wall time.
 
-    Raises `OSError`, and `subprocess.TimeoutExpired` for a program that did not end; it and what it started are gone
+    Raises `OSError`, and `subprocess.TimeoutExpired` if the program did not end; it and its child processes are killed
     then. On Linux the limit holds, and the program ends, also when this process is killed.
     """
     group: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
@@ -40,13 +41,13 @@ def run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[s
 
 @cache
 def _tie() -> tuple[str, ...]:
-    """What stands before a command so that the program is killed when the thread that waits for it ends.
+    """Return the words to put before a command so that the program is killed when the thread that waits for it ends.
 
     Nothing of Python may run between fork and exec where there are threads, so util-linux's setpriv asks the kernel.
     """
     program = shutil.which("setpriv") if sys.platform == "linux" else None
     tie = (program, "--pdeathsig", "KILL") if program else ()
-    # That of busybox knows no such option.
+    # Busybox's setpriv lacks this option.
     if tie and subprocess.run([*tie, "true"], capture_output=True, check=False).returncode:
         return ()
     return tie
@@ -61,11 +62,11 @@ def _limit(process: int, seconds: float) -> None:
         try:
             resource.prlimit(process, resource.RLIMIT_CPU, (most, most))
         except (OSError, ValueError):
-            return  # It has ended, or has a lower limit already.
+            return  # The process has ended, or has a lower limit already.
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill a program and whatever it started."""
+    """Kill a program and its child processes."""
     if sys.platform == "win32":
         process.kill()
         return

@@ -1,9 +1,9 @@
-"""CUDA program -> cubin through NVRTC, with the cache in between.
+"""Compile a CUDA program to a cubin through NVRTC, with a cache in between.
 
-What was compiled is listed under its source: text, options and architecture. A variant of the list says which compiler
-made it and what that read, or looked for in vain, on disk; it serves as long as all of that is as it was. The compiler
-installed comes first, then whichever variant is newest: on a machine that has no compiler or another one, a cache that
-one machine filled gives the very same code. Where there is no compiler, so does the code that the package came with.
+Compiled code is listed under its source: text, options and architecture. Each variant in the list records the compiler
+that made it and the files that the compiler read, or looked for in vain, on disk. A variant is valid as long as these
+files are unchanged. The installed compiler's variant comes first, then the newest: on a machine with no compiler or
+another one, a cache filled elsewhere gives the same code. Without a compiler, code shipped in the package serves too.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from gemmlab.toolchain.virtual_files import Placed, place
 
 
 def build(program: Program) -> Artifact:
-    """The compiled program: from the cache, by whatever compiler, or else made by the one installed.
+    """Return the compiled program: from the cache, by any compiler, or else made by the installed one.
 
-    Where there is none, also from what the package was shipped with. Line information names `program.path`. Raises
-    `CompileError`, and `NoCompilerError` when it can neither be found nor made.
+    Without a compiler, code shipped with the package serves too. Line information names `program.path`. Raises
+    `CompileError`, and `NoCompilerError` when the code can neither be found nor made.
     """
     files = place(program)
     source = _source(program, files)
@@ -36,14 +36,14 @@ def build(program: Program) -> Artifact:
     except NoCompilerError as error:
         kept = _any(source, files) or shipped.find(program, source, files.path)
         if kept is None:
-            # What to do about it comes first: it is what a terminal, or a table, shows of a long line.
+            # The remedy comes first: terminals and tables cut the end of a long line off.
             raise NoCompilerError(f"{error}; {_named(program)} for {program.target} is not in {_places()}") from error
         found = kept
     return _finished(found, files)
 
 
 def compile_here(program: Program) -> tuple[Artifact, bool]:
-    """What the installed compiler makes of the program, kept for `build`; and whether the cache had it already.
+    """Compile the program with the installed compiler, for `build`. Return the artifact and whether the cache had it.
 
     Raises `CompileError`, `NoCompilerError`.
     """
@@ -56,7 +56,7 @@ def compile_here(program: Program) -> tuple[Artifact, bool]:
 
 
 def ship(program: Program, folder: Path) -> Path:
-    """Compile, or fetch from the cache, and write what `shipped.find` looks for once `folder` is in a package.
+    """Compile, or fetch from the cache, and write the file that `shipped.find` looks for once `folder` is in a package.
 
     Raises `CompileError`, `NoCompilerError`.
     """
@@ -69,12 +69,12 @@ def ship(program: Program, folder: Path) -> Path:
 
 
 def _named(program: Program) -> str:
-    """The kernel, and which of its instances unless there is but one of that name."""
+    """Return the kernel's name, with the instance if there are several of that name."""
     return program.kernel if program.entry == program.kernel else f"{program.kernel} ({program.entry})"
 
 
 def _places() -> str:
-    """Where code that no compiler is needed for was looked for."""
+    """Return the places that were searched for code that needs no compiler."""
     targets = ", ".join(shipped.targets())
     brought = f" nor in what gemmlab brings (its own kernels in their defaults, for {targets})" if targets else ""
     return f"{store.cache_dir() or 'a cache (there is no home)'}{brought}"
@@ -86,14 +86,14 @@ def _kept_or_made(program: Program, files: Placed, source: str) -> Artifact:
 
 
 def _own(source: str, by: str, files: Placed) -> Artifact | None:
-    """The installed compiler's work that still fits."""
-    # What it read nothing for is found without the list.
+    """Return the installed compiler's artifact that is still valid."""
+    # Code that depends on no other file is found without the list.
     bare = store.load(variants.variant(source, by, {}).key)
     return bare or variants.find(source, lambda each: each.made_by == by and as_it_was(each.searched, files.path))
 
 
 def _any(source: str, files: Placed) -> Artifact | None:
-    """The newest that still fits, by whatever compiler."""
+    """Return the newest artifact that is still valid, by any compiler."""
     return variants.find(source, lambda each: as_it_was(each.searched, files.path))
 
 
@@ -107,7 +107,7 @@ def _compile(program: Program, files: Placed, source: str, by: str) -> Artifact:
 
 
 def _source(program: Program, files: Placed) -> str:
-    """What names a source: all that the compiler is given, but for the compiler itself and what lies on disk."""
+    """Return the key of a source: all that the compiler gets, except for the compiler itself and files on disk."""
     headers = [part for name, text in sorted(files.headers.items()) for part in (name, text)]
     options = nvrtc.options_of(program)
     return store.key_of(
@@ -122,7 +122,7 @@ def _stand_ins() -> str:
 
 
 def _made_by() -> str:
-    """The compiler with its headers. Raises `NoCompilerError`."""
+    """Return the compiler's name with that of its headers. Raises `NoCompilerError`."""
     compiler = nvrtc.compiler()
     own = cuda_headers.brings_headers(compiler)
     return compiler if own else f"{compiler}, headers {cuda_headers.version(compiler)}"
@@ -132,7 +132,7 @@ def _finished(artifact: Artifact, files: Placed) -> Artifact:
     searched = artifact.searched or {}
     texts = {name: files.localise(text, searched) for name, text in artifact.texts.items()}
     if "sass" not in texts:
-        # Compiled where there was no disassembler.
+        # The code was compiled without a disassembler.
         with suppress(NoCompilerError):
             texts["sass"] = files.localise(nvdisasm.disassemble(artifact.code, artifact.kernel), searched)
     return replace(artifact, texts=texts)

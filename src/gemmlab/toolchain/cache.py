@@ -41,7 +41,7 @@ def cache_dir() -> Path | None:
 
 
 def key_of(*parts: str) -> str:
-    """The name of what these parts determine: SHA-256 over them, each with its length."""
+    """Return the key that these parts determine: SHA-256 over them, each with its length."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()
@@ -50,9 +50,9 @@ def key_of(*parts: str) -> str:
 
 
 def encode(artifact: Artifact, level: int = -1, key: str = "") -> bytes:
-    """An artifact as the bytes of its file; `level` is zlib's for the texts, 0 where all of it is compressed later.
+    """Return an artifact as the bytes of its file; `level` is zlib's for the texts, 0 if all of it is compressed later.
 
-    The key is in it, for a file under another name would be code for something else.
+    The file contains the key, because a renamed file would otherwise pass for other code.
     """
     facts = {**asdict(artifact), "key": key}
     code: bytes = facts.pop("code")
@@ -98,12 +98,12 @@ def load(key: str) -> Artifact | None:
 
 
 def store(key: str, artifact: Artifact) -> bool:
-    """Keep an artifact; whether that was possible."""
+    """Store an artifact; return whether that was possible."""
     return publish(f"{key}.bin", encode(artifact, key=key))
 
 
 def private_folder(name: str) -> Path | None:
-    """A folder of that name in the cache, made if need be; `None` where nothing can be kept."""
+    """Return a folder of that name in the cache, made if need be; `None` if nothing can be stored."""
     directory = _prepared()
     if directory is None:
         return None
@@ -133,7 +133,7 @@ def read(name: str) -> bytes | None:
 
 
 def publish(name: str, data: bytes) -> bool:
-    """Write a file beside its place in the cache and rename it into it; whether that was possible."""
+    """Write a file beside its place in the cache and rename it into it; return whether that was possible."""
     directory = _prepared()
     if directory is None:
         return False
@@ -141,7 +141,7 @@ def publish(name: str, data: bytes) -> bool:
         private_files.publish(directory / name, data)
     except OSError as error:
         if isinstance(error, PermissionError) and sys.platform == "win32" and (directory / name).exists():
-            # Windows does not replace a file that is being read. What is there is as good: its name says so.
+            # Windows does not replace a file that is being read. The existing file has the same key, so it will do.
             return True
         _warn_unkept(directory, error)
         return False
@@ -149,7 +149,7 @@ def publish(name: str, data: bytes) -> bool:
 
 
 def _known() -> Path | None:
-    """The cache directory, whether or not it is there; `None`, with a warning, where there can be none."""
+    """Return the cache directory, existing or not; `None`, with a warning, if there can be none."""
     directory = cache_dir()
     if directory is None:
         _warn("compiled kernels cannot be kept, for there is no home; set HOME or GEMMLAB_CACHE_DIR; going on without")
@@ -157,7 +157,7 @@ def _known() -> Path | None:
 
 
 def _prepared() -> Path | None:
-    """The cache directory, made if need be; `None`, with a warning, where that cannot be."""
+    """Return the cache directory, made if need be; `None`, with a warning, if that is impossible."""
     directory = _known()
     try:
         if directory is not None:

@@ -1,4 +1,4 @@
-"""What a cubin holds: each function's code, resources and parameters, variables, and what a loader must patch.
+"""The contents of a cubin: each function's code, resources and parameters, variables, and what a loader must patch.
 
 NVIDIA publishes no description of the format. What is read here was found in cubins of known kernels, for every
 architecture from sm_75 to sm_120 and of CUDA 12 and 13; attributes that do not matter for running code are passed over.
@@ -19,7 +19,7 @@ from gemmlab.toolchain.nv_info import Param
 
 MACHINE = 190
 RESERVED_SMEM_BYTES = 1024
-"""What every block's shared memory begins with from sm_90 on; it belongs to the system."""
+"""Bytes at the start of every block's shared memory from sm_90 on; they belong to the system."""
 
 _OBJECT, _FUNCTION, _ENTRY = 1, 2, 0x10
 _LATER_ABI, _ACCELERATED = 8, 0x800
@@ -34,7 +34,7 @@ _RELOCATIONS = {
     63: "R_CUDA_FUNC_DESC32_HI_32", 70: "R_CUDA_32_LO", 71: "R_CUDA_32_HI",
 }  # fmt: skip
 _IN_PLACE = {1: "<i", 2: "<q", 3: "<i", 4: "<q"}
-"""Data relocations without an addend of their own keep it where they patch."""
+"""Data relocations without an addend field store the addend in the bytes that they patch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +44,20 @@ class CubinFunction:
     name: str
     code: bytes = field(repr=False)
     entry: bool
-    """Whether it is a kernel; other functions are called by kernels."""
+    """True if it is a kernel; other functions are called by kernels."""
     registers: int
     barriers: int
     param_base: int
-    """Where the parameters begin in constant bank 0."""
+    """The offset of the parameters in constant bank 0."""
     params: tuple[Param, ...]
     static_smem_bytes: int
-    """What the kernel itself declares, in bytes."""
+    """Shared memory that the kernel itself declares, in bytes."""
     reserved_smem_bytes: int
-    """What lies before it in shared memory."""
+    """Bytes that the system reserves before it in shared memory."""
     local_bytes: int
-    """Stack frame of this function, a thread."""
+    """Stack frame of this function in bytes, for each thread."""
     stack_bytes: int | None
-    """Local memory a thread with all calls; `None` when recursion or a call by address leaves it open."""
+    """Local memory for each thread with all calls; `None` when recursion or a call by address leaves it open."""
     max_threads: int | None
     """Most threads in a block that it was compiled for (`__launch_bounds__`), if it says."""
     block: tuple[int, int, int] | None
@@ -91,7 +91,7 @@ class Relocation:
     section: str
     offset: int
     kind: str
-    """`R_CUDA_64` and the like; `R_CUDA_<number>` for one unknown here."""
+    """`R_CUDA_64` and the like; `R_CUDA_<number>` for an unknown kind."""
     symbol: str
     addend: int
 
@@ -105,7 +105,8 @@ class Cubin:
     symbols: Mapping[str, Variable]
     relocations: tuple[Relocation, ...]
     sections: Mapping[str, Section] = field(repr=False)
-    """What a loader puts into memory: code, constant banks, `.nv.global.init`, and `.nv.global` (zeros)."""
+    """The sections that a loader puts into memory: code, constant banks, `.nv.global.init`, and `.nv.global` (zeros).
+    """
     labels: Mapping[str, tuple[str, int]] = field(repr=False)
     """Functions that lie within another's code: (section, offset)."""
 
@@ -116,7 +117,7 @@ class Cubin:
 
 
 def read_cubin(data: bytes, name: str) -> Cubin:
-    """Take a cubin apart; `name` stands in errors. Raises `UsageError` saying what is wrong with it.
+    """Parse a cubin; `name` stands in errors. Raises `UsageError` saying what is wrong with it.
 
     What it returns fits together: symbols and relocations lie in their sections, parameters in their bank.
     """
@@ -153,7 +154,7 @@ def read_cubin(data: bytes, name: str) -> Cubin:
 
 
 def digest(data: bytes, name: str) -> str:
-    """SHA-256 in hexadecimal of what a GPU is given of a cubin: code, constants, variables and attributes.
+    """Return the SHA-256 in hexadecimal of what a GPU gets of a cubin: code, constants, variables and attributes.
 
     Line information and the PTX that a cubin carries are left out: they hold paths, and a comment in the source
     moves them. Raises `UsageError`.
@@ -173,7 +174,9 @@ def _loaded(section: Section) -> bool:
 
 
 def _architecture(elf: Elf) -> str:
-    """By the header's flags; in the later layout only the compiler's own note tells sm_90a from sm_90."""
+    """Return the architecture by the header's flags; in the later layout only the compiler's note tells sm_90a from
+    sm_90.
+    """
     if elf.abi_version < _LATER_ABI:
         return f"sm_{elf.flags & 0xFF}{'a' if elf.flags & _ACCELERATED else ''}"
     number = elf.flags >> 8 & 0xFF
@@ -228,7 +231,7 @@ def _banks(by_name: Mapping[str, Section], function: str) -> Iterator[tuple[int,
 
 
 def _require_sane(function: CubinFunction, name: str) -> None:
-    """Compare what a function's attributes say with what there can be."""
+    """Check a function's attributes against their possible ranges."""
     if not 0 <= function.registers <= _MOST_REGISTERS:
         raise UsageError(f"{name}: a malformed cubin: {function.name} has {function.registers} registers")
     if function.param_base + function.param_bytes > _BANK_BYTES:

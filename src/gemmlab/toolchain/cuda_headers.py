@@ -1,4 +1,4 @@
-"""Where `cuda_fp16.h`, `mma.h` and the like come from: the compiler itself, or a toolkit beside it."""
+"""The source of `cuda_fp16.h`, `mma.h` and the like: the compiler itself, or a toolkit beside it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _VERSION = re.compile(r"#\s*define\s+CUDART_VERSION\s+(\d+)")
 
 
 def options(compiler: str) -> list[str]:
-    """Compiler options that make NVIDIA's headers found, `compiler` being `"NVRTC 13.5.37"`.
+    """Return compiler options that make NVIDIA's headers found; `compiler` is like `"NVRTC 13.5.37"`.
 
-    A compiler that brings its headers along unpacks them, once, into the cache folder.
+    A compiler that brings the headers unpacks them, once, into the cache folder.
     """
     if brings_headers(compiler):
         return [f"--use-bundled-headers={_unpacked(compiler)}"]
@@ -34,7 +34,7 @@ def folders(compiler: str) -> list[str]:
 
 @cache
 def version(compiler: str) -> str:
-    """Which headers `options` means."""
+    """Return the version of the headers that `options` leads to."""
     if brings_headers(compiler):
         return compiler
     for folder in _toolkit():
@@ -45,7 +45,7 @@ def version(compiler: str) -> str:
 
 
 def brings_headers(compiler: str) -> bool:
-    """Whether this NVRTC has the headers in it."""
+    """Return whether this NVRTC has the headers in it."""
     return tuple(map(int, compiler.rsplit(maxsplit=1)[-1].split(".")[:2])) >= _FIRST_WITH_HEADERS
 
 
@@ -56,7 +56,7 @@ def _unpacked(compiler: str) -> Path:
 
 @cache
 def _trusted(folder: Path) -> bool:
-    """Whether nobody else put a header there; it takes some milliseconds to look through them."""
+    """Return whether no other user can have put a header there; looking through them takes some milliseconds."""
     try:
         private_files.check_tree(folder)
     except private_files.UntrustedError as error:

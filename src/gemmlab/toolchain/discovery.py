@@ -1,4 +1,4 @@
-"""From the compiler's listing of opened files to what a cached artifact depends on."""
+"""Derive the files that a cached artifact depends on from the compiler's listing of opened files."""
 
 from __future__ import annotations
 
@@ -19,38 +19,43 @@ _ABOUT_ITSELF = re.compile(rb"(?:\bdefined[\s(]*|#[ \t]*ifn?def[ \t]+)__has_incl
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a run of the compiler depended on, beside the texts that it was given."""
+    """The files that a run of the compiler depended on, beside the texts that it was given."""
 
     opened: tuple[str, ...]
-    """The files that are a person's own, in the order of being opened."""
+    """The user's own files, in the order of being opened."""
     data: Mapping[str, bytes] = field(repr=False)
-    """Their bytes, and those of files whose being there was asked for."""
+    """Contents of those files, and of files whose existence was tested."""
     searched: Mapping[str, str] | None
-    """See `searched`; `None` when it cannot be told, so that nothing made of it may be kept."""
+    """Marks of the places searched (see `searched`); `None` when they are unknown, so that the result must not be
+    cached.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where the compiler looks."""
+    """The folders in which the compiler looks."""
 
     path: IncludePath
     main: str
     """The source's virtual path; its folder is the first that an `#include "x"` in it looks into."""
     ready: tuple[str, ...]
-    """Folders of headers that belong to the compiler or to us: their content goes by a version."""
+    """Folders of headers that belong to the compiler or to gemmlab: a version stands for their content."""
 
     def is_own(self, file: str) -> bool:
-        """Whether a file is a person's own."""
+        """Return whether a file is the user's own."""
         return not any(file.startswith(f"{folder}/") for folder in self.ready)
 
 
 def asks_for_files(texts: Sequence[bytes]) -> bool:
-    """Whether sources ask for files without including them."""
+    """Return whether sources ask for files without including them."""
     return any(ASKS in _CONTINUED.sub(b"", text) for text in texts)
 
 
 def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings) -> Found:
-    """What the run that opened `listed` for the sources `texts` depended on. `CompileError` for an unreadable file."""
+    """Return the files that the run that opened `listed` for the sources `texts` depended on.
+
+    Raises `CompileError` for an unreadable file.
+    """
     own = tuple(file for file in listed if where.is_own(file))
     data = {file: _read(file) for file in own}
     marks = {file: mark_of(content) for file, content in data.items()}
@@ -72,12 +77,12 @@ def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings)
 
 
 def _names(file: str, folders: Sequence[str]) -> Iterator[str]:
-    """What may have been written to include a file, by which folder it was looked for in."""
+    """Yield the names by which a directive may have included a file, one for each folder that it could be found in."""
     return (file[len(folder) + 1 :] for folder in folders if file.startswith(f"{folder}/"))
 
 
 def _asked_for(texts: Sequence[bytes]) -> set[str] | None:
-    """Names in `__has_include`, whether or not anything comes of it; `None` where one is not written out."""
+    """Return the names in `__has_include`, found or not; `None` if one is not written out."""
     names: set[str] = set()
     for text in texts:
         plain = _CONTINUED.sub(b"", text)

@@ -21,7 +21,7 @@ class Section:
     kind: int
     flags: int
     data: bytes
-    """Empty for a section of zeros (`NOBITS`), whose extent is `size`."""
+    """Contents; empty for a section of zeros (`NOBITS`), whose extent is `size`."""
     size: int
     link: int
     info: int
@@ -59,7 +59,7 @@ class Elf:
     symbols: tuple[Symbol, ...]
 
     def section_of(self, symbol: Symbol) -> Section | None:
-        """Where a symbol is defined; `None` when that is elsewhere or nowhere."""
+        """Return the section that defines a symbol; `None` if it is defined elsewhere or nowhere."""
         return self.sections[symbol.section] if 0 < symbol.section < len(self.sections) else None
 
     def relocations(self, section: Section) -> Iterator[Entry]:
@@ -70,7 +70,7 @@ class Elf:
 
 
 def read_elf(data: bytes, name: str) -> Elf:
-    """Take a file apart; `name` stands in errors. Raises `UsageError` saying what is wrong with it."""
+    """Parse a file; `name` stands in errors. Raises `UsageError` saying what is wrong with it."""
     if not data.startswith(b"\x7fELF"):
         raise UsageError(f"{name}: not an ELF file (it begins with {data[:4].hex(' ') or 'nothing'})")
     if len(data) < _HEADER.size:

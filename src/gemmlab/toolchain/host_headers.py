@@ -1,4 +1,4 @@
-"""Stand-ins for headers of the host that kernel files include by habit: what of them a GPU can use.
+"""Substitutes for host headers that kernel files include by habit, with the parts that a GPU can use.
 
 NVRTC has no host headers, and declares by itself what `cuda_runtime.h`, `math.h` and the like would declare for
 device code. Types and limits that it lacks are given here.
@@ -74,4 +74,4 @@ HOST_HEADERS = {
         _BUILT_IN,
     ),
 }  # fmt: skip
-"""Text by the name that `#include` calls it."""
+"""Text by the name in `#include`."""

@@ -1,4 +1,4 @@
-"""The folders in which the compiler looks for a program's headers, and names of files there that any machine knows."""
+"""The folders in which the compiler looks for a program's headers, and machine-independent names of files there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WITH_VALUE = {
     "-D", "-U", "--define-macro", "--undefine-macro", "-include", "--pre-include", "-Xptxas", "--ptxas-options",
     "-Xcudafe",
 }  # fmt: skip
-"""Options whose value may be the next one, so that it is no option itself."""
+"""Options whose value may be the next argument, which is then no option itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class IncludePath:
     """
 
     own: str
-    """Empty for a source that is no file."""
+    """The source's own folder; empty for a source that is no file."""
     named: tuple[str, ...]
 
     @property
@@ -45,7 +45,7 @@ class IncludePath:
         return found or [path]
 
     def real(self, place: str) -> str | None:
-        """The path of a place here; `None` where there is no such folder."""
+        """Return the path of a place on this machine; `None` if there is no such folder."""
         if Path(place).is_absolute():
             return place
         number, _, name = place.partition("/")
@@ -86,5 +86,5 @@ def absolute(path: str) -> str:
 
 
 def slashes(path: str) -> str:
-    """With forward slashes, where others are possible."""
+    """Return the path with forward slashes, where the system has others."""
     return path.replace("\\", "/") if os.name == "nt" else path

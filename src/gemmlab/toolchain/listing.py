@@ -1,9 +1,9 @@
-"""What the compiler's front end says of the files that it opens.
+"""Read the list of files that the compiler's front end opens.
 
-NVRTC hands `-Xcudafe` options to its front end. `--trace_includes` makes that write a line for every header that an
-`#include` leads to, even where a guard leaves nothing of it: the path as it opened it, or for a header that came as
-text its name, after a space for each level of nesting. What is written in the directive does not matter: macros,
-comments, digraphs and continued lines are behind us here.
+NVRTC passes `-Xcudafe` options to its front end. With `--trace_includes` it writes a line for every header that an
+`#include` leads to, even if a guard leaves nothing of it: a space for each level of nesting, then the path as it was
+opened, or the name of a header given as text. Macros, comments, digraphs and continued lines in the directive are
+already resolved.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def traced(folder: Path) -> list[str]:
 
 
 def preprocessing(folder: Path) -> list[str]:
-    """Further options by which the compiler follows the directives only, which takes a tenth of compiling."""
+    """Return further options that make the compiler follow the directives only, which takes a tenth of compiling."""
     return ["-Xcudafe", "--preprocess", "-Xcudafe", f"--output={folder / _OUTPUT}"]
 
 
 def opened(folder: Path, given: Collection[str]) -> list[str] | None:
-    """Paths of the files opened by the run that wrote its listing into `folder`, without headers `given` as text.
+    """Return the paths of files opened by the run that listed them in `folder`, without headers `given` as text.
 
     A run that did not write it gives `None`: this compiler does not tell.
     """
@@ -39,6 +39,6 @@ def opened(folder: Path, given: Collection[str]) -> list[str] | None:
         return None
     file.unlink()
     names = [line.lstrip(" ") for line in lines]
-    # CUDA's headers are opened hundreds of times. What NVRTC has in itself has a name without a folder, and is no file.
+    # CUDA's headers are opened hundreds of times. NVRTC's built-in headers, which are no files, have no folder.
     found = {name: absolute(name) for name in {*names} - {*given} if Path(name).is_absolute() or Path(name).is_file()}
     return [found[name] for name in names if name in found] if names else None

@@ -1,7 +1,7 @@
-"""The `.nv.info` sections of a cubin: attributes of a function, one behind the other.
+"""The `.nv.info` sections of a cubin: attributes of a function, one after the other.
 
-An attribute is a byte of format, a byte that says which it is, and two bytes: its value, or for the format `_SIZED`
-the length of what follows, padded to four bytes.
+An attribute is a byte for its format, a byte for its kind, and two bytes: its value or, for the format `_SIZED`, the
+length of the data that follow, padded to four bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SIZED = 4
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A kernel parameter: bytes from the start of the parameters."""
+    """A kernel parameter; its offset is in bytes from the start of the parameters."""
 
     offset: int
     size: int
@@ -33,7 +33,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class FunctionInfo:
-    """What a function's own section says; `None` for what it does not mention."""
+    """The statements of a function's own section; `None` for what it does not mention."""
 
     params: tuple[Param, ...]
     param_base: int | None

@@ -1,4 +1,4 @@
-"""The machine code of a cubin as text, by NVIDIA's disassembler. Needs no driver and no GPU."""
+"""The machine code of a cubin as text, by NVIDIA's disassembler. It needs no driver and no GPU."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tool() -> Path:
 
 
 def remedy() -> str:
-    """How to get NVIDIA's compiler and disassembler here."""
+    """Return advice on how to get NVIDIA's compiler and disassembler here."""
     if sys.platform == "darwin":
         return "NVIDIA has none for macOS; run `gemmlab compile` on Linux or Windows and copy its cache folder"
     return "pip install 'gemmlab[cuda13]'"

@@ -94,7 +94,7 @@ def compile_cubin(program: Program, files: Placed | None = None) -> Artifact:
 
 
 def options_of(program: Program) -> list[str]:
-    """What the compiler is told, architecture included and folders of headers apart."""
+    """Return the options for the compiler: with the architecture, without folders of headers."""
     own = split(program.options)[1]
     given = {_option_name(option) for option in own}
     return [f"-arch={program.target}", *(o for o in DEFAULTS if _option_name(o) not in given), *own]
@@ -110,7 +110,7 @@ class _Compilation:
         self._ready: tuple[str, ...] = (self._shadow.stand_ins,)
 
     def artifact(self) -> Artifact:
-        """What comes of it. Raises `CompileError`.
+        """Compile the program and return the artifact. Raises `CompileError`.
 
         First the compiler follows the directives, to tell what it opens. Of that it gets a copy that looks the same on
         every machine. Where it does not open the very same files there, or may ask for others, it gets the real ones.
@@ -134,7 +134,9 @@ class _Compilation:
         return list(self._files.path.folders.values())
 
     def _discovered(self) -> Found | None:
-        """What the compiler opens; `None` when it does not tell. Later runs have CUDA's headers if they are needed."""
+        """Return the files that the compiler opens; `None` when it does not tell. Later runs get CUDA's headers if
+        needed.
+        """
         texts = [text.encode() for text in (self._files.source, *self._files.headers.values())]
         found = None
         if not asks_for_files(texts):
@@ -150,9 +152,9 @@ class _Compilation:
         return Surroundings(self._files.path, self._files.main, self._ready)
 
     def _followed(self, texts: Sequence[bytes]) -> tuple[Found | None, bool]:
-        """What the directives lead to, and whether they all lead somewhere."""
+        """Return the files that the directives lead to, and whether every directive leads to one."""
         with self._run(self._real_folders, {}, listing.preprocessing(self._folder)) as (handle, _):
-            # There is no code after this, which counts as an error; a real one is in the log.
+            # A run without code counts as an error; a real error is in the log.
             whole = "error" not in _text(self._nvrtc, handle, "ProgramLog")
         listed = listing.opened(self._folder, self._files.headers)
         return (None if listed is None else discover(listed, texts, self._where)), whole
@@ -161,7 +163,7 @@ class _Compilation:
     def _run(
         self, folders: Sequence[str], texts: Mapping[str, str], options: Sequence[str] = ()
     ) -> Iterator[tuple[Any, Any]]:
-        """A program that the compiler has been through, and its status."""
+        """Run the compiler on the program; yield its handle and the status."""
         nvrtc, files = self._nvrtc, self._files
         headers = {**texts, **files.headers}
         includes = [f"-I{folder}" for folder in (*folders, self._shadow.stand_ins)]
@@ -219,7 +221,7 @@ def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]
     if function.max_threads is not None:
         facts["max_threads"] = function.max_threads
     logged = ptxas_log.facts_of(log, entry)
-    # With recursion the file has no total; a frame is what is sure.
+    # With recursion the file has no total; only the size of one frame is certain.
     stack = logged.get("stack_bytes", 0) if function.stack_bytes is None else function.stack_bytes
     return (
         facts
@@ -239,7 +241,7 @@ def _explain(program: Program, files: Placed, searched: Searched, log: str) -> s
 
 
 def _option_name(option: str) -> str:
-    """`-std` for `--std=c++20`; of an option that may be repeated, all of it."""
+    """Return an option's name: `-std` for `--std=c++20`; for an option that may be repeated, all of it."""
     name = option.split("=", 1)[0]
     short = f"-{name.lstrip('-')}"
     return option if short in _ADDING or short[:2] in _ADDING else short
@@ -266,7 +268,7 @@ def _required() -> Any:
 
 @cache
 def _load() -> Any:
-    """The binding module with its library behind it; `None` where either is missing."""
+    """Return the binding module with its library loaded; `None` if either is missing."""
     try:
         from cuda.bindings import nvrtc
 

@@ -1,8 +1,8 @@
-"""Files that nobody else can have written, reached over folders that nobody else can exchange.
+"""Files that no other user can have written, reached over folders that no other user can replace.
 
-Every check is of a descriptor that is open, and the next name is opened relative to it: what was checked is what is
-read, whatever happens to the names meanwhile. Windows has neither such owners nor such descriptors; there the system's
-own rules for a person's folders have to do.
+Every check is made on an open descriptor, and the next name is opened relative to it: the file that was checked is the
+file that is read, even if names change meanwhile. Windows has neither such owners nor such descriptors; there the
+system's own protection of a user's folders must suffice.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class UntrustedError(OSError):
 
 @contextmanager
 def folder(path: Path) -> Iterator[int]:
-    """A descriptor of a folder that is this user's or root's and that others cannot write to, nor move on the way.
+    """Yield a descriptor of a folder that this user or root owns, and that others can neither write to nor replace.
 
-    Raises `UntrustedError` where that is not so, else `OSError` (`FileNotFoundError` where there is none).
+    Raises `UntrustedError` for any other folder, else `OSError` (`FileNotFoundError` if there is none).
     """
     if sys.platform == "win32":
         yield -1
@@ -44,9 +44,9 @@ def folder(path: Path) -> Iterator[int]:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a file that only this user or root can have written.
+    """Return the bytes of a file that only this user or root can have written.
 
-    Raises `UntrustedError` for any other, for links and for what is no plain file, else `OSError`.
+    Raises `UntrustedError` for any other file, for links and for anything but a plain file, else `OSError`.
     """
     if sys.platform == "win32":
         return path.read_bytes()
@@ -59,7 +59,7 @@ def read(path: Path) -> bytes:
             raise
         try:
             facts = os.fstat(file)
-            # No name is left when the file has been replaced since.
+            # The link count is 0 when the file has been replaced since.
             if not stat.S_ISREG(facts.st_mode) or not _ours(facts) or facts.st_mode & _WRITABLE or facts.st_nlink > 1:
                 raise UntrustedError(f"{path} may be another user's and is not used; remove it")
             with os.fdopen(file, "rb", closefd=False) as stream:
@@ -87,7 +87,7 @@ def publish(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file where it lies in a folder as above, quietly."""
+    """Remove a file in such a folder, and ignore errors."""
     with suppress(OSError):
         if sys.platform == "win32":
             path.unlink()
@@ -117,7 +117,7 @@ def _publish(path: Path, temporary: Path, data: bytes) -> None:
 
 
 def _walk(path: Path) -> int:
-    """A descriptor of a folder, each one on the way having been checked."""
+    """Return a descriptor of a folder; each folder on the way is checked."""
     pending = [*reversed(Path(os.path.abspath(path)).parts[1:])]  # noqa: PTH100 - links are followed below
     at = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     links = 0
@@ -145,7 +145,7 @@ def _walk(path: Path) -> int:
 
 
 def _target(at: int, name: str, error: OSError) -> str:
-    """Where a link leads; the error of opening it as a folder where it is none."""
+    """Return the target of a link. Raises `error`, that of opening it as a folder, if it is not a link."""
     try:
         return os.readlink(name, dir_fd=at)
     except OSError:
@@ -153,7 +153,7 @@ def _target(at: int, name: str, error: OSError) -> str:
 
 
 def _check_way(at: int, path: Path) -> None:
-    """Others must not be able to put another folder into this one's place: in a sticky folder they cannot."""
+    """Raise unless other users are unable to replace this folder: in a sticky folder they cannot."""
     facts = os.fstat(at)
     writable = 0 if facts.st_mode & stat.S_ISVTX else facts.st_mode & _WRITABLE
     by_group_alone = writable == stat.S_IWGRP and _own_group(facts.st_gid)
@@ -167,7 +167,7 @@ def _ours(facts: os.stat_result) -> bool:
 
 @cache
 def _own_group(number: int) -> bool:
-    """Whether a group has only this user in it, as many systems give each user one, and folders to it."""
+    """Return whether a group has only this user in it; many systems give each user such a group, and folders to it."""
     import grp
     import pwd
 

@@ -1,4 +1,4 @@
-"""What ptxas says of a kernel (`--ptxas-options=-v`), as numbers."""
+"""Read ptxas's report on a kernel (`--ptxas-options=-v`) as numbers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PLACE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s")
 
 
 def stable(log: str) -> str:
-    """The log without what differs from run to run."""
+    """Return the log without the parts that differ from run to run."""
     return _UNSTABLE.sub("", log.replace("\0", "")).strip()
 
 
 def facts_of(log: str, entry: str) -> dict[str, int]:
-    """Bytes and counts that the log gives for a kernel, spills with those of the functions it calls.
+    """Return bytes and counts that the log gives for a kernel; spills include those of the functions it calls.
 
     What the log does not mention is left out.
     """
@@ -43,7 +43,7 @@ def facts_of(log: str, entry: str) -> dict[str, int]:
 
 
 def errors(log: str, ptx: str) -> str:
-    """A failed run's log without the report on resources, its lines of PTX given as `file(line)` of the source."""
+    """Return a failed run's log without the resource report; lines of PTX are given as `file(line)` of the source."""
     files = dict(_FILE.findall(ptx))
     lines = ptx.splitlines()
 

@@ -1,4 +1,4 @@
-"""What the compiler looked for and found, or did not: by this it is known whether code of the cache still fits.
+"""The places where the compiler looked for files: they decide whether code in the cache still fits.
 
 Each place (see `include_path`) has a mark: the SHA-256 of the file that was read there, `ABSENT` where there was
 nothing (a file that comes to lie there would be read instead of the one that was), `PRESENT` where it mattered only
@@ -24,7 +24,7 @@ def mark_of(data: bytes) -> str:
 
 
 def as_it_was(searched: Searched, path: IncludePath) -> bool:
-    """Whether the compiler, told to look in the folders of `path`, would find what it found then."""
+    """Return whether the compiler, given the folders of `path`, would find the same files as then."""
     return all(_fits(path.real(place), mark) for place, mark in searched.items())
 
 
@@ -42,7 +42,7 @@ def _fits(path: str | None, mark: str) -> bool:
 
 
 def first_missing(folder: str, name: str) -> str | None:
-    """The nearest part of `folder/name` that is not there; `None` when all of it is."""
+    """Return the first part of the path `folder/name` that does not exist; `None` when all of it exists."""
     reached = folder
     for part in ("", *name.split("/")):
         reached = f"{reached}/{part}" if part else reached

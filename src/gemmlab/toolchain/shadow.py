@@ -1,4 +1,4 @@
-"""A copy of the headers that a program reads, in which each says that it lies where it would on any machine.
+"""A copy of the headers that a program reads, in which each header has a machine-independent path.
 
 The copy has the folders of the include path, so that the compiler's own search finds there what it found in the real
 ones. A header that is named from the root is found by a text of that name, which leads to the copy.
@@ -33,16 +33,16 @@ class Shadow:
 
     @property
     def folders(self) -> list[str]:
-        """In place of the include path's."""
+        """The folders of the copy, in place of the include path's."""
         return [self._folder(number) for number in self._path.folders]
 
     @property
     def redirections(self) -> dict[str, str]:
-        """Headers to be given as text, by name: those that are named from the root."""
+        """Headers to be given as text, by name: those with an absolute path."""
         return {file: f'#include "{copy}"\n' for file, copy in self._copies.items()}
 
     def copy(self, data: Mapping[str, bytes]) -> None:
-        """Copy files, given by path. One that has two names stays one, as `#pragma once` needs it."""
+        """Copy files, given by path. A file with two names stays one file, as `#pragma once` needs it."""
         made: dict[tuple[int, int], str] = {}
         for file, content in data.items():
             facts = Path(file).stat()
@@ -56,7 +56,7 @@ class Shadow:
                 self._copies.setdefault(file, copy)
 
     def originals(self, opened: Iterable[str]) -> list[str]:
-        """The files whose copies were opened, without the texts that led there."""
+        """Return the originals of the copies that were opened, without the texts that led there."""
         known = {copy: file for file in self._copies for copy in map(self._copy_of, self._path.places(file))}
         return [known.get(file, file) for file in opened if file not in self._copies]
 

@@ -18,17 +18,17 @@ from gemmlab.toolchain.searched import as_it_was
 
 FOLDER = Path(__file__).parents[1] / "machine_code"
 _ALIAS_DIGITS = 32
-"""Of the alias in a file's name: enough to tell any two apart, and paths stay short for Windows."""
+"""Number of digits of the alias in a file's name: enough to tell any two apart, and paths stay short for Windows."""
 _READ = ("log", "sass")
-"""The texts that are kept; PTX, a third of the whole, is for reading alone."""
+"""The texts that are shipped; PTX, a third of the whole, is only for reading."""
 
 
 def find(program: Program, alias: str, path: IncludePath) -> Artifact | None:
-    """The code of `program`, with its headers in the folders of `path`.
+    """Return the code of `program`, with its headers in the folders of `path`.
 
     `None` where none was shipped for exactly this source, configuration and architecture.
     """
-    # Some builds of Python lack it; those with a compiler or a filled cache never come here.
+    # Some builds of Python lack lzma; with a compiler or a filled cache they never need it.
     import lzma
 
     try:
@@ -50,7 +50,7 @@ def put(folder: Path, program: Program, alias: str, artifact: Artifact) -> Path:
 
 
 def targets() -> dict[str, int]:
-    """How many kernels' instances were shipped for each architecture."""
+    """Number of kernel instances that are shipped for each architecture."""
     return {folder.name: len(list(folder.glob("*.xz"))) for folder in sorted(FOLDER.glob("sm_*"))}
 
 

@@ -1,4 +1,4 @@
-"""Which code of the cache was made of a source, by whom, and of what headers.
+"""Variants of cached code: which code was made of a source, by which compiler, and of which headers.
 
 A file a source (named by the hash of text, options and architecture) lists the *variants* that there are, newest first.
 """
@@ -14,7 +14,7 @@ from gemmlab.toolchain import cache as store
 from gemmlab.toolchain.searched import Searched
 
 _MOST = 32
-"""Variants listed of one source; older ones are made again when they are needed."""
+"""The most variants listed of one source; older ones are compiled again when they are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class Variant:
 
     key: str
     made_by: str
-    """Compiler, and its headers where they were used."""
+    """The compiler, and its headers if they were used."""
     searched: Searched
 
 
 def variant(source: str, made_by: str, searched: Searched) -> Variant:
-    """What these determine, with the key of its artifact."""
+    """Return the variant of these, with the key of its artifact."""
     bare = Variant("", made_by, searched)
     return replace(bare, key=_key(source, bare))
 
@@ -40,7 +40,7 @@ def find(source: str, fits: Callable[[Variant], bool]) -> Artifact | None:
 
 
 def note(source: str, newest: Variant) -> bool:
-    """Put a variant first in the list of its source; whether it stands there."""
+    """Put a variant first in the list of its source; return whether it could be stored."""
     known = _listed(source)
     if known[:1] == [newest]:
         return True
@@ -54,7 +54,7 @@ def _listed(source: str) -> list[Variant]:
         found = [Variant(**each) for each in json.loads(data or b"[]")]
     except (ValueError, TypeError):
         return []
-    # A list of another source, under this one's name, leads nowhere.
+    # The list of another source, copied under this one's name, matches nothing.
     return [each for each in found if isinstance(each.searched, dict) and each.key == _key(source, each)]
 
 

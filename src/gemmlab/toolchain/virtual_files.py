@@ -1,4 +1,4 @@
-"""Where the compiler believes that sources lie: in a folder that is the same on every machine.
+"""The folder in which the compiler believes that sources lie: the same one on every machine.
 
 File names go into line information and from there into the cubin. With names of one machine, the same source and
 compiler would give other bytes in every checkout, and a cache filled elsewhere would name files that are not here.
@@ -25,19 +25,19 @@ _LINE = re.compile(r"^(/[^\n(]*)\((\d+)\):", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A program's texts as the compiler gets them, and where it looks for more."""
+    """A program's texts as the compiler gets them, and the folders in which it looks for more."""
 
     main: str
     """The source's virtual path."""
     source: str
     headers: Mapping[str, str]
-    """Text by the name that `#include` calls it; each begins by saying what its virtual path is."""
+    """Text by the name in `#include`; each begins by stating its virtual path."""
     path: IncludePath
     real: Mapping[str, str]
-    """Virtual path of each text -> the name that people know."""
+    """The real name of each text by its virtual path."""
 
     def localise(self, text: str, searched: Searched) -> str:
-        """`text` with real names in place of virtual paths; `searched` names the files that were read."""
+        """Return `text` with real names in place of virtual paths; `searched` names the files that were read."""
         read = {virtual(place): self.path.real(place) for place, mark in searched.items() if mark != ABSENT}
         real = {**self.real, **{name: path for name, path in read.items() if path is not None}}
         return _PATH.sub(lambda match: real.get(match[0], match[0]), text)
@@ -64,5 +64,5 @@ def place(program: Program) -> Placed:
 
 def virtual(name: str) -> str:
     """The virtual path of a text, or of a file by its place."""
-    # Dots that lead upwards would give two headers of one program the same place.
+    # `..` in names could give two headers of one program the same place.
     return f"{ROOT}/{_UNSAFE.sub('_', name.lstrip('/')).replace('../', '_/')}"

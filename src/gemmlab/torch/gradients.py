@@ -15,7 +15,7 @@ from gemmlab.core.argument_checks import float32_scalar
 
 
 def setup_context(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any], output: torch.Tensor) -> None:
-    """Keep of an operand what the gradients asked for will read."""
+    """Save the operands that the requested gradients will read."""
     del output
     a, b, c = inputs
     need_a, need_b = ctx.needs_input_grad[:2]
@@ -25,8 +25,8 @@ def setup_context(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[s
 
 
 def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    """Gradients of a, b and c, each only where it is asked for."""
-    # torch leaves out what equals its default, so that there may be no third.
+    """Return the gradients of a, b and c, each only if it is requested."""
+    # torch leaves out arguments that equal their defaults, so the third may be missing.
     need_a, need_b, need_c = (*ctx.needs_input_grad, False)[:3]
     (a, b), (a_shape, b_shape, c_shape) = ctx.saved_tensors, ctx.shapes
     beta = float32_scalar(ctx.options["beta"])
@@ -38,7 +38,7 @@ def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     if need_c:
         of_c = grad.sum_to_size(c_shape) * beta if beta else grad.new_zeros(c_shape)
 
-    # From here on all are matrices. Where one b serves all of a, their rows are those of one matrix.
+    # From here on all are matrices. If one b multiplies all of a, the rows of a are those of one matrix.
     a_matrix = (1, *a_shape) if row else a_shape
     b_matrix = (*b_shape, 1) if column else b_shape
     grad = grad.unsqueeze(-1) if column else grad

@@ -1,7 +1,7 @@
-"""The operator `gemmlab::gemm`: its schema, what it computes, and what it says of tensors without elements.
+"""The operator `gemmlab::gemm`: its schema, its computation, and its results for tensors without elements.
 
-Operands are checked by the same functions where there is memory and where there is none (fake and meta tensors), so
-that a mistake is told while a program is traced, in the same words.
+The same functions check operands with memory and without (fake and meta tensors), so that tracing a program raises the
+same errors with the same words.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _product(
         if a.ndim > 2 and b.ndim == 2 and not trans_a:
             # Rows of all matrices at once: one product instead of many, as `gemm` has it on a GPU.
             left, out = left.flatten(0, -2), out.flatten(0, -2)
-        # NumPy's views of the same memory take the shortest way through `gemm`.
+        # NumPy's views of the same memory take the fastest path through `gemm`.
         left, right, out = left.numpy(), right.numpy(), out.numpy()
         options["threads"] = torch.get_num_threads()
     gemm(left, right, beta=beta, c=None if addend is None else out, out=out, **options)
@@ -58,7 +58,7 @@ def _product(
 
 
 def _plain(x: torch.Tensor) -> torch.Tensor:
-    """A tensor as such, no parameter, that needs no gradient, which torch has seen to: it shows its memory."""
+    """Return a plain tensor, no parameter, that needs no gradient, because torch handles that: it shows its memory."""
     return x if type(x) is torch.Tensor and not x.requires_grad else x.detach()
 
 
@@ -70,9 +70,9 @@ def _checked(
     a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None, alpha: float = 1.0, beta: float = 0.0,
     trans_a: bool = False, trans_b: bool = False, precision: str = HIGHEST,
 ) -> tuple[int, ...]:  # fmt: skip
-    """The result's shape, or what `gemmlab.gemm` raises of such operands. Extents may be symbols."""
+    """Return the result's shape, or raise what `gemmlab.gemm` raises for such operands. Extents may be symbols."""
     if forward_ad._current_level >= 0:  # noqa: SLF001 - torch has no other way to ask
-        # torch would take every tangent for zero, without a word.
+        # torch would silently take every tangent for zero.
         raise UsageError("gemm: the operator has no forward-mode derivative (torch.func.jvp, jacfwd, forward_ad)")
     device = a.device
     for name, x in (("a", a), ("b", b), ("c", c)):
@@ -97,7 +97,7 @@ def _checked(
 
 
 def _shape(a: Sequence[int], b: Sequence[int], trans_a: bool, trans_b: bool) -> tuple[int, ...] | None:
-    """Of the result; `None` where the shapes do not fit."""
+    """Return the shape of the result; `None` if the shapes do not fit."""
     if not a or not b:
         return None
     row, column = len(a) == 1, len(b) == 1
@@ -115,7 +115,7 @@ def _shape(a: Sequence[int], b: Sequence[int], trans_a: bool, trans_b: bool) -> 
 
 
 def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
-    # Symbols are compared with each other before they are compared with 1, which would fix what they stand for.
+    # Symbols are compared with each other before they are compared with 1, which would fix their values.
     pairs = zip(reversed(shape), reversed(to), strict=False)
     return len(shape) <= len(to) and all(extent in (full, 1) for extent, full in pairs)
 
@@ -123,7 +123,7 @@ def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
 def _refuse(
     a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float, trans_a: bool, trans_b: bool
 ) -> NoReturn:
-    """Raise what `gemmlab.gemm` says of arrays of these shapes, with numbers in place of symbols."""
+    """Raise the error of `gemmlab.gemm` for arrays of these shapes, with numbers in place of symbols."""
     request(Call(a, b, c, None, alpha, beta, trans_a, trans_b), _of_that_shape)
     raise AssertionError("gemm: shapes were refused that fit")
 

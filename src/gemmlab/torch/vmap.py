@@ -18,12 +18,12 @@ def vmap(
     trans_b: bool = False,
     **options: Any,
 ) -> tuple[torch.Tensor, int]:
-    """The result, and where its new axis lies."""
+    """Return the result, and the position of its new axis."""
     a_axis, b_axis, c_axis = (*in_dims, None)[:3]
     row, column = _axes(a, a_axis) == 1, _axes(b, b_axis) == 1
     rank = max(2, _axes(a, a_axis), _axes(b, b_axis))
     if a_axis is None is b_axis:
-        # c alone differs. The result's shape is that of a and b, so one of them is read once for each c.
+        # Only c has the new axis. The result's shape comes from a and b, so one of them is expanded along it.
         a, a_axis = a.expand(info.batch_size, *a.shape), 0
     left, right = _first(a, a_axis), _first(b, b_axis)
     left = _spread(left.unsqueeze(-2) if row else left, a_axis, rank)
@@ -48,5 +48,7 @@ def _first(x: torch.Tensor, axis: int | None) -> torch.Tensor:
 
 
 def _spread(x: torch.Tensor, axis: int | None, rank: int) -> torch.Tensor:
-    """With axes of extent 1 behind the new one, so that there are `rank` others; without a new one as it is."""
+    """Insert axes of extent 1 after the new one, so that there are `rank` others; without a new one, return it
+    unchanged.
+    """
     return x if axis is None else x[(slice(None), *(None,) * (rank + 1 - x.ndim))]

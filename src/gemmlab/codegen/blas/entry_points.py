@@ -25,7 +25,7 @@ _EXTENTS = ("m", "n", "k")
 
 
 def emit_blas(module: Module, product: Function, workspace_bytes: int, cpus_a_core: int) -> None:
-    """Emit both entries around `product`, and what `blas_threads` and `blas_errors` export."""
+    """Emit both entries around `product`, and the exports of `blas_threads` and `blas_errors`."""
     workspaces = emit_workspaces(module, workspace_bytes)
     errors = emit_errors(module)
     helped = emit_threads(module, workspaces.pages, cpus_a_core)
@@ -35,7 +35,7 @@ def emit_blas(module: Module, product: Function, workspace_bytes: int, cpus_a_co
 
 
 def _emit_fortran(module: Module, check: Function, by_columns: Function, errors: Errors) -> None:
-    """Everything by address. The lengths of the two texts come after the arguments, and are of no interest."""
+    """Emit `sgemm_`, which takes all arguments by address. The lengths of the two texts follow them and are ignored."""
     texts, numbers = pointer(I8), [(name, _INT) for name in _EXTENTS]
     matrices = [("a", FLOATS), ("lda", _INT), ("b", FLOATS), ("ldb", _INT), ("beta", FLOATS), ("c", FLOATS)]
     params = [("transa", texts), ("transb", texts), *numbers, ("alpha", FLOATS), *matrices, ("ldc", _INT)]
@@ -52,7 +52,7 @@ def _emit_fortran(module: Module, check: Function, by_columns: Function, errors:
 
 
 def _letter(fn: Function, text: Value, number: int, errors: Errors) -> Value:
-    """1 for T and C, 0 for N, in either case; returns from the routine for another letter."""
+    """Return 1 for T and C, 0 for N, in either case; the routine returns for another letter."""
     lower = fn.load(text) | 0x20
     turned = lower.equals(ord("t")) | lower.equals(ord("c"))
     with fn.when((turned | lower.equals(ord("n"))).equals(0)):
@@ -92,7 +92,7 @@ def _emit_c(module: Module, check: Function, by_columns: Function, errors: Error
 
 
 def _enumerated(fn: Function, given: Value, number: int, row_major: Value, errors: Errors) -> Value:
-    """1 for a transposition, 0 for none; returns from the routine for another value."""
+    """Return 1 for a transposition, 0 for none; the routine returns for another value."""
     turned = given.equals(_TRANS) | given.equals(_CONJ_TRANS)
     with fn.when((turned | given.equals(_NO_TRANS)).equals(0)):
         fn.call(errors.c, number, given, row_major)

@@ -1,4 +1,4 @@
-"""What becomes of an illegal argument: BLAS's error handlers, called as the reference BLAS calls them.
+"""Handle an illegal argument: call BLAS's error handlers as the reference BLAS calls them.
 
 The first of these that there is:
 
@@ -24,9 +24,9 @@ FORTRAN_NAME, C_NAME = "SGEMM ", "cblas_sgemm"
 _FORTRAN_HANDLER, _C_HANDLER, _ROW_MAJOR_FLAG = "xerbla_", "cblas_xerbla", "RowMajorStrg"
 WEAK_SYMBOLS = (_FORTRAN_HANDLER, _C_HANDLER, _ROW_MAJOR_FLAG)
 ABSENT = 1
-"""The address of what is not there, beside 0: code that is linked in memory cannot be told that a symbol is at 0."""
+"""The address of an undefined symbol, beside 0: code that is linked in memory cannot be told that a symbol is at 0."""
 _FORMATS = {1: "layout is %d\n", 2: "TransA is %d\n", 3: "TransB is %d\n"}
-"""What `cblas_xerbla` is given to print beside the number of the argument."""
+"""The format that `cblas_xerbla` prints, by the number of the argument."""
 EXCHANGED = {4: 5, 5: 4, 9: 11, 11: 9}
 """Numbers of m, n, lda, ldb as a row-major call passes them on, with A and B exchanged."""
 
@@ -35,16 +35,18 @@ _STANDARD_ERROR = 2
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The emitted functions."""
+    """The emitted error handlers."""
 
     fortran: Function
     """`illegal_fortran(number)`."""
     c: Function
-    """`illegal_c(number, value, row_major)`: number as in the C signature; `value` of what is an enumeration."""
+    """`illegal_c(number, value, row_major)`: `number` as in the C signature; `value` of an argument that is an
+    enumeration.
+    """
 
 
 def emit_errors(module: Module) -> Errors:
-    """Emit them, and the exported `gemmlab_blas_set_xerbla(handler)`; 0 takes the handler away."""
+    """Emit the handlers, and the exported `gemmlab_blas_set_xerbla(handler)`; 0 removes the handler."""
     with module.function("gemmlab_blas_set_xerbla", [("handler", BYTES)], exported=True) as fn:
         fn.atomic_store(word(fn, HANDLER_AT), fn.address(fn.args[0]))
         fn.finish()
@@ -52,7 +54,7 @@ def emit_errors(module: Module) -> Errors:
 
 
 def _text(module: Module, name: str, text: str) -> str:
-    """The symbol of a constant text, which ends with a zero."""
+    """Return the symbol of a constant text, which ends with a zero."""
     escaped = "".join(f"\\{byte:02X}" for byte in (*text.encode("ascii"), 0))
     return module.variable(name, f'internal constant [{len(text) + 1} x i8] c"{escaped}"')
 
@@ -88,7 +90,7 @@ def _emit_c(module: Module) -> Function:
         with fn.when(fn.address(fn.symbol(f"@{_C_HANDLER}", I8)) > ABSENT):
             passed, flag = fn.var(I32, number), fn.symbol(row_major_flag, I32)
             flagged = fn.address(flag) > ABSENT
-            # Where the flag exists, the handler is one that puts the numbers of a row-major call right itself.
+            # If the flag exists, the handler itself converts the numbers of a row-major call.
             with fn.when(flagged):
                 flag[0] = row_major
                 for mine, theirs in EXCHANGED.items():

@@ -1,4 +1,4 @@
-"""What every entry under BLAS's names leads to: a product of matrices that lie by columns, checked and computed.
+"""The product behind every entry under BLAS's names: column-major matrices, checked and computed.
 
 The compiled product has C by rows, so it computes the transposed one, with A and B exchanged:
 
@@ -6,8 +6,8 @@ The compiled product has C by rows, so it computes the transposed one, with A an
     C^T    (n x m, by rows, ldc)     =  op(B)^T op(A)^T
 
 The rules about scalars are the reference's: with m or n 0, or with beta 1 and alpha or k 0, nothing is read or written;
-alpha 0 reads neither A nor B; beta 0 does not read C. Which loops run is decided in the compiled product, as for
-`gemmlab.gemm`; where no workspace is to be had, plain loops that need none.
+alpha 0 reads neither A nor B; beta 0 does not read C. The compiled product chooses its loops, as for
+`gemmlab.gemm`; if there is no workspace, plain loops run that need none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ BY_COLUMNS: tuple[tuple[str, Type], ...] = (
 
 
 def emit_check(module: Module) -> Function:
-    """Emit `check(...)`: number of the first illegal argument of a column-major call after the two flags, or 0."""
+    """Emit `check(...)`: number of the first illegal argument of a column-major call after the two flags, or 0 if all
+    are legal.
+    """
     names = ("turned_a", "turned_b", "m", "n", "k", "lda", "ldb", "ldc")
     with module.function("check", [(name, I64) for name in names], I32) as fn:
         turned_a, turned_b, m, n, k, lda, ldb, ldc = fn.args
@@ -73,15 +75,15 @@ def emit_by_columns(module: Module, product: Function, workspaces: Workspaces, h
 
 
 def _turned(fn: Function, flag: Value, ld: Value) -> tuple[Value, Value]:
-    """Row and column stride of op(X)^T for an X that lies by columns."""
+    """Return row and column stride of op(X)^T for a column-major X."""
     return fn.select(flag.differs(0), 1, ld), fn.select(flag.differs(0), ld, 1)
 
 
 def _emit_bare(module: Module) -> Function:
-    """Emit `bare(...)`: a job's product element by element, in no memory but its operands'."""
+    """Emit `bare(...)`: a job's product element by element, which needs no workspace."""
     with module.function("bare", JOB[:-1]) as fn:
         m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc = fn.args
-        # Without products the sum is 0, and so it must stay for an alpha that is infinite or NaN.
+        # Without products the sum is 0, and must stay 0 even if alpha is infinite or NaN.
         factor = fn.select(k < 1, 0.0, alpha, F32)
         depth = fn.select(alpha.equals(0.0), 0, k)
         with fn.range(m) as i, fn.range(n) as j:

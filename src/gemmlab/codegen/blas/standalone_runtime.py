@@ -1,8 +1,8 @@
-"""Memory of code that no Python looks after: the BLAS entries, in any program.
+"""The memory of compiled code without Python: the BLAS entries, in any program.
 
 All state is one block of zeroed memory in the object itself; nothing has to be called first, and calls may come from
-any thread of any language. Workspaces are mapped when they are first needed and kept. One that another thread held at a
-fork stays taken in the child.
+any thread of any language. Workspaces are mapped when they are first needed and never unmapped. A workspace that
+another thread had taken at a fork stays taken in the child.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from gemmlab.ir.values import Operand, Value
 
 MEMORY = "gemmlab_blas"
 SLOTS = 1024
-"""Calls that can have a workspace at once."""
+"""The most calls that can have a workspace at once."""
 OWNER_AT = POOL_BYTES
 ASKED_AT = OWNER_AT + WORD
-"""Threads that were asked for, beside the caller: no more are tried for than this."""
+"""Offset of the number of threads requested, beside the caller; the code never tries to start more."""
 THREADS_AT = ASKED_AT + WORD
 HANDLER_AT = THREADS_AT + WORD
 SLOTS_AT = HANDLER_AT + WORD
@@ -35,16 +35,16 @@ BYTES = pointer(I8)
 
 @dataclass(frozen=True, slots=True)
 class Workspaces:
-    """The emitted functions, and what is emitted around them."""
+    """The emitted functions that map, take and release workspaces."""
 
     pages: Function
-    """`pages()`: address of zeroed memory for one workspace, 0 where the system refuses."""
+    """`pages()`: address of zeroed memory for one workspace, 0 if the system refuses."""
     take: Function
-    """`take()`: number of a workspace, -1 where there is none to be had."""
+    """`take()`: number of a free workspace, -1 if there is none."""
 
     @staticmethod
     def at(fn: Function, slot: Operand) -> Value:
-        """The memory of a workspace that was taken."""
+        """Return the memory of a workspace that was taken."""
         return fn.cast(fn.load(_slot(fn, slot) + 1), F32)
 
     @staticmethod
@@ -54,12 +54,12 @@ class Workspaces:
 
 
 def word(fn: Function, offset: int) -> Value:
-    """A word of the block."""
+    """Return a word of the block."""
     return fn.cast(memory(fn) + offset, I64)
 
 
 def memory(fn: Function) -> Value:
-    """The block, which begins with the pool."""
+    """Return the block, which begins with the pool."""
     return fn.symbol(f"@{MEMORY}", I8)
 
 

@@ -1,7 +1,7 @@
-"""Threads of code that no Python looks after. They are started by the first product that is large enough for two:
+"""Threads of compiled code without Python. They are started by the first product that is large enough for two:
 
     OWNER   0        no threads yet
-           -pid      process pid is starting threads; whoever comes meanwhile works alone
+           -pid      process pid is starting threads; other calls meanwhile work alone
             pid      the threads are pid's
 
 A fork copies the block of memory but not the threads; the child's own pid then differs from OWNER: it starts afresh.
@@ -22,14 +22,14 @@ from gemmlab.ir.values import Value
 
 _SIGNALS_BYTES = 128
 _CPU_WORDS = 128
-"""A mask of CPUs for up to 8192 of them."""
+"""Words of a mask for up to 8192 CPUs."""
 
 
 def emit_threads(module: Module, pages: Function, cpus_a_core: int) -> Function:
-    """Emit `helped()`: how many threads may share a product, the caller among them; the module has a pool already.
+    """Emit `helped()`: the number of threads that may share a product, with the caller. The module must have a pool.
 
-    That is what the exported `gemmlab_blas_set_threads(int)` was told, else GEMMLAB_NUM_THREADS, else the CPUs that the
-    process may use / `cpus_a_core`.
+    It is the number given to the exported `gemmlab_blas_set_threads(int)`, else GEMMLAB_NUM_THREADS, else the number of
+    CPUs that the process may use / `cpus_a_core`.
     """
     with module.function("gemmlab_blas_set_threads", [("count", I32)], exported=True) as fn:
         fn.atomic_store(word(fn, THREADS_AT), fn.maximum(0, fn.minimum(fn.convert(fn.args[0], I64), MOST_THREADS)))
@@ -69,7 +69,7 @@ def _usable_cpus(fn: Function) -> Value:
 
 def _emit_helped(module: Module, pages: Function, thread_count: Function) -> Function:
     with module.function("blas_thread", [("workspace", BYTES)], BYTES) as main:
-        # No call of the pool is number 0: a thread that is new looks at once whether there is something to do.
+        # No call of the pool has number 0, so a new thread looks for work at once.
         main.call(module["gemmlab_worker"], memory(main), main.cast(main.args[0], F32), 0)
         main.finish(0)
     with module.function("helped", [], I64) as fn:
@@ -98,7 +98,7 @@ def _emit_helped(module: Module, pages: Function, thread_count: Function) -> Fun
 
 
 def _start(fn: Function, main: Function, pages: Function, first: Value, last: Value) -> None:
-    """Threads number `first` to `last`, as far as the system gives them. The program's signals are not for them."""
+    """Start threads number `first` to `last`, as far as the system allows. They block the program's signals."""
     every, before = fn.scratch(I8, _SIGNALS_BYTES), fn.scratch(I8, _SIGNALS_BYTES)
     with fn.range(0, _SIGNALS_BYTES, WORD) as offset:
         fn.cast(every + offset, I64)[0] = -1

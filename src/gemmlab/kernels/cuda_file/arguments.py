@@ -1,4 +1,4 @@
-"""Which argument of a CUDA kernel is which value of its operation, and the C value each gets."""
+"""The value of the operation that each argument of a CUDA kernel stands for, and the C value that it gets."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _DECORATED = re.compile(
     r"(?P<bare>\w+?)(?:_(?:d|dev|device|gpu|ptr|mat|matrix|in|out))*"
 )
 _EDGES = ("size", "width", "dim", "length", "len", "order")
-"""What people call the one extent of square matrices, beside an extent's own name."""
+"""Usual names of the one extent of square matrices, beside an extent's own name."""
 _OTHER_NAMES: Mapping[str, str] = {
     "stridea": "lda", "strideb": "ldb", "stridec": "ldc", "transposea": "trans_a", "transposeb": "trans_b",
     "transa": "trans_a", "transb": "trans_b", "in": "x", "input": "x", "idata": "x", "output": "out", "odata": "out",
     "result": "out",
 }  # fmt: skip
 _UNSAID: Mapping[str, str] = {"alpha": "alpha == 1", "beta": "beta == 0", "ldc": "ldc == max(1, N)"}
-"""What must hold of a problem for a kernel that has no such argument."""
+"""The restriction on problems that follows when a kernel lacks the argument."""
 _ROW_LENGTHS: Mapping[str, tuple[str, str, str]] = {"lda": ("K", "M", "TRANS_A"), "ldb": ("N", "K", "TRANS_B")}
-"""Likewise, the extent a leading dimension equals: of a matrix as it is, of one stored transposed, and which it is."""
+"""Likewise for leading dimensions: the extent of a row if not transposed, if transposed, and the transposition flag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,20 @@ class Matched:
 
     values: tuple[str | Expression, ...]
     square: bool
-    """Whether one argument stands for all extents."""
+    """True if one argument stands for all extents."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """As people read them."""
+        """The arguments as shown to people."""
         return tuple(value if isinstance(value, str) else value.text for value in self.values)
 
     def restrictions(
         self, names: OpNames, elsewhere: Sequence[str], layouts: Sequence[str] = ("nn",)
     ) -> list[tuple[str, str]]:
-        """What the arguments that are not there ask of a problem, and why; `elsewhere` are taken care of."""
+        """Return the restrictions that missing arguments put on a problem, each with its reason.
+
+        Names in `elsewhere` are taken care of and restrict nothing.
+        """
         said = [(f"{shown(a)} == {shown(b)}", "one argument stands for all extents")
                 for a, b in zip(names.extents, names.extents[1:], strict=False) if self.square]  # fmt: skip
         given = {name.lower() for name in elsewhere} | {value for value in self.values if isinstance(value, str)}
@@ -76,7 +79,7 @@ def _row_length(name: str, layouts: Sequence[str]) -> str:
 
 
 def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str] = ()) -> Matched:
-    """Tell arguments by type and name, in the manners people have: `M` or `m`, `d_A`, `lda` or `stride_a`.
+    """Match arguments by type and name, in the usual spellings: `M` or `m`, `d_A`, `lda` or `stride_a`.
 
     `templated` are values that the template has. `UsageError` lists what was found and how to say it.
     """
@@ -106,7 +109,9 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
 
 
 def match_in_order(signature: Signature, names: OpNames, given: Sequence[str], known: Sequence[str]) -> Matched:
-    """Take arguments as `given` says: an operation's name, or an expression over its numbers and `known` parameters."""
+    """Match arguments in the order of `given`: each is an operation's name, or an expression over its numbers and the
+    `known` parameters.
+    """
     if len(given) != len(signature.args):
         raise UsageError(f"{len(given)} names for the {len(signature.args)} arguments of {signature}")
     textures = [texture_over(operand) for operand in names.operands]
@@ -129,7 +134,7 @@ def match_in_order(signature: Signature, names: OpNames, given: Sequence[str], k
 
 
 def check_types(signature: Signature) -> None:
-    """`UsageError` for an argument of a type that no value can be given to."""
+    """Raise `UsageError` for an argument of a type that no value can be given to."""
     for argument in signature.args:
         fits = argument.type in FLOAT_POINTERS if argument.is_pointer else argument.type in C_TYPES
         if not fits:
@@ -140,7 +145,7 @@ def check_types(signature: Signature) -> None:
 
 
 def c_value(argument: Argument, value: float) -> np.generic:
-    """A number as the argument's C type; `UsageError` when it does not fit."""
+    """Return a number as the argument's C type; `UsageError` when it does not fit."""
     kind = C_TYPES[argument.type]
     if issubclass(kind, np.integer):
         limits = np.iinfo(kind)

@@ -1,4 +1,4 @@
-"""Where facts about a CUDA kernel are stated: the comment that opens its file, a `.toml` beside it, or flags.
+"""The places that state facts about a CUDA kernel: the comment that opens its file, a `.toml` beside it, or flags.
 
     /* gemmlab
     summary = "one thread an element"
@@ -30,7 +30,7 @@ KEYS = (
     "tune", "require", "grid", "threads", "smem_bytes", "again", "workspace", "roundings", "align", "transposes",
     "args", "expect",
 )  # fmt: skip
-"""Everything that can be stated."""
+"""All keys that can be stated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Statement:
     """The facts stated in one place."""
 
     origin: str
-    """File; empty for flags of the command line."""
+    """The file of the statement; empty for flags of the command line."""
     values: Mapping[str, Any]
     text: str = ""
     first_line: int = 1
-    """Where `text` begins in the file."""
+    """The line of the file on which `text` begins."""
 
     def where(self, key: str, part: str) -> str:
         """File, line and key, or the flag; the line is that of `part` within the key's value."""
@@ -57,23 +57,25 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Several statements; what a later one says replaces what an earlier one does, key by key."""
+    """Several statements; a later one replaces an earlier one, key by key."""
 
     name: str
     """The kernel's file."""
     layers: tuple[Statement, ...]
 
     def get(self, key: str) -> Any:
-        """The value, `None` where nobody stated one."""
+        """Return the value; `None` if no statement has it."""
         layer = self._layer(key)
         return None if layer is None else layer.values[key]
 
     def error(self, key: str, message: str, part: object = "") -> UsageError:
-        """What is wrong with a key, or with one part of its value, and where it stands."""
+        """Return the error for a key, or for one part of its value, with its file and line."""
         return UsageError(f"{self.where(key, part)}: {message}")
 
     def where(self, key: str, part: object = "") -> str:
-        """Where a key, or one part of its value, stands: `mine.cu:7: grid`, `mine.cu: grid` where it does not."""
+        """Return the position of a key, or of one part of its value: `mine.cu:7: grid`; `mine.cu: grid` if it is not
+        stated.
+        """
         layer = self._layer(key)
         return f"{self.name}: {key}" if layer is None else layer.where(key, str(part))
 
@@ -82,7 +84,7 @@ class Stated:
 
 
 def read_header(origin: str, text: str) -> Statement | None:
-    """The opening comment of a kernel file; `None` where it has none. `UsageError` names file, line and key."""
+    """Return the opening comment of a kernel file; `None` if it has none. `UsageError` names file, line and key."""
     openings = list(_OPENING.finditer(text))
     if not openings:
         return None
@@ -103,7 +105,7 @@ def read_toml(path: Path) -> Statement:
 
 
 def from_flags(values: Mapping[str, Any]) -> Statement:
-    """The facts that were given as flags; those that are `None` were not."""
+    """Return the facts that were given as flags; a flag that is `None` was not given."""
     given = {key: value for key, value in values.items() if value is not None}
     if unknown := sorted(set(given) - set(KEYS)):
         raise UsageError(f"{unknown[0]!r} is no fact of a kernel ({', '.join(KEYS)})")
@@ -130,7 +132,7 @@ def _read_toml(origin: str, text: str, first_line: int) -> Statement:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{origin}:{_toml_error(str(error), text, first_line)}") from None
     except ValueError:
-        # Python reads no decimal number of so many digits.
+        # Python refuses decimal numbers with this many digits.
         raise _too_large(origin, text, first_line) from None
     except RecursionError:
         raise UsageError(f"{origin}:{first_line}: TOML nested too deeply") from None

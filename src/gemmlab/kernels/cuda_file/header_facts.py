@@ -1,4 +1,4 @@
-"""What a kernel's statements say, checked: types, names and expressions. Nothing here looks at the code."""
+"""The statements of a kernel file, checked: types, names and expressions. Nothing here looks at the code."""
 
 from __future__ import annotations
 
@@ -50,11 +50,12 @@ class Facts:
     threads: tuple[Expression, ...]
     smem_bytes: Expression
     again: Mapping[str, str]
-    """What the next launch takes for what, while more than one block is launched; empty where one launch is all."""
+    """Values of the next launch by name (`{N = "blocks", x = "out"}`), if more than one block is launched; else empty.
+    """
     workspace: Expression | None
     """Bytes of zeros that it is given beside the operands; it may also name `blocks`. `None` where it has none."""
     roundings: Expression | None
-    """Of one launch; it may also name `blocks`, how many there are."""
+    """The roundings of one launch; the expression may also name `blocks`, the number of blocks."""
     align: int
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
@@ -62,7 +63,7 @@ class Facts:
 
     @property
     def names(self) -> OpNames:
-        """Of the operation's values, and `workspace` among its operands where there is one."""
+        """Names of the operation's values; `workspace` is among the operands if there is one."""
         names = names_of(self.op)
         return names if self.workspace is None else replace(names, operands=(*names.operands, "workspace"))
 
@@ -195,7 +196,7 @@ class _Reader:
         return kept
 
     def expression(self, key: str, text: int | str, known: Iterable[str] | None) -> Expression:
-        """`known` names it may have; `None` for any."""
+        """Parse an expression that may use the `known` names; any names if `None`."""
         try:
             expression = parse(str(text))
             if known is not None:
@@ -205,7 +206,7 @@ class _Reader:
         return expression
 
     def dimensions(self, key: str, known: Iterable[str]) -> tuple[Expression, ...]:
-        """One to three expressions: `32`, `"a, b"` or `["a", 32]`; none where nothing was stated."""
+        """Return one to three expressions: `32`, `"a, b"` or `["a", 32]`; none if the key is not stated."""
         value = self._stated.get(key)
         if value is None:
             return ()
@@ -215,7 +216,9 @@ class _Reader:
         return tuple(self.expression(key, part, known) for part in listed)
 
     def again(self, names: OpNames) -> dict[str, str]:
-        """`{ N = "blocks", x = "out" }`: an extent becomes the number of blocks, an input what was put out."""
+        """Return `{ N = "blocks", x = "out" }`: an extent becomes the number of blocks, an input becomes the previous
+        output.
+        """
         table = self._table("again")
         counts = [name for name, value in table.items() if name.lower() in names.extents and value == "blocks"]
         moved = [name for name, value in table.items() if name in names.operands and value in names.operands]
@@ -275,7 +278,7 @@ class _Reader:
             raise self._stated.error("expect", f"shape {shape!r} is not one size ({error})", that) from None
         if not (isinstance(config, dict) and all(map(_is_whole, config.values())) and set(config) <= set(params)):
             raise self._stated.error("expect", f"config {config!r} does not fit the parameters {dict(params)}", that)
-        # What is counted is known only to who counts: its names are looked up when the statement is judged.
+        # Only the device knows the names of its counters: they are looked up when the statement is checked.
         expression = self.expression("expect", that, None)
         return Expectation(expression, shape, config, self._stated.where("expect", that))
 

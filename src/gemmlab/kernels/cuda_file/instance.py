@@ -1,4 +1,4 @@
-"""From a CUDA template and a configuration to the program of one instance."""
+"""Make the program of one instance from a CUDA template and a configuration."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from gemmlab.kernels.cuda_file.tokens import tokens
 from gemmlab.kernels.names import shown
 
 COMMON = Path(__file__).parents[1] / "cuda_common"
-"""Headers that the kernels shipped share, and anyone's may include."""
+"""Headers that the shipped kernels share, and that any kernel may include."""
 _TARGET = re.compile(r"sm_(\d+)([af]?)")
 
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """The code of one kernel, and how its instances are named."""
+    """The code of one kernel, and the names of its instances."""
 
     path: Path
     text: str
     arch: str
     signature: Signature
-    """With types put in where the template leaves them open and the instance is stated."""
+    """The signature, with the types of the stated instance in place of the template's type parameters."""
     stated: str
-    """The whole name expression where it was stated; empty where it is made of parameters."""
+    """The whole name expression if one was stated; empty if it is made of parameters."""
     template: tuple[TemplateParameter, ...]
-    """Those that get a value from the configuration or the problem, in order."""
+    """Template parameters that get a value from the configuration or the problem, in order."""
     macros: tuple[str, ...]
     """Parameters that are given as `-DNAME=VALUE`."""
     flags: tuple[str, ...]
     """Template parameters that the problem decides."""
     options: tuple[str, ...] = ()
-    """Of the compiler, beside those that the configuration makes."""
+    """Options of the compiler, beside those that the configuration makes."""
 
     def entry(self, instance: Config) -> str:
-        """The name expression, `block_tile<32, 32, 32>`."""
+        """Return the name expression, `block_tile<32, 32, 32>`."""
         values = [_literal(parameter, instance.get(parameter.name, 0)) for parameter in self.template]
         return self.stated or (f"{self.signature.name}<{', '.join(values)}>" if values else self.signature.name)
 
     def program(self, instance: Config, target: str) -> Program:
-        """The file as it is, for one instance. `DeviceError` for a target that the kernel is not for."""
+        """Return the program of one instance, with the file unchanged. `DeviceError` for an unsupported target."""
         _check_target(self.path.stem, self.arch, target)
         defines = tuple(f"-D{name}={instance[name]}" for name in self.macros)
         entry = self.entry(instance)
@@ -105,7 +105,9 @@ def _used(facts: Facts, signature: Signature, flags: Sequence[str]) -> list[Temp
 
 
 def _macros(text: str, facts: Facts, signature: Signature, used: Sequence[str]) -> tuple[str, ...]:
-    """Parameters that the template does not have, and the file lets one define; those of the launch alone are none."""
+    """Return the parameters that the template lacks and the file lets one define; those used only by the launch are
+    left out.
+    """
     of_launch = {name for expression in (*facts.grid, *facts.threads, facts.smem_bytes) for name in expression.names}
     in_code = {token.text for token in tokens(text)}
     macros = tuple(name for name in facts.params if name not in (*used, *(of_launch - in_code)))
@@ -122,7 +124,7 @@ def _macros(text: str, facts: Facts, signature: Signature, used: Sequence[str]) 
 
 
 def _typed(signature: Signature, stated: str) -> Signature:
-    """Argument types as the stated instance makes them: `T*` of `sgemm<float>` is `float*`."""
+    """Return the signature with the argument types of the stated instance: `T*` of `sgemm<float>` is `float*`."""
     if not re.fullmatch(r"[\w:]+<[\w:, ]*>", stated):
         raise UsageError(f"{stated!r} is not an instance of a template, as {signature.name}<float, 32>")
     given = [part.strip() for part in stated.partition("<")[2][:-1].split(",")]
@@ -135,7 +137,7 @@ def _typed(signature: Signature, stated: str) -> Signature:
 
 
 def _literal(parameter: TemplateParameter, value: int) -> str:
-    # 1 is no `true` here: converting it would narrow.
+    # 1 does not stand for `true` here: the conversion would be narrowing.
     return ("true" if value else "false") if parameter.type == "bool" else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Launches that go on from each other: what every block left is the next launch's input, until one block is left.
+"""Repeated launches: the results of all blocks are the input of the next launch, until one block is left.
 
 A kernel file says so with `again = { N = "blocks", x = "out" }`: the next launch's N is the number of blocks of this
 one, and its x what this one put out, one float a block. Only the last launch writes the operation's own result.
@@ -23,7 +23,7 @@ from gemmlab.kernels.names import problem_names
 from gemmlab.ops.catalog import find_op
 
 _ALIGNED = 256
-"""Bytes: partial results start as aligned as an allocation does."""
+"""Alignment of partial results in bytes, as an allocation has it."""
 _Launches = Callable[[Config, Bound], list[Launch]]
 
 
@@ -36,7 +36,7 @@ class Passes:
         self._input, self._result = next(pair for pair in facts.again.items() if pair[1] != "blocks")
 
     def launches(self, instance: Config, bound: Bound) -> list[Launch]:
-        """One after the other; partial results lie in the workspace."""
+        """Return the launches in order; partial results lie in the workspace."""
         extents, found = self._extents(instance, bound), list[Launch]()
         source, offset = bound[self._input], 0
         for extent, following in zip(extents, [*extents[1:], 0], strict=True):
@@ -49,12 +49,12 @@ class Passes:
         return found
 
     def workspace_bytes(self, problem: Any, instance: Config) -> int:
-        """Room for the partial results of every launch but the last."""
+        """Bytes for the partial results of every launch but the last."""
         extents = self._extents(instance, find_op(self._facts.op).scalars(problem))
         return sum(_aligned(FLOAT_BYTES * extent) for extent in extents[1:])
 
     def roundings(self, instance: Config, scalars: Mapping[str, Any]) -> int | None:
-        """Those of all launches together."""
+        """Return the roundings of all launches together."""
         stated = self._facts.roundings
         if stated is None:
             return None
@@ -63,7 +63,7 @@ class Passes:
         return sum(_stated(stated, self._facts, names) for names in each)
 
     def _extents(self, instance: Config, scalars: Mapping[str, Any]) -> list[int]:
-        """Of each launch."""
+        """Return the extent of each launch."""
         extents = [int(scalars[self._extent])]
         while True:
             blocks = _blocks(self._facts, self._names(instance, scalars, extents[-1]))
@@ -78,7 +78,7 @@ class Passes:
 
 
 def single_workspace(facts: Facts) -> Callable[[Any, Config], int]:
-    """Bytes of the workspace that a file states of a kernel that is launched once."""
+    """Return the workspace in bytes that the file states, for a kernel that is launched once."""
     stated = facts.workspace
     if stated is None:
         return lambda _problem, _config: 0
@@ -87,7 +87,7 @@ def single_workspace(facts: Facts) -> Callable[[Any, Config], int]:
 
 
 def single_roundings(facts: Facts) -> Callable[[Config, Mapping[str, Any]], int | None]:
-    """The roundings that a file states of a kernel that is launched once."""
+    """Return the roundings that the file states, for a kernel that is launched once."""
     stated = facts.roundings
     if stated is None:
         return lambda _instance, _scalars: None

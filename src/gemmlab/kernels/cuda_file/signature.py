@@ -22,13 +22,13 @@ class TemplateParameter:
     """One parameter of a function template."""
 
     type: str
-    """`"int"`, `"bool"`; `"typename"` where it stands for a type."""
+    """`"int"`, `"bool"`; `"typename"` for a type parameter."""
     name: str
     default: bool
 
     @property
     def is_type(self) -> bool:
-        """Whether it stands for a type."""
+        """True if it stands for a type."""
         return self.type in ("typename", "class")
 
 
@@ -41,7 +41,7 @@ class Argument:
 
     @property
     def is_pointer(self) -> bool:
-        """Whether it takes an address."""
+        """True if it takes an address."""
         return self.type.endswith("*")
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Signature:
     """One kernel as its definition states it."""
 
     name: str
-    """Qualified by its namespaces, `"mine::sgemm"`."""
+    """The name qualified by its namespaces, `"mine::sgemm"`."""
     template: tuple[TemplateParameter, ...]
     args: tuple[Argument, ...]
     line: int
@@ -74,7 +74,7 @@ def signatures(text: str) -> list[Signature]:
 
 
 def _heads(text: str) -> Iterator[tuple[list[Token], str]]:
-    """What stands before each `{` outside of functions and classes, with the namespaces it is in."""
+    """Yield the text before each `{` outside of functions and classes, with the namespaces that it is in."""
     scopes: list[str | None] = []
     """Of each open brace: what a namespace adds to names, `None` where definitions of kernels cannot be."""
     head: list[Token] = []
@@ -132,7 +132,9 @@ def _signature(head: list[Token], scope: str) -> Signature | None:
 
 
 def _closing(words: Sequence[str], start: int) -> int:
-    """Index of what closes the bracket at `start`, or the end. `<` and `>` within parentheses compare."""
+    """Return the index of the bracket that closes the one at `start`, or the end. `<` and `>` within parentheses
+    compare.
+    """
     opened: list[str] = []
     for index in range(start, len(words)):
         word = words[index]
@@ -148,7 +150,7 @@ def _closing(words: Sequence[str], start: int) -> int:
 
 
 def _parts(words: Sequence[str]) -> list[list[str]]:
-    """What stands between commas outside of brackets, defaults after `=` included."""
+    """Split words at the commas outside of brackets; defaults after `=` stay with their part."""
     parts: list[list[str]] = [[]]
     index = 0
     while index < len(words):

@@ -24,9 +24,9 @@ _ALWAYS_DEFINED = ("__CUDACC_RTC__", "__CUDACC__", "__cplusplus")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word or mark with its line, counted from 1. A string literal is `""` whatever it says.
+    """One word or mark with its line, counted from 1. A string literal is `""` whatever its text.
 
-    `#if`, `#else` and `#endif` stand where a condition that only the compiler knows has its branches.
+    `#if`, `#else` and `#endif` are tokens if only the compiler knows the value of the condition.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Token:
 
     @property
     def is_name(self) -> bool:
-        """Whether it is an identifier or keyword."""
+        """True if it is an identifier or keyword."""
         return self.text[0].isalpha() or self.text[0] == "_"
 
 
@@ -52,7 +52,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def _branch(directive: str, branches: list[bool | None]) -> Iterator[str]:
-    """Follow one directive; `branches` holds for each open condition whether its branch is compiled, `None` unknown."""
+    """Follow one directive. `branches` has for each open condition whether its branch is compiled; `None`: unknown."""
     match = _CONDITION.match(directive.strip())
     if match is None:
         return
@@ -68,7 +68,7 @@ def _branch(directive: str, branches: list[bool | None]) -> Iterator[str]:
         if branches[-1] is None:
             yield "#else"
         else:
-            # After a branch that was taken nothing follows; after one that was not, `#elif` is as good as unknown.
+            # After a taken branch no other is compiled; after one that was not taken, `#elif` counts as unknown.
             branches[-1] = not branches[-1]
 
 

@@ -29,7 +29,7 @@ def _blocks(config: Config, lanes: int) -> Blocks:
 
 
 def workspace_bytes(_problem: object, config: Config) -> int:
-    """Packed blocks of A and B, for the widest tile that the configuration may be built for."""
+    """Bytes of the packed blocks of A and B, for the widest tile that the configuration may be built for."""
     target = host_target(config["LANES"] or None)
     return 4 * workspace_floats(best_tile(target), _blocks(config, target.lanes))
 

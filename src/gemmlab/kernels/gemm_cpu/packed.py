@@ -25,11 +25,11 @@ from gemmlab.kernels.cpu_kernel import ALL_LAYOUTS, TRANSPOSABLE, Gemm, cpu_kern
 
 MR = 4
 _WIDEST = 16
-"""Floats of the widest vector: what a panel or strip is padded to at most."""
+"""Floats of the widest vector: a panel or strip is padded to this at most."""
 
 
 def workspace_bytes(_problem: object, config: Config) -> int:
-    """A panel of A and a block of B, both padded to whole vectors."""
+    """Bytes of a panel of A and a block of B, both padded to whole vectors."""
     return 4 * config["KC"] * (_WIDEST + config["NC"] + _WIDEST)
 
 
@@ -58,7 +58,7 @@ def emit(fn: Function, g: Gemm) -> None:
 
 
 def _tile_sums(fn: Function, tile: Tile, depth: Value, panel: Value, strip: Value) -> Value:
-    """MR x NR sums over `depth` steps; in rows beyond the matrix they are of whatever the panel held."""
+    """Return MR x NR sums over `depth` steps; those of rows beyond the matrix are undefined."""
     sums = fn.scratch(F32, MR * tile.cols)
     with fn.range(MR * tile.cols) as at:
         sums[at] = 0.0

@@ -23,7 +23,7 @@ C_ENTRY, STACK_ENTRY, PYTHON_ENTRY = "gemmlab_sgemm", "gemmlab_sgemm_stack", "ge
 
 
 def resources(_lanes: int) -> dict[str, int]:
-    """Workspace a thread needs: the same for every width, because all widths share one pool."""
+    """Return the workspace of each thread: the same for every width, because all widths share one pool."""
     widths = [width for width in WIDTHS if width <= host_target().lanes]
     needs = [product_workspace_bytes(best_tile(host_target(width)), blocks_for(width)) for width in widths]
     return {"workspace_bytes": max(needs)}

@@ -34,7 +34,7 @@ KERNEL = reduce_kernel(
     args=(*PLAIN, "threads"),
     threaded=True,
     exports=("gemmlab_pool_init", "gemmlab_worker", SUMS, PYTHON_SUM),
-    # All code of a process shares one pool, so all of it asks for the workspace that the product needs.
+    # All code of a process shares one pool, so every kernel requests the workspace that the product needs.
     resources=resources,
     roundings=lambda _config, n: row_roundings(-(-n // PARTS) + GRAIN) + row_roundings(PARTS),
 )

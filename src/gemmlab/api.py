@@ -147,7 +147,13 @@ def _load() -> CpuProduct:
     global _entry, _product
     with _lock:
         if _product is None:
-            from gemmlab.dispatch.cpu_gemm import load_product
+            try:
+                from gemmlab.dispatch.cpu_gemm import load_product
+            except ImportError as error:
+                # The dynamic linker's words for a lack of memory.
+                if "failed to map segment" in str(error) or "annot allocate memory" in str(error):
+                    raise MemoryError(f"no memory to load the product: {error}") from error
+                raise
 
             product = load_product()
             _entry = product.python_entry

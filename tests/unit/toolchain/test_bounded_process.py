@@ -70,7 +70,7 @@ def test_a_disassembler_that_hangs_is_a_named_error(tmp_path: Path, monkeypatch:
 @pytest.mark.skipif(not limited._tie(), reason="needs util-linux's setpriv")
 def test_a_program_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
     note = tmp_path / "process"
-    source = "import sys; from gemmlab.toolchain import limited; limited.run(sys.argv[1:], 1000)"
+    source = "import sys; from gemmlab.toolchain import bounded_process; bounded_process.run(sys.argv[1:], 1000)"
     command = ["sh", "-c", f"echo $$ > {note}; exec sleep 1000"]
     with subprocess.Popen([sys.executable, "-c", source, *command]) as parent:
         while not (note.exists() and note.read_text().strip()):

@@ -1,0 +1,85 @@
+// cp.async: from global into shared memory past the registers; it needs sm_80.
+//
+// A copy has been made when its thread has waited for the group it was committed with, and is seen by other threads
+// after a barrier behind that wait. Destination and source are multiples of the copied bytes.
+#pragma once
+
+__device__ __forceinline__ unsigned shared_address(const void* in_shared)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(in_shared));
+}
+
+// One float. It may land anywhere, so this is how a tile is turned on its way in.
+__device__ __forceinline__ void copy_one_async(float* dst, const float* src)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(dst)), "l"(src) : "memory");
+}
+
+// One float, or zero where it does not `exist`; then `src` is not read.
+__device__ __forceinline__ void copy_one_async(float* dst, const float* src, bool exists)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(dst)), "l"(src),
+                 "r"(exists ? 4 : 0)
+                 : "memory");
+}
+
+// One float, if it is `wanted`; else nothing happens. The predicate spares the loop around it a branch.
+__device__ __forceinline__ void copy_one_async_if(bool wanted, float* dst, const float* src)
+{
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.ca.shared.global [%0], [%1], 4; }" ::"r"(
+            shared_address(dst)),
+        "l"(src), "r"(static_cast<int>(wanted))
+        : "memory");
+}
+
+// Four floats side by side, through L2 only: a tile is read once by a block, so L1 would keep it in vain.
+__device__ __forceinline__ void copy_four_async(float* dst, const float* src)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(dst)), "l"(src) : "memory");
+}
+
+// Four floats of which the first `cols` exist, any number from below 0 to beyond 4; the others become zeros unread.
+__device__ __forceinline__ void copy_four_async(float* dst, const float* src, int cols)
+{
+    const int bytes = 4 * min(max(cols, 0), 4);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(dst)), "l"(src), "r"(bytes)
+                 : "memory");
+}
+
+// Four floats, if they are `wanted`.
+__device__ __forceinline__ void copy_four_async_if(bool wanted, float* dst, const float* src)
+{
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %2, 0; @p cp.async.cg.shared.global [%0], [%1], 16; }" ::"r"(
+            shared_address(dst)),
+        "l"(src), "r"(static_cast<int>(wanted))
+        : "memory");
+}
+
+// WIDTH floats, 1 or 4, if they `exist`, else zeros; or only if they are `wanted`.
+template <int WIDTH>
+__device__ __forceinline__ void copy_async(float* dst, const float* src, bool exists)
+{
+    if constexpr (WIDTH == 4) copy_four_async(dst, src, exists ? 4 : 0);
+    else copy_one_async(dst, src, exists);
+}
+template <int WIDTH>
+__device__ __forceinline__ void copy_async_if(bool wanted, float* dst, const float* src)
+{
+    if constexpr (WIDTH == 4) copy_four_async_if(wanted, dst, src);
+    else copy_one_async_if(wanted, dst, src);
+}
+
+// The copies this thread has started since the last commit are a group, even if there are none.
+__device__ __forceinline__ void commit_copies()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Until at most PENDING of this thread's latest groups are still under way.
+template <int PENDING>
+__device__ __forceinline__ void wait_for_copies()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}

@@ -263,7 +263,7 @@ def test_without_a_home_there_is_one_warning_and_everything_works(home: str, tmp
         "for name in ('HOME', 'XDG_CACHE_HOME', 'GEMMLAB_CACHE_DIR'): os.environ.pop(name, None)\n"
         f"if {home != 'HOME unset'}: os.environ['HOME'] = 'there'\n"
         f"os.chdir({str(tmp_path)!r})\n"
-        "import numpy as np, gemmlab\nfrom gemmlab.measure import inventory\n"
+        "import numpy as np, gemmlab\nfrom gemmlab.timing import inventory\n"
         "a = np.ones((40, 50), np.float32)\n"
         "with warnings.catch_warnings(record=True) as said:\n"
         "    warnings.simplefilter('always')\n"
@@ -334,7 +334,7 @@ def test_two_processes_that_compile_at_once_and_a_third_that_need_not(folder: Pa
     assert len(names) == 1
     assert names[0].endswith(".bin")
     third = start(
-        "from gemmlab.codegen import build\n"
+        "from gemmlab.ir import build\n"
         "def fail(*_args, **_options): raise SystemExit('compiled')\n"
         "build.compile_object = fail\n" + code
     )

@@ -157,7 +157,7 @@ FIGURES: Mapping[str, Callable[[Counted], str]] = {
 def _below(kernel: Kernel) -> Kernel | None:
     """The rung of this page that another comes after: the first one comes after a rung without tensor cores."""
     lower = below(kernel)
-    return lower if lower in rungs() else None
+    return lower if lower is not None and lower.precision == TF32 else None
 
 
 def rung_block(kernel: Kernel) -> str:

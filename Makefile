@@ -1,4 +1,4 @@
-# `make climb` shows this machine's CPU climbing the ladder; `make test` runs the tests; `make lint` checks the code.
+# `make climb` shows this machine's CPU climbing the ladder; `make test` runs the tests, `make test-all` the slow ones too; `make lint` checks the code.
 # Each installs what it needs first. PYTHON=/path/to/python3.12 picks an interpreter for the virtual environment.
 
 VENV := .venv
@@ -31,15 +31,23 @@ GPU_SIZES := 64,128,256:4096:128,8192
 GPU_SUMS := $(SUMS),2^25,2^30
 ON_GPU := --device cuda --processes 1 --no-naive
 
-.PHONY: climb test fuzz fuzz-record lint wheel results gpu-results counts tables install clean
+.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results counts tables install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
 	$(BIN)/gemmlab climb
 
 # A process for each core; the tests of one file stay together, since they share what was compiled and run.
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
+
+# Slow tests are left out and long lists of cases thinned: five minutes on two cores. It needs no GPU.
 test: $(STAMP)
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
+	$(PYTEST) --quick
+
+# Every test and every case, some half an hour on two cores; its result is recorded.
+test-all: $(STAMP)
+	$(PYTEST) --record-run benchmarks/results/tests.json
+	$(BIN)/python makers/build_tables.py
 
 # Look for wrong results with random input: each fuzzer of tests/fuzz for SECONDS, one after another on each core.
 SECONDS := 600

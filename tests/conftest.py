@@ -1,20 +1,38 @@
-"""Fuzzers (tests/fuzz): their options, and the `trials` of each. The seed is new at each run unless it is given."""
+"""Options of the suite: the quick run, what must not be skipped, a record of a run; the fuzzers with their `trials`.
+
+A fuzzer's seed is new at each run unless it is given.
+"""
 
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+from support.needed import NEEDS, must_run
+from support.quick import MARKERS, QUICK, split
+from support.recorded_run import RECORD, write_run
 from support.trials import Trials
 
 SEED = "fuzz_seed"
+STARTED = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(QUICK, action="store_true", help="leave out slow tests and thin long lists of cases")
+    parser.addoption(NEEDS, default="", metavar="WORD,...", help="fail tests that are skipped for a reason with a WORD")
+    parser.addoption(RECORD, type=Path, metavar="FILE", help="write the run's counts and duration to FILE")
     group = parser.getgroup("fuzz", "fuzzers (tests/fuzz)")
     group.addoption("--fuzz-seed", dest=SEED, type=int, help="seed of the fuzzers; a new one each run by default")
     group.addoption("--fuzz-seconds", type=float, default=2.0, help="seconds that each fuzzer runs (default 2)")
     group.addoption("--fuzz-trial", type=int, help="run this one trial of each fuzzer, as a failure names it")
+
+
+# How long an example takes says more of what else the machine does than of the code.
+settings.register_profile("gemmlab", deadline=None)
+settings.load_profile("gemmlab")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,6 +40,33 @@ def pytest_configure(config: pytest.Config) -> None:
     # Workers of xdist take the options of the process that started them, so all of them have one seed.
     if getattr(config.option, SEED) is None:
         setattr(config.option, SEED, secrets.randbelow(2**32))
+    config.stash[STARTED] = time.time()
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption(QUICK):
+        items[:], rest = split(items)
+        config.hook.pytest_deselected(items=rest)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    path = config.getoption(RECORD)
+    if path is not None:
+        write_run(terminalreporter, config.stash[STARTED], path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return must_run((yield), item.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return must_run((yield), collector.config)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

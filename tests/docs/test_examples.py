@@ -66,6 +66,7 @@ def run(*line: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, check=False, cwd=cwd, env=env, timeout=110)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_an_example_runs(script: Path, folder: Path) -> None:
     for reason in map(missing, NEEDS.get(script.name, [])):
@@ -79,6 +80,7 @@ def test_an_example_runs(script: Path, folder: Path) -> None:
     assert done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_ci_step_knows_a_regression(folder: Path) -> None:
     step = ("sh", folder / "compare_in_ci.sh", "baseline.json")
     assert run(*step, cwd=folder).returncode == 0

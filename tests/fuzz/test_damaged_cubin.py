@@ -94,6 +94,7 @@ def test_a_damaged_cubin_never_ends_the_process(trials: Trials, worker: Worker, 
     print(f"{trials.number + 1} damaged cubins: {dict(outcomes.most_common())}")
 
 
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.skipif(sys.platform == "win32", reason="waits for the worker's answer by select")
 @pytest.mark.parametrize("arch", ARCHITECTURES)

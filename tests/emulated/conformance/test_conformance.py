@@ -20,6 +20,7 @@ from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
 needs_recording = pytest.mark.skipif(not recorded.available(), reason="no GPU has recorded the conformance kernels yet")
 
 
+@pytest.mark.sampled(6)
 @needs_recording
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("file", FILES)
@@ -51,6 +52,7 @@ def explain(case: Case, place: int, got: Any, wanted: Any) -> str:
     return f"at {place} ({given}): {got[place]:#x} instead of {wanted[place]:#x}"
 
 
+@pytest.mark.slow
 @needs_recording
 def test_every_kernel_was_recorded_with_these_inputs() -> None:
     textures = hasattr(EmulatedDevice, "linear_texture")

@@ -66,12 +66,14 @@ def test_check_takes_it_with_what_the_flags_say(mine: str) -> None:
     assert report["device"] == "emulated:sm_90"
 
 
+@pytest.mark.slow
 def test_what_it_cannot_do_is_left_out_and_said(mine: str) -> None:
     result = run("check", mine, "--device", "emulated", *FLAGS)
     assert result.exit_code == 0, result.output
     assert "cases left out: it needs alpha == 1 (its signature has no alpha)" in result.stdout
 
 
+@pytest.mark.slow
 def test_what_the_file_expects_is_part_of_the_whole_check(tmp_path: Path) -> None:
     facts = """/* gemmlab
 kernel = "product"
@@ -145,6 +147,7 @@ def test_what_it_needs_of_problems_may_be_a_flag(mine: str) -> None:
     assert "1 case left out: it needs K > 2" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_grid_without_blocks_is_told_by_its_expression(mine: str) -> None:
     flags = ("--kernel", "product", "--grid", "N // 16, ceil_div(M, 8)", "--threads", "16, 8")
     said = (

@@ -25,6 +25,7 @@ C = {"memset", "memcpy", "bzero", "__bzero", "trunc", "__chkstk"}
 """What LLVM makes of loops and rounding; the last asks Windows for the pages of a large stack frame."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_product_asks_for_what_the_system_has(name: str) -> None:
     target = TARGETS[name]

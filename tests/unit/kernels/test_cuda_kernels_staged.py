@@ -58,6 +58,7 @@ def test_loads_hold_registers_where_cp_async_is_not_used() -> None:
     assert not [name for name in names if name.startswith("LDGSTS")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kernel_id", "config"),
     [

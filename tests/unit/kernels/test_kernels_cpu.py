@@ -47,6 +47,7 @@ def test_a_kernel_is_right_as_it_is_shipped(kernel: Kernel) -> None:
         assert report.cases > 150
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("lanes", WIDTHS)
 @pytest.mark.parametrize("kernel", names(WIDE))
 def test_a_kernel_is_right_at_every_width(kernel: Kernel, lanes: int) -> None:
@@ -67,6 +68,7 @@ def block_edge_cases(kernel: Kernel) -> Iterator[GemmProblem]:
             yield GemmProblem(m, n, k, alpha, beta).with_layout(layout)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("lanes", WIDTHS)
 @pytest.mark.parametrize(
     "kernel", names([kernel for kernel in CPU_KERNELS if any(name in kernel.params for name in BLOCK_NAMES)])

@@ -115,6 +115,7 @@ def test_a_drafted_rung_computes_what_the_one_before_does() -> None:
     assert report.passed, report.explain()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_rung_of_a_cpu_is_inserted(tmp_path: Path) -> None:
     """In processes of their own: files of CPU kernels are modules of the package."""

@@ -26,6 +26,7 @@ extern "C" __global__ void doubled(const float* x, float* y) {
 """
 
 
+@pytest.mark.sampled(2)
 @needs_compiler
 @pytest.mark.parametrize("threads", [2, 8])
 @pytest.mark.parametrize("opened", [False, True])

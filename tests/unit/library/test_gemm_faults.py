@@ -36,6 +36,7 @@ def interrupt(process: subprocess.Popen[str]) -> None:
         process.send_signal(signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_it_compiles_leaves_whole_files_and_a_library_that_works(tmp_path: Path) -> None:
     process = start(
         "a = np.ones((40, 50), np.float32)\nprint('go', flush=True)\n"
@@ -122,6 +123,7 @@ def test_when_memory_runs_out_the_library_says_so_and_goes_on() -> None:
     assert process.communicate(timeout=60) == ("MemoryError\nTrue\n" * 2, "")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("state", ["cold", "warm", "loaded"])
 @pytest.mark.parametrize("room", [0, 150, 200, 230, 260, 320])
 def test_the_first_call_with_little_memory_is_right_or_a_memory_error(tmp_path: Path, state: str, room: int) -> None:

@@ -184,6 +184,7 @@ def test_the_interpreter_is_free_during_a_large_product() -> None:
     assert counted > 100
 
 
+@pytest.mark.slow
 def test_nothing_grows_over_many_small_calls() -> None:
     a, b, _ = pair(0, 16)
     out = np.empty((16, 16), np.float32)

@@ -21,6 +21,8 @@ from support import cuda_source
 from support.cuda_source import needs_compiler
 from support.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = ROOT / "src" / "gemmlab"
 SHIPPED = "naive"
 """The kernel whose machine code the wheel of these tests has: all of them would take minutes to compile."""

@@ -40,6 +40,7 @@ def state(rig: Rig) -> dict[int, bytes]:
     return {first + index: file[index].tobytes() for file, first in files for index in range(len(file))}
 
 
+@pytest.mark.slow
 def test_nothing_else_is_written_and_nothing_else_counts() -> None:
     tried = 0
     for instruction in [*forms("sm_80"), *forms("sm_90")]:

@@ -105,6 +105,7 @@ def test_rows_are_the_ladder_then_the_library_call_and_the_peers_by_thread_count
     assert peaks(record) == pytest.approx({1: 50.0, 2: 100.0})
 
 
+@pytest.mark.slow
 def test_each_rung_is_timed_at_the_largest_size_it_finishes_in_time() -> None:
     # 0.01 GFLOP/s: 64 takes 52 ms, which is too long for a quick look (50 ms); 32 takes 6.6 ms.
     record, _ = run_climb(climb(quick=True), bench=fake_bench)
@@ -129,6 +130,7 @@ def test_one_thread_makes_one_run() -> None:
     assert [row.role for row in climb_rows(record)] == ["rung"] * 3 + ["library call", "peer", "peer"]
 
 
+@pytest.mark.slow
 def test_rounds_follow_the_time_there_is() -> None:
     seen: list[int] = []
 

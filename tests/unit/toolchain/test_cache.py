@@ -253,6 +253,7 @@ def test_a_file_under_another_name_is_not_loaded(folder: Path) -> None:
     assert not list(folder.iterdir())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("home", ["HOME unset", "HOME not from the root"])
 def test_without_a_home_there_is_one_warning_and_everything_works(home: str, tmp_path: Path) -> None:
     """A container with a user number that has no entry anywhere."""
@@ -326,6 +327,7 @@ def test_code_from_a_source_that_changed_under_the_process_is_not_kept(
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_two_processes_that_compile_at_once_and_a_third_that_need_not(folder: Path) -> None:
     code = "import numpy as np, gemmlab\na = np.ones((40, 50), np.float32)\nprint(gemmlab.gemm(a, a.T).sum())\n"
     both = [start(code), start(code)]

@@ -74,6 +74,7 @@ def test_the_second_build_finds_the_first(folder: Path, made: list[str]) -> None
     assert len(files(folder, ".bin")) == len(files(folder, ".ref")) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "other",
     [
@@ -162,6 +163,7 @@ def test_the_newest_entry_serves_where_there_is_no_compiler(monkeypatch: pytest.
     assert build(scale()).compiler == "NVRTC 13.8.1"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("damage", [b"", b"x" * 300, None], ids=["empty", "foreign", "truncated"])
 def test_a_damaged_cubin_is_compiled_again(folder: Path, made: list[str], damage: bytes | None) -> None:
     first = build(scale())
@@ -173,6 +175,7 @@ def test_a_damaged_cubin_is_compiled_again(folder: Path, made: list[str], damage
     assert path.read_bytes() == whole
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("damage", ["", "../../etc/passwd", "f" * 64, "ä" * 64], ids=["empty", "path", "gone", "text"])
 def test_a_damaged_alias_leads_nowhere(
     folder: Path, made: list[str], monkeypatch: pytest.MonkeyPatch, damage: str
@@ -247,6 +250,7 @@ def test_the_compilers_headers_lie_in_the_cache(folder: Path, made: list[str]) -
     assert made == ["scale<2>", "scale<5>"]
 
 
+@pytest.mark.slow
 def test_many_processes_compiling_the_same_kernel(folder: Path) -> None:
     code = (
         "from gemmlab.core.program import Program\n"

@@ -15,6 +15,7 @@ from support.cuda_source import compiled, needs_compiler, program
 from support.nvrtc_code import SOURCE, headers
 
 
+@pytest.mark.sampled(2)
 @needs_compiler
 @pytest.mark.parametrize(
     "includes",

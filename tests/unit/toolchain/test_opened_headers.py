@@ -107,6 +107,7 @@ DIRECTIVES: dict[str, tuple[str, Callable[[Path], tuple[str, ...]]]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("form", DIRECTIVES)
 def test_an_edited_header_is_compiled_anew(work: Path, made: list[str], form: str) -> None:
     text, options = DIRECTIVES[form]
@@ -129,6 +130,7 @@ def test_trigraphs_are_no_directives(work: Path) -> None:
     assert value(build(asked('// ??/\n#include "h.h"', options=(f"-I{work}",)))) == 41
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", ["beside", "option", "nested", "of cuda", "stand-in", "asked for", "folder"])
 def test_a_header_that_comes_to_lie_before_another_is_found(work: Path, made: list[str], form: str) -> None:
     text, file, options, before, new = {

@@ -1,0 +1,39 @@
+"""The quick run of the suite (`make test`): slow tests are left out, long lists of cases are thinned."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import pytest
+
+QUICK = "--quick"
+MARKERS = (
+    "slow: left out by --quick",
+    "sampled(n): --quick runs n of the test's cases, spread over the list with the first and the last of it",
+)
+
+
+def is_chosen(index: int, count: int, wanted: int) -> bool:
+    """Return whether case `index` of `count` is one of `wanted` cases that are spread evenly over the list."""
+    if wanted >= count:
+        return True
+    if wanted == 1:
+        return index == 0
+    return index in {round(step * (count - 1) / (wanted - 1)) for step in range(wanted)}
+
+
+def split(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Return the tests of the quick run and the rest, both in their order."""
+    families = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        families[item.nodeid.partition("[")[0]].append(item)
+    quick, rest = list[pytest.Item](), list[pytest.Item]()
+    for family in families.values():
+        cases = [item for item in family if item.get_closest_marker("slow") is None]
+        rest += [item for item in family if item.get_closest_marker("slow") is not None]
+        for index, item in enumerate(cases):
+            sampled = item.get_closest_marker("sampled")
+            chosen = sampled is None or is_chosen(index, len(cases), int(sampled.args[0]))
+            (quick if chosen else rest).append(item)
+    return quick, rest

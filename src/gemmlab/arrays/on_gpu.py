@@ -160,8 +160,8 @@ def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 def _dense(array: DeviceArray) -> bool:
     """Return whether it is C-contiguous apart from axes of extent 1, whose stride means nothing."""
     axes = [(n, step) for n, step in zip(array.shape, array.strides, strict=True) if n != 1]
-    kept = tuple(n for n, _ in axes)
-    return tuple(step for _, step in axes) == c_strides(kept, array.dtype.itemsize)
+    extents = tuple(n for n, _ in axes)
+    return tuple(step for _, step in axes) == c_strides(extents, array.dtype.itemsize)
 
 
 def refusal(name: str, tensor: Any, call: str = "") -> str | None:

@@ -73,17 +73,17 @@ def explain(
     drawn_only = request is not None and named[0].device == "cpu"
     with limited(timeout, error_answer(as_json=as_json)):
         explained = [] if drawn_only else _explained(named, chosen, model, settings, sizes)
-        foretold = [_foretold(one, model, sizes) for one in explained]
+        predictions = [_foretold(one, model, sizes) for one in explained]
         if roofline is not None and explained:
             write_roofline(roofline, explained)
         written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
     if as_json:
         facts: list[dict[str, Any]] = [
-            {**one.to_json(), **_predicted_json(told)} for one, told in zip(explained, foretold, strict=True)
+            {**one.to_json(), **_predicted_json(answers)} for one, answers in zip(explained, predictions, strict=True)
         ] or [{"kernel": named[0].id}]
         print_json({"kernels": [{**one, "pictures": written} if request else one for one in facts]})
     else:
-        _print(explained, foretold, sass)
+        _print(explained, predictions, sass)
         if written:
             print_pictures(written)
     if any(one.subject.hazards or one.subject.wrong for one in explained):
@@ -130,12 +130,12 @@ def _foretold(explained: Explanation, model: GpuModel, sizes: str) -> list[Foret
     return found
 
 
-def _predicted_json(foretold: list[Foretold | str]) -> dict[str, Any]:
-    found = [told if isinstance(told, str) else told.to_json() for told in foretold]
+def _predicted_json(answers: list[Foretold | str]) -> dict[str, Any]:
+    found = [answer if isinstance(answer, str) else answer.to_json() for answer in answers]
     return dict(zip(("predicted", "predicted_at_size"), found, strict=False))
 
 
-def _print(explained: list[Explanation], foretold: list[list[Foretold | str]], sass: bool) -> None:
+def _print(explained: list[Explanation], predictions: list[list[Foretold | str]], sass: bool) -> None:
     from gemmlab.cli.console import table_console
     from gemmlab.cli.explain_tables import Page
     from gemmlab.cli.predictions import print_foretold
@@ -145,8 +145,8 @@ def _print(explained: list[Explanation], foretold: list[list[Foretold | str]], s
         page.whole(explained[0])
     elif explained:
         page.pair(explained[0], explained[1])
-    for one, told in zip(explained, foretold, strict=True):
-        for each in told:
+    for one, answers in zip(explained, predictions, strict=True):
+        for each in answers:
             print_foretold(page.console, one.subject.kernel.id, each)
     for one in explained if sass else []:
         page.code(one)

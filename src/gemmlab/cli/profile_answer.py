@@ -42,12 +42,12 @@ def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, basel
     if missing := [label for label in labels if label not in there]:
         raise UsageError(f"the record has nothing at {missing[0]}; it has {printable(', '.join(there))}")
     precisions = {one.precision for one in profiles.profiles if one.name in wanted or not wanted}
-    kept = [
+    matching = [
         one for one in profiles.profiles
         if (one.size in labels or not labels)
         and (one.name in wanted or (baseline and one.precision in precisions if one.is_library else not wanted))
     ]  # fmt: skip
-    return replace(profiles, profiles=tuple(kept))
+    return replace(profiles, profiles=tuple(matching))
 
 
 def show(profiles: Profiles, *, as_json: bool, whole: bool, every_size: bool = True) -> None:

@@ -88,12 +88,12 @@ def read_linux(read: Reader, machine: str, affinity: frozenset[int]) -> CpuInfo:
 
 def count_cores(read: Reader, affinity: frozenset[int]) -> int:
     """Count the cores of the CPUs in `affinity` by the kernel's sibling lists; without lists one core per CPU."""
-    seen: set[int] = set()
+    counted: set[int] = set()
     cores = 0
     for cpu in sorted(affinity):
-        if cpu not in seen:
+        if cpu not in counted:
             siblings = facts.parse_cpu_list(read(f"{_CPU}/cpu{cpu}/topology/thread_siblings_list") or "")
-            seen |= siblings | {cpu}
+            counted |= siblings | {cpu}
             cores += 1
     return max(1, cores)
 

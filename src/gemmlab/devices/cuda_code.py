@@ -37,8 +37,8 @@ class CudaLoaded:
 def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
     """Load a cubin into the current context; it is unloaded with its last user. Raises `DeviceError`."""
     kernel = artifact.kernel
-    said = f"{kernel}, compiled by {artifact.compiler} for {artifact.target}, driver for CUDA {driver.version[0]}"
-    module = driver("cuModuleLoadData", artifact.code, what=said)
+    what = f"{kernel}, compiled by {artifact.compiler} for {artifact.target}, driver for CUDA {driver.version[0]}"
+    module = driver("cuModuleLoadData", artifact.code, what=what)
     try:
         function = driver("cuModuleGetFunction", module, artifact.entry.encode(), what=f"{kernel}: {artifact.entry}")
     except DeviceError:

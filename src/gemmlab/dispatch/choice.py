@@ -136,14 +136,14 @@ def forced(
     Raises `ArgumentTypeError` and `UsageError` for names, and for a kernel that cannot compute the request.
     """
     precision_for(precision, PRECISIONS)
-    given = checked_config(config)
+    overrides = checked_config(config)
     if kernel is None:
         usual = choose(problem, where, table, precision=precision, aligned=aligned)
         found = named_kernel(usual.kernel, "cuda")
-        given = {**usual.config, **given}
+        overrides = {**usual.config, **overrides}
     else:
         found = named_kernel(kernel, "cuda")
-    chosen = found.configure(given)
+    chosen = found.configure(overrides)
     if found.precision not in no_lower(precision):
         raise UsageError(f"gemm: {found.id} computes in {found.precision}, and precision is {precision!r}")
     if problem.layout not in found.layouts:

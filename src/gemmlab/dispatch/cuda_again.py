@@ -102,7 +102,7 @@ def again(
     return out
 
 
-def remember(call: Call, device: CudaDevice, plan: Plan, asked: Request, batch: Batch) -> None:
+def remember(call: Call, device: CudaDevice, plan: Plan, request: Request, batch: Batch) -> None:
     """Store the facts found for a call, if they hold for later calls with the same layouts."""
     if call.config is not None:
         return
@@ -122,9 +122,9 @@ def remember(call: Call, device: CudaDevice, plan: Plan, asked: Request, batch: 
         _known.clear()
     how = (bool(call.trans_a), bool(call.trans_b), call.precision, call.kernel)
     _known[package.layout(call.a), package.layout(call.b), *forms, aligned, *how] = _Known(
-        device=device, plan=plan, fresh=package.fresh(beside, asked.shape), stream=package.current_stream(beside),
+        device=device, plan=plan, fresh=package.fresh(beside, request.shape), stream=package.current_stream(beside),
         steps=steps, swapped=batch.swapped,
-        near_a=_near(asked.left, batch.fulls), near_b=_near(asked.right, batch.fulls),
+        near_a=_near(request.left, batch.fulls), near_b=_near(request.right, batch.fulls),
     )  # fmt: skip
     _packages[type(call.a)] = package
 

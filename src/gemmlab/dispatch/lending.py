@@ -21,12 +21,12 @@ _lock = threading.Lock()
 
 def hold(driver: Driver, arrays: Sequence[DeviceArray], stream: int) -> None:
     """Hold those of `arrays` that are lent until the work now queued on `stream` is done."""
-    lent = [array.owner for array in arrays if array.lent]
-    if not lent:
+    borrowed = [array.owner for array in arrays if array.lent]
+    if not borrowed:
         return
     event = recorded(driver, stream)
     with _lock:
-        _held.append((event, lent))
+        _held.append((event, borrowed))
         while not driver.module.cuEventQuery(_held[0][0])[0]:
             driver("cuEventDestroy", _held.popleft()[0])
             if not _held:

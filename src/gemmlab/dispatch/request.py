@@ -104,15 +104,15 @@ def request(call: Call, view: View) -> Request:
     return Request(left, right, batch, shape, row, column, scale, keep, addend, (a, b, c))
 
 
-def checked_target(target: Float32Array, asked: Request) -> Float32Array:
+def checked_target(target: Float32Array, request: Request) -> Float32Array:
     """The view of `out`, if the result can be written to it. Raises `UsageError`."""
-    if target.shape != asked.shape:
-        raise UsageError(f"gemm: out has shape {target.shape}; the result has {asked.shape}")
+    if target.shape != request.shape:
+        raise UsageError(f"gemm: out has shape {target.shape}; the result has {request.shape}")
     if not target.flags.writeable:
         raise UsageError("gemm: out is read-only")
     if _folds(target):
         raise UsageError(f"gemm: elements of out share memory with each other (strides {target.strides})")
-    for name, operand in (("a", asked.left), ("b", asked.right), ("c", asked.addend)):
+    for name, operand in (("a", request.left), ("b", request.right), ("c", request.addend)):
         if operand is not None and not (name == "c" and same(operand, target)) and _overlap(operand, target):
             raise UsageError(f"gemm: out shares memory with {name}; give it memory of its own")
     return target

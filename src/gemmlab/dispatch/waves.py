@@ -80,15 +80,15 @@ def estimate(entry: Measured, m: int, n: int, k: int, where: Gpu, measured_on: G
     down, across = -(-m // entry.config["BM"]), -(-n // entry.config["BN"])
     blocks = down * across
     covered = blocks * entry.config["BM"] * entry.config["BN"]
-    held = _resident(where.limits, entry.registers, entry.smem, entry.threads)
-    if not held or not blocks:
-        return Estimate(float("inf") if blocks else 0.0, blocks, held, 0, 0.0)
+    resident = _resident(where.limits, entry.registers, entry.smem, entry.threads)
+    if not resident or not blocks:
+        return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0, 0.0)
     clock = measured_on.mhz / where.mhz
     alone = entry.alone_us * clock
     share = entry.share_us * clock * measured_on.limits.fma_lanes / where.limits.fma_lanes
-    rounds, rest = divmod(-(-blocks // where.sms), held)
-    step = rounds * max(alone, held * share) + (max(alone, rest * share) if rest else 0.0)
-    return Estimate(entry.start_us + k * step, blocks, held, rounds + bool(rest), m * n / covered)
+    rounds, rest = divmod(-(-blocks // where.sms), resident)
+    step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
+    return Estimate(entry.start_us + k * step, blocks, resident, rounds + bool(rest), m * n / covered)
 
 
 @cache

@@ -81,7 +81,7 @@ class Watch:
         decides = self._decides(before)
         if status in _ENDED or decides is None:
             return status if status in _ENDED else Status.SPENT
-        first, place, kept, meetings = -1, -1, b"", 0
+        first, place, anchor, meetings = -1, -1, b"", 0
         for _ in range(_STEPS):
             self.require_time()
             status = resident.run(1, 1)
@@ -96,11 +96,11 @@ class Watch:
                 continue
             meetings += 1
             now = self._state(resident, decides)
-            if now == kept and self._decides(before) is decides:
+            if now == anchor and self._decides(before) is decides:
                 raise StoppedError("endless loop", _places(resident))
             # Stored at meetings 1, 2, 4, 8, ...: one of them falls inside the cycle, with the next one
             # more than a round later.
-            kept = now if meetings & (meetings - 1) == 0 else kept
+            anchor = now if meetings & (meetings - 1) == 0 else anchor
         return Status.SPENT
 
     def require_time(self) -> None:
@@ -145,21 +145,21 @@ def patience(memory: Reach, blocks: int) -> int:
 
     Raises `UsageError` if the environment variable is not a number.
     """
-    asked = os.environ.get(PATIENCE, "")
-    if not asked:
+    setting = os.environ.get(PATIENCE, "")
+    if not setting:
         words: int = memory.nbytes // 4
         return (1 << 25) + 4 * math.isqrt(words**3) // blocks
-    if not asked.isdecimal():
-        raise UsageError(f"{PATIENCE}={asked}: a number of instructions is needed")
-    return int(asked)
+    if not setting.isdecimal():
+        raise UsageError(f"{PATIENCE}={setting}: a number of instructions is needed")
+    return int(setting)
 
 
 def settled(resident: Resident, watch: Watch) -> int:
     """Run a block until it ends or needs another block to go on: it is blocked, or repeats its state."""
-    seen: set[bytes] = set()
+    visited: set[bytes] = set()
     while True:
         epoch = resident.epoch
-        status = resident.run(_PRIME) if 0 < len(seen) <= _OFTEN else resident.run()
+        status = resident.run(_PRIME) if 0 < len(visited) <= _OFTEN else resident.run()
         if status in (Status.PAUSED, Status.SPENT):
             ended = watch.look(resident)
             status = status if ended == Status.SPENT else ended
@@ -170,15 +170,15 @@ def settled(resident: Resident, watch: Watch) -> int:
         if status != Status.SPENT:
             return status
         if resident.epoch != epoch:
-            seen.clear()
+            visited.clear()
             continue
         # A round without changes. Take short turns of a prime length: equal states then mean a loop.
         state = resident.state()
-        if state in seen:
+        if state in visited:
             return Status.SPENT
-        seen.add(state)
-        if len(seen) > _MOST:
-            seen.clear()
+        visited.add(state)
+        if len(visited) > _MOST:
+            visited.clear()
 
 
 _PRIME, _OFTEN, _MOST = 997, 63, 256

@@ -197,10 +197,10 @@ class Resident:
             count = int(warp[Warp.GROUPS : Warp.GROUPS + 8].view(np.int64)[0])
             exited = int(warp[Warp.EXITED : Warp.EXITED + 4].view(np.uint32)[0])
             groups = warp[Warp.GROUP : Warp.GROUP + count * Warp.GROUP_SIZE].reshape(count, Warp.GROUP_SIZE)
-            held = [row for row in groups if row[GROUP_WAIT : GROUP_WAIT + 4].view(np.int32)[0] == Wait.WARPSYNC]
-            lanes = [int(row[GROUP_LANES : GROUP_LANES + 4].view(np.uint32)[0]) for row in held]
+            waiting = [row for row in groups if row[GROUP_WAIT : GROUP_WAIT + 4].view(np.int32)[0] == Wait.WARPSYNC]
+            lanes = [int(row[GROUP_LANES : GROUP_LANES + 4].view(np.uint32)[0]) for row in waiting]
             arrived = reduce(or_, lanes, 0)
-            for row, own in zip(held, lanes, strict=True):
+            for row, own in zip(waiting, lanes, strict=True):
                 mask = int(row[GROUP_ARGUMENT : GROUP_ARGUMENT + 4].view(np.uint32)[0])
                 if missing := mask & ~arrived & ~exited:
                     first = (own & -own).bit_length() - 1

@@ -56,8 +56,8 @@ def emit_trace_access(fn: Function) -> None:
     with fn.when((Lanes(space).eq(Space.GLOBAL) & Lanes(key).uge(WRITES)).value):
         _note_bounds(fn, trace, warp)
     steps = trace.load(Trace.STEP_COUNT, I64)
-    kept = Lanes(steps).le(Lanes(trace.load(Trace.STEP_CAPACITY, I64)))
-    with fn.when((Lanes(_chosen(fn, trace, warp)) & kept).value):
+    fits = Lanes(steps).le(Lanes(trace.load(Trace.STEP_CAPACITY, I64)))
+    with fn.when((Lanes(_chosen(fn, trace, warp)) & fits).value):
         count = trace.load(Trace.ACCESS_COUNT, I64)
         with fn.when(count < trace.load(Trace.ACCESS_CAPACITY, I64)):
             access = Raw(fn, fn.cast(trace.load(Trace.ACCESSES, I64), I8) + count * Trace.ACCESS_SIZE)

@@ -114,8 +114,8 @@ def _follower(before: Kernel) -> Kernel | None:
 
 def _copied(before: Kernel, rung: Kernel) -> str:
     """Return the file of the rung before with another name and place, and with every description left open."""
-    said = dict.fromkeys(("summary", "idea", "source"), f"{OPEN}.")
-    text = restated(before.path, {**said, "after": before.id, "branch": True if rung.branch else None,
+    placeholders = dict.fromkeys(("summary", "idea", "source"), f"{OPEN}.")
+    text = restated(before.path, {**placeholders, "after": before.id, "branch": True if rung.branch else None,
                                   "aliases": None, "expect": None})  # fmt: skip
     if before.path.suffix == SOURCE_SUFFIX:
         return re.sub(rf"\b{before.id}\b(?=\s*\()", rung.id, text)

@@ -88,12 +88,12 @@ def _result(count: Count, placed: Placed, problem: Problem) -> Result:
     try:
         contents = op.fill(problem, np.random.default_rng(count.seed))
         run = GuardedRun(placed, op, problem, contents)
-        seen = run.run()
-        assert seen is not None  # noqa: S101 - the device counts
+        observation = run.run()
+        assert observation is not None  # noqa: S101 - the device counts
     except (CompileError, UsageError) as error:
         notes = (str(error),)
     else:
-        hazards = [replace(hazard, file=Path(hazard.file).name) for hazard in seen.hazards[:MOST_HAZARDS]]
+        hazards = [replace(hazard, file=Path(hazard.file).name) for hazard in observation.hazards[:MOST_HAZARDS]]
         scalars = op.scalars(problem)
         roundings = kernel.roundings(kernel.instantiate(placed.config, scalars), scalars)
         found = [
@@ -102,8 +102,8 @@ def _result(count: Count, placed: Placed, problem: Problem) -> Result:
         ]
         wrong = [explained(item.mismatch, contents) for item in found if item.mismatch is not None]
         notes = (*wrong, *(hazard.explain() for hazard in hazards))
-        verified, worst = not wrong and not seen.hazards, max(item.worst_ratio for item in found)
-        facts |= {**_code(placed), **_counted(seen.counters), "hazards": [asdict(hazard) for hazard in hazards]}
+        verified, worst = not wrong and not observation.hazards, max(item.worst_ratio for item in found)
+        facts |= {**_code(placed), **_counted(observation.counters), "hazards": [asdict(hazard) for hazard in hazards]}
     return Result(
         contestant=f"kernel:{kernel.id}", problem=problem.to_json(), label=problem.label, flops=op.flops(problem),
         threads=1, facts=facts, verified=verified, max_error_ratio=worst, notes=notes,

@@ -66,9 +66,9 @@ class Moves:
         """Numbers of the threads in the block, x fastest."""
         return self.warp * LANES + self.lane
 
-    def where(self, kept: npt.NDArray[Any]) -> Moves:
+    def where(self, mask: npt.NDArray[Any]) -> Moves:
         """Return the entries that a mask or an array of indices selects."""
-        return Moves(self.row[kept], self.col[kept], self.warp[kept], self.lane[kept])
+        return Moves(self.row[mask], self.col[mask], self.warp[mask], self.lane[mask])
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,14 +121,14 @@ def group(
     found, rest = [], list(launches)
     for item, count in zip(done, counts, strict=True):
         spec = named.get(item["contestant"])
-        told = {} if spec is None else {"role": spec.role, "precision": spec.precision}
-        found.append(_profile(item, rest[:count], told))
+        labels = {} if spec is None else {"role": spec.role, "precision": spec.precision}
+        found.append(_profile(item, rest[:count], labels))
         rest = rest[count:]
     return found
 
 
-def _profile(item: Mapping[str, Any], launches: Sequence[Instructions], told: Mapping[str, str]) -> Profile:
-    facts = {**item["facts"], **told}
+def _profile(item: Mapping[str, Any], launches: Sequence[Instructions], labels: Mapping[str, str]) -> Profile:
+    facts = {**item["facts"], **labels}
     if not launches:
         return Profile(item["contestant"], item["size"], (), facts, {}, {}, notes=(str(item["why"]),))
     counts = {

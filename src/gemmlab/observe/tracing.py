@@ -61,8 +61,8 @@ def _traced(
             raise UsageError(f"{placed.kernel.id} launches nothing for {problem.label}")
         loaded = cast("EmulatedLoaded", bound.loaded)
         matrices = {name: Matrix(operand, buffers[name].address) for name, operand in operands.items()}
-        asked = replace(request, written=request.written or _written(matrices))
-        traces = [(launch, device.trace(loaded, launch, asked)) for launch in bound.launches]
+        whole = replace(request, written=request.written or _written(matrices))
+        traces = [(launch, device.trace(loaded, launch, whole)) for launch in bound.launches]
         device.free(cast("Allocation", bound.workspace))
     finally:
         for buffer in buffers.values():

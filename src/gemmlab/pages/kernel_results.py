@@ -71,14 +71,14 @@ def seen_kernels(records: Iterable[Record]) -> dict[str, list[Seen]]:
     return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, len(order)))}
 
 
-def request_for(kernel: Kernel, name: str, seen: Sequence[Seen], model: str) -> Request:
+def request_for(kernel: Kernel, name: str, results: Sequence[Seen], model: str) -> Request:
     """Return the request to explain the code that was timed, else counted, else that of the default configuration.
 
     It is for the GPU `model`, or if that is empty, for the GPU of the record.
     """
     if kernel.device != "cuda":
         return Request(name)
-    coded = [one for one in seen if one.digest and isinstance(one.result.facts.get("config"), dict)]
+    coded = [one for one in results if one.digest and isinstance(one.result.facts.get("config"), dict)]
     usual = sorted(coded, key=lambda one: (not one.result.samples, one.config != dict(kernel.params)))
     if not usual:
         return Request(name, gpu=model)

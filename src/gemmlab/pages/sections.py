@@ -50,7 +50,11 @@ class Section:
 
 
 def section(
-    name: str, kernel: Kernel | None, seen: Sequence[Seen], outcome: Outcome | None, profiles: Sequence[Profiles] = ()
+    name: str,
+    kernel: Kernel | None,
+    results: Sequence[Seen],
+    outcome: Outcome | None,
+    profiles: Sequence[Profiles] = (),
 ) -> Section:
     """Return the section of a kernel.
 
@@ -59,20 +63,20 @@ def section(
     study = outcome if isinstance(outcome, Study) else None
     why_not = outcome if isinstance(outcome, str) else ""
     now = None if study is None else study.explanation
-    said = next((str(one.result.facts["idea"]) for one in seen if one.result.facts.get("idea")), "")
-    same, other = _compared(seen, now) if now is not None else ((), ())
+    idea = next((str(one.result.facts["idea"]) for one in results if one.result.facts.get("idea")), "")
+    same, other = _compared(results, now) if now is not None else ((), ())
     return Section(
-        id=name, kernel=kernel, idea=said if kernel is None else kernel.idea, seen=tuple(seen),
-        table=_table(seen, now, "" if study is None or study.foretold is None else str(study.foretold["size"])),
-        counters=_counters(seen), told=None if study is None else told_of(study),
+        id=name, kernel=kernel, idea=idea if kernel is None else kernel.idea, seen=tuple(results),
+        table=_table(results, now, "" if study is None or study.foretold is None else str(study.foretold["size"])),
+        counters=_counters(results), told=None if study is None else told_of(study),
         why_not=why_not, same=same, other=other, profiled=profiled(name, kernel, profiles, now),
-        measured=None if now is None else _measured(seen, now),
+        measured=None if now is None else _measured(results, now),
     )  # fmt: skip
 
 
-def _compared(seen: Sequence[Seen], now: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _compared(results: Sequence[Seen], now: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     same, other = [], []
-    for one in seen:
+    for one in results:
         if one.digest == now["code_sha256"]:
             same.append(_origin(one))
         elif one.digest:
@@ -98,21 +102,21 @@ def _said(value: Any) -> str:
     return " ".join(f"{name}={part}" for name, part in value.items()) if isinstance(value, Mapping) else str(value)
 
 
-def _table(seen: Sequence[Seen], now: Mapping[str, Any] | None, predicted: str) -> Table:
+def _table(results: Sequence[Seen], now: Mapping[str, Any] | None, predicted: str) -> Table:
     """Return the table of times: the largest timed problem of each record, configuration and thread count.
 
     For the explained configuration the table has the size `predicted`, too.
     """
     largest: dict[tuple[int, str, int], Seen] = {}
-    for one in seen:
+    for one in results:
         key = (id(one.record), one.result.contestant, one.result.threads)
         if one.result.samples and (key not in largest or one.result.flops >= largest[key].result.flops):
             largest[key] = one
     shown = {id(one) for one in largest.values()}
     if now is not None:
-        alike = [one for one in seen if one.result.samples and one.config in ({}, dict(now["config"]))]
+        alike = [one for one in results if one.result.samples and one.config in ({}, dict(now["config"]))]
         shown |= {id(one) for one in alike if one.result.label == predicted}
-    rows = tuple(tuple(_timed(one, now)) for one in seen if id(one) in shown)
+    rows = tuple(tuple(_timed(one, now)) for one in results if id(one) in shown)
     bound = ("of the bound",) if now is not None else ()
     headings = ("on", "configuration", "size", "threads", "ms", "speed", *bound, "result", "code")
     words = frozenset({0, 1, len(headings) - 2, len(headings) - 1})
@@ -140,16 +144,16 @@ def _joined(one: Seen, now: Mapping[str, Any]) -> bool:
     return (one.digest, one.model) == (now["code_sha256"], now["gpu"])
 
 
-def _measured(seen: Sequence[Seen], now: Mapping[str, Any]) -> float | None:
+def _measured(results: Sequence[Seen], now: Mapping[str, Any]) -> float | None:
     """Return the GFLOP/s at the largest problem among the results of the explained code on its GPU, or `None`."""
-    joined = [one for one in seen if _joined(one, now)]
+    joined = [one for one in results if _joined(one, now)]
     best = max(joined, key=lambda one: one.result.flops, default=None)
     return None if best is None else best.result.flops / (best.time_us * 1e3)
 
 
-def _counters(seen: Sequence[Seen]) -> Table | None:
+def _counters(results: Sequence[Seen]) -> Table | None:
     """Return the table of counters from the last record that has some."""
-    counted = [one for one in seen if isinstance(one.result.facts.get("counters"), dict)]
+    counted = [one for one in results if isinstance(one.result.facts.get("counters"), dict)]
     if not counted:
         return None
     one = counted[-1]

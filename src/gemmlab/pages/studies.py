@@ -88,9 +88,9 @@ def studies(requests: Sequence[Request]) -> Iterator[Iterator[tuple[Request, Out
         return
     # Compiled code has started threads, which a forked child would lack: hence `spawn`.
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        asked = {pool.submit(study, request): request for request in requests}
+        futures = {pool.submit(study, request): request for request in requests}
         try:
-            yield ((asked[future], future.result()) for future in as_completed(asked))
+            yield ((futures[future], future.result()) for future in as_completed(futures))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

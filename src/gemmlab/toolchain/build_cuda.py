@@ -34,11 +34,11 @@ def build(program: Program) -> Artifact:
     try:
         found = _kept_or_made(program, files, source)
     except NoCompilerError as error:
-        kept = _any(source, files) or shipped.find(program, source, files.path)
-        if kept is None:
+        stored = _any(source, files) or shipped.find(program, source, files.path)
+        if stored is None:
             # The remedy comes first: terminals and tables cut the end of a long line off.
             raise NoCompilerError(f"{error}; {_named(program)} for {program.target} is not in {_places()}") from error
-        found = kept
+        found = stored
     return _finished(found, files)
 
 
@@ -76,8 +76,8 @@ def _named(program: Program) -> str:
 def _places() -> str:
     """Return the places that were searched for code that needs no compiler."""
     targets = ", ".join(shipped.targets())
-    brought = f" nor in what gemmlab brings (its own kernels in their defaults, for {targets})" if targets else ""
-    return f"{store.cache_dir() or 'a cache (there is no home)'}{brought}"
+    own = f" nor in what gemmlab brings (its own kernels in their defaults, for {targets})" if targets else ""
+    return f"{store.cache_dir() or 'a cache (there is no home)'}{own}"
 
 
 def _kept_or_made(program: Program, files: Placed, source: str) -> Artifact:

@@ -61,8 +61,8 @@ def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings)
     marks = {file: mark_of(content) for file, content in data.items()}
     folders = list(dict.fromkeys([*where.path.folders.values(), *map(_folder, (where.main, *own))]))
     names = {name for file in {*listed} for name in _names(file, [*folders, *where.ready])}
-    asked = _asked_for([*texts, *data.values()])
-    for name in [*names, *(asked or ())]:
+    queried = _asked_for([*texts, *data.values()])
+    for name in [*names, *(queried or ())]:
         for folder in folders:
             file = f"{folder}/{name}"
             if file in marks:
@@ -70,10 +70,10 @@ def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings)
             missing = first_missing(folder, name)
             if missing is not None:
                 marks[missing] = ABSENT
-            elif name in (asked or ()) and Path(file).is_file():
+            elif name in (queried or ()) and Path(file).is_file():
                 marks[file], data[file] = PRESENT, _read(file)
     searched = {place: mark for file, mark in marks.items() for place in where.path.places(file)}
-    return Found(own, data, None if asked is None else searched)
+    return Found(own, data, None if queried is None else searched)
 
 
 def _names(file: str, folders: Sequence[str]) -> Iterator[str]:

@@ -89,15 +89,15 @@ def compile_cubin(program: Program, files: Placed | None = None) -> Artifact:
         with tempfile.TemporaryDirectory(prefix="gemmlab-") as folder:
             return _Compilation(nvrtc, program, files, Path(folder)).artifact()
     except OSError as error:
-        told = f"{error.filename or tempfile.gettempdir()}: {error.strerror or error}"
-        raise CompileError(f"{program.kernel} for {program.target} cannot be compiled: {told}") from error
+        reason = f"{error.filename or tempfile.gettempdir()}: {error.strerror or error}"
+        raise CompileError(f"{program.kernel} for {program.target} cannot be compiled: {reason}") from error
 
 
 def options_of(program: Program) -> list[str]:
     """Return the options for the compiler: with the architecture, without folders of headers."""
     own = split(program.options)[1]
-    given = {_option_name(option) for option in own}
-    return [f"-arch={program.target}", *(o for o in DEFAULTS if _option_name(o) not in given), *own]
+    own_names = {_option_name(option) for option in own}
+    return [f"-arch={program.target}", *(o for o in DEFAULTS if _option_name(o) not in own_names), *own]
 
 
 class _Compilation:
@@ -167,7 +167,7 @@ class _Compilation:
         nvrtc, files = self._nvrtc, self._files
         headers = {**texts, **files.headers}
         includes = [f"-I{folder}" for folder in (*folders, self._shadow.stand_ins)]
-        told = [*options_of(self._program), *includes, *self._cuda, *listing.traced(self._folder), *options]
+        flags = [*options_of(self._program), *includes, *self._cuda, *listing.traced(self._folder), *options]
         handle = _checked(
             nvrtc,
             nvrtc.nvrtcCreateProgram(
@@ -178,7 +178,7 @@ class _Compilation:
         try:
             status = nvrtc.nvrtcAddNameExpression(handle, self._program.entry.encode())[0]
             if not status:
-                status = nvrtc.nvrtcCompileProgram(handle, len(told), [os.fsencode(option) for option in told])[0]
+                status = nvrtc.nvrtcCompileProgram(handle, len(flags), [os.fsencode(option) for option in flags])[0]
             yield handle, status
         finally:
             nvrtc.nvrtcDestroyProgram(handle)
@@ -187,8 +187,8 @@ class _Compilation:
         nvrtc, program = self._nvrtc, self._program
         log = ptxas_log.stable(_text(nvrtc, handle, "ProgramLog"))
         if status:
-            told = ptxas_log.errors(log, _text(nvrtc, handle, "PTX")) or _message(nvrtc, status)
-            raise CompileError(_explain(program, self._files, searched or {}, told))
+            message = ptxas_log.errors(log, _text(nvrtc, handle, "PTX")) or _message(nvrtc, status)
+            raise CompileError(_explain(program, self._files, searched or {}, message))
         code = _bytes(nvrtc, handle, "CUBIN")
         lowered: str = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, program.entry.encode())).decode()
         texts = {"ptx": _text(nvrtc, handle, "PTX"), "log": log}
@@ -232,12 +232,12 @@ def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]
 
 def _explain(program: Program, files: Placed, searched: Searched, log: str) -> str:
     log = _INSTANCE.sub(lambda match: f"instance {program.entry}: {match[1]}\n", log)
-    told = files.localise_errors(log, searched)
+    message = files.localise_errors(log, searched)
     if any(sign in log for sign in _SIGNS_OF_HOST_CODE):
-        told += f"\n{_HEADERLESS}"
+        message += f"\n{_HEADERLESS}"
         if not cuda_headers.brings_headers(compiler()):
-            told += "; CUDA's own come with NVRTC 13.3 and later, or from a toolkit that CUDA_HOME names"
-    return f"{program.kernel} ({program.entry}) for {program.target} does not compile:\n{told}"
+            message += "; CUDA's own come with NVRTC 13.3 and later, or from a toolkit that CUDA_HOME names"
+    return f"{program.kernel} ({program.entry}) for {program.target} does not compile:\n{message}"
 
 
 def _option_name(option: str) -> str:

@@ -44,9 +44,9 @@ class GuardedRun:
         try:
             inside = {name: guarded.inside(copies[name]) for name, guarded in self.guarded.items()}
             bound = self._placed.bind(self._op, self._problem, inside, threads=self._threads)
-            seen = None
+            observation = None
             if isinstance(device, CountingDevice):
-                seen = bound.observe(races=races)
+                observation = bound.observe(races=races)
             else:
                 bound.run()
             device.free(bound.workspace)
@@ -55,7 +55,7 @@ class GuardedRun:
         finally:
             for copy in copies.values():
                 device.free(copy)
-        return seen
+        return observation
 
 
 def compare_results(

@@ -19,12 +19,12 @@ def unread_hint(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) ->
     """
     if not math.isnan(wrong.value) or math.isnan(wrong.reference):
         return None
-    held = [name for name, values in contents.items() if values.size and np.isnan(values).all()]
-    if not held:
+    untouched = [name for name, values in contents.items() if values.size and np.isnan(values).all()]
+    if not untouched:
         return None
-    if held == [wrong.output]:
+    if untouched == [wrong.output]:
         return f"{wrong.output} held NaN before the call, because nothing is added to it: write all of it, read none"
-    names = f"{', '.join(held[:-1])} and {held[-1]}" if len(held) > 1 else held[0]
+    names = f"{', '.join(untouched[:-1])} and {untouched[-1]}" if len(untouched) > 1 else untouched[0]
     return f"{names} held NaN before the call, because this problem makes no use of them: they must not be read"
 
 

@@ -57,8 +57,8 @@ def foretell(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str
     problem = op.parse_sizes(sizes or large_size(op.name))[0]
     found = known.predict(loads_of(kernel, config, problem), op.bytes_moved(problem))
     speed = op.work(problem) / found.time_us / 1e3
-    said = reliability(recorded_model(), known.gpu.name, op.name, kernel.precision)
-    return Foretold(problem.label, op.unit, speed, found, said)
+    trust = reliability(recorded_model(), known.gpu.name, op.name, kernel.precision)
+    return Foretold(problem.label, op.unit, speed, found, trust)
 
 
 def reliability(record: ModelRecord | None, gpu: str, op: str, precision: str) -> str:
@@ -69,8 +69,8 @@ def reliability(record: ModelRecord | None, gpu: str, op: str, precision: str) -
     if not of_ladder:
         of = f"of float32 products on an {record.gpu} {_said(record, 'gemm')}"
         return f"never compared with times of {precision} kernels; {of}"
-    said = _said(record, op, precision)
-    return said if gpu == record.gpu else f"extrapolated: compared with times of an {record.gpu} only, where {said}"
+    trust = _said(record, op, precision)
+    return trust if gpu == record.gpu else f"extrapolated: compared with times of an {record.gpu} only, where {trust}"
 
 
 def _said(record: ModelRecord, op: str, precision: str = FLOAT32) -> str:

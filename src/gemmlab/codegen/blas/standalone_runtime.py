@@ -79,12 +79,12 @@ def _emit_pages(module: Module, nbytes: int) -> Function:
         signature = (BYTES, I64, I32, I32, I32, I64)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         access = mmap.PROT_READ | mmap.PROT_WRITE
-        got = fn.call_external("mmap", BYTES, signature, 0, nbytes + HUGE_PAGE, access, flags, -1, 0)
-        address = fn.address(got)
+        mapping = fn.call_external("mmap", BYTES, signature, 0, nbytes + HUGE_PAGE, access, flags, -1, 0)
+        address = fn.address(mapping)
         with fn.when(address.equals(-1)):
             fn.ret(0)
         if hasattr(mmap, "MADV_HUGEPAGE"):
-            fn.call_external("madvise", I32, (BYTES, I64, I32), got, nbytes + HUGE_PAGE, mmap.MADV_HUGEPAGE)
+            fn.call_external("madvise", I32, (BYTES, I64, I32), mapping, nbytes + HUGE_PAGE, mmap.MADV_HUGEPAGE)
         fn.finish((address + (HUGE_PAGE - 1)) & -HUGE_PAGE)
     return fn
 
@@ -97,11 +97,11 @@ def _emit_take(module: Module, pages: Function) -> Function:
             with fn.when(state.equals(_FREE)), fn.when(fn.compare_exchange(flag, _FREE, _TAKEN)):
                 fn.ret(index)
             with fn.when(state.equals(_ABSENT)), fn.when(fn.compare_exchange(flag, _ABSENT, _TAKEN)):
-                got = fn.call(pages)
-                with fn.when(got.equals(0)):
+                mapping = fn.call(pages)
+                with fn.when(mapping.equals(0)):
                     fn.atomic_store(flag, _ABSENT)
                     fn.ret(-1)
-                (flag + 1)[0] = got
+                (flag + 1)[0] = mapping
                 fn.ret(index)
         fn.finish(-1)
     return fn

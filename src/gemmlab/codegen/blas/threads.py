@@ -77,8 +77,8 @@ def _emit_helped(module: Module, pages: Function, thread_count: Function) -> Fun
         with fn.when(wanted < 2):
             fn.ret(1)
         pid = fn.convert(fn.call_external("getpid", I32, ()), I64)
-        owner, asked = fn.atomic_load(word(fn, OWNER_AT)), fn.atomic_load(word(fn, ASKED_AT))
-        with fn.when(owner.equals(pid) & (asked >= wanted - 1)):
+        owner, requested = fn.atomic_load(word(fn, OWNER_AT)), fn.atomic_load(word(fn, ASKED_AT))
+        with fn.when(owner.equals(pid) & (requested >= wanted - 1)):
             fn.ret(wanted)
         with fn.when(owner.equals(0 - pid)):
             fn.ret(1)

@@ -71,8 +71,8 @@ def _unit(bits: Lanes) -> Lanes:
 def _placed(mantissa: Lanes, shift: Lanes) -> Lanes:
     """The addend shifted to its place in the sum; if bits fall below it, the last remaining bit is set."""
     right = (shift.like(0) - shift).smax(0).smin(63)
-    kept = mantissa >> right
-    marked = kept | (kept << right).ne(mantissa).zext("i64")
+    quotient = mantissa >> right
+    marked = quotient | (quotient << right).ne(mantissa).zext("i64")
     return marked.zext("i256") << shift.smax(0).zext("i256")
 
 

@@ -192,8 +192,8 @@ class _Reader:
             return 0
         if not (_is_whole(value) or isinstance(value, str)):
             raise self._stated.error(key, f"{value!r} is neither a whole number nor an expression")
-        kept: int | str = value
-        return kept
+        checked: int | str = value
+        return checked
 
     def expression(self, key: str, text: int | str, known: Iterable[str] | None) -> Expression:
         """Parse an expression that may use the `known` names; any names if `None`."""
@@ -243,15 +243,15 @@ class _Reader:
             return 4
         if not (_is_whole(value) and value in (4, 8, 16, 32, 64, 128, 256)):
             raise self._stated.error("align", f"{value!r} is not a power of two from 4 to 256 (bytes)")
-        kept: int = value
-        return kept
+        checked: int = value
+        return checked
 
     def layouts(self) -> tuple[str, ...]:
-        given = self.texts("transposes") or ["nn"]
-        for layout in given:
+        stated = self.texts("transposes") or ["nn"]
+        for layout in stated:
             if layout not in LAYOUTS:
                 raise self._stated.error("transposes", f"{layout!r} is none of {', '.join(LAYOUTS)}", layout)
-        return tuple(layout for layout in LAYOUTS if layout in given)
+        return tuple(layout for layout in LAYOUTS if layout in stated)
 
     def args(self) -> tuple[str, ...] | None:
         value = self._stated.get("args")

@@ -92,13 +92,13 @@ def _distinct(accesses: Iterable[Access]) -> Iterator[Access]:
 
     Accesses of an instruction that differ only in their start address count as the same.
     """
-    seen = set()
+    shapes = set()
     for access in accesses:
         lanes = access.lanes
         first = access.addresses[lanes[0]]
         shape = (access.site.address, access.on, tuple(access.addresses[lane] - first for lane in lanes))
-        if shape not in seen:
-            seen.add(shape)
+        if shape not in shapes:
+            shapes.add(shape)
             yield access
 
 

@@ -84,11 +84,11 @@ def _draw(subject: Subject) -> Written:
 
 def turns(tiles: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the corners of the path through the tiles: the ends, and the tiles at which the direction changes."""
-    kept = list(tiles[:1])
+    corners = list(tiles[:1])
     for before, here, after in zip(tiles, tiles[1:], tiles[2:], strict=False):
         if (here[0] - before[0], here[1] - before[1]) != (after[0] - here[0], after[1] - here[1]):
-            kept.append(here)
-    return [*kept, tiles[-1]]
+            corners.append(here)
+    return [*corners, tiles[-1]]
 
 
 def _runs(wave: tuple[tuple[int, int], ...]) -> list[tuple[int, int, int]]:

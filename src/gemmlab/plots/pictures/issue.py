@@ -59,8 +59,8 @@ def _strip(sheet: Sheet, instructions: Sequence[Instruction], columns: int, top:
         sheet.word(-0.3, y + 0.5, f"{row[0].address:#06x}", size=9, align="right", colour=BESIDE)
         for x, wide, kind in _runs([kind_of(instruction) for instruction in row]):
             sheet.box(x, y, kind, wide=wide)
-        for x, wide, kept in _runs([instruction.control.reuse != 0 for instruction in row]):
-            if kept:
+        for x, wide, reused in _runs([instruction.control.reuse != 0 for instruction in row]):
+            if reused:
                 sheet.stroke(x + 0.2, y + 0.86, x + wide - 0.2, y + 0.86, "white", width=1.5)
         for x, instruction in enumerate(row):
             _mark(sheet, x, y, instruction)

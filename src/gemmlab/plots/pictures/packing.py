@@ -138,10 +138,10 @@ def _draw(subject: Subject) -> Written:
     # Every element is drawn twice with its indices, which would be illegible on larger matrices.
     fewer = {name: min(getattr(problem, name), most) for name, most in _MOST.items()}
     problem = replace(problem, **fewer, lda=0, ldb=0, ldc=0)
-    seen = touched(subject.kernel, op, problem, subject.config, notes=_NOTES)
-    shapes = {name: times.shape for name, times in seen.first.items()}
+    use = touched(subject.kernel, op, problem, subject.config, notes=_NOTES)
+    shapes = {name: times.shape for name, times in use.first.items()}
     transposed = "a" * problem.trans_a + "b" * problem.trans_b
-    return packing_chart(seen.packed, {name: (shape[0], shape[1]) for name, shape in shapes.items()}, transposed)
+    return packing_chart(use.packed, {name: (shape[0], shape[1]) for name, shape in shapes.items()}, transposed)
 
 
 DRAWING = Drawing(

@@ -99,6 +99,6 @@ def _alike(marks: Iterable[Mapping[str, Any]], *look: str) -> list[tuple[tuple[A
     """Group marks by their values of the keys `look`, which a layer shares; return the rest of each mark by group."""
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for mark in marks:
-        kept = {name: value for name, value in mark.items() if name not in look}
-        found.setdefault(tuple(mark[name] for name in look), []).append(kept)
+        values = {name: value for name, value in mark.items() if name not in look}
+        found.setdefault(tuple(mark[name] for name in look), []).append(values)
     return sorted(found.items(), key=lambda group: group[0])

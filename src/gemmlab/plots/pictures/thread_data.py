@@ -60,13 +60,13 @@ def first_loads(traced: KernelTrace) -> list[Access]:
     for order, (warp, at) in enumerate(zip(steps.columns["warp"], steps.columns["instruction"], strict=True)):
         if sites[at]:
             barriers.setdefault(int(warp), order)
-    found, seen = [], set()
+    found, keys = [], set()
     for access in traced.trace.accesses_of(space="global"):
         key = (access.site.address, access.warp)
-        early = access.order < barriers[access.warp] if access.warp in barriers else key not in seen
+        early = access.order < barriers[access.warp] if access.warp in barriers else key not in keys
         if early and not access.store:
             found.append(access)
-        seen.add(key)
+        keys.add(key)
     return found
 
 

@@ -32,13 +32,13 @@ class Sector:
 
 def sectors_of(access: Access) -> tuple[Sector, ...]:
     """Return the sectors of an access by ascending address."""
-    asked: dict[int, set[int]] = {}
+    bytes_of: dict[int, set[int]] = {}
     lanes: dict[int, set[int]] = {}
     for lane in access.lanes:
         for byte in access.bytes_of(lane):
-            asked.setdefault(byte // SECTOR, set()).add(byte)
+            bytes_of.setdefault(byte // SECTOR, set()).add(byte)
             lanes.setdefault(byte // SECTOR, set()).add(lane)
-    return tuple(Sector(n * SECTOR, tuple(sorted(lanes[n])), len(asked[n])) for n in sorted(asked))
+    return tuple(Sector(n * SECTOR, tuple(sorted(lanes[n])), len(bytes_of[n])) for n in sorted(bytes_of))
 
 
 def requests(traced: KernelTrace) -> list[Access]:

@@ -23,7 +23,7 @@ from gemmlab.core.errors import TimeLimitError, UsageError
 
 if TYPE_CHECKING:
     from gemmlab.analysis.explanation import Explanation
-    from gemmlab.analysis.model.quoted_prediction import Foretold
+    from gemmlab.analysis.model.quoted_prediction import QuotedPrediction
     from gemmlab.core.gpu import GpuModel
     from gemmlab.kernels.kernel import Kernel
 
@@ -73,7 +73,7 @@ def explain(
     drawn_only = request is not None and named[0].device == "cpu"
     with limited(timeout, error_answer(as_json=as_json)):
         explained = [] if drawn_only else _explained(named, chosen, model, settings, sizes)
-        predictions = [_foretold(one, model, sizes) for one in explained]
+        predictions = [_quotes(one, model, sizes) for one in explained]
         if roofline is not None and explained:
             write_roofline(roofline, explained)
         written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
@@ -105,9 +105,9 @@ def _explained(
     return found
 
 
-def _foretold(explained: Explanation, model: GpuModel, sizes: str) -> list[Foretold | str]:
+def _quotes(explained: Explanation, model: GpuModel, sizes: str) -> list[QuotedPrediction | str]:
     """Return the predicted time, or why there is none, at the usual large size, then at the size of `--sizes`."""
-    from gemmlab.analysis.model.quoted_prediction import foretell, modelled
+    from gemmlab.analysis.model.quoted_prediction import modelled, quote
     from gemmlab.core.errors import GemmlabError
 
     subject = explained.subject
@@ -119,10 +119,10 @@ def _foretold(explained: Explanation, model: GpuModel, sizes: str) -> list[Foret
         raise
     except GemmlabError as error:
         return [str(error)]
-    found: list[Foretold | str] = []
+    found: list[QuotedPrediction | str] = []
     for size in ("", sizes) if sizes and subject.size != subject.scaled else ("",):
         try:
-            found.append(foretell(known, subject.kernel, subject.config, size))
+            found.append(quote(known, subject.kernel, subject.config, size))
         except TimeLimitError:
             raise
         except GemmlabError as error:
@@ -130,15 +130,15 @@ def _foretold(explained: Explanation, model: GpuModel, sizes: str) -> list[Foret
     return found
 
 
-def _predicted_json(answers: list[Foretold | str]) -> dict[str, Any]:
+def _predicted_json(answers: list[QuotedPrediction | str]) -> dict[str, Any]:
     found = [answer if isinstance(answer, str) else answer.to_json() for answer in answers]
     return dict(zip(("predicted", "predicted_at_size"), found, strict=False))
 
 
-def _print(explained: list[Explanation], predictions: list[list[Foretold | str]], sass: bool) -> None:
+def _print(explained: list[Explanation], predictions: list[list[QuotedPrediction | str]], sass: bool) -> None:
     from gemmlab.cli.console import table_console
     from gemmlab.cli.explain_tables import Page
-    from gemmlab.cli.predictions import print_foretold
+    from gemmlab.cli.predictions import print_quoted_prediction
 
     page = Page(table_console())
     if len(explained) == 1:
@@ -147,7 +147,7 @@ def _print(explained: list[Explanation], predictions: list[list[Foretold | str]]
         page.pair(explained[0], explained[1])
     for one, answers in zip(explained, predictions, strict=True):
         for each in answers:
-            print_foretold(page.console, one.subject.kernel.id, each)
+            print_quoted_prediction(page.console, one.subject.kernel.id, each)
     for one in explained if sass else []:
         page.code(one)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gemmlab.analysis.model.quoted_prediction import Foretold
+    from gemmlab.analysis.model.quoted_prediction import QuotedPrediction
     from gemmlab.core.records import Record
 
 BUDGET_S = 15.0
@@ -91,7 +91,7 @@ def rows_json(rows: Sequence[PredictedRow]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
 
 
-def print_foretold(console: Console, kernel: str, quoted: Foretold | str) -> None:
+def print_quoted_prediction(console: Console, kernel: str, quoted: QuotedPrediction | str) -> None:
     """Print the predicted time of one kernel and its parts, or why there is none."""
     from rich.text import Text
 
@@ -129,12 +129,12 @@ def _recorded(kernel: str, gpu: str, code_sha256: str) -> PredictedRow | None:
 
 
 def _now(kernel: str, arch: str, config: dict[str, int]) -> PredictedRow:
-    from gemmlab.analysis.model.quoted_prediction import foretell, modelled
+    from gemmlab.analysis.model.quoted_prediction import modelled, quote
     from gemmlab.analysis.subject import machine
     from gemmlab.kernels.catalog import find_kernel
 
     found_kernel = find_kernel(kernel)
-    quoted = foretell(modelled(found_kernel, arch, machine(arch)[1], config), found_kernel, config)
+    quoted = quote(modelled(found_kernel, arch, machine(arch)[1], config), found_kernel, config)
     found = quoted.prediction
     return PredictedRow(
         kernel, found.gpu, quoted.size, found.time_us, quoted.speed, quoted.unit, found.binds, quoted.reliability

@@ -19,7 +19,7 @@ Reader = Callable[[str], str | None]
 """Path -> the file's text, `None` when it cannot be read."""
 
 _CPU = "/sys/devices/system/cpu"
-_ASKED_ONCE = ("darwin", "win32")
+_QUERIED_ONCE = ("darwin", "win32")
 """Systems on which a process's CPUs do not change while it runs, or are not reported: read once."""
 
 
@@ -39,7 +39,7 @@ def cpu_info() -> CpuInfo:
 
 def physical_cores() -> int:
     """Return the cores that this process may use now: a core's hardware threads count once, a CPU quota limits."""
-    if sys.platform in _ASKED_ONCE:
+    if sys.platform in _QUERIED_ONCE:
         return cpu_info().physical_cores
     return _cores_now(usable_cpus())
 

@@ -26,7 +26,7 @@ from gemmlab.kernels.cuda_kernel import shipped_kernel
 from gemmlab.ops.reduce import LARGEST_LENGTH, ReduceOp, ReduceProblem
 
 _FILE = Path(str(kernels.__file__)).parent / "reduce_cuda" / "reduce_peak.cu"
-_MOST_KEPT = 256
+_MOST_LAUNCHES = 256
 
 
 class CudaSums:
@@ -60,7 +60,7 @@ class CudaSums:
         pointers = dict.fromkeys(("x", "out", "workspace"), np.uint64(0))
         (launch,) = self._kernel.launches(self._instance, {**ReduceOp().scalars(ReduceProblem(n)), **pointers})
         found = self.device.words_launch(self._loaded, launch)
-        if len(self._launches) < _MOST_KEPT:
+        if len(self._launches) < _MOST_LAUNCHES:
             self._launches[n] = found
         return found
 

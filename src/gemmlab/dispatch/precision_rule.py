@@ -8,7 +8,7 @@ from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.precision import FLOAT32, PRECISIONS, TF32
 
 HIGHEST = "highest"
-ASKED = {HIGHEST: FLOAT32, "tf32": TF32}
+LOWEST = {HIGHEST: FLOAT32, "tf32": TF32}
 """Precisions that a caller may ask for, by the names of JAX and torch, with the lowest precision that will do."""
 
 
@@ -19,7 +19,7 @@ def precision_for(name: object, offered: Collection[str]) -> str:
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"gemm: precision is {name!r}; it must be one of {_names()}")
-    if name not in ASKED:
+    if name not in LOWEST:
         raise UsageError(f"gemm: precision is {name!r}; it must be one of {_names()}")
     found = [precision for precision in no_lower(name) if precision in offered]
     if not found:
@@ -29,8 +29,8 @@ def precision_for(name: object, offered: Collection[str]) -> str:
 
 def no_lower(precision: str) -> tuple[str, ...]:
     """Return the precisions that will do, the highest first. `precision` is one of `LOWEST`."""
-    return PRECISIONS[: PRECISIONS.index(ASKED[precision]) + 1]
+    return PRECISIONS[: PRECISIONS.index(LOWEST[precision]) + 1]
 
 
 def _names() -> str:
-    return ", ".join(repr(name) for name in ASKED)
+    return ", ".join(repr(name) for name in LOWEST)

@@ -43,7 +43,7 @@ class Outcome:
     """The memory that the launch could access."""
     stopped: str = ""
     """`"deadlock"`, `"endless loop"`, `"unfinished"`, `"time limit"`, `"trap"`, `"cluster"` or empty."""
-    stuck: tuple[tuple[int, int, int], ...] = ()
+    blocked: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of the warps that cannot go on."""
     awaited: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of the warps that waited for a block that was not resident."""

@@ -46,7 +46,7 @@ class Reach:
     """The table of `Launch.TEXTURES`."""
     allocations: Mapping[int, Allocation] = field(repr=False)
     """Allocations by slot number."""
-    touched: tuple[Bytes, ...] = field(repr=False)
+    sectors: tuple[Bytes, ...] = field(repr=False)
     """For each allocation, the wave of blocks that last accessed each 32-byte sector."""
 
     def find(self, address: int) -> Allocation | None:

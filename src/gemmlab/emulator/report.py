@@ -278,7 +278,7 @@ def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazar
 
 
 def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
-    for kind, places in ((outcome.stopped, outcome.stuck), ("residency", outcome.awaited)):
+    for kind, places in ((outcome.stopped, outcome.blocked), ("residency", outcome.awaited)):
         if not places:
             continue
         linear, warp, index = places[0]

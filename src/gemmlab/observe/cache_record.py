@@ -52,7 +52,7 @@ class CacheRow:
 
     kernel: str
     size: str
-    touched: float
+    accessed_bytes: float
     """Bytes loaded and stored per multiply-add."""
     l1_misses: float
     l2_misses: float
@@ -80,7 +80,7 @@ def _row(kernel: str, size: str, multiply_adds: int, facts: Mapping[str, Any]) -
     packed, time = counts.packing, facts.get("packing_time")
     return CacheRow(
         kernel, size,
-        touched=counts.per_thousand(total.bytes) / 1e3,
+        accessed_bytes=counts.per_thousand(total.bytes) / 1e3,
         l1_misses=counts.per_thousand(total.l1_misses),
         l2_misses=counts.per_thousand(total.l2_misses),
         tlb_misses=counts.per_thousand(total.tlb_misses),

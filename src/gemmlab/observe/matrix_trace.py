@@ -159,13 +159,15 @@ def bank(address: int) -> int:
     return address // WORD % BANKS
 
 
-def tile_of_block(traced: KernelTrace) -> tuple[int, int] | None:
+def tile_of_block(kernel_trace: KernelTrace) -> tuple[int, int] | None:
     """Return rows and columns of the tile that the first block writes; `None` if it writes none or leaves holes."""
-    if traced.result is None:
+    if kernel_trace.result is None:
         return None
-    moves = traced.moves(traced.result.operand.name, (access for access in traced.trace.accesses if access.store))
+    moves = kernel_trace.moves(
+        kernel_trace.result.operand.name, (access for access in kernel_trace.trace.accesses if access.store)
+    )
     rows, cols = np.unique(moves.row).size, np.unique(moves.col).size
-    places = np.unique(moves.row * traced.result.operand.ld + moves.col).size
+    places = np.unique(moves.row * kernel_trace.result.operand.ld + moves.col).size
     return (rows, cols) if places and rows * cols == places else None
 
 

@@ -58,7 +58,7 @@ class GemmProblem:
         return "nt"[self.trans_a] + "nt"[self.trans_b]
 
     @property
-    def product_unread(self) -> bool:
+    def without_product(self) -> bool:
         """True if A and B have no part in the result."""
         return self.alpha == 0.0 or self.k == 0
 

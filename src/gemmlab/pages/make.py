@@ -15,7 +15,7 @@ from gemmlab.kernels.catalog import all_kernels, current_id
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.renamed import read_record
 from gemmlab.observe.profile_reader import from_record, load_profiles
-from gemmlab.pages.kernel_results import Seen, request_for, seen_kernels
+from gemmlab.pages.kernel_results import KernelResult, request_for, results_by_kernel
 from gemmlab.pages.page import Page, render
 from gemmlab.pages.parts import part_of
 from gemmlab.pages.profile_section import stall_drawings
@@ -65,7 +65,7 @@ def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Ma
     records = [read_record(path) for path in plan.records]
     profiles = [load_profiles(path) for path in plan.profiles]
     profiles += [from_record(record) for record in records if record.kind == "profile"]
-    by_kernel = seen_kernels(records)
+    by_kernel = results_by_kernel(records)
     chosen = _chosen(plan.kernels, by_kernel)
     requests = _requests(plan, chosen, by_kernel)
     known = {request: study for request in requests.values() if (study := recall(request)) is not None}
@@ -101,7 +101,7 @@ def write(out: Path, html: bytes) -> None:
         raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
 
 
-def _chosen(named: Sequence[str], by_kernel: dict[str, list[Seen]]) -> dict[str, tuple[str, Kernel | None]]:
+def _chosen(named: Sequence[str], by_kernel: dict[str, list[KernelResult]]) -> dict[str, tuple[str, Kernel | None]]:
     """Return, by id, the name that the kernel was given by, and the kernel, or `None` if only records know it."""
     catalog = {kernel.id: kernel for kernel in all_kernels()}
     if named:
@@ -116,7 +116,7 @@ def _chosen(named: Sequence[str], by_kernel: dict[str, list[Seen]]) -> dict[str,
 
 
 def _requests(
-    plan: Plan, chosen: dict[str, tuple[str, Kernel | None]], by_kernel: dict[str, list[Seen]]
+    plan: Plan, chosen: dict[str, tuple[str, Kernel | None]], by_kernel: dict[str, list[KernelResult]]
 ) -> dict[str, Request]:
     """Return, by id, the requests for the kernels to be explained."""
     return {
@@ -143,7 +143,7 @@ def summary(sections: Sequence[Section]) -> list[dict[str, object]]:
     return [
         {
             "id": one.id,
-            "explained": one.told is not None and one.told.explanation is not None,
+            "explained": one.study is not None and one.study.explanation is not None,
             "why_not": one.why_not,
             "same_code": None if not (one.same or one.other) else not one.other,
         }

@@ -25,7 +25,7 @@ def roof_drawings(sections: Sequence[Section]) -> Iterator[Drawing]:
     """Yield a roofline chart for each GPU, with the kernels whose operation is measured in GFLOP/s."""
     groups: dict[str, list[tuple[Section, Mapping[str, Any]]]] = {}
     for one in sections:
-        explanation = None if one.told is None else one.told.explanation
+        explanation = None if one.study is None else one.study.explanation
         if explanation is not None and find_op(explanation["op"]).unit == GFLOPS:
             groups.setdefault(explanation["gpu"], []).append((one, explanation))
     for name, members in groups.items():

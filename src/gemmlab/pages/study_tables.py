@@ -14,14 +14,14 @@ from gemmlab.results.climb_rows import digits, plain, short_size
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StudyTables:
     """The values of a study that the template uses."""
 
     explanation: Mapping[str, Any] | None
     """`None` for a CPU kernel."""
     code_sha256: str
     hazards: tuple[str, ...]
-    foretold: str
+    prediction: str
     """The predicted time in a sentence; empty if there is none."""
     reliability: str
     terms: Table | None
@@ -37,14 +37,14 @@ class Told:
     """Reason why drawing the pictures failed; empty if it did not."""
 
 
-def told_of(study: Study) -> Told:
+def tables_of(study: Study) -> StudyTables:
     if study.explanation is None:
-        return Told(None, "", (), "", "", None, None, None, {}, "", study.drawings, study.undrawn)
+        return StudyTables(None, "", (), "", "", None, None, None, {}, "", study.drawings, study.undrawn)
     groups: dict[str, Lines] = {}
     for group, name, text in study.figures:
         groups[group] = (*groups.get(group, ()), (name, text))
-    loop, prediction = study.explanation["main_loop"], study.foretold
-    return Told(
+    loop, prediction = study.explanation["main_loop"], study.prediction
+    return StudyTables(
         study.explanation, study.explanation["code_sha256"], study.hazards,
         "" if prediction is None else _predicted(prediction), "" if prediction is None else prediction["reliability"],
         None if prediction is None else _terms(prediction), _roofline(study.explanation["roofline"]),

@@ -32,7 +32,7 @@ def build(program: Program) -> Artifact:
     files = place(program)
     source = _source(program, files)
     try:
-        found = _kept_or_made(program, files, source)
+        found = _found_or_compiled(program, files, source)
     except NoCompilerError as error:
         stored = _any(source, files) or shipped.find(program, source, files.path)
         if stored is None:
@@ -62,7 +62,7 @@ def ship(program: Program, folder: Path) -> Path:
     """
     files = place(program)
     source = _source(program, files)
-    made = _kept_or_made(program, files, source)
+    made = _found_or_compiled(program, files, source)
     if "sass" not in made.texts:
         made = replace(made, texts={**made.texts, "sass": nvdisasm.disassemble(made.code, made.kernel)})
     return shipped.put(folder, program, source, made)
@@ -80,7 +80,7 @@ def _places() -> str:
     return f"{store.cache_dir() or 'a cache (there is no home)'}{own}"
 
 
-def _kept_or_made(program: Program, files: Placed, source: str) -> Artifact:
+def _found_or_compiled(program: Program, files: Placed, source: str) -> Artifact:
     by = _made_by()
     return _own(source, by, files) or _any(source, files) or _compile(program, files, source, by)
 

@@ -113,7 +113,7 @@ def private_folder(name: str) -> Path | None:
         with private_files.folder(folder):
             pass
     except OSError as error:
-        _warn_unkept(directory, error)
+        _warn_uncached(directory, error)
         return None
     return folder if os.access(folder, os.W_OK) else None
 
@@ -143,7 +143,7 @@ def publish(name: str, data: bytes) -> bool:
         if isinstance(error, PermissionError) and sys.platform == "win32" and (directory / name).exists():
             # Windows does not replace a file that is being read. The existing file has the same key, so it will do.
             return True
-        _warn_unkept(directory, error)
+        _warn_uncached(directory, error)
         return False
     return True
 
@@ -163,12 +163,12 @@ def _prepared() -> Path | None:
         if directory is not None:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        _warn_unkept(directory, error)
+        _warn_uncached(directory, error)
         return None
     return directory
 
 
-def _warn_unkept(directory: Path | None, error: OSError) -> None:
+def _warn_uncached(directory: Path | None, error: OSError) -> None:
     if isinstance(error, private_files.UntrustedError):
         _warn(str(error))
         return

@@ -16,7 +16,7 @@ from gemmlab.core.errors import CompileError, NoCompilerError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain import cuda_headers, listing, nvdisasm, ptxas_log
 from gemmlab.toolchain.cubin import digest, read_cubin
-from gemmlab.toolchain.discovery import Found, Surroundings, asks_for_files, discover
+from gemmlab.toolchain.discovery import Found, Surroundings, discover, queries_files
 from gemmlab.toolchain.include_path import split
 from gemmlab.toolchain.searched import Searched, as_it_was
 from gemmlab.toolchain.shadow import Shadow
@@ -139,9 +139,9 @@ class _Compilation:
         """
         texts = [text.encode() for text in (self._files.source, *self._files.headers.values())]
         found = None
-        if not asks_for_files(texts):
+        if not queries_files(texts):
             found, whole = self._followed(texts)
-            if whole and not (found and asks_for_files([*found.data.values()])):
+            if whole and not (found and queries_files([*found.data.values()])):
                 return found
         self._cuda = cuda_headers.options(compiler())
         self._ready += tuple(cuda_headers.folders(compiler()))

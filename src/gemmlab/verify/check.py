@@ -24,13 +24,13 @@ from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.expectations import judge_claims
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.guards import Violation
-from gemmlab.verify.nan_hint import unread_hint
+from gemmlab.verify.nan_hint import nan_cause
 
 MOST_FAILURES = 8
 """Checking stops after this many failing cases: they suffice for a diagnosis, and a faulty kernel may do harm."""
 Progress = Callable[[int, int], None]
 """Function called with (cases done, cases in all)."""
-TOLD = 3
+MOST_EXPLAINED = 3
 """Failures explained at length: one of each kind, and others up to this number; `--json` has all of them."""
 
 
@@ -117,7 +117,7 @@ class CheckReport:
             head += f" (stopped there; {self.planned} planned)"
         firsts = {failure.kind: failure for failure in reversed(self.failures)}.values()
         shown = [failure for failure in self.failures if failure in firsts]
-        shown += [failure for failure in self.failures if failure not in shown][: max(TOLD - len(shown), 0)]
+        shown += [failure for failure in self.failures if failure not in shown][: max(MOST_EXPLAINED - len(shown), 0)]
         others = "; ".join(failure.problem for failure in self.failures if failure not in shown)
         also = [f"{self.subject} is also wrong for {others}"] if others else []
         also += [f"{self.subject}: {self.time_limit}"] if self.timed_out else []
@@ -244,7 +244,7 @@ def check_kernel(
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
         notes = [hazard.explain() for hazard in observation.hazards] if observation else []
         wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]
-        hints = {hint for wrong in wrongs if (hint := unread_hint(wrong, contents))}
+        hints = {hint for wrong in wrongs if (hint := nan_cause(wrong, contents))}
         tally.case(problem, mismatches, violations, [*notes, *hints])
         if progress:
             progress(index + 1, len(planned))

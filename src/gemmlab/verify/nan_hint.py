@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gemmlab.verify.elementwise import Mismatch
 
 
-def unread_hint(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str | None:
+def nan_cause(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str | None:
     """Name the operands that held nothing but NaN before the call, if NaN is what came out; `None` otherwise.
 
     `contents` are the operands before the call (`Op.fill`): all NaN where the problem does not read the operand, such
@@ -30,5 +30,5 @@ def unread_hint(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) ->
 
 def explained(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str:
     """The mismatch in words, with the hint if there is one."""
-    hint = unread_hint(wrong, contents)
+    hint = nan_cause(wrong, contents)
     return f"{wrong.explain()}; {hint}" if hint else wrong.explain()

@@ -21,9 +21,9 @@ MEMORY = "gemmlab_blas"
 SLOTS = 1024
 """The most calls that can have a workspace at once."""
 OWNER_AT = POOL_BYTES
-ASKED_AT = OWNER_AT + WORD
+REQUESTED_AT = OWNER_AT + WORD
 """Offset of the number of threads requested, beside the caller; the code never tries to start more."""
-THREADS_AT = ASKED_AT + WORD
+THREADS_AT = REQUESTED_AT + WORD
 HANDLER_AT = THREADS_AT + WORD
 SLOTS_AT = HANDLER_AT + WORD
 MEMORY_BYTES = SLOTS_AT + SLOTS * 2 * WORD

@@ -69,13 +69,13 @@ def bank_map(access: Access) -> BankMap:
     return BankMap(access, tuple(served), tuple(groups), start, found.ideal)
 
 
-def chosen(traced: KernelTrace) -> list[BankMap]:
+def chosen(kernel_trace: KernelTrace) -> list[BankMap]:
     """Return the accesses to draw: the worst access of each instruction, without repetition, the worst first.
 
     At most `_MOST` are returned.
     """
     worst: dict[int, BankMap] = {}
-    for access in _distinct(traced.trace.accesses_of(space="shared")):
+    for access in _distinct(kernel_trace.trace.accesses_of(space="shared")):
         found, before = bank_map(access), worst.get(access.site.address)
         if before is None or (found.wavefronts, len(access.lanes)) > (before.wavefronts, len(before.access.lanes)):
             worst[access.site.address] = found

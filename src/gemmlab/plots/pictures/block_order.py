@@ -34,18 +34,18 @@ class Order:
         return [self.tiles[at : at + self.resident] for at in range(0, len(self.tiles), self.resident)]
 
 
-def order_of(traced: KernelTrace) -> Order | None:
+def order_of(kernel_trace: KernelTrace) -> Order | None:
     """Return the order of the tiles, each identified by the lowest address that its block writes.
 
     `None` if there are fewer than two blocks, or if a block's lowest address is not in the result.
     """
-    corners = [traced.element(write.low) for write in traced.trace.writes]
+    corners = [kernel_trace.element(write.low) for write in kernel_trace.trace.writes]
     places = [(corner.row, corner.col) for corner in corners if corner is not None]
     if len(places) < 2 or len(places) != len(corners):
         return None
     rows, cols = (sorted({place[axis] for place in places}) for axis in (0, 1))
     tiles = tuple((rows.index(row), cols.index(col)) for row, col in places)
-    return Order(tiles, traced.resident, traced.gpu)
+    return Order(tiles, kernel_trace.resident, kernel_trace.gpu)
 
 
 def _of(subject: Subject) -> Order | None:

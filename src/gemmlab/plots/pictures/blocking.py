@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
-from gemmlab.observe.element_use import Held, Touched, held, touched
+from gemmlab.observe.element_use import CacheContents, ElementUse, cache_contents, find_element_use
 from gemmlab.ops.catalog import find_op
 from gemmlab.plots.chart import BLUE, SKY, Written
 from gemmlab.plots.gpu_ladder import climb_colour
@@ -28,7 +28,7 @@ ORDER = {
     _NEVER: "#eeeeee",
 }
 LEVELS = {"in neither": "#e4e4e4", "in L1": BLUE, "in L2": SKY}
-"""Cache levels and their colours, in the order of the numbers in `Held.level`."""
+"""Cache levels and their colours, in the order of the numbers in `CacheContents.level`."""
 _CELLS = 84
 """Most cells across the picture."""
 _GAP = 3.0
@@ -36,7 +36,7 @@ _SQUARE = 7.0
 Values = npt.NDArray[np.int64]
 
 
-def blocking_chart(use: Touched, caught: Held, caches: Caches) -> Written:
+def blocking_chart(use: ElementUse, caught: CacheContents, caches: Caches) -> Written:
     """Draw the three matrices twice, coloured by the time of use and by the cache that contains them.
 
     B is above C, and A at the left of C.
@@ -63,7 +63,7 @@ def blocking_chart(use: Touched, caught: Held, caches: Caches) -> Written:
     return Written({"vconcat": both, "spacing": 20, "resolve": {"scale": {"color": "independent"}}})
 
 
-def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step: int, use: Touched) -> float:
+def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step: int, use: ElementUse) -> float:
     """Draw the three matrices from the sheet's origin; return the y of their lower end."""
     m, n, k = _extents(use)
     left, upper = len(cells["a"][0]) + _GAP, len(cells["b"]) + _GAP
@@ -79,7 +79,7 @@ def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step:
     return upper + len(cells["c"])
 
 
-def _packed(sheet: Sheet, use: Touched, caught: Held, y: float) -> None:
+def _packed(sheet: Sheet, use: ElementUse, caught: CacheContents, y: float) -> None:
     """Draw the used part of the workspace as a strip at height `y`."""
     used = np.flatnonzero(use.workspace)
     if not used.size:
@@ -102,13 +102,13 @@ def _packed(sheet: Sheet, use: Touched, caught: Held, y: float) -> None:
     )
 
 
-def _step(use: Touched) -> int:
+def _step(use: ElementUse) -> int:
     """Return the number of elements along a cell's side."""
     m, n, k = _extents(use)
     return -(-max(k + n, m + k) // _CELLS)
 
 
-def _extents(use: Touched) -> tuple[int, int, int]:
+def _extents(use: ElementUse) -> tuple[int, int, int]:
     a, b = use.first["a"], use.first["b"]
     return len(a), len(b[0]), len(b)
 
@@ -147,8 +147,8 @@ def _cells(values: Values, step: int, filling: int) -> Values:
 
 def _problem(subject: Subject) -> Any:
     """Return the problem to draw: the one asked for, or two blocks of the kernel per direction, up to a limit."""
-    if subject.asked is not None:
-        return subject.asked
+    if subject.problem is not None:
+        return subject.problem
     op, config = find_op(subject.kernel.op), subject.config
     most, usual = 512, 128
     m, n, k = (min(most, 2 * config.get(name, 0)) or usual for name in ("MC", "NC", "KC"))
@@ -161,8 +161,8 @@ def _draw(subject: Subject) -> Written:
     op = find_op(kernel.op)
     if problem.layout != "nn":
         raise UsageError(f"{problem.label}: the order of loops is drawn of matrices that are not transposed")
-    use = touched(kernel, op, problem, config)
-    caught = held(kernel, op, problem, REFERENCE, round(MOMENT * use.accesses), config)
+    use = find_element_use(kernel, op, problem, config)
+    caught = cache_contents(kernel, op, problem, REFERENCE, round(MOMENT * use.accesses), config)
     return blocking_chart(use, caught, REFERENCE)
 
 

@@ -30,8 +30,8 @@ class Subject:
         self._problem = problem
 
     @property
-    def asked(self) -> Any:
-        """The problem that was asked for; `None` if each picture chooses its own."""
+    def problem(self) -> Any:
+        """The requested problem; `None` if each picture chooses its own."""
         return self._problem
 
     @property

@@ -45,7 +45,7 @@ def kind_of(instruction: Instruction) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoopCode:
-    """The main loop of a kernel that was traced."""
+    """The main loop of a traced kernel."""
 
     header: int
     """Address of the loop's first instruction; -1 without a loop."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gemmlab.observe.element_use import PACKED, Packed, touched
+from gemmlab.observe.element_use import PACKED, Packed, find_element_use
 from gemmlab.ops.catalog import find_op
 from gemmlab.plots.chart import Written
 from gemmlab.plots.pictures.drawing import Drawing, Subject
@@ -134,11 +134,11 @@ def _named(panel: Panel, along: str) -> str:
 
 def _draw(subject: Subject) -> Written:
     op = find_op(subject.kernel.op)
-    (problem,) = (subject.asked,) if subject.asked is not None else op.parse_sizes(_SIZE)
+    (problem,) = (subject.problem,) if subject.problem is not None else op.parse_sizes(_SIZE)
     # Every element is drawn twice with its indices, which would be illegible on larger matrices.
     fewer = {name: min(getattr(problem, name), most) for name, most in _MOST.items()}
     problem = replace(problem, **fewer, lda=0, ldb=0, ldc=0)
-    use = touched(subject.kernel, op, problem, subject.config, notes=_NOTES)
+    use = find_element_use(subject.kernel, op, problem, subject.config, notes=_NOTES)
     shapes = {name: times.shape for name, times in use.first.items()}
     transposed = "a" * problem.trans_a + "b" * problem.trans_b
     return packing_chart(use.packed, {name: (shape[0], shape[1]) for name, shape in shapes.items()}, transposed)

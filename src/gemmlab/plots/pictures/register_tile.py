@@ -39,9 +39,9 @@ def register_tile_chart(tile: RegisterTile) -> Written:
         sheet.box(x, y, _bank(cell.bank))
         sheet.word(x + 0.55, y + 0.55, f"R{cell.register}", size=12)
         sheet.word(x + 0.24, y + 0.24, str(cell.order + 1), size=9, colour=BESIDE)
-        if "row" in cell.kept:
+        if "row" in cell.reuse:
             sheet.stroke(x + 0.04, y + _INSET, x + 0.04, y + 1 - _INSET, BLACK, width=3)
-        if "column" in cell.kept:
+        if "column" in cell.reuse:
             sheet.stroke(x + _INSET, y + 0.04, x + 1 - _INSET, y + 0.04, BLACK, width=3)
         if cell.conflict_cycles:
             sheet.frame(x + 0.06, y + 0.06, 0.88, 0.88, VERMILION, width=2)

@@ -23,7 +23,7 @@ _UNKNOWN = ("A state that only a newer Nsight Compute reports.", "Not known here
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
+class StateCost:
     """One state of a kernel's warps with its cost. Figures that were not measured are `None`."""
 
     stall: Stall
@@ -53,7 +53,7 @@ def issue_percent(profile: Profile) -> float | None:
     return 100 * warps / total if warps is not None and total else None
 
 
-def waiting(profile: Profile) -> tuple[Waited, ...]:
+def waiting(profile: Profile) -> tuple[StateCost, ...]:
     """Return every measured state of the warps, the costliest first."""
     cycles, samples = profile.stall_cycles, profile.stall_samples()
     without = profile.stall_samples(not_issued=True)
@@ -72,7 +72,7 @@ def waiting(profile: Profile) -> tuple[Waited, ...]:
         return None if idle is None else idle * basis.get(stall.key, 0.0) / blamed
 
     found = [
-        Waited(
+        StateCost(
             stall, cycles.get(stall.key), whole.get(stall.key, 0.0) / (sum(whole.values()) or 1.0),
             samples.get(stall.key), without.get(stall.key), cost(stall),
         )

@@ -41,7 +41,7 @@ def compare(
 
     Ends with 1 when a kernel of ours, or the library call, is surely slower or is wrong since.
     """
-    from gemmlab.kernels.renamed import read_record
+    from gemmlab.kernels.aliases import read_record
     from gemmlab.results.comparison import THRESHOLD, missing_cases
     from gemmlab.results.comparison import compare as judge
 

@@ -13,7 +13,7 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.measurements import Measured, Table, shipped_table
+from gemmlab.dispatch.measurements import Measurement, Table, shipped_table
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import no_lower, precision_for
 from gemmlab.dispatch.storage import Stored
@@ -162,7 +162,7 @@ def named(problem: GemmProblem, precision: str) -> str:
 
 
 def _objection(
-    entry: Measured, problem: GemmProblem, where: Gpu, allowed: Collection[str], guess: Estimate
+    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], guess: Estimate
 ) -> str:  # fmt: skip
     if entry.precision not in allowed:
         return f"computes in {entry.precision}, less than asked for"

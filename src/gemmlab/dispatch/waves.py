@@ -22,7 +22,7 @@ from functools import cache
 
 from gemmlab.core import gpu
 from gemmlab.core.errors import UsageError
-from gemmlab.dispatch.measurements import Measured
+from gemmlab.dispatch.measurements import Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
     return Gpu(name, limits, sms, mhz, called)
 
 
-def estimate(entry: Measured, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
+def estimate(entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
     """Apply the rule to one product. On a GPU other than `measured_on`, block times scale with clock and FMA lanes."""
     down, across = -(-m // entry.config["BM"]), -(-n // entry.config["BN"])
     blocks = down * across

@@ -62,7 +62,7 @@ class Watch:
         """Instructions of one block before its next check. The interval doubles after each check without a result, so
         that all checks together take little time."""
         self._columns: dict[frozenset[int], npt.NDArray[np.int64]] = {}
-        self._known: dict[bytes, list[frozenset[int]] | None] = {}
+        self._analyses: dict[bytes, list[frozenset[int]] | None] = {}
 
     def look(self, resident: Resident) -> int:
         """Return `SPENT` if the block may go on, else the `Status` with which it ended.
@@ -134,9 +134,9 @@ class Watch:
         """The deciding registers and predicates at each instruction, from the instructions that ran since `before`."""
         ran = self._counts() != before
         key = ran.tobytes()
-        if key not in self._known:
-            self._known[key] = deciding(self._instructions, ran.tolist())
-        return self._known[key]
+        if key not in self._analyses:
+            self._analyses[key] = deciding(self._instructions, ran.tolist())
+        return self._analyses[key]
 
 
 def patience(memory: Reach, blocks: int) -> int:

@@ -15,7 +15,7 @@ from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import CompileError, TimeLimitError, UsageError
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import CountingDevice, Device
-from gemmlab.kernels.bound import Placed, place
+from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
@@ -76,7 +76,7 @@ def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total
     return Record("count", count.op.name, describe_environment(), described, None, tuple(results), tuple(notes))
 
 
-def _result(count: Count, placed: Placed, problem: Problem) -> Result:
+def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
     kernel, op = placed.kernel, count.op
     facts: dict[str, Any] = {
         "role": "rung", "name": kernel.id, "step": kernel.step, "idea": kernel.idea, "config": dict(placed.config),
@@ -110,7 +110,7 @@ def _result(count: Count, placed: Placed, problem: Problem) -> Result:
     )  # fmt: skip
 
 
-def _code(placed: Placed) -> dict[str, Any]:
+def _code(placed: PlacedKernel) -> dict[str, Any]:
     """Return the facts of the machine code that ran."""
     artifacts = [loaded.artifact for loaded in placed.loaded.values()]
     newest = artifacts[-1]

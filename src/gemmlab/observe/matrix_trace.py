@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.trace import LANES, Access, Trace
 from gemmlab.devices.emulated import MODELS, EmulatedDevice
-from gemmlab.kernels.bound import Placed
+from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.op import Operand
 from gemmlab.sass.instruction import SassFunction
@@ -75,7 +75,7 @@ class Moves:
 class KernelTrace:
     """The trace of one launch of a kernel, with the matrices that its addresses belong to."""
 
-    placed: Placed = field(repr=False)
+    placed: PlacedKernel = field(repr=False)
     """The kernel on the emulated device, its code loaded."""
     problem: Any
     artifact: Artifact = field(repr=False)

@@ -15,8 +15,8 @@ from typing import Any
 from gemmlab.core.counters import EXACT
 from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, Result, from_json
+from gemmlab.kernels.aliases import current_contestant, with_current_ids
 from gemmlab.kernels.catalog import all_kernels
-from gemmlab.kernels.renamed import current_contestant, with_current_ids
 from gemmlab.observe.ncu_report import METRICS
 from gemmlab.observe.profile import NCU, Profile, Profiles, largest_first
 

@@ -13,7 +13,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.trace import TraceRequest
 from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
 from gemmlab.emulator.memory_map import Allocation
-from gemmlab.kernels.bound import Placed, place
+from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.matrix_trace import KernelTrace, Matrix, tile_of_block
@@ -49,7 +49,7 @@ def trace_kernel(
 
 
 def _traced(
-    placed: Placed, op: Op, problem: Any, request: TraceRequest, contents: Mapping[str, Float32Array]
+    placed: PlacedKernel, op: Op, problem: Any, request: TraceRequest, contents: Mapping[str, Float32Array]
 ) -> KernelTrace:
     require_memory(check_bytes(op, problem), f"size {problem.label}")
     device = cast("EmulatedDevice", placed.device)

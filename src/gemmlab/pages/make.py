@@ -10,10 +10,10 @@ from pathlib import Path
 from gemmlab.core.errors import UsageError
 from gemmlab.core.files import replace_file
 from gemmlab.core.words import counted, nearest
+from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.by_name import is_own, kernel_named
 from gemmlab.kernels.catalog import all_kernels, current_id
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.renamed import read_record
 from gemmlab.observe.profile_reader import from_record, load_profiles
 from gemmlab.pages.kernel_results import KernelResult, request_for, results_by_kernel
 from gemmlab.pages.page import Page, render
@@ -46,14 +46,14 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BuiltPage:
     """A page and its HTML."""
 
     page: Page
     html: bytes
 
 
-def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Made:
+def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> BuiltPage:
     """Make the page of a plan.
 
     Raises `RecordError` for a file that is no record, `UsageError` for an unknown kernel or GPU.
@@ -80,7 +80,7 @@ def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Ma
     ]
     waits = stall_drawings(profiles, chosen if plan.kernels else ())
     page = Page(parts, sections, (*roof_drawings(sections), *waits))
-    return Made(page, render(page))
+    return BuiltPage(page, render(page))
 
 
 def require_place(out: Path) -> None:

@@ -11,7 +11,7 @@ from gemmlab.ops.op import GFLOPS
 from gemmlab.pages.charts import Drawing
 from gemmlab.pages.sections import Section
 from gemmlab.plots.chart import specification
-from gemmlab.plots.roofline import Placed, roofline_chart
+from gemmlab.plots.roofline import RooflinePoint, roofline_chart
 
 _CAPTION = "Bytes moved: from the least, if caches catch all they can (the mark), to the most, if they catch nothing. "
 _COUNTED = "Counted on the emulator; speeds are the most that main loop and memory allow."
@@ -38,11 +38,13 @@ def roof_drawings(sections: Sequence[Section]) -> Iterator[Drawing]:
         yield Drawing(f"Roofline on {name}", _CAPTION + (_TIMED if timed else _COUNTED), _pointed(spec), "curves")
 
 
-def _placed(one: Section, explanation: Mapping[str, Any]) -> Placed:
+def _placed(one: Section, explanation: Mapping[str, Any]) -> RooflinePoint:
     # The last level of a name wins, which is that of the larger size: a size that fits into caches says little of DRAM.
     levels = {level["name"].partition(" ")[0]: level for level in explanation["roofline"]["levels"]}
     intensity = {name: (level["intensity_least"], level["intensity_most"]) for name, level in levels.items()}
-    return Placed(one.id, explanation["roofline"]["bound_gflops"] if one.measured is None else one.measured, intensity)
+    return RooflinePoint(
+        one.id, explanation["roofline"]["bound_gflops"] if one.measured is None else one.measured, intensity
+    )
 
 
 def _pointed(spec: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import gemmlab
 from gemmlab.core.records import Record
-from gemmlab.kernels.renamed import read_record
+from gemmlab.kernels.aliases import read_record
 
 _PACKAGE = Path(gemmlab.__file__).parent
 FOLDERS = (_PACKAGE / "recorded", _PACKAGE.parents[1] / "benchmarks" / "results")

@@ -20,7 +20,7 @@ from gemmlab.toolchain import cuda_headers, nvdisasm, nvrtc, variants
 from gemmlab.toolchain import shipped_code as shipped
 from gemmlab.toolchain.host_headers import HOST_HEADERS
 from gemmlab.toolchain.searched import as_it_was
-from gemmlab.toolchain.virtual_files import Placed, place
+from gemmlab.toolchain.virtual_files import CompilerInput, place
 
 
 def build(program: Program) -> Artifact:
@@ -80,24 +80,24 @@ def _places() -> str:
     return f"{store.cache_dir() or 'a cache (there is no home)'}{own}"
 
 
-def _found_or_compiled(program: Program, files: Placed, source: str) -> Artifact:
+def _found_or_compiled(program: Program, files: CompilerInput, source: str) -> Artifact:
     by = _made_by()
     return _own(source, by, files) or _any(source, files) or _compile(program, files, source, by)
 
 
-def _own(source: str, by: str, files: Placed) -> Artifact | None:
+def _own(source: str, by: str, files: CompilerInput) -> Artifact | None:
     """Return the installed compiler's artifact that is still valid."""
     # Code that depends on no other file is found without the list.
     bare = store.load(variants.variant(source, by, {}).key)
     return bare or variants.find(source, lambda each: each.made_by == by and as_it_was(each.searched, files.path))
 
 
-def _any(source: str, files: Placed) -> Artifact | None:
+def _any(source: str, files: CompilerInput) -> Artifact | None:
     """Return the newest artifact that is still valid, by any compiler."""
     return variants.find(source, lambda each: as_it_was(each.searched, files.path))
 
 
-def _compile(program: Program, files: Placed, source: str, by: str) -> Artifact:
+def _compile(program: Program, files: CompilerInput, source: str, by: str) -> Artifact:
     made = nvrtc.compile_cubin(program, files)
     if made.searched is not None:
         found = variants.variant(source, by, made.searched)
@@ -106,7 +106,7 @@ def _compile(program: Program, files: Placed, source: str, by: str) -> Artifact:
     return made
 
 
-def _source(program: Program, files: Placed) -> str:
+def _source(program: Program, files: CompilerInput) -> str:
     """Return the key of a source: all that the compiler gets, except for the compiler itself and files on disk."""
     headers = [part for name, text in sorted(files.headers.items()) for part in (name, text)]
     options = nvrtc.options_of(program)
@@ -128,7 +128,7 @@ def _made_by() -> str:
     return compiler if own else f"{compiler}, headers {cuda_headers.version(compiler)}"
 
 
-def _finished(artifact: Artifact, files: Placed) -> Artifact:
+def _finished(artifact: Artifact, files: CompilerInput) -> Artifact:
     searched = artifact.searched or {}
     texts = {name: files.localise(text, searched) for name, text in artifact.texts.items()}
     if "sass" not in texts:

@@ -120,7 +120,7 @@ def private_folder(name: str) -> Path | None:
 
 def read(name: str) -> bytes | None:
     """The bytes of a file in the cache; `None` when there is none that can be trusted."""
-    directory = _known()
+    directory = _directory()
     if directory is None:
         return None
     try:
@@ -148,7 +148,7 @@ def publish(name: str, data: bytes) -> bool:
     return True
 
 
-def _known() -> Path | None:
+def _directory() -> Path | None:
     """Return the cache directory, existing or not; `None`, with a warning, if there can be none."""
     directory = cache_dir()
     if directory is None:
@@ -158,7 +158,7 @@ def _known() -> Path | None:
 
 def _prepared() -> Path | None:
     """Return the cache directory, made if need be; `None`, with a warning, if that is impossible."""
-    directory = _known()
+    directory = _directory()
     try:
         if directory is not None:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ _ABOUT_ITSELF = re.compile(rb"(?:\bdefined[\s(]*|#[ \t]*ifn?def[ \t]+)__has_incl
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Dependencies:
     """The files that a run of the compiler depended on, beside the texts that it was given."""
 
     opened: tuple[str, ...]
@@ -51,7 +51,7 @@ def queries_files(texts: Sequence[bytes]) -> bool:
     return any(ASKS in _CONTINUED.sub(b"", text) for text in texts)
 
 
-def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings) -> Found:
+def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings) -> Dependencies:
     """Return the files that the run that opened `listed` for the sources `texts` depended on.
 
     Raises `CompileError` for an unreadable file.
@@ -73,7 +73,7 @@ def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings)
             elif name in (queried or ()) and Path(file).is_file():
                 marks[file], data[file] = PRESENT, _read(file)
     searched = {place: mark for file, mark in marks.items() for place in where.path.places(file)}
-    return Found(own, data, None if queried is None else searched)
+    return Dependencies(own, data, None if queried is None else searched)
 
 
 def _names(file: str, folders: Sequence[str]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from gemmlab.toolchain.include_path import absolute
 _TRACE, _OUTPUT = "trace.txt", "preprocessed.txt"
 
 
-def traced(folder: Path) -> list[str]:
+def trace_option(folder: Path) -> list[str]:
     """Compiler options that have the listing written into `folder`."""
     return ["-Xcudafe", "--trace_includes", "-Xcudafe", f"--error_output={folder / _TRACE}"]
 

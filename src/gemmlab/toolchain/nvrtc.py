@@ -16,11 +16,11 @@ from gemmlab.core.errors import CompileError, NoCompilerError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain import cuda_headers, listing, nvdisasm, ptxas_log
 from gemmlab.toolchain.cubin import digest, read_cubin
-from gemmlab.toolchain.discovery import Found, Surroundings, discover, queries_files
+from gemmlab.toolchain.discovery import Dependencies, Surroundings, discover, queries_files
 from gemmlab.toolchain.include_path import split
 from gemmlab.toolchain.searched import Searched, as_it_was
 from gemmlab.toolchain.shadow import Shadow
-from gemmlab.toolchain.virtual_files import Placed, place
+from gemmlab.toolchain.virtual_files import CompilerInput, place
 
 DEFAULTS = ("-std=c++17", "-lineinfo", "-default-device", "--ptxas-options=-v")
 """Options every kernel is compiled with, unless its program gives one of the same name."""
@@ -76,7 +76,7 @@ def check_architecture(target: str, asker: str) -> None:
         )
 
 
-def compile_cubin(program: Program, files: Placed | None = None) -> Artifact:
+def compile_cubin(program: Program, files: CompilerInput | None = None) -> Artifact:
     """Compile the instance `program.entry` for `program.target` (`"sm_90a"`); `files` are the program's, if collected.
 
     Texts name files by their virtual paths, so that the artifact is the same wherever the sources lie; without
@@ -103,7 +103,7 @@ def options_of(program: Program) -> list[str]:
 class _Compilation:
     """The runs of the compiler that one artifact takes, with their files in `folder`."""
 
-    def __init__(self, nvrtc: Any, program: Program, files: Placed, folder: Path) -> None:
+    def __init__(self, nvrtc: Any, program: Program, files: CompilerInput, folder: Path) -> None:
         self._nvrtc, self._program, self._files, self._folder = nvrtc, program, files, folder
         self._shadow = Shadow(folder, files.path)
         self._cuda: list[str] = []
@@ -133,7 +133,7 @@ class _Compilation:
     def _real_folders(self) -> list[str]:
         return list(self._files.path.folders.values())
 
-    def _discovered(self) -> Found | None:
+    def _discovered(self) -> Dependencies | None:
         """Return the files that the compiler opens; `None` when it does not tell. Later runs get CUDA's headers if
         needed.
         """
@@ -151,7 +151,7 @@ class _Compilation:
     def _where(self) -> Surroundings:
         return Surroundings(self._files.path, self._files.main, self._ready)
 
-    def _followed(self, texts: Sequence[bytes]) -> tuple[Found | None, bool]:
+    def _followed(self, texts: Sequence[bytes]) -> tuple[Dependencies | None, bool]:
         """Return the files that the directives lead to, and whether every directive leads to one."""
         with self._run(self._real_folders, {}, listing.preprocessing(self._folder)) as (handle, _):
             # A run without code counts as an error; a real error is in the log.
@@ -167,7 +167,7 @@ class _Compilation:
         nvrtc, files = self._nvrtc, self._files
         headers = {**texts, **files.headers}
         includes = [f"-I{folder}" for folder in (*folders, self._shadow.stand_ins)]
-        flags = [*options_of(self._program), *includes, *self._cuda, *listing.traced(self._folder), *options]
+        flags = [*options_of(self._program), *includes, *self._cuda, *listing.trace_option(self._folder), *options]
         handle = _checked(
             nvrtc,
             nvrtc.nvrtcCreateProgram(
@@ -230,7 +230,7 @@ def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]
     )
 
 
-def _explain(program: Program, files: Placed, searched: Searched, log: str) -> str:
+def _explain(program: Program, files: CompilerInput, searched: Searched, log: str) -> str:
     log = _INSTANCE.sub(lambda match: f"instance {program.entry}: {match[1]}\n", log)
     message = files.localise_errors(log, searched)
     if any(sign in log for sign in _SIGNS_OF_HOST_CODE):

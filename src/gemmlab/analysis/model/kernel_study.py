@@ -16,7 +16,7 @@ from gemmlab.core.gpu import limits
 from gemmlab.core.program import Launch
 from gemmlab.core.trace import TraceRequest
 from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
-from gemmlab.kernels.bound import Placed, place
+from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import texture_over
@@ -92,7 +92,9 @@ def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> 
     return first + [Load(after, before / after) for before, after in pairwise(blocks)]
 
 
-def _traced(placed: Placed, device: EmulatedDevice, op: Op, problem: Any) -> tuple[float, tuple[Launch, Any, Script]]:
+def _traced(
+    placed: PlacedKernel, device: EmulatedDevice, op: Op, problem: Any
+) -> tuple[float, tuple[Launch, Any, Script]]:
     contents = op.fill(problem, np.random.default_rng(0))
     buffers = {name: device.upload(np.ascontiguousarray(values).reshape(-1)) for name, values in contents.items()}
     bound = placed.bind(op, problem, buffers)

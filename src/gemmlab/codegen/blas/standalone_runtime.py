@@ -27,7 +27,7 @@ THREADS_AT = REQUESTED_AT + WORD
 HANDLER_AT = THREADS_AT + WORD
 SLOTS_AT = HANDLER_AT + WORD
 MEMORY_BYTES = SLOTS_AT + SLOTS * 2 * WORD
-_ABSENT, _FREE, _TAKEN = 0, 1, 2
+_ABSENT, _FREE, _BUSY = 0, 1, 2
 """A slot is one of these, and an address."""
 
 BYTES = pointer(I8)
@@ -94,9 +94,9 @@ def _emit_take(module: Module, pages: Function) -> Function:
         with fn.range(SLOTS) as index:
             flag = _slot(fn, index)
             state = fn.atomic_load(flag)
-            with fn.when(state.equals(_FREE)), fn.when(fn.compare_exchange(flag, _FREE, _TAKEN)):
+            with fn.when(state.equals(_FREE)), fn.when(fn.compare_exchange(flag, _FREE, _BUSY)):
                 fn.ret(index)
-            with fn.when(state.equals(_ABSENT)), fn.when(fn.compare_exchange(flag, _ABSENT, _TAKEN)):
+            with fn.when(state.equals(_ABSENT)), fn.when(fn.compare_exchange(flag, _ABSENT, _BUSY)):
                 mapping = fn.call(pages)
                 with fn.when(mapping.equals(0)):
                     fn.atomic_store(flag, _ABSENT)

@@ -44,7 +44,7 @@ _ROW_LENGTHS: Mapping[str, tuple[str, str, str]] = {"lda": ("K", "M", "TRANS_A")
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class ArgumentMatch:
     """A kernel's arguments in order, each an operation's name or an expression over them."""
 
     values: tuple[str | Expression, ...]
@@ -78,7 +78,7 @@ def _row_length(name: str, layouts: Sequence[str]) -> str:
     return f"{name} == max(1, {extent})"
 
 
-def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str] = ()) -> Matched:
+def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str] = ()) -> ArgumentMatch:
     """Match arguments by type and name, in the usual spellings: `M` or `m`, `d_A`, `lda` or `stride_a`.
 
     `templated` are values that the template has. `UsageError` lists what was found and how to say it.
@@ -105,10 +105,10 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
             f"arguments of {signature} cannot all be told by name: {'; '.join(problems)} (found: {matched or 'none'}; "
             f"{names.op} has {every}). Say what each one is, in order: {_example(signature, found, names)}"
         )
-    return Matched(tuple(name for name in found if name is not None), square)
+    return ArgumentMatch(tuple(name for name in found if name is not None), square)
 
 
-def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], known: Sequence[str]) -> Matched:
+def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], known: Sequence[str]) -> ArgumentMatch:
     """Match arguments in the order of `texts`: each is an operation's name, or an expression over its numbers and the
     `known` parameters.
     """
@@ -130,7 +130,7 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
     if missing := [name for name in names.operands if name not in values]:
         raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(texts)}")
     extents = [value for value in values if value in names.extents]
-    return Matched(tuple(values), len(extents) == 1 and len(names.extents) > 1)
+    return ArgumentMatch(tuple(values), len(extents) == 1 and len(names.extents) > 1)
 
 
 def check_types(signature: Signature) -> None:

@@ -56,7 +56,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class HeaderValues:
     """Several statements; a later one replaces an earlier one, key by key."""
 
     name: str

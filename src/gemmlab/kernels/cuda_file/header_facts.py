@@ -14,7 +14,7 @@ from gemmlab.core.gpu import ARCHITECTURES
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.kernels.claims import DEFAULT_SHAPE, Expectation
-from gemmlab.kernels.cuda_file.header import Stated
+from gemmlab.kernels.cuda_file.header import HeaderValues
 from gemmlab.kernels.names import OpNames, names_of
 from gemmlab.ops.catalog import find_op
 
@@ -30,7 +30,7 @@ _MOST_COMBINATIONS = 1 << 14
 class Facts:
     """All of it; what was not stated has the value that means so."""
 
-    stated: Stated
+    stated: HeaderValues
     summary: str
     idea: str
     source: str
@@ -68,7 +68,7 @@ class Facts:
         return names if self.workspace is None else replace(names, operands=(*names.operands, "workspace"))
 
 
-def read_facts(stated: Stated, default_op: str) -> Facts:
+def read_facts(stated: HeaderValues, default_op: str) -> Facts:
     """Check everything that was stated. `UsageError` names file, line and key."""
     reader = _Reader(stated)
     op = reader.text("op", default_op)
@@ -107,7 +107,7 @@ def read_facts(stated: Stated, default_op: str) -> Facts:
 
 
 class _Reader:
-    def __init__(self, stated: Stated) -> None:
+    def __init__(self, stated: HeaderValues) -> None:
         self._stated = stated
 
     def text(self, key: str, default: str = "") -> str:

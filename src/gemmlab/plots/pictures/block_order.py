@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE, PURPLE, Written
+from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE, PURPLE, VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
@@ -52,7 +52,7 @@ def _of(subject: Subject) -> Order | None:
     return order_of(subject.order) if subject.order is not None else None
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     order = _of(subject)
     assert order is not None  # noqa: S101 - it applies
     rows, cols = (1 + max(tile[axis] for tile in order.tiles) for axis in (0, 1))

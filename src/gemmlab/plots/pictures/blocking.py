@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gemmlab.core.errors import UsageError
 from gemmlab.observe.element_use import CacheContents, ElementUse, cache_contents, find_element_use
 from gemmlab.ops.catalog import find_op
-from gemmlab.plots.chart import BLUE, SKY, Written
+from gemmlab.plots.chart import BLUE, SKY, VegaChart
 from gemmlab.plots.gpu_ladder import climb_colour
 from gemmlab.plots.pictures.cells import pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
@@ -36,7 +36,7 @@ _SQUARE = 7.0
 Values = npt.NDArray[np.int64]
 
 
-def blocking_chart(use: ElementUse, caught: CacheContents, caches: Caches) -> Written:
+def blocking_chart(use: ElementUse, caught: CacheContents, caches: Caches) -> VegaChart:
     """Draw the three matrices twice, coloured by the time of use and by the cache that contains them.
 
     B is above C, and A at the left of C.
@@ -60,7 +60,7 @@ def blocking_chart(use: ElementUse, caught: CacheContents, caches: Caches) -> Wr
     )
     _packed(by_level, use, caught, bottom + 3)
     both = [by_time.chart(ORDER, "part of the run", gap=0).spec, by_level.chart(LEVELS, gap=0).spec]
-    return Written({"vconcat": both, "spacing": 20, "resolve": {"scale": {"color": "independent"}}})
+    return VegaChart({"vconcat": both, "spacing": 20, "resolve": {"scale": {"color": "independent"}}})
 
 
 def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step: int, use: ElementUse) -> float:
@@ -156,7 +156,7 @@ def _problem(subject: Subject) -> Any:
     return problem
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     kernel, config, problem = subject.kernel, subject.config, _problem(subject)
     op = find_op(kernel.op)
     if problem.layout != "nn":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import BLUE, GREEN, ORANGE, Written
+from gemmlab.plots.chart import BLUE, GREEN, ORANGE, VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
@@ -74,7 +74,7 @@ def _corners(kernel_trace: KernelTrace) -> tuple[Mapping[int, tuple[int, int]], 
     return corners, own
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     found = lane_map(subject.trace)
     sheet = Sheet(square=_SQUARE)
     if found is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gemmlab.observe.element_use import PACKED, Packed, find_element_use
 from gemmlab.ops.catalog import find_op
-from gemmlab.plots.chart import Written
+from gemmlab.plots.chart import VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
@@ -64,7 +64,7 @@ def panels_of(packed: Iterable[Packed], operand: str, along: str) -> tuple[Panel
     return tuple(found)
 
 
-def packing_chart(packed: Sequence[Packed], shapes: Mapping[str, tuple[int, int]], transposed: str = "") -> Written:
+def packing_chart(packed: Sequence[Packed], shapes: Mapping[str, tuple[int, int]], transposed: str = "") -> VegaChart:
     """Draw each operand's matrix, then its panels as they lie in memory: one row per step of k, padding in grey.
 
     `transposed` lists the operands that are stored transposed, such as `"ab"`.
@@ -132,7 +132,7 @@ def _named(panel: Panel, along: str) -> str:
     return f"{panel.operand.upper()}, {'rows' if along == 'row' else 'columns'} {panel.first} to {last}"
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     op = find_op(subject.kernel.op)
     (problem,) = (subject.problem,) if subject.problem is not None else op.parse_sizes(_SIZE)
     # Every element is drawn twice with its indices, which would be illegible on larger matrices.

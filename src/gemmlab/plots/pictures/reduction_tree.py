@@ -9,7 +9,7 @@ from gemmlab.core.counters import BARRIER, SHARED_LOAD, SHARED_STORE
 from gemmlab.core.trace import LANES, Step, lanes_of
 from gemmlab.observe.contributions import contributions
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import BLUE, ORANGE, Written
+from gemmlab.plots.chart import BLUE, ORANGE, VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
@@ -64,7 +64,7 @@ def _threads(warp: int, mask: int) -> set[int]:
     return {warp * LANES + lane for lane in lanes_of(mask)}
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     x, y, z = subject.trace.trace.threads
     threads, found = x * y * z, rounds(subject.trace)
     square = _PIXELS / threads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gemmlab.core.errors import UsageError
-from gemmlab.plots.chart import BLACK, VERMILION, Written
+from gemmlab.plots.chart import BLACK, VERMILION, VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.kinds import loop_code
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
@@ -17,7 +17,7 @@ _PATH = 0.87
 """Place of the grey line within a square, clear of the words."""
 
 
-def register_tile_chart(tile: RegisterTile) -> Written:
+def register_tile_chart(tile: RegisterTile) -> VegaChart:
     """Draw one square per sum with its register, coloured by bank, and the number of its multiply-add in the step.
 
     A grey line connects the sums in the order of the multiply-adds. A bar on the left edge means that the row's factor
@@ -65,7 +65,7 @@ def _applies(subject: Subject) -> bool:
     return tile is not None and len(tile.cells) > 1
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     tile = _tile(subject)
     if tile is None:
         raise UsageError(f"{subject.kernel.id}: its multiply-adds form no tile")

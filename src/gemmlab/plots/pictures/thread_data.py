@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gemmlab.core.counters import BARRIER
 from gemmlab.core.trace import LANES, Access
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import Written
+from gemmlab.plots.chart import VegaChart
 from gemmlab.plots.pictures.cells import Area, Piece, crowded, ink_on, lane_colour, pieces, ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Patch, finished, panel
@@ -79,7 +79,7 @@ def _owners(places: Iterable[Cell], owners: Iterable[int]) -> dict[Cell, tuple[i
     return {place: tuple(sorted(who)) for place, who in found.items()}
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     sheet, top = Sheet(square=1.0), 0.0
     for each in maps(subject.trace):
         area = Area.around(each.warps)

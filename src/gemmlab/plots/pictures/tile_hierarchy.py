@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import BLUE, ORANGE, Written
+from gemmlab.plots.chart import BLUE, ORANGE, VegaChart
 from gemmlab.plots.pictures.cells import Area, Piece, crowded, pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Patch, finished, panel
@@ -42,7 +42,7 @@ def blocks_of(kernel_trace: KernelTrace) -> list[Area]:
     return found
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     sheet, threads = Sheet(square=1.0), threads_of(subject.trace)
     _grid(sheet, subject.trace)
     _block(sheet, threads)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gemmlab.core.trace import LANES, Access
 from gemmlab.observe.access_patterns import LINE, SECTOR, SHARED_BYTES
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE, Written
+from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE, VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Plot, finished
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
@@ -56,7 +56,7 @@ def requests(kernel_trace: KernelTrace) -> list[Access]:
     return sorted(found.values(), key=lambda access: (access.store, kernel_trace.operand_of(access)))[:_MOST]
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     kernel_trace, sheet, top = subject.trace, Sheet(square=1.0), 0.0
     for access in requests(kernel_trace):
         top += _request(Plot(sheet, 0, top, _WIDE, _HIGH), _shown(kernel_trace.operand_of(access)), access)

@@ -18,7 +18,7 @@ from gemmlab.core.records import save_record
 from gemmlab.dispatch.measurements import table_from_json
 from gemmlab.dispatch.override import named_kernel
 from gemmlab.kernels import catalog
-from gemmlab.kernels.renamed import current_contestant, read_record
+from gemmlab.kernels.aliases import current_contestant, read_record
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.precompile.cubins import jobs
 from gemmlab.results.climb_rows import climb_rows
@@ -40,7 +40,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
         )
     monkeypatch.setattr(catalog, "_HERE", tmp_path)
     monkeypatch.setattr(deprecation, "_messages", set())
-    caches = (catalog.all_kernels, catalog.renamed)
+    caches = (catalog.all_kernels, catalog.current_ids)
     for cached in caches:
         cached.cache_clear()
     yield own

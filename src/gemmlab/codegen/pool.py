@@ -87,9 +87,9 @@ def _emit_worker(module: Module, draw: Function, sleeping: Sleeping) -> None:
     memory, clock = pointer(I8), emit_clock(module)
     params = [("pool", memory), ("workspace", pointer(F32)), ("seen", I64)]
     with module.function("gemmlab_worker", params, exported=True) as fn:
-        pool, workspace, first_seen = fn.args
+        pool, workspace, first_sequence = fn.args
         sequence, gate = _word(fn, pool, SEQUENCE), _word(fn, pool, GATE)
-        served = fn.var(I64, first_seen)
+        served = fn.var(I64, first_sequence)
         with fn.loop():
             deadline = fn.call(clock) + _SPIN_NS
             with fn.loop() as news:

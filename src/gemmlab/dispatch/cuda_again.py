@@ -17,7 +17,7 @@ import numpy as np
 from gemmlab.arrays.packages import LEGACY_STREAM, Package, package_of
 from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.devices.cuda import CudaDevice
-from gemmlab.devices.cuda_driver import context_kept
+from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batches import Batch, Step
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_gemm import Plan
@@ -96,7 +96,7 @@ def again(
     if known.device.is_current:
         known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps)
     else:
-        with context_kept():
+        with preserved_context():
             known.device.activate()
             known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps)
     return out

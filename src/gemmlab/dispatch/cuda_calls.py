@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gemmlab.arrays.on_gpu import UNKNOWN, DeviceArray
 from gemmlab.arrays.packages import package_of, stream_for
 from gemmlab.core.errors import DeviceError, UsageError
-from gemmlab.devices.cuda_driver import Driver, context_kept, open_driver, order
+from gemmlab.devices.cuda_driver import Driver, open_driver, order, preserved_context
 from gemmlab.devices.cuda_memory import ordinal_of
 from gemmlab.dispatch.batches import Batch, batch_of
 from gemmlab.dispatch.call import Call
@@ -44,7 +44,7 @@ def device_gemm(call: Call) -> Any:
         operands = request(call, device_operand)
     values, found = call.arrays, _places(operands, out)
     name = "out" if out is not None else next((n for n in "abc" if package_of(values[n]) is not None), "a")
-    with context_kept():
+    with preserved_context():
         driver = open_driver()
         gemm = gemm_on(_ordinal(driver, found))
         gemm.device.activate()

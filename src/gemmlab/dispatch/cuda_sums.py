@@ -18,7 +18,7 @@ from gemmlab.arrays.packages import PER_THREAD_STREAM, package_of
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch
-from gemmlab.devices.cuda_driver import context_kept, open_driver
+from gemmlab.devices.cuda_driver import open_driver, preserved_context
 from gemmlab.devices.cuda_memory import CudaBuffer, ordinal_of
 from gemmlab.dispatch.lending import hold
 from gemmlab.dispatch.results import as_its_package_s, place_for
@@ -94,7 +94,7 @@ def device_sum(x: Any, found: DeviceArray, shape: tuple[int, ...], first: int, w
         how = package.contiguous if package else "a contiguous copy"
         what = f"x of shape {found.shape} and strides {found.strides} bytes"
         raise UsageError(f"sum: {what} does not fill its memory, as it must on a GPU; {how} does")
-    with context_kept():
+    with preserved_context():
         sums = _on(ordinal_of(open_driver(), found) or 0)
         place = place_for(x, found, shape, sums.device)
         sums.total(math.prod(found.shape), first, place.pointer, place.stream)

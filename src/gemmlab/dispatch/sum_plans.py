@@ -72,11 +72,11 @@ def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], 
     middle, middle_apart = terms[-2] if len(terms) > 1 else (1, 0)
     nest, outer = terms[:-2], free
     nest_at = len(PLAN)
-    kept_at = nest_at + 2 * len(nest)
-    dims_at = kept_at + 3 * len(outer)
+    free_at = nest_at + 2 * len(nest)
+    dims_at = free_at + 3 * len(outer)
     words = array("q", (
         by_columns, first, first_out, times, count * results, count, results, len(made), length, apart, middle,
-        middle_apart, nest_at, len(nest), cols, col_apart, out_apart, kept_at, len(outer), dims_at,
+        middle_apart, nest_at, len(nest), cols, col_apart, out_apart, free_at, len(outer), dims_at,
     ))  # fmt: skip
     for axis in (*nest, *outer):
         words.extend(axis)

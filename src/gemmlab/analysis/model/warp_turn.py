@@ -46,7 +46,7 @@ def _emit_turn(fn: Function, module: Module) -> None:
     table, number, time = fn.args
     room = Room(fn, table)
     where = room["begin"][number % room.get("size")] + room["place"][number]
-    at, request = room["way"][where], room["asked"][where]
+    at, request = room["way"][where], room["requests"][where]
     part = number % PARTITIONS
     until = fn.var(F64, room["pipes"][part * room.get("pipe_count") + room["pipe"][at]])
     with fn.when(request >= 0):

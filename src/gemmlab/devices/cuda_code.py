@@ -31,7 +31,7 @@ class CudaLoaded:
     threads_per_block: int
     param_bytes: tuple[int, ...] | None
     allowed: dict[str, int] = field(default_factory=dict)
-    """The most dynamic shared memory requested so far."""
+    """`smem`: the most dynamic shared memory in bytes requested so far."""
 
 
 def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:

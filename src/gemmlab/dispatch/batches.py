@@ -85,7 +85,9 @@ def _folded(batch: Batch) -> Iterator[Batch]:
 
 
 def _taller(many: Float32Array) -> Float32Array | None:
-    """Return the matrices along the innermost leading axis stacked as one; `None` if rows are not evenly spaced."""
+    """Return views in which the matrices along the innermost leading axis are one tall matrix; `None` if its rows would
+    not be evenly spaced.
+    """
     extent, rows, cols = many.shape[-3:]
     if extent == 1:
         return many[..., 0, :, :]

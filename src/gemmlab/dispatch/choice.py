@@ -131,9 +131,10 @@ def forced(
     kernel: object, config: object, problem: GemmProblem, where: Gpu, table: Table, *, precision: str,
     aligned: bool = True,
 ) -> Choice:  # fmt: skip
-    """Return the kernel named by the caller, in its reference configuration, or the best; with parameters of `config`.
+    """Return the choice that follows the caller's `kernel` and `config`.
 
-    Raises `ArgumentTypeError` and `UsageError` for names, and for a kernel that cannot compute the request.
+    `config` replaces parameters of the kernel's reference configuration or, if no kernel is named, parameters of the
+    best one. Raises `ArgumentTypeError` and `UsageError` for unknown names and for a kernel that cannot compute this.
     """
     precision_for(precision, PRECISIONS)
     overrides = checked_config(config)

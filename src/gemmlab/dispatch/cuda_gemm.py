@@ -109,7 +109,7 @@ class CudaGemm:
 
 
 def _require(plan: Plan, what: Stored) -> None:
-    """Check what depends on scalars and addresses; for the catalog's kernels nothing does."""
+    """Raise `UsageError` if the kernel does not take these scalars or addresses; the catalog's kernels take all."""
     kernel = plan.kernel
     if kernel.restrictions and (why := kernel.refusal(plan.config, GemmOp().scalars(what.problem))):
         raise UsageError(f"gemm: {kernel.id} does not take {what.problem.label}: {why}")

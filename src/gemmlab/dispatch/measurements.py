@@ -60,7 +60,7 @@ class Table:
 
 
 def table_from_json(data: Mapping[str, Any]) -> Table:
-    """Inverse of `Table.to_json`; `RecordError` for what is no such table."""
+    """Return the table that `Table.to_json` wrote as `data`; `RecordError` for anything else."""
     try:
         if data["schema"] != SCHEMA:
             raise RecordError(f"no table of choices: schema {data['schema']!r}")

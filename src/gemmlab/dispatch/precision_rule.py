@@ -9,7 +9,7 @@ from gemmlab.core.precision import FLOAT32, PRECISIONS, TF32
 
 HIGHEST = "highest"
 LOWEST = {HIGHEST: FLOAT32, "tf32": TF32}
-"""Precisions that a caller may ask for, by the names of JAX and torch, with the lowest precision that will do."""
+"""The lowest precision that satisfies a request, by the names that JAX and torch use for requests."""
 
 
 def precision_for(name: object, offered: Collection[str]) -> str:

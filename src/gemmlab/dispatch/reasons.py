@@ -82,7 +82,7 @@ def _look(call: str, name: str, value: Any) -> Operand:
 
 
 def _where(device: object, a: Any, b: Any) -> Gpu | int | None:
-    """Return a GPU model, the number of a GPU of this machine, or `None` for the CPU."""
+    """Return the device to explain: a GPU model, the number of a GPU of this machine, or `None` for the CPU."""
     if device is None:
         return _by_operands(a, b)
     if not isinstance(device, str):

@@ -46,7 +46,7 @@ class Request:
     """The shape of the result as the caller sees it."""
     row: bool
     column: bool
-    """True if the left or the right operand was one-dimensional."""
+    """`row`: the left operand was one-dimensional; `column`: the right one was."""
     alpha: float
     beta: float
     """alpha and beta are rounded to float32."""
@@ -56,7 +56,7 @@ class Request:
     """a, b and c as they were given."""
 
     def stacks(self, target: Float32Array) -> tuple[Float32Array, Float32Array, Float32Array]:
-        """Return left and right matrices and their views in `target`, all with the same leading axes."""
+        """Return the left matrices, the right ones and views of the results in `target`, all with the same leading axes."""
         full = target[..., np.newaxis] if self.column else target
         full = full[..., np.newaxis, :] if self.row else full
         lefts = np.broadcast_to(self.left, (*self.batch, *self.left.shape[-2:]))
@@ -163,7 +163,7 @@ def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Floa
 
 
 def _folds(array: Float32Array) -> bool:
-    """Return whether the strides let two elements of an array overlap (none of the usual views do)."""
+    """Return whether strides may place two elements of an array on the same bytes; usual views never do."""
     reach = array.itemsize
     for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if stride < reach:

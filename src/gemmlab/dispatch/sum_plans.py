@@ -23,7 +23,7 @@ _Axes = list[tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SumPlan:
-    """The arguments of the compiled code (see `codegen.sums.PLAN`), and the steps left to Python."""
+    """The arguments of the compiled code (`codegen.reductions.PLAN`), and the shapes of arrays that Python makes."""
 
     words: array[int]
     address: int

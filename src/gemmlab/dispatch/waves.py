@@ -44,7 +44,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The rule's estimate for one kernel and problem."""
+    """The estimated time of one kernel on one problem, and the figures that it follows from."""
 
     us: float
     blocks: int
@@ -76,7 +76,7 @@ def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
 
 
 def estimate(entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
-    """Apply the rule to one product. On a GPU other than `measured_on`, block times scale with clock and FMA lanes."""
+    """Estimate the time of one product. On a GPU other than `measured_on`, block times scale with clock and FMA lanes."""
     down, across = -(-m // entry.config["BM"]), -(-n // entry.config["BN"])
     blocks = down * across
     covered = blocks * entry.config["BM"] * entry.config["BN"]

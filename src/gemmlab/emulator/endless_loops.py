@@ -27,7 +27,9 @@ from gemmlab.emulator.resident import Bytes, Resident
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding
 
 PATIENCE = "GEMMLAB_EMULATOR_PATIENCE"
-"""Environment variable: the launch is abandoned after this many instructions of a block and of those waiting for it."""
+"""Environment variable: the most instructions of a block, and of all blocks waiting for it. A launch that exceeds it
+is abandoned.
+"""
 TIMED_OUT = "time limit"
 """Reason of a launch that ran out of time. It says nothing about the kernel."""
 _ENDED = (Status.DONE, Status.FAULT, Status.BLOCKED)
@@ -35,11 +37,11 @@ _WINDOW, _STEPS = 1000, 20_000
 """Instructions of a warp from which the running code is determined, and those among which a repeat is searched for."""
 
 _CHEAP = 1 << 20
-"""Instructions of a spinning block before it is found to spin; only those beyond count against the patience."""
+"""Instructions that a waiting block executes until it is found to spin: they are not counted against the patience."""
 
 
 class StoppedError(Exception):
-    """Raised when the launch ends here."""
+    """The launch is abandoned: it never ends, or takes too long."""
 
     def __init__(self, why: str, places: tuple[tuple[int, int, int], ...] = ()) -> None:
         super().__init__(why)
@@ -49,7 +51,7 @@ class StoppedError(Exception):
 
 
 class Watch:
-    """A watch over the blocks of one launch: checks them from time to time, and the clock."""
+    """Checks, at intervals, that the blocks of one launch still make progress and that its time limit has not passed."""
 
     def __init__(self, code: Code, records: Bytes, patience: int, limit: TimeLimit | None = None) -> None:
         self.finished = 0
@@ -114,7 +116,7 @@ class Watch:
         return int(self._counts().sum())
 
     def waits(self, resident: Resident) -> None:
-        """Count the instructions of a block that had to wait for another one, as far as they exceed `_CHEAP`."""
+        """Count the instructions, beyond `_CHEAP`, of a block that has to wait for another one."""
         self._waited += max(0, resident.executed - _CHEAP)
 
     def _state(self, resident: Resident, decides: list[frozenset[int]]) -> bytes:
@@ -140,10 +142,11 @@ class Watch:
 
 
 def patience(memory: Reach, blocks: int) -> int:
-    """Instructions of a block that are still sensible for this much memory. (One thread that multiplies matrices
-    filling the memory takes a fifth of words^1.5 multiply-adds.) The allowance is divided among the blocks.
+    """Return the most instructions that a block may execute before its launch is abandoned.
 
-    Raises `UsageError` if the environment variable is not a number.
+    By default the number grows with the memory: one thread that multiplies matrices filling the memory needs a fifth of
+    words^1.5 multiply-adds. That allowance is divided among the blocks. The environment variable `PATIENCE` replaces
+    it; raises `UsageError` if its value is not a number.
     """
     setting = os.environ.get(PATIENCE, "")
     if not setting:
@@ -186,7 +189,7 @@ _PRIME, _OFTEN, _MOST = 997, 63, 256
 
 
 def _places(resident: Resident) -> tuple[tuple[int, int, int], ...]:
-    """The positions of the block's warps; those that do not merely wait for others come first."""
+    """Return the positions of the block's warps; warps that execute come before those that wait for others."""
     states = resident.states
     return tuple(sorted(resident.places(), key=lambda place: states[place[1]] != Status.SPENT))
 

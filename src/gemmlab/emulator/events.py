@@ -47,7 +47,9 @@ def emit_note(fn: Function) -> None:
 
 
 def emit_lost(fn: Function, module: Module) -> None:
-    """Body of `lost(warp, insn, execute)`, the handler of the record behind the last instruction."""
+    """Body of `lost(warp, insn, execute)`, the handler of the record behind the last instruction: report that the kernel
+    ran past its end.
+    """
     warp, insn, execute = fn.args
     first = fn.zero_extend(Lanes(execute).call_flag("cttz", flag=True).value)
     fn.call(module["note"], warp, insn, Kind.CALL, first, 0, Kind.RAN_ON, -1)

@@ -200,7 +200,9 @@ class _Access:
                 self._note(number, site, ours, lane, at)
 
     def _ordered(self, number: Lanes, time: Lanes) -> Lanes:
-        """Return whether block `number - 1` published its accesses of that time before this block last looked."""
+        """Return whether block `number - 1` published its accesses up to `time` before this block's last atomic or volatile
+        access.
+        """
         release = _release(self.fn, self.launch, number)
         by = Lanes(release.load(RELEASE_BLOCK, I64)).trunc("i32")
         in_time = Lanes(release.load(RELEASE_TIME, I64)).le(self.last_strong)

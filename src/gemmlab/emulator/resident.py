@@ -191,7 +191,10 @@ class Resident:
         return tuple(found)
 
     def unmet(self) -> Iterator[tuple[int, int, int, int]]:
-        """(block, thread, instruction, lanes) of each group that waits for those lanes of its warp."""
+        """Yield (block, thread, instruction, lanes) for each group of lanes at a warp-level synchronisation.
+
+        `thread` is its first lane; `lanes`, a mask, are the lanes of the warp that it waits for.
+        """
         for index in range(self.count):
             warp = self.warps[index]
             count = int(warp[Warp.GROUPS : Warp.GROUPS + 8].view(np.int64)[0])

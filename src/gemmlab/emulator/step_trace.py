@@ -80,7 +80,7 @@ def _block(fn: Function, warp: Raw) -> Raw:
 
 
 def _entry(fn: Function, trace: Raw, warp: Raw) -> tuple[Value, Raw]:
-    """Return whether the warp's block has an entry, and the entry (the first one where it has none)."""
+    """Return whether the trace has an entry for the warp's block, and that entry; without one, the first entry."""
     number = Lanes(_block(fn, warp).load(Block.LINEAR, I64))
     known = number.lt(Lanes(trace.load(Trace.BLOCK_COUNT, I64)))
     entries = fn.cast(trace.load(Trace.BLOCKS, I64), I8)

@@ -85,7 +85,7 @@ def recorder(request: TraceRequest, blocks: int, handlers: npt.NDArray[np.int64]
 def recording(
     made: Recorder, observation: Observation, grid: tuple[int, int, int], threads: tuple[int, int, int], shared_low: int
 ) -> Recording:
-    """Everything that was recorded of a launch with this grid and block."""
+    """Return the recording of a launch with this grid and block, from the buffers that it filled."""
     count, stored = _counts(made, Trace.STEP_COUNT, made.steps)
     steps = Steps(made.steps[:stored].copy(), observation.counters.sites)
     accesses, lost = _accesses(made, steps)

@@ -34,7 +34,7 @@ def folders(compiler: str) -> list[str]:
 
 @cache
 def version(compiler: str) -> str:
-    """Return the version of the headers that `options` leads to."""
+    """Return the version of CUDA's headers that the compiler finds; `"none"` without any."""
     if brings_headers(compiler):
         return compiler
     for folder in _toolkit():

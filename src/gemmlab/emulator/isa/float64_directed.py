@@ -64,7 +64,7 @@ def _exponent(bits: Lanes) -> Lanes:
 
 
 def _unit(bits: Lanes) -> Lanes:
-    """The exponent of the mantissa's last bit (a power of two)."""
+    """Log2 of the value of the mantissa's last bit."""
     return _exponent(bits).umax(1) - 1075
 
 

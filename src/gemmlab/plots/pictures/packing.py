@@ -28,9 +28,9 @@ class Panel:
     offset: int
     """Offset of its first float in the workspace."""
     first: int
-    """Its first row of A, or column of B."""
+    """The first row of A, or column of B, in the panel."""
     count: int
-    """Number of its rows of A, or columns of B."""
+    """Number of rows of A, or of columns of B, in the panel."""
     stride: int
     depth: int
 

@@ -56,7 +56,7 @@ class Request:
     """a, b and c as they were given."""
 
     def stacks(self, target: Float32Array) -> tuple[Float32Array, Float32Array, Float32Array]:
-        """Return the left matrices, the right ones and views of the results in `target`, all with the same leading axes."""
+        """Return left matrices, right ones and views of the results in `target`, all with the same leading axes."""
         full = target[..., np.newaxis] if self.column else target
         full = full[..., np.newaxis, :] if self.row else full
         lefts = np.broadcast_to(self.left, (*self.batch, *self.left.shape[-2:]))

@@ -76,7 +76,7 @@ def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
 
 
 def estimate(entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
-    """Estimate the time of one product. On a GPU other than `measured_on`, block times scale with clock and FMA lanes."""
+    """Estimate the time of a product. On a GPU other than `measured_on`, block times scale with clock and FMA lanes."""
     down, across = -(-m // entry.config["BM"]), -(-n // entry.config["BN"])
     blocks = down * across
     covered = blocks * entry.config["BM"] * entry.config["BN"]

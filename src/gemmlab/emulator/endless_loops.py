@@ -51,7 +51,7 @@ class StoppedError(Exception):
 
 
 class Watch:
-    """Checks, at intervals, that the blocks of one launch still make progress and that its time limit has not passed."""
+    """Checks, at intervals, that the blocks of one launch make progress and that its time limit has not passed."""
 
     def __init__(self, code: Code, records: Bytes, patience: int, limit: TimeLimit | None = None) -> None:
         self.finished = 0

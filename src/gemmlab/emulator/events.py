@@ -47,8 +47,9 @@ def emit_note(fn: Function) -> None:
 
 
 def emit_lost(fn: Function, module: Module) -> None:
-    """Body of `lost(warp, insn, execute)`, the handler of the record behind the last instruction: report that the kernel
-    ran past its end.
+    """Body of `lost(warp, insn, execute)`, the handler of the record behind the last instruction.
+
+    It reports that the kernel ran past its end.
     """
     warp, insn, execute = fn.args
     first = fn.zero_extend(Lanes(execute).call_flag("cttz", flag=True).value)

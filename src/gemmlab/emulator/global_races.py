@@ -200,8 +200,8 @@ class _Access:
                 self._note(number, site, ours, lane, at)
 
     def _ordered(self, number: Lanes, time: Lanes) -> Lanes:
-        """Return whether block `number - 1` published its accesses up to `time` before this block's last atomic or volatile
-        access.
+        """Return whether block `number - 1` published its accesses up to `time` before this block's last atomic or
+        volatile access.
         """
         release = _release(self.fn, self.launch, number)
         by = Lanes(release.load(RELEASE_BLOCK, I64)).trunc("i32")

@@ -149,8 +149,9 @@ class GemmOp:
         return {"c": Expected(values, bound)}
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[GemmProblem]:
-        """Yield problems that cover the whole contract, in each layout. `scale` is `"quick"`, which a naive loop computes in a
-        second or two, or `"full"`.
+        """Yield problems that cover the whole contract, in each layout.
+
+        `scale` is `"quick"`, which a naive loop computes in a second or two, or `"full"`.
         """
         return contract_cases(layouts, rng, scale)
 

@@ -83,10 +83,9 @@ def dsetp(x: Form) -> None:
 
 
 def _take_first(x: Form, results: list[PredicateResult], a: Lanes, b: Lanes) -> None:
-    """Set two predicates. The first holds if the minimum or maximum is `a`, the second if both operands are NaN, whereupon
-    later code makes `b` quiet.
+    """Set two predicates: the first if the minimum or maximum is `a`, the second if both operands are NaN.
 
-    Compiled `fmin` and `fmax` use it; -0 counts as less than +0.
+    Where the second holds, later code makes `b` quiet. Compiled `fmin` and `fmax` use it; -0 counts as less than +0.
     """
     if not x.has("AND") or len(results) != 2:
         raise x.refuse()

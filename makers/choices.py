@@ -20,10 +20,10 @@ from typing import Any
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.core.records import Record
-from gemmlab.dispatch.measurements import FILE, Measured, Table
+from gemmlab.dispatch.measurements import FILE, Measurement, Table
 from gemmlab.dispatch.waves import estimate, gpu_model
+from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.kernels.renamed import read_record
 from gemmlab.ops.gemm import GemmOp
 
 HERE = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
@@ -50,7 +50,7 @@ def table() -> Table:
     return Table(MEASURED_ON, str(records[0].environment["time_utc"])[:10], tuple(kept))
 
 
-def _measured(records: list[Record]) -> Iterator[Measured]:
+def _measured(records: list[Record]) -> Iterator[Measurement]:
     """Every kernel and configuration with its medians, without figures yet."""
     times: dict[tuple[str, str], dict[str, list[float]]] = {}
     facts: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -67,7 +67,7 @@ def _measured(records: list[Record]) -> Iterator[Measured]:
             continue
         resources = facts[name, config]["resources"]
         smem, threads = _launched(name, chosen)
-        yield Measured(
+        yield Measurement(
             kernel=name, precision=kernel.precision, layouts=kernel.layouts, arch=kernel.arch, config=chosen,
             threads=threads, registers=resources["registers"], smem=resources["static_smem_bytes"] + smem,
             start_us=TYPICAL_START_US, alone_us=0.0, share_us=0.0,
@@ -85,7 +85,7 @@ def _launched(name: str, config: Config) -> tuple[int, int]:
     return launch.smem_bytes, math.prod(launch.threads)
 
 
-def _fitted(entry: Measured) -> Measured:
+def _fitted(entry: Measurement) -> Measurement:
     """The figures with the least mean error of the logarithm, by search along each; the same every time."""
     where = gpu_model(MEASURED_ON)
     sizes = {_extents(label): us for label, us in entry.times_us.items()}
@@ -127,7 +127,7 @@ def _extents(label: str) -> tuple[int, int, int]:
     return m, n, k
 
 
-def _chosen_somewhere(entries: list[Measured]) -> list[Measured]:
+def _chosen_somewhere(entries: list[Measurement]) -> list[Measurement]:
     base, chosen = gpu_model(MEASURED_ON), set[int]()
     for name, layout, precision in itertools.product(CHOSEN_ON, ("nn", "tn"), PRECISIONS):
         where = gpu_model(name)

@@ -21,8 +21,8 @@ from gemmlab.analysis.model.predict import Model
 from gemmlab.core import gpu
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Result
+from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.kernels.renamed import read_record
 from gemmlab.ops.catalog import find_op
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"

@@ -91,7 +91,7 @@ def cache_table(record: Record) -> str:
         misses = ((row.l1_misses, row.l2_misses, row.tlb_misses) for row in (mine[size] for size in sizes))
         lines.append(
             [
-                f"[`{name}`](#{name})", f"{mine[sizes[-1]].touched:.2f}",
+                f"[`{name}`](#{name})", f"{mine[sizes[-1]].accessed_bytes:.2f}",
                 *(", ".join(f"{count:.2f}" for count in counts) for counts in misses),
             ]
         )  # fmt: skip

@@ -10,18 +10,18 @@ from blocks.records import RESULTS
 from blocks.speeds import rungs
 from gemmlab.core.gpu import Occupancy, limits, occupancy
 from gemmlab.core.program import Config
-from gemmlab.precompile.sweep import Swept, load_sweep
+from gemmlab.precompile.sweep import SweepRow, load_sweep
 
 SWEEP = "compile-sweep.json"
 
 
 @cache
-def sweep() -> Sequence[Swept]:
+def sweep() -> Sequence[SweepRow]:
     """Every row of the record; none where there is none."""
     return load_sweep(RESULTS / SWEEP) if (RESULTS / SWEEP).exists() else ()
 
 
-def swept(kernel: str, arch: str, config: Config) -> Swept | None:
+def swept(kernel: str, arch: str, config: Config) -> SweepRow | None:
     """A kernel in a configuration, operands as they are in the reference layout where it has several."""
     return next(
         (row for row in sweep() if (row.kernel, row.arch) == (kernel, arch) and config.items() <= row.config.items()),
@@ -29,7 +29,7 @@ def swept(kernel: str, arch: str, config: Config) -> Swept | None:
     )
 
 
-def fit(row: Swept) -> Occupancy:
+def fit(row: SweepRow) -> Occupancy:
     """Blocks that an SM has room for, with the arithmetic."""
     return occupancy(limits(row.arch), row.figures["registers"], row.figures["smem_bytes"], row.figures["threads"])
 
@@ -64,7 +64,7 @@ def sources_table() -> str:
     return markdown_table(["rung", "what it is", "from"], lines, ["what it is", "from"])
 
 
-def _range(rows: Sequence[Swept], figure: str) -> str:
+def _range(rows: Sequence[SweepRow], figure: str) -> str:
     values = [row.figures[figure] for row in rows]
     return f"{min(values):,}" if min(values) == max(values) else f"{min(values):,} to {max(values):,}"
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from gemmlab.core.records import Record
-from gemmlab.kernels.renamed import read_record
+from gemmlab.kernels.aliases import read_record
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"

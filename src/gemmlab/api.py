@@ -164,25 +164,25 @@ def _load() -> CpuProduct:
 def _general(call: Call) -> Float32Array:
     """Compute the product of any views on the CPU."""
     try:
-        asked = request(call, host_operand)
+        operands = request(call, host_operand)
         count = thread_count("gemm", call.threads)
         if call.out is None:
-            target = _fresh_of(asked.shape)
+            target = _fresh_of(operands.shape)
         else:
-            target = checked_target(float32_array("gemm", "out", call.out), asked)
+            target = checked_target(float32_array("gemm", "out", call.out), operands)
     except ArgumentTypeError:
         one_package("gemm", call.arrays)
         raise
-    if asked.addend is not None and not same(asked.addend, target):
-        np.copyto(target, asked.addend)
+    if operands.addend is not None and not same(operands.addend, target):
+        np.copyto(target, operands.addend)
     if call.forced:
         from gemmlab.dispatch.cpu_forced import forced_product
 
         forced = forced_product(call.kernel, call.config)
-        for left, right, full in asked.products(target):
-            forced.run(left, right, full, asked.alpha, asked.beta, count)
+        for left, right, full in operands.products(target):
+            forced.run(left, right, full, operands.alpha, operands.beta, count)
     else:
-        _load().run(*asked.stacks(target), asked.alpha, asked.beta, count)
+        _load().run(*operands.stacks(target), operands.alpha, operands.beta, count)
     return target if call.out is None else cast("Float32Array", call.out)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from gemmlab.core.records import load_record
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.pages.kernel_results import seen_kernels
+from gemmlab.pages.kernel_results import results_by_kernel
 from gemmlab.pages.page import Page, render
 from gemmlab.pages.parts import part_of
 from gemmlab.pages.roofs import roof_drawings
@@ -40,7 +40,7 @@ def climbs() -> bytes:
     """What was recorded of all ladders, without explanations."""
     names = (f"{CPU}/climb.json", "h200/climb-cuda.json", "h200/reduce.json")
     records = [load_record(RESULTS / name) for name in names]
-    sections = [section(name, find_kernel(name), seen, None) for name, seen in seen_kernels(records).items()]
+    sections = [section(name, find_kernel(name), seen, None) for name, seen in results_by_kernel(records).items()]
     assert len(sections) > 30
     return render(Page([part_of(Path(name), r) for name, r in zip(names, records, strict=True)], sections))
 
@@ -51,7 +51,9 @@ def page(tmp_path_factory: pytest.TempPathFactory, explained: Study | None) -> P
     records = [load_record(RESULTS / CPU / "climb.json"), gpu_bench("", *SIZES), hostile_record()]
     outcome = {"naive": explained} if explained is not None else {}
     known = {name: find_kernel(name) for name in ("naive", "block_tile", "vector_load", "packed")}
-    sections = [section(name, known.get(name), seen, outcome.get(name)) for name, seen in seen_kernels(records).items()]
+    sections = [
+        section(name, known.get(name), seen, outcome.get(name)) for name, seen in results_by_kernel(records).items()
+    ]
     parts = [part_of(Path(f"{place}.json"), record) for place, record in enumerate(records)]
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_bytes(render(Page(parts, sections, tuple(roof_drawings(sections)))))

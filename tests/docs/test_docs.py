@@ -196,8 +196,8 @@ def test_what_the_page_says_of_the_misses_is_in_the_record() -> None:
     assert max(r.l1_misses for r in packed) < 1.1 * min(r.l1_misses for r in packed)
     assert min(r.l1_misses for r in packed) > 1000 / 64
     assert max(r.l1_misses for r in tile) < 0.6 * min(r.l1_misses for r in packed)
-    assert max(r.touched for r in tile) < 1
-    assert (round(naive[1024].touched), round(exchanged[1024].touched)) == (8, 12)
+    assert max(r.accessed_bytes for r in tile) < 1
+    assert (round(naive[1024].accessed_bytes), round(exchanged[1024].accessed_bytes)) == (8, 12)
 
 
 def test_the_share_of_packing_is_as_the_page_says() -> None:

@@ -24,7 +24,7 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.observe.counting import Count, count_kernels
 from gemmlab.observe.profile_reader import load_profiles
 from gemmlab.ops.catalog import find_op
-from gemmlab.precompile.sweep import FIGURES, Swept
+from gemmlab.precompile.sweep import FIGURES, SweepRow
 from gemmlab.results.climb_rows import digits
 
 PAGE = (ROOT / "docs" / "ladder-gpu.md").read_text(encoding="utf-8")
@@ -180,9 +180,9 @@ def test_configurations_are_a_line_each_with_the_best_of_a_size_in_bold() -> Non
 
 
 def test_the_sweep_is_a_line_a_rung_and_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
-    def row(registers: int, spills: int) -> Swept:
+    def row(registers: int, spills: int) -> SweepRow:
         values = (registers, spills, 0, 8192, 1024, 4000, 2, 64, "abc")
-        return Swept(IDS[2], "sm_90", dict(kernel(IDS[2]).params), dict(zip(FIGURES, values, strict=True)))
+        return SweepRow(IDS[2], "sm_90", dict(kernel(IDS[2]).params), dict(zip(FIGURES, values, strict=True)))
 
     monkeypatch.setattr(gpu_code, "sweep", lambda: (row(32, 0), row(40, 8)))
     text = gpu_code.sweep_block()

@@ -38,7 +38,7 @@ def played_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[GemmDriver]:
         monkeypatch.setattr(module, "open_driver", lambda: opened)
     monkeypatch.setattr(cuda, "build", uncompiled)
     monkeypatch.setattr(cuda_gemm, "_gemms", {})
-    monkeypatch.setattr(cuda_again, "_known", {})
+    monkeypatch.setattr(cuda_again, "_entries", {})
     monkeypatch.setattr(cuda_again, "_packages", {})
     yield fake
     cuda_gemm._gemms.clear()

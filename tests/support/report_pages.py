@@ -9,7 +9,7 @@ from typing import Any
 
 from gemmlab.core.records import Record
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.pages.kernel_results import seen_kernels
+from gemmlab.pages.kernel_results import results_by_kernel
 from gemmlab.pages.page import Page
 from gemmlab.pages.parts import part_of
 from gemmlab.pages.sections import Section, section
@@ -51,7 +51,7 @@ def page_of(*records: Record, outcomes: dict[str, Any] | None = None) -> Page:
 
 
 def sections_of(records: tuple[Record, ...], outcomes: dict[str, Any] | None = None) -> list[Section]:
-    found = {kernel: (outcomes or {}).get(kernel) for kernel in seen_kernels(records)}
+    found = {kernel: (outcomes or {}).get(kernel) for kernel in results_by_kernel(records)}
     known = {name: find_kernel(name) for name in ("naive", "block_tile", "vector_load")}
-    seen = seen_kernels(records)
+    seen = results_by_kernel(records)
     return [section(name, known.get(name), seen[name], found[name]) for name in seen]

@@ -104,8 +104,8 @@ def _occupancy(report: OccupancyReport) -> dict[str, Any]:
 
 
 def _loop(loop: LoopReport) -> dict[str, Any]:
-    kept = {field.name: getattr(loop, field.name) for field in fields(loop) if field.name != "instructions"}
+    counts = {field.name: getattr(loop, field.name) for field in fields(loop) if field.name != "instructions"}
     code = [{"address": i.address, "text": i.text, "stall": i.control.stall, "line": i.line[1] if i.line else 0}
             for i in loop.instructions]  # fmt: skip
-    return {**kept, "mix": dict(loop.mix), "pipes": dict(loop.pipes), "executed": loop.executed,
+    return {**counts, "mix": dict(loop.mix), "pipes": dict(loop.pipes), "executed": loop.executed,
             "ffma_share": loop.ffma_share, "instructions": code}  # fmt: skip

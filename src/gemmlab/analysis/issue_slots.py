@@ -41,7 +41,7 @@ class IssueReport:
     count: float
     """Instructions of that opcode."""
     slots: float
-    """All instructions."""
+    """Number of all instructions, one issue slot each."""
     cycles: Mapping[str, float]
     """Busy cycles by unit: `ISSUE`, the pipes, `L1`."""
     work: float

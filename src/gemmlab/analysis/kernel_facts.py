@@ -70,7 +70,7 @@ def _of_memory(subject: Subject, rows: Sequence[AccessRow], issue: IssueReport |
     requests = _sum(loads, "requests")
     narrow = sum(row.requests for row in loads if "128" not in row.opcode.split("."))
     # Another finding counts the gain of coalescing, so the gain of tiles starts from coalesced accesses.
-    asked = sum(row.sectors_coalesced for row in rows if row.kind in (*core.GLOBAL_KINDS, core.TEXTURE_LOAD))
+    requested = sum(row.sectors_coalesced for row in rows if row.kind in (*core.GLOBAL_KINDS, core.TEXTURE_LOAD))
     reading = [row for row in rows if row.kind in (core.GLOBAL_LOAD, core.TEXTURE_LOAD)]
     coalesced = sum(max(row.requests, row.sectors_coalesced / SECTORS_IN_A_LINE) for row in reading)
     # Part of the time in which L1 is the limit: all of it if L1 is the busiest unit.
@@ -99,7 +99,7 @@ def _of_memory(subject: Subject, rows: Sequence[AccessRow], issue: IssueReport |
         "store_conflict_pct": conflicts(core.SHARED_STORE),
         "copy_conflict_pct": conflicts(core.ASYNC_COPY),
         "async_copies": _sum(shared[core.ASYNC_COPY], "requests"),
-        "reuse_possible": _ratio(SECTOR * asked, subject.size.bytes_moved),
+        "reuse_possible": _ratio(SECTOR * requested, subject.size.bytes_moved),
     }
 
 

@@ -102,8 +102,8 @@ def _levels(counters: Counters, model: GpuModel, size: Size, scaled: Size) -> It
     moved = L1_BYTES * l1_cycles(counters.sites)
     yield _level("L1", flops, moved, moved, model.l1_gbs, "shared wavefronts, global requests and sectors as counted")
     yield _level("L2", flops, least, most, model.l2_gbs, "each block's sectors once, to every sector asked for")
-    asked = max(most, needed)
-    yield _level(_dram(size), flops, needed, asked, model.memory_gbs,
+    moved_bytes = max(most, needed)
+    yield _level(_dram(size), flops, needed, moved_bytes, model.memory_gbs,
                  "operands once, to everything that L2 is asked for")  # fmt: skip
     if scaled.label != label:
         # Sectors read grow in proportion to the operations as long as the tiles stay the same. Results are written

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.roofline import RooflineReport
 from gemmlab.core.errors import UsageError
-from gemmlab.plots.roofline import Placed, roofline_chart
+from gemmlab.plots.roofline import RooflinePoint, roofline_chart
 
 if TYPE_CHECKING:
     import altair as alt
@@ -42,8 +42,8 @@ def _peak(explained: Explanation) -> str:
     return "FMA peak" if explained.issue is None else _PEAKS.get(explained.issue.arithmetic, "peak")
 
 
-def _placed(name: str, report: RooflineReport, measured: float | None) -> Placed:
+def _placed(name: str, report: RooflineReport, measured: float | None) -> RooflinePoint:
     # The last level of a name wins, which is that of the larger size: a size that fits into caches says little of DRAM.
     levels = {level.name.partition(" ")[0]: level for level in report.levels}
     intensity = {name: (level.intensity_least, level.intensity_most) for name, level in levels.items()}
-    return Placed(name, report.bound_gflops if measured is None else measured, intensity)
+    return RooflinePoint(name, report.bound_gflops if measured is None else measured, intensity)

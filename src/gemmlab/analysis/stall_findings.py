@@ -23,7 +23,7 @@ _UNKNOWN = ("A state that only a newer Nsight Compute reports.", "Not known here
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
+class StateCost:
     """One state of a kernel's warps with its cost. Figures that were not measured are `None`."""
 
     stall: Stall
@@ -45,15 +45,15 @@ class Waited:
 
 def issue_percent(profile: Profile) -> float | None:
     """Return the percentage of active cycles in which a partition issues an instruction; `None` if unknown."""
-    if (said := profile.first(*_ISSUE)) is not None:
-        return said
+    if (percent := profile.first(*_ISSUE)) is not None:
+        return percent
     if (rate := profile.first(_RATE)) is not None:
         return 100 * rate
     warps, total = profile.first(_WARPS), sum(profile.stall_cycles.values())
     return 100 * warps / total if warps is not None and total else None
 
 
-def waiting(profile: Profile) -> tuple[Waited, ...]:
+def waiting(profile: Profile) -> tuple[StateCost, ...]:
     """Return every measured state of the warps, the costliest first."""
     cycles, samples = profile.stall_cycles, profile.stall_samples()
     without = profile.stall_samples(not_issued=True)
@@ -72,7 +72,7 @@ def waiting(profile: Profile) -> tuple[Waited, ...]:
         return None if idle is None else idle * basis.get(stall.key, 0.0) / blamed
 
     found = [
-        Waited(
+        StateCost(
             stall, cycles.get(stall.key), whole.get(stall.key, 0.0) / (sum(whole.values()) or 1.0),
             samples.get(stall.key), without.get(stall.key), cost(stall),
         )
@@ -87,10 +87,10 @@ def multiprocessors(profile: Profile) -> int:
     It follows from the launch: a wave has as many blocks as fit on all SMs together.
     """
     blocks, waves = profile.first("launch__grid_size"), profile.first("launch__waves_per_multiprocessor")
-    held = min((limit for name in _LIMITS if (limit := profile.first(name))), default=0.0)
-    if not blocks or not waves or not held:
+    resident = min((limit for name in _LIMITS if (limit := profile.first(name))), default=0.0)
+    if not blocks or not waves or not resident:
         return 0
-    found = blocks / waves / held
+    found = blocks / waves / resident
     # A result that is not an integer comes from a rounded number of waves and is useless.
     return round(found) if abs(found - round(found)) < 0.02 else 0
 

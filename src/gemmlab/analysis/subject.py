@@ -25,7 +25,7 @@ from gemmlab.sass.parse import parse
 from gemmlab.timing.families import family_of
 from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
-from gemmlab.verify.nan_hint import unread_hint
+from gemmlab.verify.nan_hint import nan_cause
 
 _SIZES: Mapping[str, str] = {"reduce": "2^22"}
 """Sizes for operations whose usual size on the emulator leaves most threads without work and loops without iterations.
@@ -129,14 +129,14 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     bound = placed.bind(op, problem, copies)
     if not bound.launches:
         raise UsageError(f"{kernel.id} launches nothing for {problem.label}")
-    seen = bound.observe()
+    observation = bound.observe()
     for name, buffer in left.items():
         device.download(copies[name], buffer.words)
     found = compare_results(placed, op, problem, contents, left)
     mismatches = [one.mismatch for one in found if one.mismatch is not None]
     wrong = [mismatch.brief() for mismatch in mismatches]
-    if not seen.stopped:
-        wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := unread_hint(mismatch, contents)))
+    if not observation.stopped:
+        wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := nan_cause(mismatch, contents)))
     wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
     artifact = bound.loaded.artifact
     (large,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])
@@ -144,7 +144,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=max(bound.launches, key=lambda launch: math.prod(launch.grid)),
-        counters=seen.counters, hazards=seen.hazards, wrong=tuple(wrong), unit=op.unit,
+        counters=observation.counters, hazards=observation.hazards, wrong=tuple(wrong), unit=op.unit,
         size=_size(op, problem), scaled=_size(op, large),
     )  # fmt: skip
 

@@ -37,7 +37,7 @@ class DeviceArray:
     """Handle of the stream that makes it, `UNKNOWN` if the array does not say; `None` when it is ready."""
     read_only: bool = False
     owner: Any = field(default=None, repr=False, compare=False)
-    lent: bool = False
+    borrowed: bool = False
     """True if its memory may be reused as soon as `owner` is gone, even with work on it still queued."""
 
     @property
@@ -138,7 +138,7 @@ def _from_dlpack(value: Any) -> DeviceArray:
     counted = view.strides
     strides = c_strides(shape, dtype.itemsize) if counted is None else tuple(n * dtype.itemsize for n in counted)
     return DeviceArray(
-        view.ptr, shape, strides, dtype, view.device_id, _LEGACY_STREAM, bool(view.readonly), view, lent=True
+        view.ptr, shape, strides, dtype, view.device_id, _LEGACY_STREAM, bool(view.readonly), view, borrowed=True
     )
 
 
@@ -160,8 +160,8 @@ def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 def _dense(array: DeviceArray) -> bool:
     """Return whether it is C-contiguous apart from axes of extent 1, whose stride means nothing."""
     axes = [(n, step) for n, step in zip(array.shape, array.strides, strict=True) if n != 1]
-    kept = tuple(n for n, _ in axes)
-    return tuple(step for _, step in axes) == c_strides(kept, array.dtype.itemsize)
+    extents = tuple(n for n, _ in axes)
+    return tuple(step for _, step in axes) == c_strides(extents, array.dtype.itemsize)
 
 
 def refusal(name: str, tensor: Any, call: str = "") -> str | None:

@@ -61,25 +61,25 @@ def host_views(call: str, operands: Mapping[str, Any]) -> dict[str, Any]:
     Raises `ArgumentTypeError`, also for operands that are not all of one package.
     """
     one_package(call, operands)
-    seen: dict[int, Any] = {id(None): None}
+    views: dict[int, Any] = {id(None): None}
     for name in ("out", *operands):
-        if (value := operands.get(name)) is not None and id(value) not in seen:
-            seen[id(value)] = host_view(call, name, value)
-    return {name: seen[id(value)] for name, value in operands.items()}
+        if (value := operands.get(name)) is not None and id(value) not in views:
+            views[id(value)] = host_view(call, name, value)
+    return {name: views[id(value)] for name, value in operands.items()}
 
 
 def one_package(call: str, operands: Mapping[str, Any]) -> None:
     """Raise `ArgumentTypeError` if arrays of another package are mixed with NumPy's or with those of a third."""
-    given = {name: value for name, value in operands.items() if value is not None}
-    if len({type(value) for value in given.values()}) < 2:
+    present = {name: value for name, value in operands.items() if value is not None}
+    if len({type(value) for value in present.values()}) < 2:
         return
-    alien = next((name for name, value in given.items() if is_host_array(value) or is_device_array(value)), None)
+    alien = next((name for name, value in present.items() if is_host_array(value) or is_device_array(value)), None)
     if alien is None:
         return
-    for name, value in given.items():
-        if _top(value) != _top(given[alien]):
+    for name, value in present.items():
+        if _top(value) != _top(present[alien]):
             raise ArgumentTypeError(
-                f"{call}: {name} is {_kind(value)} and {alien} is {_kind(given[alien])}; "
+                f"{call}: {name} is {_kind(value)} and {alien} is {_kind(present[alien])}; "
                 "all arrays of a call must be of one package"
             )
 

@@ -50,7 +50,7 @@ def json_errors(*, wanted: bool) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if wanted and _is_told(error) and not _answered.get():
+        if wanted and _has_exit_code(error) and not _answered.get():
             print_json(error_document(error))
         raise
     finally:
@@ -78,6 +78,6 @@ def exit_code(error: Exception) -> int:
     return int(getattr(error, "exit_code", 2))
 
 
-def _is_told(error: Exception) -> bool:
+def _has_exit_code(error: Exception) -> bool:
     # The parser's errors are recognized by a method: some versions of typer have their own copy of click's classes.
     return isinstance(error, (GemmlabError, MemoryError)) or hasattr(error, "format_message")

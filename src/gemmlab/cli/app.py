@@ -36,8 +36,8 @@ class _Verbs(TyperGroup):
             raise typer.Exit(exit_code(error)) from None
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(version: bool) -> None:
+    if version:
         typer.echo(f"gemmlab {gemmlab.__version__}")
         raise typer.Exit
 

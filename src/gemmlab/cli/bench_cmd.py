@@ -103,7 +103,7 @@ def bench(
     from gemmlab.timing.prebuild import of_plan, prebuild
 
     where = open_device(device, mode)
-    judged = target is not None or floor is not None
+    bounded = target is not None or floor is not None
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
     names = kernels or []
@@ -113,7 +113,7 @@ def bench(
     op = op or operation_of(names, found)
     timed = family_of(where.family).timed
     if not timed:
-        if judged:
+        if bounded:
             raise UsageError(f"--target, --floor: on {where.id} nothing is timed")
         if config or configs:
             raise UsageError(f"--config, --configs: on {where.id} nothing is timed")
@@ -132,7 +132,7 @@ def bench(
     if save is not None:
         save_record(record, save)
     summary = summarise(record)
-    verdict = judge(summary, target or 0.0, floor or 0.0) if judged else None
+    verdict = judge(summary, target or 0.0, floor or 0.0) if bounded else None
     if as_json:
         extra = {} if verdict is None else {"verdict": {"passed": verdict.passed, "failures": list(verdict.failures)}}
         tables = {"configurations": [asdict(table) for table in config_tables(record)]} if config or configs else {}

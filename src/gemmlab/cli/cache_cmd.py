@@ -86,7 +86,7 @@ def _print_table(record: Record, caches: Caches) -> None:
     for heading in headings:
         table.add_column(Text(heading), justify="left" if heading in ("kernel", "size") else "right")
     for row in cache_rows(record):
-        figures = (row.touched, row.l1_misses, row.l2_misses, row.tlb_misses, row.from_memory)
+        figures = (row.accessed_bytes, row.l1_misses, row.l2_misses, row.tlb_misses, row.from_memory)
         shares = (row.packing_bytes, row.packing_l2_misses, row.packing_time)
         cells = (f"{figure:.2f}" for figure in figures)
         table.add_row(

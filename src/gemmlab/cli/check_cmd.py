@@ -132,8 +132,8 @@ class _Checked:
 
     def overdue(self, error: TimeLimitError) -> _Checked:
         """Return the same with a timeout error for the running check, which cannot be interrupted."""
-        told = f"{self.so_far}; {error}" if self.so_far else str(error)
-        return replace(self, errors={**self.errors, self.running or "check": TimeLimitError(told)})
+        message = f"{self.so_far}; {error}" if self.so_far else str(error)
+        return replace(self, errors={**self.errors, self.running or "check": TimeLimitError(message)})
 
 
 def _answer(checked: _Checked, *, as_json: bool) -> None:

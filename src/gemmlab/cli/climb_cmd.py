@@ -67,7 +67,7 @@ class _Request:
 
 
 @dataclass
-class Climbed:
+class ClimbResult:
     """The results of one device's ladder."""
 
     record: Record
@@ -167,7 +167,7 @@ def _devices(named: str | None, op: str) -> list[Device]:
     return devices
 
 
-def _run(part: Climb | Count, out: Path, *, installed: bool) -> Climbed:
+def _run(part: Climb | Count, out: Path, *, installed: bool) -> ClimbResult:
     from gemmlab.observe.counting import Count
 
     family = part.device.family
@@ -175,7 +175,7 @@ def _run(part: Climb | Count, out: Path, *, installed: bool) -> Climbed:
     return _counted(part, stem) if isinstance(part, Count) else _timed(part, stem, installed=installed)
 
 
-def _timed(part: Climb, stem: Path, *, installed: bool) -> Climbed:
+def _timed(part: Climb, stem: Path, *, installed: bool) -> ClimbResult:
     from gemmlab.cli.climb_table import live_steps
     from gemmlab.results.climb_rows import climb_rows
     from gemmlab.timing.climb import default_peers, missing_peers, run_climb
@@ -190,10 +190,10 @@ def _timed(part: Climb, stem: Path, *, installed: bool) -> Climbed:
     wrong = [report.explain() for report in reports if not report.passed]
     wrong += [f"{r.name} at {r.size}: outside its bound" for r in rows if r.role != "peer" and r.verified is False]
     notes = missing_peers(part.device.device_name, part.op.name) if installed else []
-    return Climbed(record, times=rows, notes=notes, wrong=wrong, files=_write(record, stem, chart=True))
+    return ClimbResult(record, times=rows, notes=notes, wrong=wrong, files=_write(record, stem, chart=True))
 
 
-def _counted(part: Count, stem: Path) -> Climbed:
+def _counted(part: Count, stem: Path) -> ClimbResult:
     from gemmlab.cli.counts import count, wrong_counts
     from gemmlab.cli.predictions import predicted_rows
     from gemmlab.results.count_rows import count_rows
@@ -202,10 +202,12 @@ def _counted(part: Count, stem: Path) -> Climbed:
     rows = count_rows(record)
     files = _write(record, stem, chart=False)
     predicted, missing = predicted_rows(record)
-    return Climbed(record, counts=rows, wrong=wrong_counts(rows), files=files, predicted=predicted, unpredicted=missing)
+    return ClimbResult(
+        record, counts=rows, wrong=wrong_counts(rows), files=files, predicted=predicted, unpredicted=missing
+    )
 
 
-def _print(part: Climbed) -> None:
+def _print(part: ClimbResult) -> None:
     from gemmlab.cli.climb_table import print_ideas, print_notes, print_recorded, print_times
     from gemmlab.cli.counts import print_counts
     from gemmlab.cli.predictions import print_predictions

@@ -41,8 +41,8 @@ def compare(
 
     Ends with 1 when a kernel of ours, or the library call, is surely slower or is wrong since.
     """
-    from gemmlab.kernels.renamed import read_record
-    from gemmlab.results.comparison import THRESHOLD, gone
+    from gemmlab.kernels.aliases import read_record
+    from gemmlab.results.comparison import THRESHOLD, missing_cases
     from gemmlab.results.comparison import compare as judge
 
     before, after = read_record(old), read_record(new)
@@ -58,7 +58,7 @@ def compare(
         from gemmlab.cli.compare_tables import print_comparison
 
         print_comparison(found, before, after, everything=show_all)
-    lost = [f"{key.contestant} at {key.label} is gone" for key in gone(before, found)] if require_all else []
+    lost = [f"{key.contestant} at {key.label} is gone" for key in missing_cases(before, found)] if require_all else []
     failures = [*map(_words, found.regressions), *lost]
     if failures:
         more = f" and {len(failures) - _MOST_NAMED} more" if len(failures) > _MOST_NAMED else ""

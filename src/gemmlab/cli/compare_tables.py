@@ -30,9 +30,9 @@ def print_comparison(found: Comparison, old: Record, new: Record, *, everything:
     """Print the comparison on standard output, the most important cases first."""
     console = table_console()
     for name, record in (("OLD", old), ("NEW", new)):
-        seen = record.environment
-        when = str(seen.get("time_utc", ""))[:16]
-        console.print(f"{name}: {record.device.get('name')}, {when}, gemmlab {seen.get('gemmlab', '?')}")
+        environment = record.environment
+        when = str(environment.get("time_utc", ""))[:16]
+        console.print(f"{name}: {record.device.get('name')}, {when}, gemmlab {environment.get('gemmlab', '?')}")
     for warning in found.warnings:
         console.print(f"warning: {warning}")
     shown = sorted(

@@ -60,10 +60,10 @@ def compile_kernels(
         raise UsageError("--instance: name the one .cu file that it is in")
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
-    kept = [part.strip() for part in layouts.split(",") if part.strip()]
-    if unknown := [part for part in kept if part not in LAYOUTS]:
+    chosen = [part.strip() for part in layouts.split(",") if part.strip()]
+    if unknown := [part for part in chosen if part not in LAYOUTS]:
         raise UsageError(f"--layouts: no layout {unknown[0]!r}; there are {', '.join(LAYOUTS)}")
-    planned, skipped = precompile.jobs(names, archs, overrides, instance=instance, every=every, layouts=kept)
+    planned, skipped = precompile.jobs(names, archs, overrides, instance=instance, every=every, layouts=chosen)
     rows, errors = _run(planned, processes or len(usable_cpus()))
     if save is not None:
         from gemmlab.precompile.sweep import save_sweep

@@ -23,7 +23,7 @@ from gemmlab.core.errors import TimeLimitError, UsageError
 
 if TYPE_CHECKING:
     from gemmlab.analysis.explanation import Explanation
-    from gemmlab.analysis.model.quoted_prediction import Foretold
+    from gemmlab.analysis.model.quoted_prediction import QuotedPrediction
     from gemmlab.core.gpu import GpuModel
     from gemmlab.kernels.kernel import Kernel
 
@@ -73,17 +73,17 @@ def explain(
     drawn_only = request is not None and named[0].device == "cpu"
     with limited(timeout, error_answer(as_json=as_json)):
         explained = [] if drawn_only else _explained(named, chosen, model, settings, sizes)
-        foretold = [_foretold(one, model, sizes) for one in explained]
+        predictions = [_quotes(one, model, sizes) for one in explained]
         if roofline is not None and explained:
             write_roofline(roofline, explained)
         written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
     if as_json:
         facts: list[dict[str, Any]] = [
-            {**one.to_json(), **_predicted_json(told)} for one, told in zip(explained, foretold, strict=True)
+            {**one.to_json(), **_predicted_json(answers)} for one, answers in zip(explained, predictions, strict=True)
         ] or [{"kernel": named[0].id}]
         print_json({"kernels": [{**one, "pictures": written} if request else one for one in facts]})
     else:
-        _print(explained, foretold, sass)
+        _print(explained, predictions, sass)
         if written:
             print_pictures(written)
     if any(one.subject.hazards or one.subject.wrong for one in explained):
@@ -105,9 +105,9 @@ def _explained(
     return found
 
 
-def _foretold(explained: Explanation, model: GpuModel, sizes: str) -> list[Foretold | str]:
+def _quotes(explained: Explanation, model: GpuModel, sizes: str) -> list[QuotedPrediction | str]:
     """Return the predicted time, or why there is none, at the usual large size, then at the size of `--sizes`."""
-    from gemmlab.analysis.model.quoted_prediction import foretell, modelled
+    from gemmlab.analysis.model.quoted_prediction import modelled, quote
     from gemmlab.core.errors import GemmlabError
 
     subject = explained.subject
@@ -119,10 +119,10 @@ def _foretold(explained: Explanation, model: GpuModel, sizes: str) -> list[Foret
         raise
     except GemmlabError as error:
         return [str(error)]
-    found: list[Foretold | str] = []
+    found: list[QuotedPrediction | str] = []
     for size in ("", sizes) if sizes and subject.size != subject.scaled else ("",):
         try:
-            found.append(foretell(known, subject.kernel, subject.config, size))
+            found.append(quote(known, subject.kernel, subject.config, size))
         except TimeLimitError:
             raise
         except GemmlabError as error:
@@ -130,24 +130,24 @@ def _foretold(explained: Explanation, model: GpuModel, sizes: str) -> list[Foret
     return found
 
 
-def _predicted_json(foretold: list[Foretold | str]) -> dict[str, Any]:
-    found = [told if isinstance(told, str) else told.to_json() for told in foretold]
+def _predicted_json(answers: list[QuotedPrediction | str]) -> dict[str, Any]:
+    found = [answer if isinstance(answer, str) else answer.to_json() for answer in answers]
     return dict(zip(("predicted", "predicted_at_size"), found, strict=False))
 
 
-def _print(explained: list[Explanation], foretold: list[list[Foretold | str]], sass: bool) -> None:
+def _print(explained: list[Explanation], predictions: list[list[QuotedPrediction | str]], sass: bool) -> None:
     from gemmlab.cli.console import table_console
     from gemmlab.cli.explain_tables import Page
-    from gemmlab.cli.predictions import print_foretold
+    from gemmlab.cli.predictions import print_quoted_prediction
 
     page = Page(table_console())
     if len(explained) == 1:
         page.whole(explained[0])
     elif explained:
         page.pair(explained[0], explained[1])
-    for one, told in zip(explained, foretold, strict=True):
-        for each in told:
-            print_foretold(page.console, one.subject.kernel.id, each)
+    for one, answers in zip(explained, predictions, strict=True):
+        for each in answers:
+            print_quoted_prediction(page.console, one.subject.kernel.id, each)
     for one in explained if sass else []:
         page.code(one)
 

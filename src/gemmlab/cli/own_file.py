@@ -29,10 +29,10 @@ def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str
     """Return the flags that have a value; raise `UsageError` if `names` has no `.cu` file that they could belong to."""
     from gemmlab.kernels.by_name import is_own
 
-    given = {key: value for key, value in flags.items() if value not in (None, [])}
-    if given and not any(map(is_own, names)):
-        raise UsageError(f"--{next(iter(given)).replace('_', '-')}: name the .cu file that it is about")
-    return given
+    stated = {key: value for key, value in flags.items() if value not in (None, [])}
+    if stated and not any(map(is_own, names)):
+        raise UsageError(f"--{next(iter(stated)).replace('_', '-')}: name the .cu file that it is about")
+    return stated
 
 
 def split_threads(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gemmlab.analysis.model.quoted_prediction import Foretold
+    from gemmlab.analysis.model.quoted_prediction import QuotedPrediction
     from gemmlab.core.records import Record
 
 BUDGET_S = 15.0
@@ -79,10 +79,10 @@ def print_predictions(rows: Sequence[PredictedRow], notes: Sequence[str]) -> Non
         table.add_row(*map(Text, (row.name, digits(row.time_us / 1e3), digits(row.speed), row.mostly)))
     if rows:
         console.print(table)
-    for said in dict.fromkeys(row.reliability for row in rows):
-        names = [row.name for row in rows if row.reliability == said]
+    for text in dict.fromkeys(row.reliability for row in rows):
+        names = [row.name for row in rows if row.reliability == text]
         few = "" if len(names) > len(rows) // 2 else f"{', '.join(names)}: "
-        console.print(f"  {few}{said}")
+        console.print(f"  {few}{text}")
     for note in notes:
         console.print(f"  note: {note}")
 
@@ -91,24 +91,24 @@ def rows_json(rows: Sequence[PredictedRow]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
 
 
-def print_foretold(console: Console, kernel: str, foretold: Foretold | str) -> None:
+def print_quoted_prediction(console: Console, kernel: str, quoted: QuotedPrediction | str) -> None:
     """Print the predicted time of one kernel and its parts, or why there is none."""
     from rich.text import Text
 
     from gemmlab.results.climb_rows import digits, percent
 
-    if isinstance(foretold, str):
-        console.print(Text(f"\nNo time is predicted for {kernel}: {foretold}"))
+    if isinstance(quoted, str):
+        console.print(Text(f"\nNo time is predicted for {kernel}: {quoted}"))
         return
-    found = foretold.prediction
-    console.print(Text(f"\n{kernel}: predicted for {found.gpu} at {foretold.size}, not measured", style="bold"))
-    total = f"{digits(found.time_us)} us, {digits(foretold.speed)} {foretold.unit}"
+    found = quoted.prediction
+    console.print(Text(f"\n{kernel}: predicted for {found.gpu} at {quoted.size}, not measured", style="bold"))
+    total = f"{digits(found.time_us)} us, {digits(quoted.speed)} {quoted.unit}"
     waves = f"blocks an SM: {found.resident}, waves: {found.waves:.3g}"
     console.print(Text(f"  {total}; {waves}; mostly {found.binds}"))
     for name, time_us in found.terms.items():
         if time_us > 0:
             console.print(Text(f"  {digits(time_us):>9} us  {percent(time_us / found.time_us):>6}  {name}"))
-    console.print(Text(f"  {foretold.reliability}"))
+    console.print(Text(f"  {quoted.reliability}"))
 
 
 def _recorded(kernel: str, gpu: str, code_sha256: str) -> PredictedRow | None:
@@ -124,18 +124,18 @@ def _recorded(kernel: str, gpu: str, code_sha256: str) -> PredictedRow | None:
         return None
     mostly = max(case.terms, key=lambda term: case.terms[term])
     speed = op.work(problem) / case.predicted_us / 1e3
-    said = reliability(record, gpu, op.name, case.precision)
-    return PredictedRow(kernel, gpu, case.size, case.predicted_us, speed, op.unit, mostly, said)
+    trust = reliability(record, gpu, op.name, case.precision)
+    return PredictedRow(kernel, gpu, case.size, case.predicted_us, speed, op.unit, mostly, trust)
 
 
 def _now(kernel: str, arch: str, config: dict[str, int]) -> PredictedRow:
-    from gemmlab.analysis.model.quoted_prediction import foretell, modelled
+    from gemmlab.analysis.model.quoted_prediction import modelled, quote
     from gemmlab.analysis.subject import machine
     from gemmlab.kernels.catalog import find_kernel
 
     found_kernel = find_kernel(kernel)
-    told = foretell(modelled(found_kernel, arch, machine(arch)[1], config), found_kernel, config)
-    found = told.prediction
+    quoted = quote(modelled(found_kernel, arch, machine(arch)[1], config), found_kernel, config)
+    found = quoted.prediction
     return PredictedRow(
-        kernel, found.gpu, told.size, found.time_us, told.speed, told.unit, found.binds, told.reliability
+        kernel, found.gpu, quoted.size, found.time_us, quoted.speed, quoted.unit, found.binds, quoted.reliability
     )

@@ -42,12 +42,12 @@ def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, basel
     if missing := [label for label in labels if label not in there]:
         raise UsageError(f"the record has nothing at {missing[0]}; it has {printable(', '.join(there))}")
     precisions = {one.precision for one in profiles.profiles if one.name in wanted or not wanted}
-    kept = [
+    matching = [
         one for one in profiles.profiles
         if (one.size in labels or not labels)
         and (one.name in wanted or (baseline and one.precision in precisions if one.is_library else not wanted))
     ]  # fmt: skip
-    return replace(profiles, profiles=tuple(kept))
+    return replace(profiles, profiles=tuple(matching))
 
 
 def show(profiles: Profiles, *, as_json: bool, whole: bool, every_size: bool = True) -> None:
@@ -59,7 +59,7 @@ def show(profiles: Profiles, *, as_json: bool, whole: bool, every_size: bool = T
     if as_json:
         print_json({
             **{name: getattr(profiles, name) for name in ("op", "device", "arch", "profiler", "time_utc", "notes")},
-            "profiles": [_told(profiles, one) for one in profiles.profiles],
+            "profiles": [_profile_json(profiles, one) for one in profiles.profiles],
         })  # fmt: skip
         return
     page = ProfilePage(table_console())
@@ -87,7 +87,7 @@ def _work(one: Profile) -> tuple[bool, float]:
     return bool(one.kernels), size_cell(one.size).key or 0.0
 
 
-def _told(profiles: Profiles, one: Profile) -> dict[str, Any]:
+def _profile_json(profiles: Profiles, one: Profile) -> dict[str, Any]:
     library = profiles.baseline(one)
     states = [{"stall": state.stall.key, **{name: getattr(state, name) for name in _MEASURED}}
               for state in waiting(one)]  # fmt: skip

@@ -90,10 +90,10 @@ def profile(
         return
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
-    asked = _request(names, op, sizes, config, flags, ncu, baseline=baseline)
+    request = _request(names, op, sizes, config, flags, ncu, baseline=baseline)
     with limited(timeout, error_answer(as_json=as_json)):
-        record = _measured(asked, device)
-    _show(asked, record, save, as_json=as_json)
+        record = _measured(request, device)
+    _show(request, record, save, as_json=as_json)
 
 
 def _request(
@@ -117,17 +117,17 @@ def _request(
     return _Request(kernels, operation, sizes or "", parse_config(config or []), baseline, ncu)
 
 
-def _measured(asked: _Request, device: str | None) -> Record:
+def _measured(request: _Request, device: str | None) -> Record:
     try:
-        return _profiled(asked, open_device(device or "cuda"))
+        return _profiled(request, open_device(device or "cuda"))
     except (DeviceError, ProfilerError) as error:
         if device is not None:
             raise
-        record = _profiled(asked, open_device("emulated"))
+        record = _profiled(request, open_device("emulated"))
         return replace(record, notes=(f"{error}; so this was counted on {record.device['id']}", *record.notes))
 
 
-def _show(asked: _Request, record: Record, save: Path | None, *, as_json: bool) -> None:
+def _show(request: _Request, record: Record, save: Path | None, *, as_json: bool) -> None:
     from gemmlab.cli.profile_answer import show
     from gemmlab.core.records import save_record
     from gemmlab.observe.profile_reader import from_record
@@ -138,27 +138,28 @@ def _show(asked: _Request, record: Record, save: Path | None, *, as_json: bool) 
         raise UsageError(f"nothing could be run: {'; '.join(why)}")
     if save is not None:
         save_record(record, save)
-    show(found, as_json=as_json, whole=len(asked.kernels) <= WHOLE)
+    show(found, as_json=as_json, whole=len(request.kernels) <= WHOLE)
     if wrong := [f"{r.contestant} at {r.label}: {'; '.join(r.notes)}" for r in record.results if r.verified is False]:
         raise WrongResultError("\n".join(wrong))
 
 
-def _profiled(asked: _Request, device: Device) -> Record:
+def _profiled(request: _Request, device: Device) -> Record:
     from gemmlab.timing.families import family_of
 
-    usual = family_of(device.family, asked.op.name).profile_sizes
+    usual = family_of(device.family, request.op.name).profile_sizes
     if not usual:
         raise UsageError(f"--device {device.id}: profiled are GPU kernels, on cuda or emulated devices")
-    problems = asked.op.parse_sizes(asked.sizes or usual)
+    problems = request.op.parse_sizes(request.sizes or usual)
     if family_of(device.family).timed:
         from gemmlab.observe.profile_recorder import Plan, profile_on_gpu
 
-        return profile_on_gpu(Plan(asked.op, device, problems, asked.kernels, asked.config, asked.baseline, asked.ncu))
+        plan = Plan(request.op, device, problems, request.kernels, request.config, request.baseline, request.ncu)
+        return profile_on_gpu(plan)
     from gemmlab.cli.counts import count
     from gemmlab.observe.counting import Count
 
-    record = count(Count(asked.op, device, [one.kernel for one in asked.kernels], problems, config=asked.config))
-    notes = ["no baseline: a library's kernels do not run on the emulator"] if asked.baseline else []
+    record = count(Count(request.op, device, [one.kernel for one in request.kernels], problems, config=request.config))
+    notes = ["no baseline: a library's kernels do not run on the emulator"] if request.baseline else []
     return replace(record, kind="profile", notes=(*record.notes, *notes))
 
 

@@ -41,14 +41,14 @@ def report(
     with _live() as show:
         made = make(Plan(records, named, not no_explain, profiles or (), gpu), show)
     write(out, made.html)
-    seconds, told = time.perf_counter() - started, summary(made.page.sections)
+    seconds, rows = time.perf_counter() - started, summary(made.page.sections)
     if as_json:
-        print_json({"file": str(out), "bytes": len(made.html), "seconds": round(seconds, 3), "kernels": told})
+        print_json({"file": str(out), "bytes": len(made.html), "seconds": round(seconds, 3), "kernels": rows})
         return
-    typer.echo(f"{out}: {len(made.html) / 1e6:.2f} MB, {counted(len(told), 'kernel')}, {seconds:.1f} s")
+    typer.echo(f"{out}: {len(made.html) / 1e6:.2f} MB, {counted(len(rows), 'kernel')}, {seconds:.1f} s")
     if len(made.html) > MOST_BYTES:
         typer.echo("  large for a phone: name fewer kernels (--kernels), or leave explanations out (--no-explain)")
-    for one in told:
+    for one in rows:
         if one["why_not"]:
             typer.echo(f"  {one['id']} is not explained: {one['why_not']}")
         if one["same_code"] is False:

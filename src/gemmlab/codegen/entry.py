@@ -134,12 +134,12 @@ def emit_python_entry(module: Module, product: Function, stack: Function, name: 
         give_up_when = giving_up(fn, python)
         give_up_when(count.differs(9))
         objects = [fn.cast(args[index], I8) for index in range(9)]
-        given = fn.address(objects[2]).differs(python["none"])
+        has_out = fn.address(objects[2]).differs(python["none"])
         others = fn.var(I64, 0)
         for obj in objects[:2]:
             give_up_when(type_of(fn, obj).differs(python["ndarray"]))
             others.set(others | (axis_count(fn, obj) - 2))
-        with fn.when(given):
+        with fn.when(has_out):
             give_up_when(type_of(fn, objects[2]).differs(python["ndarray"]))
             others.set(others | (axis_count(fn, objects[2]) - 2))
         with fn.when(others.differs(0)):
@@ -151,7 +151,7 @@ def emit_python_entry(module: Module, product: Function, stack: Function, name: 
         m, k, n = a.rows.read(), a.cols.read(), b.cols.read()
         give_up_when(k.differs(b.rows) | (m < 1) | (n < 1) | (k < 1))
         data, ldc = fn.var(pointer(F32), 0), fn.var(I64, n)
-        with fn.when(given):
+        with fn.when(has_out):
             out = _matrix(fn, give_up_when, python, objects[2])
             give_up_when(m.differs(out.rows) | n.differs(out.cols) | read_only(fn, objects[2]))
             give_up_when(out.col_step.differs(1) | ((out.row_step < n) & m.differs(1)))

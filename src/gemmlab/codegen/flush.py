@@ -28,7 +28,7 @@ def flush(address: int, nbytes: int) -> None:
 
 
 def emit_flush(module: Module) -> Function:
-    """Emit the exported `flush(first, nbytes)`."""
+    """Emit the exported `flush(first, nbytes)`: evict these bytes from every cache, and wait until that is done."""
     optimised = "+clflushopt" in module.target.features.split(",")
     with module.function("flush", [("first", pointer(I8)), ("nbytes", I64)], exported=True) as fn:
         first, nbytes = fn.args

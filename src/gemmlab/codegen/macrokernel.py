@@ -82,7 +82,7 @@ class _Kind:
     """Variants of a tile: its truth values, in the code under construction, choose the micro-kernel."""
 
     panel: Value
-    """True if A is k-major."""
+    """True if A is k-major, False if it is row-major."""
     copying: Value
     """True if the tile packs a slice of the next strip of B."""
     loosening: Value

@@ -94,8 +94,8 @@ def _emit_every_second(module: Module, operator: int) -> Function:
             with fn.range(start, fn.minimum(start + turn * CHAIN, end), turn) as i:
                 for index, part in enumerate(parts):
                     read = fn.load(x + (i + index * lanes), lanes)
-                    kept = fn.shuffle(read, identity, [lane + lanes * (lane % 2) for lane in range(lanes)])
-                    part.set(combine(fn, operator, part.read(), kept))
+                    evens = fn.shuffle(read, identity, [lane + lanes * (lane % 2) for lane in range(lanes)])
+                    part.set(combine(fn, operator, part.read(), evens))
             block = lanes_into_one(fn, operator, tree(fn, operator, [part.read() for part in parts]))
             total.set(combine(fn, operator, total.read(), fn.convert(block, F64)))
         fn.finish(total.read())

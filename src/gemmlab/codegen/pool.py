@@ -87,25 +87,25 @@ def _emit_worker(module: Module, draw: Function, sleeping: Sleeping) -> None:
     memory, clock = pointer(I8), emit_clock(module)
     params = [("pool", memory), ("workspace", pointer(F32)), ("seen", I64)]
     with module.function("gemmlab_worker", params, exported=True) as fn:
-        pool, workspace, first_seen = fn.args
+        pool, workspace, first_sequence = fn.args
         sequence, gate = _word(fn, pool, SEQUENCE), _word(fn, pool, GATE)
-        seen = fn.var(I64, first_seen)
+        served = fn.var(I64, first_sequence)
         with fn.loop():
             deadline = fn.call(clock) + _SPIN_NS
             with fn.loop() as news:
                 with fn.range(_SPINS_A_LOOK):
-                    fn.leave_if(news, fn.atomic_load(sequence).differs(seen))
+                    fn.leave_if(news, fn.atomic_load(sequence).differs(served))
                     fn.pause()
                 fn.leave_if(news, fn.call(clock) > deadline)
-            with fn.when(fn.atomic_load(sequence).equals(seen)):
+            with fn.when(fn.atomic_load(sequence).equals(served)):
                 sleeping.lock(fn, pool)
                 fn.atomic_add(_word(fn, pool, SLEEPERS), 1)
                 with fn.loop() as woken:
-                    fn.leave_if(woken, fn.atomic_load(sequence).differs(seen))
+                    fn.leave_if(woken, fn.atomic_load(sequence).differs(served))
                     sleeping.wait(fn, pool)
                 fn.atomic_add(_word(fn, pool, SLEEPERS), -1)
                 sleeping.unlock(fn, pool)
-            seen.set(fn.atomic_load(sequence))
+            served.set(fn.atomic_load(sequence))
             inside = fn.var(I64, 0)
             with fn.loop() as decided:
                 state = fn.atomic_load(gate)

@@ -33,7 +33,7 @@ SUMS = "gemmlab_sums"
 ENTRY = (("plan", pointer(I64)), ("x", pointer(I8)), ("out", pointer(I8)), ("threads", I64))
 PLAN = (
     "by_columns", "x_first", "out_first", "times", "elements", "terms", "results", "result_axes", "length", "apart",
-    "middle", "middle_apart", "nest_at", "nest_axes", "cols", "col_apart", "out_apart", "kept_at", "kept_axes",
+    "middle", "middle_apart", "nest_at", "nest_axes", "cols", "col_apart", "out_apart", "free_at", "free_axes",
     "dims_at",
 )  # fmt: skip
 """Words of a plan, by position.
@@ -41,7 +41,7 @@ PLAN = (
 First the byte offsets from the first element at which reading and writing start, and the factor for every result. Then
 the elements read, the terms of a result, the number of results and of their axes. Then the nest, as in `nests.NEST`,
 whose other axes are at `nest_at` (extent and step). Then the axis of columns, or else the innermost axis of results,
-whose other axes are at `kept_at` (extent, step, step of the result). The result's extents are at `dims_at`.
+whose other axes are at `free_at` (extent, step, step of the result). The result's extents are at `dims_at`.
 """
 _TASK = tuple(zip(("context", "job", "workspace"), TASK_SIGNATURE, strict=True))
 
@@ -113,7 +113,7 @@ def _place(fn: Function, plan: _Plan, result: Value) -> tuple[Value, Value]:
     cols = plan.cols
     outer = result // cols
     inner = result - outer * cols
-    moved, moved_out = unravelled(fn, outer, plan.axes("kept_at"), plan.kept_axes, 2)
+    moved, moved_out = unravelled(fn, outer, plan.axes("free_at"), plan.free_axes, 2)
     return moved + inner * plan.col_apart, moved_out + inner * plan.out_apart
 
 
@@ -234,7 +234,7 @@ def _emit_columns_part(module: Module, operator: int) -> Function:
         with fn.range(first, fn.minimum(first + share, count)) as unit:
             outer = unit // stretches
             start = (unit - outer * stretches) * width
-            moved, moved_out = unravelled(fn, outer, plan.axes("kept_at"), plan.kept_axes, 2)
+            moved, moved_out = unravelled(fn, outer, plan.axes("free_at"), plan.free_axes, 2)
             cols = fn.minimum(plan.cols - start, width)
             place = x + (moved + start * plan.col_apart)
             to = out + (moved_out + start * plan.out_apart)

@@ -115,11 +115,11 @@ class Runtime:
                     except MemoryError:
                         return
                 workspace = self._worker_spaces[self.workers]
-                seen = self.word(SEQUENCE).value
+                sequence = self.word(SEQUENCE).value
                 # Count before the start: if an interrupt came in between, another worker would get the same workspace.
                 self.word(WORKERS_AT).value += 1
                 try:
-                    _thread.start_new_thread(self._worker, (self.address, workspace, seen))
+                    _thread.start_new_thread(self._worker, (self.address, workspace, sequence))
                 except RuntimeError:
                     # The interpreter is ending or the thread limit is reached.
                     self.word(WORKERS_AT).value -= 1

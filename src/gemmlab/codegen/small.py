@@ -70,7 +70,9 @@ _AHEAD = 32
 
 
 def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
-    """Return whether this code is meant for these extents. The blocked product makes one block of such a k."""
+    """Return whether this code is meant for these extents: k fits into one block of the blocked product, too, so that
+    both add in the same order.
+    """
     return (k <= min(LONGEST, blocks.kc)) & (n * k <= _MOST_B) & (m * n * k <= _MOST_WORK)
 
 

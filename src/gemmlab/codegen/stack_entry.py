@@ -68,7 +68,7 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
         python = python_words(fn)
         give_up_when = giving_up(fn, python)
         objects = [fn.cast(args[index], I8) for index in range(9)]
-        given = fn.address(objects[2]).differs(python["none"])
+        has_out = fn.address(objects[2]).differs(python["none"])
         alpha, beta, turned_a, turned_b = options(fn, give_up_when, python, objects)
 
         def refuse_others(obj: Value) -> None:
@@ -87,7 +87,7 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
         # The structure of `out`; without `out`, one like that of a new array.
         stand_in = _stand_in(fn, a, b, row, column)
         target = fn.var(pointer(I8), stand_in)
-        with fn.when(given):
+        with fn.when(has_out):
             refuse_others(objects[2])
             give_up_when(read_only(fn, objects[2]))
             target.set(objects[2])
@@ -102,7 +102,7 @@ def emit_python_stack(module: Module, stack: Function, name: str) -> Function:
         ldc = out.row_step.read()
         give_up_when((out.col_step.differs(1) & n.differs(1)) | ((ldc < n) & m.differs(1)))
         axes = fn.scratch(I64, MOST_AXES * AXIS_WORDS)
-        total = _stack_axes(fn, give_up_when, axes, left, right, out, given)
+        total = _stack_axes(fn, give_up_when, axes, left, right, out, has_out)
         cost = stack_cost(total, m, n, k)
         threads = thread_word(fn, give_up_when, python, objects[8], cost, module.target)
         slot = fn.call(module["take_workspace"])
@@ -193,7 +193,7 @@ def _either(fn: Function, condition: Value, yes: _Array, no: _Array) -> _Array:
 
 
 def _stack_axes(
-    fn: Function, give_up_when: GiveUp, axes: Value, left: _Array, right: _Array, out: _Array, given: Value
+    fn: Function, give_up_when: GiveUp, axes: Value, left: _Array, right: _Array, out: _Array, has_out: Value
 ) -> Value:
     """Fill `axes` and return the number of products. Gives up if `out` overlaps itself or an operand."""
     give_up_when(out.leading.differs(fn.maximum(left.leading, right.leading)))
@@ -239,5 +239,5 @@ def _stack_axes(
     first, last = (fn.address(out.data) + 4 * edge.read() for edge in reaches[2])
     for array, (low, high) in zip(arrays[:2], reaches[:2], strict=True):
         where = fn.address(array.data)
-        give_up_when(given & (where + 4 * low.read() <= last + 3) & (first <= where + 4 * high.read() + 3))
+        give_up_when(has_out & (where + 4 * low.read() <= last + 3) & (first <= where + 4 * high.read() + 3))
     return total.read()

@@ -117,9 +117,9 @@ def _emit_fold(module: Module) -> Function:
         with fn.when(found > 0):
             one, two = out + longest * AXIS_WORDS, out + (found - 1) * AXIS_WORDS
             for word in range(AXIS_WORDS):
-                kept = one[word]
+                saved = one[word]
                 one[word] = two[word]
-                two[word] = kept
+                two[word] = saved
         fn.finish(found.read())
     return fn
 

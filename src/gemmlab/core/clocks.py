@@ -30,21 +30,21 @@ def read_clocks(read: Reader | None = None, cpus: Iterable[int] | None = None) -
 def throttled_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Return a sentence if throttling counts rose between two readings, else an empty text."""
     rises = {name: count - before["throttled"].get(name, count) for name, count in after["throttled"].items()}
-    said = [f"{rise} times ({name})" for name, rise in rises.items() if rise > 0]
-    return f"the processor throttled for heat while this was measured: {', '.join(said)}" if said else ""
+    parts = [f"{rise} times ({name})" for name, rise in rises.items() if rise > 0]
+    return f"the processor throttled for heat while this was measured: {', '.join(parts)}" if parts else ""
 
 
 def _clocks(read: Reader, cpus: list[int]) -> tuple[dict[str, float], str]:
     khz = {str(cpu): facts.parse_float(read(f"{_CPU}/cpu{cpu}/cpufreq/scaling_cur_freq")) for cpu in cpus}
-    told = {cpu: value / 1e3 for cpu, value in khz.items() if value}
-    if told:
-        return told, "cpufreq"
+    mhz = {cpu: value / 1e3 for cpu, value in khz.items() if value}
+    if mhz:
+        return mhz, "cpufreq"
     for part in (read("/proc/cpuinfo") or "").split("\n\n"):
         fields = facts.parse_cpuinfo(part)
         cpu, value = facts.parse_int(fields.get("processor")), facts.parse_float(fields.get("cpu mhz"))
         if value and cpu in cpus:
-            told[str(cpu)] = value
-    return told, "/proc/cpuinfo" if told else "unknown"
+            mhz[str(cpu)] = value
+    return mhz, "/proc/cpuinfo" if mhz else "unknown"
 
 
 def _throttled(read: Reader, cpus: list[int]) -> dict[str, int]:
@@ -52,9 +52,9 @@ def _throttled(read: Reader, cpus: list[int]) -> dict[str, int]:
         name: [facts.parse_int(read(f"{_CPU}/cpu{cpu}/thermal_throttle/{name}_throttle_count")) for cpu in cpus]
         for name in ("core", "package")
     }
-    seen = {name: [count for count in found if count is not None] for name, found in counts.items()}
+    valid = {name: [count for count in found if count is not None] for name, found in counts.items()}
     # Every CPU repeats the count of its package, so those are not added up.
-    return {name: sum(found) if name == "core" else max(found) for name, found in seen.items() if found}
+    return {name: sum(found) if name == "core" else max(found) for name, found in valid.items() if found}
 
 
 def _whole(path: str) -> str | None:

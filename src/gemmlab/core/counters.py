@@ -212,9 +212,9 @@ class Hazard:
         other = f" and line {self.other_line}" if self.other_line else ""
         at = "" if self.address is None else f", address 0x{self.address:x}"
         often = "" if self.count == 1 else f", {self.count} times"
-        said = f": {self.message}" if self.message else ""
+        detail = f": {self.message}" if self.message else ""
         who = f"kernel {self.kernel}, block {self.block}, thread {self.thread}"
-        return f"{self.kind} at {where}{other} ({who}{at}{often}){said}"
+        return f"{self.kind} at {where}{other} ({who}{at}{often}){detail}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,11 +239,11 @@ def merge(observations: Sequence[Observation]) -> Observation:
     if not observations:
         raise ValueError("nothing was observed")
     sites: dict[tuple[str, int], SiteCounters] = {}
-    for seen in observations:
-        for site in seen.counters.sites:
-            key = seen.counters.kernel, site.address
+    for observation in observations:
+        for site in observation.counters.sites:
+            key = observation.counters.kernel, site.address
             sites[key] = _add(sites[key], site) if key in sites else site
-    all_counters = [seen.counters for seen in observations]
+    all_counters = [observation.counters for observation in observations]
     common = set.intersection(*(set(counters.extra) for counters in all_counters))
     extra = {
         name: replace(metric, value=sum(counters.extra[name].value for counters in all_counters))
@@ -252,7 +252,7 @@ def merge(observations: Sequence[Observation]) -> Observation:
     }
     names = dict.fromkeys(counters.kernel for counters in all_counters)
     counters = Counters(" + ".join(names), all_counters[0].origin, tuple(sites.values()), extra)
-    return Observation(counters, tuple(hazard for seen in observations for hazard in seen.hazards))
+    return Observation(counters, tuple(hazard for observation in observations for hazard in observation.hazards))
 
 
 _MEMORY_KINDS = (

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 _PACKAGE = str(Path(__file__).parents[1])
-_given = set[str]()
+_messages = set[str]()
 """Messages that this process has already shown."""
 
 
@@ -17,9 +17,9 @@ class GemmlabDeprecationWarning(DeprecationWarning):
 
 def warn_once(message: str) -> None:
     """Issue a `GemmlabDeprecationWarning` at the caller's line, once per process for each message."""
-    if message in _given:
+    if message in _messages:
         return
-    _given.add(message)
+    _messages.add(message)
     warnings.warn(message, GemmlabDeprecationWarning, stacklevel=_outside())
 
 

@@ -23,7 +23,7 @@ def describe_environment(
     from gemmlab.core.hardware import cpu_info, usable_cpus
     from gemmlab.core.version import __version__
 
-    seen = os.environ if variables is None else variables
+    environment = os.environ if variables is None else variables
     command = sys.argv if arguments is None else arguments
     return {
         "time_utc": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -36,7 +36,7 @@ def describe_environment(
         "load_average": [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else [],
         "variables": {
             name: _without_folders(value)
-            for name, value in sorted(seen.items())
+            for name, value in sorted(environment.items())
             if name.startswith((*THREAD_VARIABLES, "GEMMLAB_"))
         },
         "command": [_without_folders(argument) for argument in command],

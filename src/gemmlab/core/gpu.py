@@ -189,7 +189,7 @@ def _round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def _known() -> dict[str, GpuLimits]:
+def _limits_by_name() -> dict[str, GpuLimits]:
     volta = GpuLimits(
         arch="sm_70", warps_per_sm=64, blocks_per_sm=32, smem_per_sm=96 * KIB, smem_per_block=96 * KIB,
         smem_reserved=0, smem_unit=256, l1_bytes=128 * KIB, fma_lanes=64, param_base=0x160,
@@ -219,7 +219,7 @@ def _known() -> dict[str, GpuLimits]:
     return {entry.arch: entry for entry in known}
 
 
-_LIMITS = _known()
+_LIMITS = _limits_by_name()
 _LIMITLESS = ("sm_72", "sm_88", "sm_101", "sm_110")
 """Architectures that code can be compiled for but whose limits are not known here."""
 ARCHITECTURES = tuple(sorted((*_LIMITS, *_LIMITLESS), key=lambda arch: int(arch[3:])))

@@ -19,7 +19,7 @@ Reader = Callable[[str], str | None]
 """Path -> the file's text, `None` when it cannot be read."""
 
 _CPU = "/sys/devices/system/cpu"
-_ASKED_ONCE = ("darwin", "win32")
+_QUERIED_ONCE = ("darwin", "win32")
 """Systems on which a process's CPUs do not change while it runs, or are not reported: read once."""
 
 
@@ -39,7 +39,7 @@ def cpu_info() -> CpuInfo:
 
 def physical_cores() -> int:
     """Return the cores that this process may use now: a core's hardware threads count once, a CPU quota limits."""
-    if sys.platform in _ASKED_ONCE:
+    if sys.platform in _QUERIED_ONCE:
         return cpu_info().physical_cores
     return _cores_now(usable_cpus())
 
@@ -88,12 +88,12 @@ def read_linux(read: Reader, machine: str, affinity: frozenset[int]) -> CpuInfo:
 
 def count_cores(read: Reader, affinity: frozenset[int]) -> int:
     """Count the cores of the CPUs in `affinity` by the kernel's sibling lists; without lists one core per CPU."""
-    seen: set[int] = set()
+    counted: set[int] = set()
     cores = 0
     for cpu in sorted(affinity):
-        if cpu not in seen:
+        if cpu not in counted:
             siblings = facts.parse_cpu_list(read(f"{_CPU}/cpu{cpu}/topology/thread_siblings_list") or "")
-            seen |= siblings | {cpu}
+            counted |= siblings | {cpu}
             cores += 1
     return max(1, cores)
 

@@ -31,15 +31,15 @@ class WindowsFacts:
 
 def read_windows(machine: str, affinity: frozenset[int], ask: WindowsFacts | None = None) -> CpuInfo:
     """Return the processor's facts from `ask` (default: the system). `machine` is `"AMD64"` or `"ARM64"`."""
-    told = ask or WindowsFacts()
+    source = ask or WindowsFacts()
 
     def text(name: str) -> str:
-        value = told.registry(name)
+        value = source.registry(name)
         return value.strip() if isinstance(value, str) else ""
 
     arm = machine.upper() == "ARM64"
     arch = "aarch64" if arm else "x86_64"
-    features = {"neon", "asimd"} if arm else {name for number, name in _FEATURES.items() if told.has_feature(number)}
+    features = {"neon", "asimd"} if arm else {name for number, name in _FEATURES.items() if source.has_feature(number)}
     if "avx2" in features:
         # Windows does not report FMA. Every Intel and AMD processor with AVX2 has it.
         features.add("fma")
@@ -48,8 +48,8 @@ def read_windows(machine: str, affinity: frozenset[int], ask: WindowsFacts | Non
     vendor, name = text("VendorIdentifier") or "unknown", text("ProcessorNameString") or "unknown"
     lanes = facts.vector_lanes(features)
     units, rule = facts.fma_units(arch, vendor, family or 0, model or 0, name, lanes)
-    mhz = told.registry("~MHz")
-    records = list(_records(told.table()))
+    mhz = source.registry("~MHz")
+    records = list(_records(source.table()))
     cores = sum(kind == _CORE for _cpus, kind, *_ in records)
     return CpuInfo(
         arch=arch, vendor=vendor, name=name, family=family or 0, model=model or 0, stepping=stepping or 0,

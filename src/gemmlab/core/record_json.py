@@ -114,8 +114,8 @@ def _summarised(result: Mapping[str, Any]) -> dict[str, Any]:
     if _MEDIAN in short:
         short[_MEDIAN] = _shorter(short[_MEDIAN])
     if isinstance(columns := short[_COLUMNS], Mapping):
-        kept = {name: column for name, column in columns.items() if name != "raw_us"}
-        short[_COLUMNS] = {**kept, "time_us": [_shorter(time) for time in kept["time_us"]]}
+        summary = {name: column for name, column in columns.items() if name != "raw_us"}
+        short[_COLUMNS] = {**summary, "time_us": [_shorter(time) for time in summary["time_us"]]}
     return short
 
 

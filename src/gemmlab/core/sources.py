@@ -12,7 +12,7 @@ class Sources:
     """A set of source files and their state on disk when they were imported."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        self._seen = {path: _state(path) for path in sorted(paths)}
+        self._states = {path: _state(path) for path in sorted(paths)}
         self._digest: str | None = None
 
     def fingerprint(self) -> str:
@@ -22,14 +22,14 @@ class Sources:
         """
         digest = self._digest or self._read()
         # Compare states after reading: only then is it certain that the old contents were read.
-        if any(state is None or _state(path) != state for path, state in self._seen.items()):
+        if any(state is None or _state(path) != state for path, state in self._states.items()):
             return ""
         self._digest = digest
         return digest
 
     def _read(self) -> str:
         digest = hashlib.sha256()
-        for path in self._seen:
+        for path in self._states:
             with suppress(OSError):
                 digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
         return digest.hexdigest()

@@ -41,8 +41,8 @@ class TimeLimit:
 
     def error(self, what: str, how_far: str = "", **progress: int) -> TimeLimitError:
         """Return the error to raise: `what` was stopped, and how far it had come in words and as numbers."""
-        told = f": {how_far}" if how_far else ""
-        return TimeLimitError(f"{what}: stopped at the time limit of {self.seconds:g} s{told}", progress)
+        detail = f": {how_far}" if how_far else ""
+        return TimeLimitError(f"{what}: stopped at the time limit of {self.seconds:g} s{detail}", progress)
 
 
 def require_seconds(name: str, seconds: object) -> None:

@@ -74,9 +74,9 @@ class Steps(Sequence[Step]):
         for block, warp, instruction, active, on in self.columns.tolist():
             yield Step(block, warp, self._sites[instruction], active, on)
 
-    def where(self, kept: npt.NDArray[Any]) -> Steps:
+    def where(self, mask: npt.NDArray[Any]) -> Steps:
         """Return the steps that a mask or an array of indices selects."""
-        return Steps(self.columns[kept], self._sites)
+        return Steps(self.columns[mask], self._sites)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,14 +31,14 @@ class CudaLoaded:
     threads_per_block: int
     param_bytes: tuple[int, ...] | None
     allowed: dict[str, int] = field(default_factory=dict)
-    """The most dynamic shared memory requested so far."""
+    """`smem`: the most dynamic shared memory in bytes requested so far."""
 
 
 def load_code(driver: Driver, context: Any, artifact: Artifact) -> CudaLoaded:
     """Load a cubin into the current context; it is unloaded with its last user. Raises `DeviceError`."""
     kernel = artifact.kernel
-    said = f"{kernel}, compiled by {artifact.compiler} for {artifact.target}, driver for CUDA {driver.version[0]}"
-    module = driver("cuModuleLoadData", artifact.code, what=said)
+    what = f"{kernel}, compiled by {artifact.compiler} for {artifact.target}, driver for CUDA {driver.version[0]}"
+    module = driver("cuModuleLoadData", artifact.code, what=what)
     try:
         function = driver("cuModuleGetFunction", module, artifact.entry.encode(), what=f"{kernel}: {artifact.entry}")
     except DeviceError:

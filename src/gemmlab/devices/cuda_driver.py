@@ -118,7 +118,7 @@ def open_driver() -> Driver:
 
 
 @contextmanager
-def context_kept(driver: Driver | None = None) -> Iterator[None]:
+def preserved_context(driver: Driver | None = None) -> Iterator[None]:
     """Restore the caller's context afterwards, whatever was done in between. Raises as `open_driver` does."""
     driver = driver or open_driver()
     before = driver("cuCtxGetCurrent")

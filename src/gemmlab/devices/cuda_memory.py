@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gemmlab.arrays.on_gpu import UNKNOWN, DeviceArray
 from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
-from gemmlab.devices.cuda_driver import Driver, context_kept, order
+from gemmlab.devices.cuda_driver import Driver, order, preserved_context
 from gemmlab.devices.cuda_texture import CudaTexture
 from gemmlab.devices.texture import Texels
 
@@ -118,7 +118,7 @@ def ordinal_of(driver: Driver, array: DeviceArray) -> int | None:
     context = driver("cuPointerGetAttribute", about.CU_POINTER_ATTRIBUTE_CONTEXT, array.pointer)
     # The attribute for the ordinal is 0 for every GPU in cuda-bindings 13.0.
     try:
-        with context_kept(driver):
+        with preserved_context(driver):
             driver("cuCtxSetCurrent", context)
             return int(driver("cuCtxGetDevice"))
     except DeviceError:
@@ -131,7 +131,7 @@ def _free(driver: Driver, context: Any, address: int) -> None:
         return
     # The thread that drops the last reference must not lose its current context.
     try:
-        with context_kept(driver):
+        with preserved_context(driver):
             driver("cuCtxSetCurrent", context)
             driver("cuMemFree", address)
     except (GemmlabError, MemoryError):

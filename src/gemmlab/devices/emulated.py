@@ -138,9 +138,9 @@ class EmulatedDevice(DeviceIdentity):
 
     def launch(self, loaded: EmulatedLoaded, launch: Launch) -> None:
         """Run once. Raises `WrongResultError` for a hazard: the results cannot be trusted then."""
-        seen = self.observe(loaded, launch)
-        if seen.hazards:
-            raise WrongResultError("; ".join(hazard.explain() for hazard in seen.hazards[:4]))
+        observation = self.observe(loaded, launch)
+        if observation.hazards:
+            raise WrongResultError("; ".join(hazard.explain() for hazard in observation.hazards[:4]))
 
     def observe(self, loaded: EmulatedLoaded, launch: Launch, *, races: bool = False) -> Observation:
         """Run once, and return counters and hazards. Only a deadlock among the hazards ends the run.
@@ -154,9 +154,9 @@ class EmulatedDevice(DeviceIdentity):
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
         """Run once, as `observe` does, and record what `request` asks for."""
         geometry, outcome = self._run(loaded, launch, request)
-        seen = observe(loaded.image, geometry, outcome, self.id)
+        observation = observe(loaded.image, geometry, outcome, self.id)
         assert outcome.recorded is not None  # noqa: S101 - it was asked for
-        return recording(outcome.recorded, seen, launch.grid, launch.threads, geometry.shared_low)
+        return recording(outcome.recorded, observation, launch.grid, launch.threads, geometry.shared_low)
 
     def _run(
         self, loaded: EmulatedLoaded, launch: Launch, trace: TraceRequest | None = None, *, races: bool = False

@@ -48,7 +48,7 @@ class ProbedCpu(CpuDevice):
         imports = {shared.SYMBOL: shared.runtime().address, STATE: self.state.ctypes.data}
         linked = load_object(artifact.code, (artifact.entry, *artifact.exports), imports)
         # Linked code is never unloaded, and the pool may run it at any time; so its counters must live as long.
-        _kept.append(self.state)
+        _live_states.append(self.state)
         return CpuLoaded(artifact, linked.addresses)
 
     def allocate(self, nbytes: int) -> CpuBuffer:
@@ -58,4 +58,4 @@ class ProbedCpu(CpuDevice):
         return CpuBuffer(raw[start : start + nbytes])
 
 
-_kept: list[Any] = []
+_live_states: list[Any] = []

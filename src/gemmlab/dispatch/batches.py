@@ -59,13 +59,13 @@ class Batch:
         return self.lefts, self.rights, self.fulls
 
 
-def batch_of(asked: Request, target: Float32Array) -> Batch:
+def batch_of(request: Request, target: Float32Array) -> Batch:
     """Return the products that make a result, as few as there can be."""
-    full = target[..., np.newaxis] if asked.column else target
-    full = full[..., np.newaxis, :] if asked.row else full
-    left, right = asked.left, asked.right
-    left = np.broadcast_to(left, (*asked.batch, *left.shape[-2:]))
-    right = np.broadcast_to(right, (*asked.batch, *right.shape[-2:]))
+    full = target[..., np.newaxis] if request.column else target
+    full = full[..., np.newaxis, :] if request.row else full
+    left, right = request.left, request.right
+    left = np.broadcast_to(left, (*request.batch, *left.shape[-2:]))
+    right = np.broadcast_to(right, (*request.batch, *right.shape[-2:]))
     lefts, rights, fulls = row_major(left, right, full)
     found = Batch(lefts, rights, fulls, swapped=fulls is not full)
     for fewer in _folded(found):
@@ -85,7 +85,9 @@ def _folded(batch: Batch) -> Iterator[Batch]:
 
 
 def _taller(many: Float32Array) -> Float32Array | None:
-    """Return the matrices along the innermost leading axis stacked as one; `None` if rows are not evenly spaced."""
+    """Return views in which the matrices along the innermost leading axis are one tall matrix; `None` if its rows would
+    not be evenly spaced.
+    """
     extent, rows, cols = many.shape[-3:]
     if extent == 1:
         return many[..., 0, :, :]

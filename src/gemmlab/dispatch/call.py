@@ -33,5 +33,5 @@ class Call(NamedTuple):
 
     @property
     def forced(self) -> bool:
-        """True if the caller names the kernel or parameters of it."""
+        """True if the caller names a kernel or parameters of one."""
         return self.kernel is not None or self.config is not None

@@ -13,7 +13,7 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.measurements import Measured, Table, shipped_table
+from gemmlab.dispatch.measurements import Measurement, Table, shipped_table
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import no_lower, precision_for
 from gemmlab.dispatch.storage import Stored
@@ -131,19 +131,20 @@ def forced(
     kernel: object, config: object, problem: GemmProblem, where: Gpu, table: Table, *, precision: str,
     aligned: bool = True,
 ) -> Choice:  # fmt: skip
-    """Return the kernel named by the caller, in its reference configuration, or the best; with parameters of `config`.
+    """Return the choice that follows the caller's `kernel` and `config`.
 
-    Raises `ArgumentTypeError` and `UsageError` for names, and for a kernel that cannot compute the request.
+    `config` replaces parameters of the kernel's reference configuration or, if no kernel is named, parameters of the
+    best one. Raises `ArgumentTypeError` and `UsageError` for unknown names and for a kernel that cannot compute this.
     """
     precision_for(precision, PRECISIONS)
-    given = checked_config(config)
+    overrides = checked_config(config)
     if kernel is None:
         usual = choose(problem, where, table, precision=precision, aligned=aligned)
         found = named_kernel(usual.kernel, "cuda")
-        given = {**usual.config, **given}
+        overrides = {**usual.config, **overrides}
     else:
         found = named_kernel(kernel, "cuda")
-    chosen = found.configure(given)
+    chosen = found.configure(overrides)
     if found.precision not in no_lower(precision):
         raise UsageError(f"gemm: {found.id} computes in {found.precision}, and precision is {precision!r}")
     if problem.layout not in found.layouts:
@@ -162,7 +163,7 @@ def named(problem: GemmProblem, precision: str) -> str:
 
 
 def _objection(
-    entry: Measured, problem: GemmProblem, where: Gpu, allowed: Collection[str], guess: Estimate
+    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], guess: Estimate
 ) -> str:  # fmt: skip
     if entry.precision not in allowed:
         return f"computes in {entry.precision}, less than asked for"

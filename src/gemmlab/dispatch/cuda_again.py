@@ -17,7 +17,7 @@ import numpy as np
 from gemmlab.arrays.packages import LEGACY_STREAM, Package, package_of
 from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.devices.cuda import CudaDevice
-from gemmlab.devices.cuda_driver import context_kept
+from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batches import Batch, Step
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_gemm import Plan
@@ -26,12 +26,12 @@ from gemmlab.dispatch.request import Float32Array, Request
 _ALIGNED = 15
 """Address bits that are zero for 16-byte alignment, on which a choice depends."""
 _NUMBERS = frozenset((float, int, np.float32, np.float64))
-_MOST_KNOWN, _MOST_STEPS = 1024, 256
+_MOST_ENTRIES, _MOST_STEPS = 1024, 256
 """Calls that are kept, and launches of one of them; of a larger batch the preparation is a small part."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Entry:
     """The facts about one call that follow from layouts, flags and names."""
 
     device: CudaDevice
@@ -46,7 +46,7 @@ class _Known:
     near_b: tuple[int, int]
 
 
-_known: dict[tuple[Hashable, ...], _Known] = {}
+_entries: dict[tuple[Hashable, ...], _Entry] = {}
 _packages: dict[type, Package] = {}
 """Packages of the array types that came so far."""
 
@@ -79,7 +79,7 @@ def again(
         place, form = (0, None) if out is None else (address(out), layout(out))
         start = None if added is None else layout(added)
         aligned = not (left | right | place) & _ALIGNED
-        known = _known.get((layout(a), layout(b), start, form, aligned, trans_a, trans_b, precision, kernel))
+        known = _entries.get((layout(a), layout(b), start, form, aligned, trans_a, trans_b, precision, kernel))
     except Exception:  # noqa: BLE001 - whatever a package says of an array without strides or memory, such as a sparse one
         return None
     if known is None:
@@ -96,13 +96,13 @@ def again(
     if known.device.is_current:
         known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps)
     else:
-        with context_kept():
+        with preserved_context():
             known.device.activate()
             known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps)
     return out
 
 
-def remember(call: Call, device: CudaDevice, plan: Plan, asked: Request, batch: Batch) -> None:
+def remember(call: Call, device: CudaDevice, plan: Plan, request: Request, batch: Batch) -> None:
     """Store the facts found for a call, if they hold for later calls with the same layouts."""
     if call.config is not None:
         return
@@ -118,13 +118,13 @@ def remember(call: Call, device: CudaDevice, plan: Plan, asked: Request, batch: 
     places = [package.address(x) for x in (call.a, call.b, beside)]
     forms = [None if x is None else package.layout(x) for x in (added, call.out)]
     aligned = not any(place & _ALIGNED for place in places)
-    if len(_known) >= _MOST_KNOWN:
-        _known.clear()
+    if len(_entries) >= _MOST_ENTRIES:
+        _entries.clear()
     how = (bool(call.trans_a), bool(call.trans_b), call.precision, call.kernel)
-    _known[package.layout(call.a), package.layout(call.b), *forms, aligned, *how] = _Known(
-        device=device, plan=plan, fresh=package.fresh(beside, asked.shape), stream=package.current_stream(beside),
+    _entries[package.layout(call.a), package.layout(call.b), *forms, aligned, *how] = _Entry(
+        device=device, plan=plan, fresh=package.fresh(beside, request.shape), stream=package.current_stream(beside),
         steps=steps, swapped=batch.swapped,
-        near_a=_near(asked.left, batch.fulls), near_b=_near(asked.right, batch.fulls),
+        near_a=_near(request.left, batch.fulls), near_b=_near(request.right, batch.fulls),
     )  # fmt: skip
     _packages[type(call.a)] = package
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gemmlab.arrays.on_gpu import UNKNOWN, DeviceArray
 from gemmlab.arrays.packages import package_of, stream_for
 from gemmlab.core.errors import DeviceError, UsageError
-from gemmlab.devices.cuda_driver import Driver, context_kept, open_driver, order
+from gemmlab.devices.cuda_driver import Driver, open_driver, order, preserved_context
 from gemmlab.devices.cuda_memory import ordinal_of
 from gemmlab.dispatch.batches import Batch, batch_of
 from gemmlab.dispatch.call import Call
@@ -33,49 +33,49 @@ def device_gemm(call: Call) -> Any:
     """Compute `gemmlab.gemm` for arrays on a GPU, with the same errors."""
     if call.threads is not None:
         raise UsageError("gemm: threads are this machine's; arrays on a GPU are multiplied there")
-    asked = request(call, device_operand)
+    operands = request(call, device_operand)
     out = None if call.out is None else device_operand("gemm", "out", call.out)
-    target = None if out is None else checked_target(out.view, asked)
-    if not (in_place(asked.left) and in_place(asked.right)):
+    target = None if out is None else checked_target(out.view, operands)
+    if not (in_place(operands.left) and in_place(operands.right)):
         call = call._replace(
-            a=call.a if in_place(asked.left) else copied("a", call.a),
-            b=call.b if in_place(asked.right) else copied("b", call.b),
+            a=call.a if in_place(operands.left) else copied("a", call.a),
+            b=call.b if in_place(operands.right) else copied("b", call.b),
         )
-        asked = request(call, device_operand)
-    values, found = call.arrays, _places(asked, out)
+        operands = request(call, device_operand)
+    values, found = call.arrays, _places(operands, out)
     name = "out" if out is not None else next((n for n in "abc" if package_of(values[n]) is not None), "a")
-    with context_kept():
+    with preserved_context():
         driver = open_driver()
         gemm = gemm_on(_ordinal(driver, found))
         gemm.device.activate()
         if target is None:
-            place = place_for(values[name], found[name], asked.shape, gemm.device)
+            place = place_for(values[name], found[name], operands.shape, gemm.device)
             result, stream = place.array, place.stream
-            target = packed(asked.shape, place.pointer)
+            target = packed(operands.shape, place.pointer)
         else:
             result, stream = call.out, stream_for(call.out, found["out"])
         for operand in found.keys() - {name}:
             _wait(driver, values[operand], found[operand], stream)
-        if asked.addend is not None and not same(asked.addend, target):
-            _fill(driver, result, call.c, target, asked.addend, stream)
+        if operands.addend is not None and not same(operands.addend, target):
+            _fill(driver, result, call.c, target, operands.addend, stream)
         if target.size:
-            batch = batch_of(asked, target)
-            what = _stored(batch, asked)
+            batch = batch_of(operands, target)
+            what = _stored(batch, operands)
             plan = gemm.plan(what, call)
-            plan.enqueue(stream, asked.alpha, asked.beta, what.a, what.b, what.c, batch.steps)
+            plan.enqueue(stream, operands.alpha, operands.beta, what.a, what.b, what.c, batch.steps)
             hold(driver, list(found.values()), stream)
-            remember(call, gemm.device, plan, asked, batch)
+            remember(call, gemm.device, plan, operands, batch)
     return as_its_package_s(values[name], result)
 
 
-def _places(asked: Request, out: Operand | None) -> dict[str, DeviceArray]:
+def _places(operands: Request, out: Operand | None) -> dict[str, DeviceArray]:
     """Return all arrays of a call on the GPU, by name."""
-    operands = zip(("a", "b", "c", "out"), (*asked.operands, out), strict=True)
-    return {name: x.on_gpu for name, x in operands if x is not None and x.on_gpu is not None}
+    pairs = zip(("a", "b", "c", "out"), (*operands.operands, out), strict=True)
+    return {name: x.on_gpu for name, x in pairs if x is not None and x.on_gpu is not None}
 
 
-def _stored(batch: Batch, asked: Request) -> Stored:
-    what = stored(*batch.first, asked.alpha, asked.beta, batch.distances)
+def _stored(batch: Batch, operands: Request) -> Stored:
+    what = stored(*batch.first, operands.alpha, operands.beta, batch.distances)
     if what is None:
         raise UsageError(
             f"gemm: neither rows nor columns of out are neighbours in memory (strides {batch.fulls.strides} bytes)"
@@ -97,8 +97,8 @@ def _ordinal(driver: Driver, found: Mapping[str, DeviceArray]) -> int:
 def _wait(driver: Driver, value: Any, array: DeviceArray, stream: int) -> None:
     """Let a stream wait for the stream that makes an operand, if that is another one and is known."""
     making = stream_for(value, array)
-    told = package_of(value) is not None or array.stream not in (None, UNKNOWN)
-    if making == stream or not told:
+    stated = package_of(value) is not None or array.stream not in (None, UNKNOWN)
+    if making == stream or not stated:
         return
     order(driver, stream, making)
 

@@ -14,7 +14,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch
-from gemmlab.devices.cuda_driver import context_kept
+from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batches import Step
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import Choice, choice_for
@@ -109,7 +109,7 @@ class CudaGemm:
 
 
 def _require(plan: Plan, what: Stored) -> None:
-    """Check what depends on scalars and addresses; for the catalog's kernels nothing does."""
+    """Raise `UsageError` if the kernel does not take these scalars or addresses; the catalog's kernels take all."""
     kernel = plan.kernel
     if kernel.restrictions and (why := kernel.refusal(plan.config, GemmOp().scalars(what.problem))):
         raise UsageError(f"gemm: {kernel.id} does not take {what.problem.label}: {why}")
@@ -131,5 +131,5 @@ def gemm_on(ordinal: int) -> CudaGemm:
 
 def choice_on(ordinal: int, call: Call, what: Stored) -> Choice:
     """Return the choice for a GPU of this machine. Raises `DeviceError` where there is none."""
-    with context_kept():
+    with preserved_context():
         return choice_for(call, what, gemm_on(ordinal).gpu)

@@ -18,7 +18,7 @@ from gemmlab.arrays.packages import PER_THREAD_STREAM, package_of
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch
-from gemmlab.devices.cuda_driver import context_kept, open_driver
+from gemmlab.devices.cuda_driver import open_driver, preserved_context
 from gemmlab.devices.cuda_memory import CudaBuffer, ordinal_of
 from gemmlab.dispatch.lending import hold
 from gemmlab.dispatch.results import as_its_package_s, place_for
@@ -26,7 +26,7 @@ from gemmlab.kernels.cuda_kernel import shipped_kernel
 from gemmlab.ops.reduce import LARGEST_LENGTH, ReduceOp, ReduceProblem
 
 _FILE = Path(str(kernels.__file__)).parent / "reduce_cuda" / "reduce_peak.cu"
-_MOST_KEPT = 256
+_MOST_LAUNCHES = 256
 
 
 class CudaSums:
@@ -60,7 +60,7 @@ class CudaSums:
         pointers = dict.fromkeys(("x", "out", "workspace"), np.uint64(0))
         (launch,) = self._kernel.launches(self._instance, {**ReduceOp().scalars(ReduceProblem(n)), **pointers})
         found = self.device.words_launch(self._loaded, launch)
-        if len(self._launches) < _MOST_KEPT:
+        if len(self._launches) < _MOST_LAUNCHES:
             self._launches[n] = found
         return found
 
@@ -94,7 +94,7 @@ def device_sum(x: Any, found: DeviceArray, shape: tuple[int, ...], first: int, w
         how = package.contiguous if package else "a contiguous copy"
         what = f"x of shape {found.shape} and strides {found.strides} bytes"
         raise UsageError(f"sum: {what} does not fill its memory, as it must on a GPU; {how} does")
-    with context_kept():
+    with preserved_context():
         sums = _on(ordinal_of(open_driver(), found) or 0)
         place = place_for(x, found, shape, sums.device)
         sums.total(math.prod(found.shape), first, place.pointer, place.stream)

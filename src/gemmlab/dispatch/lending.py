@@ -14,20 +14,20 @@ from typing import Any
 from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.devices.cuda_driver import Driver, recorded
 
-_held: deque[tuple[Any, list[Any]]] = deque()
+_pending: deque[tuple[Any, list[Any]]] = deque()
 """Events, each with the arrays to hold until it has come, in the order of the calls."""
 _lock = threading.Lock()
 
 
 def hold(driver: Driver, arrays: Sequence[DeviceArray], stream: int) -> None:
     """Hold those of `arrays` that are lent until the work now queued on `stream` is done."""
-    lent = [array.owner for array in arrays if array.lent]
-    if not lent:
+    borrowed = [array.owner for array in arrays if array.borrowed]
+    if not borrowed:
         return
     event = recorded(driver, stream)
     with _lock:
-        _held.append((event, lent))
-        while not driver.module.cuEventQuery(_held[0][0])[0]:
-            driver("cuEventDestroy", _held.popleft()[0])
-            if not _held:
+        _pending.append((event, borrowed))
+        while not driver.module.cuEventQuery(_pending[0][0])[0]:
+            driver("cuEventDestroy", _pending.popleft()[0])
+            if not _pending:
                 return

@@ -21,7 +21,7 @@ SCHEMA = "gemmlab.choices/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """One kernel in one configuration: the resources of a block, and the measured times.
 
     The three figures are fitted to all sizes that were measured; `waves.estimate` says what they mean.
@@ -52,7 +52,7 @@ class Table:
     """A name that `core.gpu.model` knows."""
     taken: str
     """The date of the measurement."""
-    entries: tuple[Measured, ...]
+    entries: tuple[Measurement, ...]
 
     def to_json(self) -> dict[str, Any]:
         """JSON values, `schema` first."""
@@ -60,7 +60,7 @@ class Table:
 
 
 def table_from_json(data: Mapping[str, Any]) -> Table:
-    """Inverse of `Table.to_json`; `RecordError` for what is no such table."""
+    """Return the table that `Table.to_json` wrote as `data`; `RecordError` for anything else."""
     try:
         if data["schema"] != SCHEMA:
             raise RecordError(f"no table of choices: schema {data['schema']!r}")
@@ -70,9 +70,9 @@ def table_from_json(data: Mapping[str, Any]) -> Table:
         raise RecordError(f"no table of choices: {error}") from error
 
 
-def _measured(entry: Mapping[str, Any]) -> Measured:
+def _measured(entry: Mapping[str, Any]) -> Measurement:
     kernel = current_id(entry["kernel"], notice=False)
-    return Measured(**{**entry, "kernel": kernel, "layouts": tuple(entry["layouts"])})
+    return Measurement(**{**entry, "kernel": kernel, "layouts": tuple(entry["layouts"])})
 
 
 @cache

@@ -32,11 +32,11 @@ _MOST_ELEMENTS = 2**60
 
 def explain(call: Call, device: object) -> Choice:
     """Return the result of `gemmlab.explain_choice`."""
-    asked = request(call, _look)
+    operands = request(call, _look)
     where = _where(device, call.a, call.b)
     if where is None:
-        return _on_cpu(call, _one(asked))
-    what = _launch(asked)
+        return _on_cpu(call, _one(operands))
+    what = _launch(operands)
     if isinstance(where, int):
         from gemmlab.dispatch.cuda_gemm import choice_on
 
@@ -44,21 +44,20 @@ def explain(call: Call, device: object) -> Choice:
     return choice_for(call, what, where)
 
 
-def _one(asked: Request) -> Stored:
+def _one(operands: Request) -> Stored:
     """Return one of the products of two matrices that make the result."""
-    left, right = (
-        x[(0,) * (x.ndim - 2)] if x.size and in_place(x) else packed(x.shape[-2:]) for x in (asked.left, asked.right)
-    )
+    pair = operands.left, operands.right
+    left, right = (x[(0,) * (x.ndim - 2)] if x.size and in_place(x) else packed(x.shape[-2:]) for x in pair)
     return _readable(left, right, packed((left.shape[0], right.shape[1])))
 
 
-def _launch(asked: Request) -> Stored:
+def _launch(operands: Request) -> Stored:
     """Return the first of the launches that make the result on a GPU, as its kernel gets it."""
-    target = packed(asked.shape)
+    target = packed(operands.shape)
     if not target.size:
-        return _one(asked)
-    left, right = (x if x.size and in_place(x) else packed(x.shape) for x in (asked.left, asked.right))
-    batch = batch_of(replace(asked, left=left, right=right), target)
+        return _one(operands)
+    left, right = (x if x.size and in_place(x) else packed(x.shape) for x in (operands.left, operands.right))
+    batch = batch_of(replace(operands, left=left, right=right), target)
     return _readable(*batch.first, batch.distances)
 
 
@@ -83,7 +82,7 @@ def _look(call: str, name: str, value: Any) -> Operand:
 
 
 def _where(device: object, a: Any, b: Any) -> Gpu | int | None:
-    """Return a GPU model, the number of a GPU of this machine, or `None` for the CPU."""
+    """Return the device to explain: a GPU model, the number of a GPU of this machine, or `None` for the CPU."""
     if device is None:
         return _by_operands(a, b)
     if not isinstance(device, str):

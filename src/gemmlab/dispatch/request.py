@@ -46,7 +46,7 @@ class Request:
     """The shape of the result as the caller sees it."""
     row: bool
     column: bool
-    """True if the left or the right operand was one-dimensional."""
+    """`row`: the left operand was one-dimensional; `column`: the right one was."""
     alpha: float
     beta: float
     """alpha and beta are rounded to float32."""
@@ -56,7 +56,7 @@ class Request:
     """a, b and c as they were given."""
 
     def stacks(self, target: Float32Array) -> tuple[Float32Array, Float32Array, Float32Array]:
-        """Return left and right matrices and their views in `target`, all with the same leading axes."""
+        """Return left matrices, right ones and views of the results in `target`, all with the same leading axes."""
         full = target[..., np.newaxis] if self.column else target
         full = full[..., np.newaxis, :] if self.row else full
         lefts = np.broadcast_to(self.left, (*self.batch, *self.left.shape[-2:]))
@@ -104,15 +104,15 @@ def request(call: Call, view: View) -> Request:
     return Request(left, right, batch, shape, row, column, scale, keep, addend, (a, b, c))
 
 
-def checked_target(target: Float32Array, asked: Request) -> Float32Array:
+def checked_target(target: Float32Array, request: Request) -> Float32Array:
     """The view of `out`, if the result can be written to it. Raises `UsageError`."""
-    if target.shape != asked.shape:
-        raise UsageError(f"gemm: out has shape {target.shape}; the result has {asked.shape}")
+    if target.shape != request.shape:
+        raise UsageError(f"gemm: out has shape {target.shape}; the result has {request.shape}")
     if not target.flags.writeable:
         raise UsageError("gemm: out is read-only")
     if _folds(target):
         raise UsageError(f"gemm: elements of out share memory with each other (strides {target.strides})")
-    for name, operand in (("a", asked.left), ("b", asked.right), ("c", asked.addend)):
+    for name, operand in (("a", request.left), ("b", request.right), ("c", request.addend)):
         if operand is not None and not (name == "c" and same(operand, target)) and _overlap(operand, target):
             raise UsageError(f"gemm: out shares memory with {name}; give it memory of its own")
     return target
@@ -163,7 +163,7 @@ def _addend(c: Float32Array | None, beta: float, shape: tuple[int, ...]) -> Floa
 
 
 def _folds(array: Float32Array) -> bool:
-    """Return whether the strides let two elements of an array overlap (none of the usual views do)."""
+    """Return whether strides may place two elements of an array on the same bytes; usual views never do."""
     reach = array.itemsize
     for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
         if stride < reach:

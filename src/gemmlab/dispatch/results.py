@@ -60,7 +60,7 @@ class DeviceResult:
         except (ImportError, AttributeError) as error:
             raise BufferError(f"DLPack needs cuda-core 1.2 or newer ({error}): {cuda_driver.INSTALL}") from error
         if stream != _NO_STREAM and (waiting := stream or LEGACY_STREAM) != self._stream:
-            with cuda_driver.context_kept():
+            with cuda_driver.preserved_context():
                 self._device.activate()
                 cuda_driver.order(cuda_driver.open_driver(), waiting, self._stream)
         return capsule

@@ -23,7 +23,7 @@ _Axes = list[tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SumPlan:
-    """The arguments of the compiled code (see `codegen.sums.PLAN`), and the steps left to Python."""
+    """The arguments of the compiled code (`codegen.reductions.PLAN`), and the shapes of arrays that Python makes."""
 
     words: array[int]
     address: int
@@ -44,7 +44,7 @@ def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], 
     if 0 in shape:
         return SumPlan(array("q"), 0, tuple(whole), tuple(made), 0)
     terms: _Axes = []
-    kept: _Axes = []
+    free: _Axes = []
     first = first_out = 0
     times = 1
     for index, (extent, step) in enumerate(zip(shape, strides, strict=True)):
@@ -59,24 +59,24 @@ def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], 
             if step < 0:
                 first += (extent - 1) * step
                 first_out += (extent - 1) * over
-            kept.append((extent, abs(step), over if step > 0 else -over))
-    terms, kept = _joined(terms), _joined(kept)
+            free.append((extent, abs(step), over if step > 0 else -over))
+    terms, free = _joined(terms), _joined(free)
     count = math.prod(extent for extent, _ in terms)
-    results = math.prod(extent for extent, *_ in kept)
-    place = _column_axis(terms, kept, count, results)
+    results = math.prod(extent for extent, *_ in free)
+    place = _column_axis(terms, free, count, results)
     by_columns = place is not None
-    if place is None and kept:
-        place = max(range(len(kept)), key=lambda index: kept[index][0])
-    cols, col_apart, out_apart = kept.pop(place) if place is not None else (1, 0, _SIZE)
+    if place is None and free:
+        place = max(range(len(free)), key=lambda index: free[index][0])
+    cols, col_apart, out_apart = free.pop(place) if place is not None else (1, 0, _SIZE)
     length, apart = terms[-1] if terms else (1, _SIZE)
     middle, middle_apart = terms[-2] if len(terms) > 1 else (1, 0)
-    nest, outer = terms[:-2], kept
+    nest, outer = terms[:-2], free
     nest_at = len(PLAN)
-    kept_at = nest_at + 2 * len(nest)
-    dims_at = kept_at + 3 * len(outer)
+    free_at = nest_at + 2 * len(nest)
+    dims_at = free_at + 3 * len(outer)
     words = array("q", (
         by_columns, first, first_out, times, count * results, count, results, len(made), length, apart, middle,
-        middle_apart, nest_at, len(nest), cols, col_apart, out_apart, kept_at, len(outer), dims_at,
+        middle_apart, nest_at, len(nest), cols, col_apart, out_apart, free_at, len(outer), dims_at,
     ))  # fmt: skip
     for axis in (*nest, *outer):
         words.extend(axis)
@@ -97,19 +97,19 @@ def _joined(axes: _Axes) -> _Axes:
     return found
 
 
-def _column_axis(terms: _Axes, kept: _Axes, count: int, results: int) -> int | None:
+def _column_axis(terms: _Axes, free: _Axes, count: int, results: int) -> int | None:
     """Return the axis of the result along which columns are summed together; `None` if each result is summed by rows.
 
     The choice follows from estimated times in units of about a nanosecond.
     """
-    if not terms or not kept:
+    if not terms or not free:
         return None
     length, apart = terms[-1]
     side_by_side = apart == _SIZE
     each = count / 12 if side_by_side and length >= _LINE // _SIZE else count if len(terms) > 1 else count / 2
     far = apart >= _LINE and count * _LINE > _CACHED
     best, found = results * (8 + 8 * len(terms) * (len(terms) > 1) + each * (6 if far else 1)), None
-    for index, (cols, step, _) in enumerate(kept):
+    for index, (cols, step, _) in enumerate(free):
         sweep = (cols / 16 + 1) / 2 if step == _SIZE else cols * (5 if step >= _LINE and cols * _LINE > _CACHED else 1)
         cost = results / cols * (60 + count * sweep + count / length)
         if cost < best:

@@ -22,7 +22,7 @@ from functools import cache
 
 from gemmlab.core import gpu
 from gemmlab.core.errors import UsageError
-from gemmlab.dispatch.measurements import Measured
+from gemmlab.dispatch.measurements import Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The rule's estimate for one kernel and problem."""
+    """The estimated time of one kernel on one problem, and the figures that it follows from."""
 
     us: float
     blocks: int
@@ -75,20 +75,20 @@ def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
     return Gpu(name, limits, sms, mhz, called)
 
 
-def estimate(entry: Measured, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
-    """Apply the rule to one product. On a GPU other than `measured_on`, block times scale with clock and FMA lanes."""
+def estimate(entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
+    """Estimate the time of a product. On a GPU other than `measured_on`, block times scale with clock and FMA lanes."""
     down, across = -(-m // entry.config["BM"]), -(-n // entry.config["BN"])
     blocks = down * across
     covered = blocks * entry.config["BM"] * entry.config["BN"]
-    held = _resident(where.limits, entry.registers, entry.smem, entry.threads)
-    if not held or not blocks:
-        return Estimate(float("inf") if blocks else 0.0, blocks, held, 0, 0.0)
+    resident = _resident(where.limits, entry.registers, entry.smem, entry.threads)
+    if not resident or not blocks:
+        return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0, 0.0)
     clock = measured_on.mhz / where.mhz
     alone = entry.alone_us * clock
     share = entry.share_us * clock * measured_on.limits.fma_lanes / where.limits.fma_lanes
-    rounds, rest = divmod(-(-blocks // where.sms), held)
-    step = rounds * max(alone, held * share) + (max(alone, rest * share) if rest else 0.0)
-    return Estimate(entry.start_us + k * step, blocks, held, rounds + bool(rest), m * n / covered)
+    rounds, rest = divmod(-(-blocks // where.sms), resident)
+    step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
+    return Estimate(entry.start_us + k * step, blocks, resident, rounds + bool(rest), m * n / covered)
 
 
 @cache

@@ -110,7 +110,7 @@ def emit_land(fn: Function) -> None:
     pending = Raw(fn, fn.cast(warp.load(Warp.PENDING, I64), I8))
     limit = Lanes(pending.load(Pending.GROUP, I64)) - Lanes(left)
     count = pending.load(Pending.COUNT, I64)
-    kept = fn.var(I64, 0)
+    remaining = fn.var(I64, 0)
     with fn.range(count) as index:
         entry = Raw(fn, pending.base + (index * Pending.ENTRY_SIZE + Pending.ENTRY))
         with fn.choose(Lanes(entry.load(Pending.ENTRY_GROUP, I64)).lt(limit).value) as choice:
@@ -121,11 +121,11 @@ def emit_land(fn: Function) -> None:
                     fn.store(host + byte, fn.load(entry.at(Pending.ENTRY_DATA, I8) + byte))
                     fn.store(valid + byte, fn.constant(-1, I8))
             with choice.no():
-                place = Raw(fn, pending.base + (kept.read() * Pending.ENTRY_SIZE + Pending.ENTRY))
+                place = Raw(fn, pending.base + (remaining.read() * Pending.ENTRY_SIZE + Pending.ENTRY))
                 for offset in range(0, Pending.ENTRY_SIZE, 8):
                     place.store(offset, entry.load(offset, I64), I64)
-                kept += 1
-    pending.store(Pending.COUNT, kept.read(), I64)
+                remaining += 1
+    pending.store(Pending.COUNT, remaining.read(), I64)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     block.add(Block.EPOCH, 1)
     fn.finish()

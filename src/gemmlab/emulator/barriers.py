@@ -121,9 +121,9 @@ def _wake(fn: Function, block: Raw, barrier: Raw, number: Value) -> None:
         warp = Raw(fn, first + index * size)
         with fn.range(warp.load(Warp.GROUPS, I64)) as which:
             group = group_at(fn, warp, which)
-            held = Lanes(group.load(GROUP_WAIT)).eq(Wait.BARRIER)
+            waiting = Lanes(group.load(GROUP_WAIT)).eq(Wait.BARRIER)
             mine = Lanes(group.load(GROUP_ARGUMENT, I64)).eq(Lanes(number))
-            with fn.when((held & mine).value):
+            with fn.when((waiting & mine).value):
                 group.store(GROUP_WAIT, Wait.READY)
                 group.store(GROUP_ARGUMENT, RELEASED, I64)
                 with fn.when(racing):

@@ -21,9 +21,9 @@ def compiled(
     name: str, symbols: Sequence[str], emit: Callable[[Target], str], imports: Mapping[str, int],
     sources: Sources = SOURCES,
 ) -> Mapping[str, int]:  # fmt: skip
-    """Addresses of `symbols` in the code that `emit` writes; `name` distinguishes it from the other pieces.
+    """Compile the code that `emit` writes, or fetch it, link it, and return the addresses of its `symbols`.
 
-    `sources`: the source files that the code depends on besides the generator.
+    `name` distinguishes it from other pieces. `sources` are the source files that it depends on besides the generator.
     """
     target = host_target()
     generator, own = GENERATOR.fingerprint(), sources.fingerprint()

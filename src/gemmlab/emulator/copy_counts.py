@@ -38,12 +38,12 @@ _SECTOR, _LINE = 5, 7
 
 
 def counted_here(instruction: Instruction) -> bool:
-    """Return whether the source page counts wavefronts and sectors of this copy at all."""
+    """Return whether Nsight Compute's source page counts wavefronts and sectors of this copy at all."""
     return instruction.predicate is None or PAST_L1 not in instruction.modifiers
 
 
 def emit_count_past_l1(fn: Function) -> None:
-    """Body of `count_past_l1(insn, copying, to, source, width)`."""
+    """Body of `count_past_l1(insn, copying, to, source, width)`: count a copy that bypasses L1."""
     _insn, copying, to, source, _width = fn.args
     from_sector, to_sector = _shifted(fn, source, _SECTOR), _shifted(fn, to, _SECTOR)
     from_line, to_line = _shifted(fn, source, _LINE), _shifted(fn, to, _LINE)
@@ -67,7 +67,7 @@ def emit_count_past_l1(fn: Function) -> None:
 
 
 def emit_count_through_l1(fn: Function) -> None:
-    """Body of `count_through_l1(insn, copying, to, source, width)`."""
+    """Body of `count_through_l1(insn, copying, to, source, width)`: count a copy through L1."""
     _insn, copying, to, source, width = fn.args
     shift = Lanes(width).call_flag("cttz", flag=True)
     groups, banks = fn.scratch(I32, LANES), Lanes(fn.constant(128, I32)).lshr(shift)

@@ -27,7 +27,9 @@ from gemmlab.emulator.resident import Bytes, Resident
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding
 
 PATIENCE = "GEMMLAB_EMULATOR_PATIENCE"
-"""Environment variable: the launch is abandoned after this many instructions of a block and of those waiting for it."""
+"""Environment variable: the most instructions of a block, and of all blocks waiting for it. A launch that exceeds it
+is abandoned.
+"""
 TIMED_OUT = "time limit"
 """Reason of a launch that ran out of time. It says nothing about the kernel."""
 _ENDED = (Status.DONE, Status.FAULT, Status.BLOCKED)
@@ -35,11 +37,11 @@ _WINDOW, _STEPS = 1000, 20_000
 """Instructions of a warp from which the running code is determined, and those among which a repeat is searched for."""
 
 _CHEAP = 1 << 20
-"""Instructions of a spinning block before it is found to spin; only those beyond count against the patience."""
+"""Instructions that a waiting block executes until it is found to spin: they are not counted against the patience."""
 
 
 class StoppedError(Exception):
-    """Raised when the launch ends here."""
+    """The launch is abandoned: it never ends, or takes too long."""
 
     def __init__(self, why: str, places: tuple[tuple[int, int, int], ...] = ()) -> None:
         super().__init__(why)
@@ -49,7 +51,7 @@ class StoppedError(Exception):
 
 
 class Watch:
-    """A watch over the blocks of one launch: checks them from time to time, and the clock."""
+    """Checks, at intervals, that the blocks of one launch make progress and that its time limit has not passed."""
 
     def __init__(self, code: Code, records: Bytes, patience: int, limit: TimeLimit | None = None) -> None:
         self.finished = 0
@@ -62,7 +64,7 @@ class Watch:
         """Instructions of one block before its next check. The interval doubles after each check without a result, so
         that all checks together take little time."""
         self._columns: dict[frozenset[int], npt.NDArray[np.int64]] = {}
-        self._known: dict[bytes, list[frozenset[int]] | None] = {}
+        self._analyses: dict[bytes, list[frozenset[int]] | None] = {}
 
     def look(self, resident: Resident) -> int:
         """Return `SPENT` if the block may go on, else the `Status` with which it ended.
@@ -81,7 +83,7 @@ class Watch:
         decides = self._decides(before)
         if status in _ENDED or decides is None:
             return status if status in _ENDED else Status.SPENT
-        first, place, kept, meetings = -1, -1, b"", 0
+        first, place, anchor, meetings = -1, -1, b"", 0
         for _ in range(_STEPS):
             self.require_time()
             status = resident.run(1, 1)
@@ -96,11 +98,11 @@ class Watch:
                 continue
             meetings += 1
             now = self._state(resident, decides)
-            if now == kept and self._decides(before) is decides:
+            if now == anchor and self._decides(before) is decides:
                 raise StoppedError("endless loop", _places(resident))
             # Stored at meetings 1, 2, 4, 8, ...: one of them falls inside the cycle, with the next one
             # more than a round later.
-            kept = now if meetings & (meetings - 1) == 0 else kept
+            anchor = now if meetings & (meetings - 1) == 0 else anchor
         return Status.SPENT
 
     def require_time(self) -> None:
@@ -114,7 +116,7 @@ class Watch:
         return int(self._counts().sum())
 
     def waits(self, resident: Resident) -> None:
-        """Count the instructions of a block that had to wait for another one, as far as they exceed `_CHEAP`."""
+        """Count the instructions, beyond `_CHEAP`, of a block that has to wait for another one."""
         self._waited += max(0, resident.executed - _CHEAP)
 
     def _state(self, resident: Resident, decides: list[frozenset[int]]) -> bytes:
@@ -134,32 +136,33 @@ class Watch:
         """The deciding registers and predicates at each instruction, from the instructions that ran since `before`."""
         ran = self._counts() != before
         key = ran.tobytes()
-        if key not in self._known:
-            self._known[key] = deciding(self._instructions, ran.tolist())
-        return self._known[key]
+        if key not in self._analyses:
+            self._analyses[key] = deciding(self._instructions, ran.tolist())
+        return self._analyses[key]
 
 
 def patience(memory: Reach, blocks: int) -> int:
-    """Instructions of a block that are still sensible for this much memory. (One thread that multiplies matrices
-    filling the memory takes a fifth of words^1.5 multiply-adds.) The allowance is divided among the blocks.
+    """Return the most instructions that a block may execute before its launch is abandoned.
 
-    Raises `UsageError` if the environment variable is not a number.
+    By default the number grows with the memory: one thread that multiplies matrices filling the memory needs a fifth of
+    words^1.5 multiply-adds. That allowance is divided among the blocks. The environment variable `PATIENCE` replaces
+    it; raises `UsageError` if its value is not a number.
     """
-    asked = os.environ.get(PATIENCE, "")
-    if not asked:
+    setting = os.environ.get(PATIENCE, "")
+    if not setting:
         words: int = memory.nbytes // 4
         return (1 << 25) + 4 * math.isqrt(words**3) // blocks
-    if not asked.isdecimal():
-        raise UsageError(f"{PATIENCE}={asked}: a number of instructions is needed")
-    return int(asked)
+    if not setting.isdecimal():
+        raise UsageError(f"{PATIENCE}={setting}: a number of instructions is needed")
+    return int(setting)
 
 
 def settled(resident: Resident, watch: Watch) -> int:
     """Run a block until it ends or needs another block to go on: it is blocked, or repeats its state."""
-    seen: set[bytes] = set()
+    visited: set[bytes] = set()
     while True:
         epoch = resident.epoch
-        status = resident.run(_PRIME) if 0 < len(seen) <= _OFTEN else resident.run()
+        status = resident.run(_PRIME) if 0 < len(visited) <= _OFTEN else resident.run()
         if status in (Status.PAUSED, Status.SPENT):
             ended = watch.look(resident)
             status = status if ended == Status.SPENT else ended
@@ -170,15 +173,15 @@ def settled(resident: Resident, watch: Watch) -> int:
         if status != Status.SPENT:
             return status
         if resident.epoch != epoch:
-            seen.clear()
+            visited.clear()
             continue
         # A round without changes. Take short turns of a prime length: equal states then mean a loop.
         state = resident.state()
-        if state in seen:
+        if state in visited:
             return Status.SPENT
-        seen.add(state)
-        if len(seen) > _MOST:
-            seen.clear()
+        visited.add(state)
+        if len(visited) > _MOST:
+            visited.clear()
 
 
 _PRIME, _OFTEN, _MOST = 997, 63, 256
@@ -186,7 +189,7 @@ _PRIME, _OFTEN, _MOST = 997, 63, 256
 
 
 def _places(resident: Resident) -> tuple[tuple[int, int, int], ...]:
-    """The positions of the block's warps; those that do not merely wait for others come first."""
+    """Return the positions of the block's warps; warps that execute come before those that wait for others."""
     states = resident.states
     return tuple(sorted(resident.places(), key=lambda place: states[place[1]] != Status.SPENT))
 

@@ -30,10 +30,10 @@ def emit_note(fn: Function) -> None:
     kind, lane, address, extra, other = fn.args[2:]
     launch = Raw(fn, fn.cast(warp.load(Warp.LAUNCH, I64), I8))
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
-    seen = insn.load(Insn.EVENTS, I64)
-    insn.store(Insn.EVENTS, seen + 1, I64)
+    events = insn.load(Insn.EVENTS, I64)
+    insn.store(Insn.EVENTS, events + 1, I64)
     count = launch.load(Launch.EVENT_COUNT, I64)
-    with fn.when(seen < Insn.EVENT_LIMIT), fn.when(count < launch.load(Launch.EVENT_CAPACITY, I64)):
+    with fn.when(events < Insn.EVENT_LIMIT), fn.when(count < launch.load(Launch.EVENT_CAPACITY, I64)):
         event = Raw(fn, fn.cast(launch.load(Launch.EVENTS, I64), I8) + count * Event.SIZE)
         event.store(Event.KIND, kind, I64)
         event.store(Event.INSTRUCTION, insn.load(Insn.INDEX, I64), I64)
@@ -47,7 +47,10 @@ def emit_note(fn: Function) -> None:
 
 
 def emit_lost(fn: Function, module: Module) -> None:
-    """Body of `lost(warp, insn, execute)`, the handler of the record behind the last instruction."""
+    """Body of `lost(warp, insn, execute)`, the handler of the record behind the last instruction.
+
+    It reports that the kernel ran past its end.
+    """
     warp, insn, execute = fn.args
     first = fn.zero_extend(Lanes(execute).call_flag("cttz", flag=True).value)
     fn.call(module["note"], warp, insn, Kind.CALL, first, 0, Kind.RAN_ON, -1)

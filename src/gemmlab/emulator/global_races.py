@@ -141,7 +141,7 @@ class _Access:
         self.index = Lanes(fn.convert(index, I32))
         self.knows = fn.cast(block.load(Block.CLOCKS, I64), I32) + index * LANES
         self.clock = Lanes(fn.load(self.knows + index))
-        self.seen = Lanes(block.load(Block.SEEN, I64))
+        self.last_strong = Lanes(block.load(Block.SEEN, I64))
         now, fenced = Lanes(launch.load(Launch.TIME, I64)), Lanes(block.load(Block.FENCED, I64))
         # An atomic access after a fence is itself part of the publication.
         self.time = (self.strong & fenced.ne(0)).select(fenced, now).trunc("i32")
@@ -200,16 +200,18 @@ class _Access:
                 self._note(number, site, ours, lane, at)
 
     def _ordered(self, number: Lanes, time: Lanes) -> Lanes:
-        """Return whether block `number - 1` published its accesses of that time before this block last looked."""
+        """Return whether block `number - 1` published its accesses up to `time` before this block's last atomic or
+        volatile access.
+        """
         release = _release(self.fn, self.launch, number)
         by = Lanes(release.load(RELEASE_BLOCK, I64)).trunc("i32")
-        in_time = Lanes(release.load(RELEASE_TIME, I64)).le(self.seen)
+        in_time = Lanes(release.load(RELEASE_TIME, I64)).le(self.last_strong)
         # If that block has published again since, or another one took its entry, the earlier
         # publication's time is lost.
-        early = time.le(self.seen)
+        early = time.le(self.last_strong)
         fenced = time.le(Lanes(release.load(RELEASE_FENCE, I64)))
         published = by.eq(number) & ((in_time & fenced) | (~in_time & early))
-        return (published | (by.gt(number) & early)) & self.seen.ne(0)
+        return (published | (by.gt(number) & early)) & self.last_strong.ne(0)
 
     def _changes(self, host: Lanes, start: Lanes, lane: Value) -> Lanes:
         """Return whether a plain store changes the element; true for every other access."""

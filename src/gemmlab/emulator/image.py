@@ -32,7 +32,7 @@ aligns a frame itself only for a variable that asks for more. The frame size it 
 WINDOWS = 0x18
 """Offset in constant bank 0 of the generic addresses of shared and local memory."""
 OUTSIDE = {DRIVER_CODE + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
-"""Addresses here of functions that the driver supplies: a call to one ends the launch and is reported by name."""
+"""Made-up addresses of functions that the driver supplies: a call ends the launch and is reported by name."""
 _VARIABLES = (".nv.global.init", ".nv.global")
 _LOW = {"R_CUDA_ABS32_LO_32", "R_CUDA_32_LO", "R_CUDA_ABS32_32", "R_CUDA_32", "R_CUDA_FUNC_DESC32_LO_32"}
 _HIGH = {"R_CUDA_ABS32_HI_32", "R_CUDA_32_HI", "R_CUDA_FUNC_DESC32_HI_32"}

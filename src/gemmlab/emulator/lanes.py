@@ -223,8 +223,8 @@ class Lanes:
         return self._call(f"llvm.{name}.{self._suffix()}", values, self._type(result or self.kind))
 
     def call_flag(self, name: str, flag: bool) -> Lanes:
-        """Call an intrinsic with a flag: `ctlz`, `cttz` (`flag`: zero gives poison), `abs`
-        (`flag`: the minimum does).
+        """Call an intrinsic that takes a flag. With it, zero gives poison for `ctlz` and `cttz`, and the least integer
+        for `abs`.
         """
         symbol, type_ = f"llvm.{name}.{self._suffix()}", self.value.type
         self.fn.declare(symbol, f"declare {type_} @{symbol}({type_}, i1)")

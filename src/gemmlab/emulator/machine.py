@@ -43,12 +43,12 @@ class Outcome:
     """The memory that the launch could access."""
     stopped: str = ""
     """`"deadlock"`, `"endless loop"`, `"unfinished"`, `"time limit"`, `"trap"`, `"cluster"` or empty."""
-    stuck: tuple[tuple[int, int, int], ...] = ()
+    blocked: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of the warps that cannot go on."""
     awaited: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of the warps that waited for a block that was not resident."""
     unmet: tuple[tuple[int, int, int, int], ...] = ()
-    """(block, thread, instruction, lanes) of warp-level synchronisations that wait for those lanes in a deadlock."""
+    """(block, thread, instruction, lanes) of each warp-level synchronisation in a deadlock; `lanes` are absent there."""
     recorded: Recorder | None = None
     """The recorded trace; `None` where none was requested."""
     finished: int = 0
@@ -79,7 +79,7 @@ def run(
     waiting: list[Resident] = []
     watch = Watch(code, records, patience(reach, blocks), limit)
     stopped, following = "", 0
-    stuck: tuple[tuple[int, int, int], ...] = ()
+    blocked: tuple[tuple[int, int, int], ...] = ()
     unmet: tuple[tuple[int, int, int, int], ...] = ()
     with _stopped_at(limit, launch):
         try:
@@ -97,7 +97,7 @@ def run(
                 if progressed:
                     continue
                 if waiting and (following >= blocks or len(waiting) >= resident_limit or _blocked(waiting)):
-                    stopped, stuck = "deadlock", tuple(place for resident in waiting for place in resident.places())
+                    stopped, blocked = "deadlock", tuple(place for resident in waiting for place in resident.places())
                     unmet = tuple(each for resident in waiting for each in resident.unmet())
                     break
                 for resident in waiting:
@@ -106,10 +106,10 @@ def run(
                     following, blocks, spare, waiting, watch, lambda: Resident(geometry, launch.ctypes.data)
                 )
         except StoppedError as stop:
-            stopped, stuck = stop.why, stop.places
+            stopped, blocked = stop.why, stop.places
     count = int(launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
     return Outcome(
-        records, events[:count].copy(), reach, stopped, stuck, tuple(awaited), unmet, recorded, watch.finished,
+        records, events[:count].copy(), reach, stopped, blocked, tuple(awaited), unmet, recorded, watch.finished,
         watch.instructions,
     )  # fmt: skip
 

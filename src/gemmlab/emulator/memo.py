@@ -86,12 +86,12 @@ def _classify(fn: Function, relative: Lanes, on: Lanes, execute: Value, width: L
 
 def _first_of_its_kind(fn: Function, unit: Lanes, on: Lanes) -> Lanes:
     """Mask of the lanes of `on` whose unit no lower lane of `on` has."""
-    seen = Lanes(fn.constant(0, I32))
+    firsts = Lanes(fn.constant(0, I32))
     for lane in range(LANES):
         others = (unit.eq(unit.lane(lane).splat(LANES)) & on).mask_bits() & ((1 << lane) - 1)
         fresh = others.eq(0) & on.lane(lane)
-        seen = seen | fresh.select(Lanes(fn.constant(_bit(lane), I32)), 0)
-    return seen
+        firsts = firsts | fresh.select(Lanes(fn.constant(_bit(lane), I32)), 0)
+    return firsts
 
 
 def _bit(lane: int) -> int:

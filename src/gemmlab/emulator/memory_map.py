@@ -46,7 +46,7 @@ class Reach:
     """The table of `Launch.TEXTURES`."""
     allocations: Mapping[int, Allocation] = field(repr=False)
     """Allocations by slot number."""
-    touched: tuple[Bytes, ...] = field(repr=False)
+    sectors: tuple[Bytes, ...] = field(repr=False)
     """For each allocation, the wave of blocks that last accessed each 32-byte sector."""
 
     def find(self, address: int) -> Allocation | None:
@@ -99,11 +99,11 @@ class MemoryMap:
         with self._changing:
             there, textures = dict(self._allocations), self._textures.table.copy()
         slots = np.zeros((Launch.SLOT_COUNT, Launch.SLOT_SIZE // 8), np.int64)
-        touched = tuple(np.zeros(allocation.nbytes // SECTOR + 1, np.uint8) for allocation in there.values())
-        for (number, allocation), sectors in zip(there.items(), touched, strict=True):
+        sectors_used = tuple(np.zeros(allocation.nbytes // SECTOR + 1, np.uint8) for allocation in there.values())
+        for (number, allocation), sectors in zip(there.items(), sectors_used, strict=True):
             data, valid = allocation.data, allocation.valid
             slots[number] = (data.nbytes, data.ctypes.data, valid.ctypes.data, sectors.ctypes.data)
-        return Reach(slots, textures, there, touched)
+        return Reach(slots, textures, there, sectors_used)
 
     def write(self, allocation: Allocation, array: npt.NDArray[Any]) -> None:
         """Copy a C-contiguous array to the start of an allocation."""

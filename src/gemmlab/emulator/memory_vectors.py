@@ -88,8 +88,8 @@ def _contiguous(move: Move, count: int, checked: bool) -> None:
     data = _unaligned(fn, host, lanes)
     good = Lanes(fn.constant(1, Type("i1")))
     if checked:
-        seen = Lanes(_unaligned(fn, valid, lanes))
-        bits = fn.emit(Type(f"i{lanes}"), f"bitcast <{lanes} x i1> {seen.ne(-1).value.name} to i{lanes}")
+        validity = Lanes(_unaligned(fn, valid, lanes))
+        bits = fn.emit(Type(f"i{lanes}"), f"bitcast <{lanes} x i1> {validity.ne(-1).value.name} to i{lanes}")
         good = Lanes(fn.emit(Type("i1"), f"icmp eq i{lanes} {bits.name}, 0"))
     with fn.when(good.value):
         for word in range(count):
@@ -113,8 +113,8 @@ def _scattered(move: Move, count: int, checked: bool) -> None:
     good = Lanes(fn.constant(1, Type("i1")))
     if checked:
         for word in range(count):
-            seen = Lanes(_gather(fn, _spots_on(fn, valid, 4 * word), move.on))
-            good = good & (seen.ne(-1) & move.on).mask_bits().eq(0)
+            validity = Lanes(_gather(fn, _spots_on(fn, valid, 4 * word), move.on))
+            good = good & (validity.ne(-1) & move.on).mask_bits().eq(0)
     with fn.when(good.value):
         for word, row in enumerate(rows):
             fn.store(move.words + word * LANES, row)

@@ -14,9 +14,10 @@ _NEAR = 8
 
 
 def call_site(code: Sequence[Instruction], site: int) -> int:
-    """The instruction that has the line of the call which waits at `site`: `site` itself if the wait is in line.
+    """Return the index of the instruction whose source line is that of the wait at index `site`.
 
-    An out-of-line piece is called (sm_80), or reached by a branch that only divergent lanes take (`BRA.DIV`).
+    It is `site` itself if the wait is in line, else the instruction that leads to the out-of-line piece: a call
+    (sm_80), or a branch that only divergent lanes take (`BRA.DIV`).
     """
     for place, instruction in enumerate(code[:site]):
         leads = instruction.opcode == "CALL" or (instruction.opcode == "BRA" and "DIV" in instruction.modifiers)

@@ -98,10 +98,10 @@ def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...])
     """Threads predicated on, counted in two ways. For `@P0 BRA P1` the hardware's counter of a whole launch has the
     threads for which both hold; Nsight Compute's counter by instruction has those for which P0 holds, and so do sites.
     """
-    kept = outcome.records[:, Insn.KEPT : Insn.KEPT + 8].copy().view(np.int64)[:, 0]
+    skipped = outcome.records[:, Insn.KEPT : Insn.KEPT + 8].copy().view(np.int64)[:, 0]
     branches = (index for index, instruction in enumerate(image.code.instructions) if instruction.opcode in BRANCHES)
     by_site = sum(site.predicated_on_threads for site in sites)
-    return {ON_BY_SITE: Metric(by_site), ON: Metric(by_site - sum(int(kept[index]) for index in branches))}
+    return {ON_BY_SITE: Metric(by_site), ON: Metric(by_site - sum(int(skipped[index]) for index in branches))}
 
 
 def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:
@@ -278,7 +278,7 @@ def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazar
 
 
 def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
-    for kind, places in ((outcome.stopped, outcome.stuck), ("residency", outcome.awaited)):
+    for kind, places in ((outcome.stopped, outcome.blocked), ("residency", outcome.awaited)):
         if not places:
             continue
         linear, warp, index = places[0]

@@ -191,16 +191,19 @@ class Resident:
         return tuple(found)
 
     def unmet(self) -> Iterator[tuple[int, int, int, int]]:
-        """(block, thread, instruction, lanes) of each group that waits for those lanes of its warp."""
+        """Yield (block, thread, instruction, lanes) for each group of lanes at a warp-level synchronisation.
+
+        `thread` is its first lane; `lanes`, a mask, are the lanes of the warp that it waits for.
+        """
         for index in range(self.count):
             warp = self.warps[index]
             count = int(warp[Warp.GROUPS : Warp.GROUPS + 8].view(np.int64)[0])
             exited = int(warp[Warp.EXITED : Warp.EXITED + 4].view(np.uint32)[0])
             groups = warp[Warp.GROUP : Warp.GROUP + count * Warp.GROUP_SIZE].reshape(count, Warp.GROUP_SIZE)
-            held = [row for row in groups if row[GROUP_WAIT : GROUP_WAIT + 4].view(np.int32)[0] == Wait.WARPSYNC]
-            lanes = [int(row[GROUP_LANES : GROUP_LANES + 4].view(np.uint32)[0]) for row in held]
+            waiting = [row for row in groups if row[GROUP_WAIT : GROUP_WAIT + 4].view(np.int32)[0] == Wait.WARPSYNC]
+            lanes = [int(row[GROUP_LANES : GROUP_LANES + 4].view(np.uint32)[0]) for row in waiting]
             arrived = reduce(or_, lanes, 0)
-            for row, own in zip(held, lanes, strict=True):
+            for row, own in zip(waiting, lanes, strict=True):
                 mask = int(row[GROUP_ARGUMENT : GROUP_ARGUMENT + 4].view(np.uint32)[0])
                 if missing := mask & ~arrived & ~exited:
                     first = (own & -own).bit_length() - 1

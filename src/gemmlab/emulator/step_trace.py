@@ -56,8 +56,8 @@ def emit_trace_access(fn: Function) -> None:
     with fn.when((Lanes(space).eq(Space.GLOBAL) & Lanes(key).uge(WRITES)).value):
         _note_bounds(fn, trace, warp)
     steps = trace.load(Trace.STEP_COUNT, I64)
-    kept = Lanes(steps).le(Lanes(trace.load(Trace.STEP_CAPACITY, I64)))
-    with fn.when((Lanes(_chosen(fn, trace, warp)) & kept).value):
+    fits = Lanes(steps).le(Lanes(trace.load(Trace.STEP_CAPACITY, I64)))
+    with fn.when((Lanes(_chosen(fn, trace, warp)) & fits).value):
         count = trace.load(Trace.ACCESS_COUNT, I64)
         with fn.when(count < trace.load(Trace.ACCESS_CAPACITY, I64)):
             access = Raw(fn, fn.cast(trace.load(Trace.ACCESSES, I64), I8) + count * Trace.ACCESS_SIZE)
@@ -80,7 +80,7 @@ def _block(fn: Function, warp: Raw) -> Raw:
 
 
 def _entry(fn: Function, trace: Raw, warp: Raw) -> tuple[Value, Raw]:
-    """Return whether the warp's block has an entry, and the entry (the first one where it has none)."""
+    """Return whether the trace has an entry for the warp's block, and that entry; without one, the first entry."""
     number = Lanes(_block(fn, warp).load(Block.LINEAR, I64))
     known = number.lt(Lanes(trace.load(Trace.BLOCK_COUNT, I64)))
     entries = fn.cast(trace.load(Trace.BLOCKS, I64), I8)

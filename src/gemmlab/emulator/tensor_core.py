@@ -23,7 +23,9 @@ DOT = (
     ("depth", I64),
     ("block", I64),
 )
-"""`a`: 16 x depth, `b`: depth x 8, both row-major; `c`: 16 x 8, updated in place; `block`: products a block."""
+"""`a`: 16 x depth, `b`: depth x 8, both row-major; `c`: 16 x 8, updated in place; `block`: number of
+products that are added together before rounding.
+"""
 _TINY = -(1 << 20)
 
 

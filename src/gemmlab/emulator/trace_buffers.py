@@ -83,15 +83,15 @@ def recorder(request: TraceRequest, blocks: int, handlers: npt.NDArray[np.int64]
 
 
 def recording(
-    made: Recorder, seen: Observation, grid: tuple[int, int, int], threads: tuple[int, int, int], shared_low: int
+    made: Recorder, observation: Observation, grid: tuple[int, int, int], threads: tuple[int, int, int], shared_low: int
 ) -> Recording:
-    """Everything that was recorded of a launch with this grid and block."""
-    count, kept = _counts(made, Trace.STEP_COUNT, made.steps)
-    steps = Steps(made.steps[:kept].copy(), seen.counters.sites)
+    """Return the recording of a launch with this grid and block, from the buffers that it filled."""
+    count, stored = _counts(made, Trace.STEP_COUNT, made.steps)
+    steps = Steps(made.steps[:stored].copy(), observation.counters.sites)
     accesses, lost = _accesses(made, steps)
     bounds = enumerate(made.blocks[:, 1:].tolist())
     writes = tuple(BlockWrites(block, low, high) for block, (low, high) in bounds if high >= low)
-    return Recording(grid, threads, shared_low, steps, accesses, writes, lost + count - kept, seen)
+    return Recording(grid, threads, shared_low, steps, accesses, writes, lost + count - stored, observation)
 
 
 def _counts(made: Recorder, at: int, room: npt.NDArray[np.void]) -> tuple[int, int]:
@@ -101,11 +101,11 @@ def _counts(made: Recorder, at: int, room: npt.NDArray[np.void]) -> tuple[int, i
 
 
 def _accesses(made: Recorder, steps: Steps) -> tuple[tuple[Access, ...], int]:
-    count, kept = _counts(made, Trace.ACCESS_COUNT, made.accesses)
-    columns = (made.accesses[name][:kept].tolist() for name in ("step", "space", "key", "execute", "addresses"))
-    makers = steps.where(made.accesses["step"][:kept])
+    count, stored = _counts(made, Trace.ACCESS_COUNT, made.accesses)
+    columns = (made.accesses[name][:stored].tolist() for name in ("step", "space", "key", "execute", "addresses"))
+    makers = steps.where(made.accesses["step"][:stored])
     found = tuple(
         Access(index, step, SPACES[space], key & 0xFF, key >= WRITES, on, tuple(addresses))
         for step, index, space, key, on, addresses in zip(makers, *columns, strict=True)
     )
-    return found, count - kept
+    return found, count - stored

@@ -63,7 +63,7 @@ class BoundKernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedKernel:
     """A kernel in one configuration on one device; code is built and loaded when a problem first needs it."""
 
     kernel: Kernel
@@ -118,9 +118,9 @@ def _no_blocks(kernel: Kernel, problem: Problem) -> str:
     )
 
 
-def place(kernel: Kernel, device: Device, config: Mapping[str, int] | None = None) -> Placed:
+def place(kernel: Kernel, device: Device, config: Mapping[str, int] | None = None) -> PlacedKernel:
     """Return the kernel placed on a device, nothing built yet. `UsageError` for an illegal configuration."""
-    return Placed(kernel, device, kernel.configure(config))
+    return PlacedKernel(kernel, device, kernel.configure(config))
 
 
 def bind(

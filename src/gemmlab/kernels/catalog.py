@@ -47,7 +47,7 @@ def ladder(op: str, device: str) -> tuple[Kernel, ...]:
 
 
 @cache
-def renamed() -> Mapping[str, str]:
+def current_ids() -> Mapping[str, str]:
     """Present ids of kernels by the ids of earlier versions."""
     return {alias: kernel.id for kernel in all_kernels() for alias in kernel.aliases}
 
@@ -56,11 +56,11 @@ def current_id(name: str, *, notice: bool = True) -> str:
     """Return the present id of a kernel; any other name as it is. With `notice`, an earlier id gets a
     `DeprecationWarning`.
     """
-    if name not in renamed():
+    if name not in current_ids():
         return name
     if notice:
-        warn_once(f"the kernel {name} is called {renamed()[name]}; the next version drops the old name")
-    return renamed()[name]
+        warn_once(f"the kernel {name} is called {current_ids()[name]}; the next version drops the old name")
+    return current_ids()[name]
 
 
 def find_kernel(kernel_id: str) -> Kernel:

@@ -58,5 +58,5 @@ class Expectation:
                 values[name] = counters.executed(name.removeprefix(_EXECUTED).replace("_", "."))
         if self.that(values):
             return ""
-        seen = ", ".join(f"{name} = {values[name]:.12g}" for name in sorted(self.that.names))
-        return f"{self.where}: {self.that.text} does not hold for {self.shape}: {seen}"
+        figures = ", ".join(f"{name} = {values[name]:.12g}" for name in sorted(self.that.names))
+        return f"{self.where}: {self.that.text} does not hold for {self.shape}: {figures}"

@@ -71,12 +71,12 @@ Emit = Callable[[Function, Arguments], None]
 
 def update(fn: Function, g: Gemm, where: Value, total: Value) -> None:
     """`*where = alpha * total + beta * *where`; beta == 0 does not read it, alpha == 0 drops the total."""
-    kept = fn.var(F32, 0.0)
+    result = fn.var(F32, 0.0)
     with fn.when(g.alpha.differs(0.0) & (g.k > 0)):
-        kept.set(total * g.alpha)
+        result.set(total * g.alpha)
     with fn.when(g.beta.differs(0.0)):
-        kept.set(fn.fma(g.beta, fn.load(where), kept.read()))
-    fn.store(where, kept)
+        result.set(fn.fma(g.beta, fn.load(where), result.read()))
+    fn.store(where, result)
 
 
 def scale_row(fn: Function, g: Gemm, row: Value) -> None:

@@ -11,8 +11,8 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.program import Config, Launch
 from gemmlab.kernels.claims import Restriction
-from gemmlab.kernels.cuda_file.arguments import Matched, c_value, check_types, match_by_name, match_in_order
-from gemmlab.kernels.cuda_file.header import Stated, read_header, read_text
+from gemmlab.kernels.cuda_file.arguments import ArgumentMatch, c_value, check_types, match_by_name, match_in_order
+from gemmlab.kernels.cuda_file.header import HeaderValues, read_header, read_text
 from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
 from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, single_workspace
@@ -35,7 +35,7 @@ def shipped_kernel(path: Path) -> Kernel:
     header = read_header(origin, text)
     if header is None:
         raise UsageError(f"{origin}: no `/* gemmlab` comment that states what the kernel is")
-    stated = Stated(origin, (header,))
+    stated = HeaderValues(origin, (header,))
     if missing := [key for key in _REQUIRED if stated.get(key) is None]:
         raise UsageError(f"{origin}: {missing[0]} is not stated")
     if stated.get("step") is not None:
@@ -100,7 +100,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
     return kernel
 
 
-def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -> Matched:
+def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -> ArgumentMatch:
     try:
         check_types(signature)
         if facts.args is None:
@@ -110,14 +110,14 @@ def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -
         raise facts.stated.error("args", str(error)) from None
 
 
-def _check_layouts(facts: Facts, matched: Matched, flags: Sequence[str]) -> None:
+def _check_layouts(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) -> None:
     for index, flag in enumerate(("TRANS_A", "TRANS_B")):
         both = len({layout[index] for layout in facts.layouts}) == 2
         if both and flag not in flags and flag.lower() not in matched.values:
             raise facts.stated.error("transposes", f"needs a template parameter or an argument {flag}")
 
 
-def _restrictions(facts: Facts, matched: Matched, flags: Sequence[str]) -> tuple[Restriction, ...]:
+def _restrictions(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) -> tuple[Restriction, ...]:
     """Return the required restrictions, then those that arguments imply for names that no requirement mentions."""
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
     spoken_of = {name for expression in required for name in expression.names}
@@ -156,7 +156,7 @@ def _check_configurations(kernel: Kernel, facts: Facts) -> None:
 
 
 def _launcher(
-    kernel: str, facts: Facts, signature: Signature, matched: Matched
+    kernel: str, facts: Facts, signature: Signature, matched: ArgumentMatch
 ) -> Callable[[Config, Bound], list[Launch]]:
     def launches(instance: Config, bound: Bound) -> list[Launch]:
         names = {**problem_names(bound), **instance}

@@ -104,7 +104,7 @@ def _both_follow(first: Kernel, second: Kernel, before: str, ladder: str) -> str
 
 
 def _circle(left: Mapping[str, Kernel]) -> str:
-    """Return one circle among rungs that no line reaches: `a.cu after b, b.cu after a`."""
+    """Return a circle among rungs of `left`, which no line from a beginning reaches: `a.cu after b, b.cu after a`."""
     way, place = list[str](), next(iter(left))
     while place not in way:
         way.append(place)

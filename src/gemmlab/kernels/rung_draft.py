@@ -14,7 +14,7 @@ from pathlib import Path
 from gemmlab.core.errors import UsageError
 from gemmlab.core.files import replace_file
 from gemmlab.core.precision import TF32
-from gemmlab.kernels.catalog import SOURCE_SUFFIX, all_kernels, find_kernel, renamed
+from gemmlab.kernels.catalog import SOURCE_SUFFIX, all_kernels, current_ids, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.order import file_of, in_order
 from gemmlab.kernels.stated_facts import restated
@@ -57,8 +57,8 @@ def draft_rung(name: str, after: str, *, branch: bool = False) -> Draft:
     if not _NAME.fullmatch(name):
         raise UsageError(f"--rung {name}: a kernel is named in small letters, digits and _, as double_buffer")
     taken = {kernel.id: kernel for kernel in all_kernels()}
-    if name in taken or name in renamed():
-        raise UsageError(f"--rung {name}: there is one already, {file_of(taken[renamed().get(name, name)])}")
+    if name in taken or name in current_ids():
+        raise UsageError(f"--rung {name}: there is one already, {file_of(taken[current_ids().get(name, name)])}")
     path = before.path.with_name(name + before.path.suffix)
     rung = replace(before, id=name, path=path, after=before.id, branch=branch, aliases=())
     follower = None if branch else _follower(before)
@@ -114,8 +114,8 @@ def _follower(before: Kernel) -> Kernel | None:
 
 def _copied(before: Kernel, rung: Kernel) -> str:
     """Return the file of the rung before with another name and place, and with every description left open."""
-    said = dict.fromkeys(("summary", "idea", "source"), f"{OPEN}.")
-    text = restated(before.path, {**said, "after": before.id, "branch": True if rung.branch else None,
+    placeholders = dict.fromkeys(("summary", "idea", "source"), f"{OPEN}.")
+    text = restated(before.path, {**placeholders, "after": before.id, "branch": True if rung.branch else None,
                                   "aliases": None, "expect": None})  # fmt: skip
     if before.path.suffix == SOURCE_SUFFIX:
         return re.sub(rf"\b{before.id}\b(?=\s*\()", rung.id, text)

@@ -9,7 +9,7 @@ from typing import Any
 
 from gemmlab.core.deprecation import warn_once
 from gemmlab.core.errors import UsageError
-from gemmlab.kernels.cuda_file.header import Stated, Statement, from_flags, read_header, read_text, read_toml
+from gemmlab.kernels.cuda_file.header import HeaderValues, Statement, from_flags, read_header, read_text, read_toml
 from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
 from gemmlab.kernels.cuda_kernel import cuda_kernel
@@ -56,7 +56,7 @@ def _kernel(
     layers = [header] if header is not None else []
     if toml is not None or beside.is_file():
         layers.append(read_toml(toml or beside))
-    stated = Stated(path.name, (*layers, from_flags(flags or {})))
+    stated = HeaderValues(path.name, (*layers, from_flags(flags or {})))
     if stated.get("step") is not None:
         warn_once(
             f"{stated.where('step')}: rungs are not numbered any more, and the key is ignored: take it out, or name "

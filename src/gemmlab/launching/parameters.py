@@ -55,40 +55,40 @@ def parameters(kernel: str, sizes: Sequence[Param], signature: Signature | None)
 
 
 def in_order(
-    kernel: str, given: Sequence[Any] | Mapping[str, Any], sizes: Sequence[Param], signature: Signature | None
+    kernel: str, args: Sequence[Any] | Mapping[str, Any], sizes: Sequence[Param], signature: Signature | None
 ) -> list[Any]:
     """Return arguments in the kernel's order; arguments given by name use the names of its source, if these are known.
 
     Raises `UsageError` that lists unknown and missing names.
     """
-    if not isinstance(given, Mapping):
-        return list(given)
+    if not isinstance(args, Mapping):
+        return list(args)
     stated = signature.args if signature is not None and len(signature.args) == len(sizes) else ()
     names = [argument.name for argument in stated]
     if signature is None or not all(names) or len(set(names)) != len(sizes):
-        return list(given.values())
-    unknown, missing = [name for name in given if name not in names], [name for name in names if name not in given]
+        return list(args.values())
+    unknown, missing = [name for name in args if name not in names], [name for name in names if name not in args]
     if unknown or missing:
-        told = [f"unknown {', '.join(map(str, unknown))}"] if unknown else []
-        told += [f"missing {', '.join(missing)}"] if missing else []
-        raise UsageError(f"{kernel}: arguments by name: {'; '.join(told)}; the kernel is {signature}")
-    return [given[name] for name in names]
+        problems = [f"unknown {', '.join(map(str, unknown))}"] if unknown else []
+        problems += [f"missing {', '.join(missing)}"] if missing else []
+        raise UsageError(f"{kernel}: arguments by name: {'; '.join(problems)}; the kernel is {signature}")
+    return [args[name] for name in names]
 
 
 class Bound:
     """Arguments on a device. An array that is given twice is one buffer; the caller's arrays are never written to."""
 
-    def __init__(self, device: Device, takes: Sequence[Parameter], given: Sequence[Any], kernel: str) -> None:
-        if len(given) != len(takes):
+    def __init__(self, device: Device, takes: Sequence[Parameter], values: Sequence[Any], kernel: str) -> None:
+        if len(values) != len(takes):
             sizes = ", ".join(str(parameter.size) for parameter in takes)
-            raise UsageError(f"{kernel} takes {len(takes)} arguments (of {sizes} bytes); {len(given)} were given")
+            raise UsageError(f"{kernel} takes {len(takes)} arguments (of {sizes} bytes); {len(values)} were given")
         self._device = device
         self._buffers: dict[int, tuple[Buffer, npt.NDArray[Any]]] = {}
         self._arrays: list[int | None] = []
         self.values: list[Any] = []
         """NumPy scalars and buffers, in order."""
         try:
-            for parameter, value in zip(takes, given, strict=True):
+            for parameter, value in zip(takes, values, strict=True):
                 self._add(parameter, value)
         except BaseException:
             self.free()
@@ -142,11 +142,11 @@ class Bound:
 
     def outputs(self) -> list[npt.NDArray[Any] | None]:
         """Return every array as the kernel left it; `None` for arguments that are no arrays."""
-        brought: dict[int, npt.NDArray[Any]] = {}
+        copies: dict[int, npt.NDArray[Any]] = {}
         for key, (buffer, array) in self._buffers.items():
             self._device.download(buffer, array.reshape(-1))
-            brought[key] = array
-        return [None if key is None else brought[key] for key in self._arrays]
+            copies[key] = array
+        return [None if key is None else copies[key] for key in self._arrays]
 
     def free(self) -> None:
         """Free the device's memory."""

@@ -107,19 +107,19 @@ def launch(
     function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
     request = Launch((), _extents("grid", grid), _extents("threads", threads), _whole("smem_bytes", smem_bytes))
     loaded = where.load(artifact)
-    given = in_order(artifact.kernel, args, function.params, signature)
-    bound = Bound(where, parameters(artifact.kernel, function.params, signature), given, artifact.kernel)
+    ordered = in_order(artifact.kernel, args, function.params, signature)
+    bound = Bound(where, parameters(artifact.kernel, function.params, signature), ordered, artifact.kernel)
     try:
         with time_limit(timeout_s):
-            asked = Launch(tuple(bound.values), request.grid, request.threads, request.smem_bytes)
-            seen = _run(where, loaded, asked, races=races)
+            call = Launch(tuple(bound.values), request.grid, request.threads, request.smem_bytes)
+            observation = _run(where, loaded, call, races=races)
         outputs = bound.outputs()
     finally:
         bound.free()
     return Launched(
-        outputs=_named(args, given, outputs),
-        counters=None if seen is None else seen.counters,
-        hazards=None if seen is None else seen.hazards,
+        outputs=_named(args, ordered, outputs),
+        counters=None if observation is None else observation.counters,
+        hazards=None if observation is None else observation.hazards,
         device=where.id,
         artifact=artifact,
     )
@@ -133,11 +133,11 @@ def _run(device: Device, loaded: Any, request: Launch, *, races: bool) -> Observ
 
 
 def _named(
-    args: Sequence[Any] | Mapping[str, Any], given: Sequence[Any], outputs: list[Array | None]
+    args: Sequence[Any] | Mapping[str, Any], ordered: Sequence[Any], outputs: list[Array | None]
 ) -> list[Array] | dict[str, Array]:
     if isinstance(args, Mapping):
         # An array given twice is one buffer, so either of its positions will do.
-        found = {id(value): output for value, output in zip(given, outputs, strict=True) if output is not None}
+        found = {id(value): output for value, output in zip(ordered, outputs, strict=True) if output is not None}
         return {name: found[id(value)] for name, value in args.items() if id(value) in found}
     return [output for output in outputs if output is not None]
 

@@ -152,8 +152,8 @@ def _listed(names: Iterable[str]) -> str:
 
 def _instance(name: str, signature: Signature) -> str:
     """Return an example of the template's instances."""
-    given = ["float" if each.is_type else "true" if each.type == "bool" else "32" for each in signature.template]
-    return f"{name}<{', '.join(given)}>"
+    examples = ["float" if each.is_type else "true" if each.type == "bool" else "32" for each in signature.template]
+    return f"{name}<{', '.join(examples)}>"
 
 
 @lru_cache(maxsize=32)

@@ -39,10 +39,10 @@ def run_cache(kernels: Sequence[Kernel], op: Op, problems: Sequence[Any], caches
 
 def _result(kernel: Kernel, op: Op, problem: Problem, caches: Caches) -> Result:
     counts = simulate(kernel, op, problem, caches)
-    spent = time_packing(kernel, op, problem) if counts.packing else None
+    time = time_packing(kernel, op, problem) if counts.packing else None
     facts: dict[str, Any] = {"total": asdict(counts.total)}
     if counts.packing is not None:
-        facts |= {"packing": asdict(counts.packing), "packing_time": asdict(spent) if spent else None}
+        facts |= {"packing": asdict(counts.packing), "packing_time": asdict(time) if time else None}
     return Result(kernel.id, problem.to_json(), problem.label, op.flops(problem), threads=1, facts=facts)
 
 
@@ -52,7 +52,7 @@ class CacheRow:
 
     kernel: str
     size: str
-    touched: float
+    accessed_bytes: float
     """Bytes loaded and stored per multiply-add."""
     l1_misses: float
     l2_misses: float
@@ -77,10 +77,10 @@ def cache_rows(record: Record) -> list[CacheRow]:
 def _row(kernel: str, size: str, multiply_adds: int, facts: Mapping[str, Any]) -> CacheRow:
     total = _counts(facts["total"])
     counts = CacheCounts(multiply_adds, total, _counts(facts["packing"]) if "packing" in facts else None)
-    packed, spent = counts.packing, facts.get("packing_time")
+    packed, time = counts.packing, facts.get("packing_time")
     return CacheRow(
         kernel, size,
-        touched=counts.per_thousand(total.bytes) / 1e3,
+        accessed_bytes=counts.per_thousand(total.bytes) / 1e3,
         l1_misses=counts.per_thousand(total.l1_misses),
         l2_misses=counts.per_thousand(total.l2_misses),
         tlb_misses=counts.per_thousand(total.tlb_misses),
@@ -88,7 +88,7 @@ def _row(kernel: str, size: str, multiply_adds: int, facts: Mapping[str, Any]) -
         from_memory=counts.per_thousand(total.memory_bytes) / 1e3,
         packing_bytes=None if packed is None else packed.bytes / max(1, total.bytes),
         packing_l2_misses=None if packed is None else packed.l2_misses / max(1, total.l2_misses),
-        packing_time=PackingTime(**spent).share if spent else None,
+        packing_time=PackingTime(**time).share if time else None,
     )  # fmt: skip
 
 

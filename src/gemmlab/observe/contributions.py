@@ -21,13 +21,13 @@ _SOURCES: Mapping[str, Callable[[int, int], int]] = {
 }
 
 
-def contributions(traced: KernelTrace) -> Mapping[int, int]:
+def contributions(kernel_trace: KernelTrace) -> Mapping[int, int]:
     """Return, for each shuffle and shared load by its index in the trace, the mask of lanes whose value contributes."""
     found = _Backwards()
-    accesses = {(access.order, access.space): access for access in traced.trace.accesses}
-    function = traced.function
-    for order in range(len(traced.trace.steps) - 1, -1, -1):
-        step = traced.trace.steps[order]
+    accesses = {(access.order, access.space): access for access in kernel_trace.trace.accesses}
+    function = kernel_trace.function
+    for order in range(len(kernel_trace.trace.steps) - 1, -1, -1):
+        step = kernel_trace.trace.steps[order]
         instruction = function.at(step.site.address)
         shared, outside = accesses.get((order, "shared")), accesses.get((order, "global"))
         if shared is not None and shared.site.base_opcode != "LDGSTS":

@@ -15,7 +15,7 @@ from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import CompileError, TimeLimitError, UsageError
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import CountingDevice, Device
-from gemmlab.kernels.bound import Placed, place
+from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
@@ -76,7 +76,7 @@ def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total
     return Record("count", count.op.name, describe_environment(), described, None, tuple(results), tuple(notes))
 
 
-def _result(count: Count, placed: Placed, problem: Problem) -> Result:
+def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
     kernel, op = placed.kernel, count.op
     facts: dict[str, Any] = {
         "role": "rung", "name": kernel.id, "step": kernel.step, "idea": kernel.idea, "config": dict(placed.config),
@@ -88,12 +88,12 @@ def _result(count: Count, placed: Placed, problem: Problem) -> Result:
     try:
         contents = op.fill(problem, np.random.default_rng(count.seed))
         run = GuardedRun(placed, op, problem, contents)
-        seen = run.run()
-        assert seen is not None  # noqa: S101 - the device counts
+        observation = run.run()
+        assert observation is not None  # noqa: S101 - the device counts
     except (CompileError, UsageError) as error:
         notes = (str(error),)
     else:
-        hazards = [replace(hazard, file=Path(hazard.file).name) for hazard in seen.hazards[:MOST_HAZARDS]]
+        hazards = [replace(hazard, file=Path(hazard.file).name) for hazard in observation.hazards[:MOST_HAZARDS]]
         scalars = op.scalars(problem)
         roundings = kernel.roundings(kernel.instantiate(placed.config, scalars), scalars)
         found = [
@@ -102,15 +102,15 @@ def _result(count: Count, placed: Placed, problem: Problem) -> Result:
         ]
         wrong = [explained(item.mismatch, contents) for item in found if item.mismatch is not None]
         notes = (*wrong, *(hazard.explain() for hazard in hazards))
-        verified, worst = not wrong and not seen.hazards, max(item.worst_ratio for item in found)
-        facts |= {**_code(placed), **_counted(seen.counters), "hazards": [asdict(hazard) for hazard in hazards]}
+        verified, worst = not wrong and not observation.hazards, max(item.worst_ratio for item in found)
+        facts |= {**_code(placed), **_counted(observation.counters), "hazards": [asdict(hazard) for hazard in hazards]}
     return Result(
         contestant=f"kernel:{kernel.id}", problem=problem.to_json(), label=problem.label, flops=op.flops(problem),
         threads=1, facts=facts, verified=verified, max_error_ratio=worst, notes=notes,
     )  # fmt: skip
 
 
-def _code(placed: Placed) -> dict[str, Any]:
+def _code(placed: PlacedKernel) -> dict[str, Any]:
     """Return the facts of the machine code that ran."""
     artifacts = [loaded.artifact for loaded in placed.loaded.values()]
     newest = artifacts[-1]

@@ -41,7 +41,7 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class ElementUse:
     """The element accesses of one run. Times are indices of accesses, from 1; 0 means never."""
 
     accesses: int
@@ -55,9 +55,9 @@ class Touched:
     """Reads of the workspace, in order, at most as many as `notes` allowed."""
 
 
-def touched(
+def find_element_use(
     kernel: Kernel, op: Op, problem: Problem, config: Mapping[str, int] | None = None, notes: int = 0
-) -> Touched:
+) -> ElementUse:
     """Run the kernel once on one thread, on operands whose elements hold consecutive numbers.
 
     `notes` is the most reads of the workspace to record. Raises as `cache_misses.simulate` does, and `UsageError` for
@@ -86,10 +86,10 @@ def touched(
     for number, (address, count, table) in enumerate(zip(addresses, floats, tables, strict=False)):
         _stretch(device.state, number, address, count, table)
     if room:
-        _stretch(device.state, probe.SEEN, _workspace(bound).ctypes.data, room, tables[-2])
+        _stretch(device.state, probe.WORKSPACE, _workspace(bound).ctypes.data, room, tables[-2])
     bound.run()
     times = [_times(device.state, operand, table) for operand, table in zip(operands, tables, strict=False)]
-    return Touched(
+    return ElementUse(
         int(device.state[probe.TIME]),
         {operand.name: pair[0] for operand, pair in zip(operands, times, strict=True)},
         {operand.name: pair[1] for operand, pair in zip(operands, times, strict=True)},
@@ -99,7 +99,7 @@ def touched(
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class CacheContents:
     """The contents of one core's caches at one moment of a run: 1 in L1, 2 in L2 alone, 0 in neither."""
 
     after: int
@@ -110,9 +110,9 @@ class Held:
     """Cache level of each float of the workspace; empty without a workspace."""
 
 
-def held(
+def cache_contents(
     kernel: Kernel, op: Op, problem: Problem, caches: Caches, after: int, config: Mapping[str, int] | None = None
-) -> Held:
+) -> CacheContents:
     """Return the contents of the simulated caches after `after` accesses of one run. Raises as `simulate` does."""
     device = ProbedCpu(CacheProbe(caches))
     bound = bind_probed(kernel, op, problem, device, config)
@@ -135,7 +135,9 @@ def held(
         for operand in op.operands(problem)
     }  # fmt: skip
     room = _workspace(bound) if PACKED in kernel.args else None
-    return Held(after, level, levels(room.ctypes.data, room.nbytes // 4) if room is not None else np.empty(0, np.int8))
+    return CacheContents(
+        after, level, levels(room.ctypes.data, room.nbytes // 4) if room is not None else np.empty(0, np.int8)
+    )
 
 
 def _workspace(bound: BoundKernel) -> npt.NDArray[np.uint8]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.trace import LANES, Access, Trace
 from gemmlab.devices.emulated import MODELS, EmulatedDevice
-from gemmlab.kernels.bound import Placed
+from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.op import Operand
 from gemmlab.sass.instruction import SassFunction
@@ -66,16 +66,16 @@ class Moves:
         """Numbers of the threads in the block, x fastest."""
         return self.warp * LANES + self.lane
 
-    def where(self, kept: npt.NDArray[Any]) -> Moves:
+    def where(self, mask: npt.NDArray[Any]) -> Moves:
         """Return the entries that a mask or an array of indices selects."""
-        return Moves(self.row[kept], self.col[kept], self.warp[kept], self.lane[kept])
+        return Moves(self.row[mask], self.col[mask], self.warp[mask], self.lane[mask])
 
 
 @dataclass(frozen=True, slots=True)
 class KernelTrace:
     """The trace of one launch of a kernel, with the matrices that its addresses belong to."""
 
-    placed: Placed = field(repr=False)
+    placed: PlacedKernel = field(repr=False)
     """The kernel on the emulated device, its code loaded."""
     problem: Any
     artifact: Artifact = field(repr=False)
@@ -159,13 +159,15 @@ def bank(address: int) -> int:
     return address // WORD % BANKS
 
 
-def tile_of_block(traced: KernelTrace) -> tuple[int, int] | None:
+def tile_of_block(kernel_trace: KernelTrace) -> tuple[int, int] | None:
     """Return rows and columns of the tile that the first block writes; `None` if it writes none or leaves holes."""
-    if traced.result is None:
+    if kernel_trace.result is None:
         return None
-    moves = traced.moves(traced.result.operand.name, (access for access in traced.trace.accesses if access.store))
+    moves = kernel_trace.moves(
+        kernel_trace.result.operand.name, (access for access in kernel_trace.trace.accesses if access.store)
+    )
     rows, cols = np.unique(moves.row).size, np.unique(moves.col).size
-    places = np.unique(moves.row * traced.result.operand.ld + moves.col).size
+    places = np.unique(moves.row * kernel_trace.result.operand.ld + moves.col).size
     return (rows, cols) if places and rows * cols == places else None
 
 

@@ -42,7 +42,7 @@ ONLY_GPU = (
     "l1tex__t_sector_hit_rate.pct", "sm__warps_active.avg.pct_of_peak_sustained_active",
     "sm__throughput.avg.pct_of_peak_sustained_elapsed",
 )  # fmt: skip
-_KEPT = (
+_METRICS = (
     *map(re.escape, (*EXACT, *BESIDE, *ONLY_GPU)),
     r"sm__inst_executed_pipe_\w+\.avg\.pct_of_peak_sustained_active",
     r"smsp__pcsamp_warps_issue_stalled_\w+(\.sum)?",
@@ -95,11 +95,11 @@ def _session(ncu: str, specs: Sequence[Spec], op: str, sizes: Sequence[str]) -> 
 def read(ncu: str, report: Path) -> list[Instructions]:
     """Return every launch of a report, by ncu's Python module if it is found, else from the pages that ncu prints."""
     try:
-        return from_report(ncu, report, _KEPT)
+        return from_report(ncu, report, _METRICS)
     except ImportError:
         printed = [ncu, "--import", str(report), "--csv", "--print-units", "base", "--page"]
         launches = from_csv(run([*printed, "source"]))
-        totals = totals_from_csv(run([*printed, "raw"]), _KEPT)
+        totals = totals_from_csv(run([*printed, "raw"]), _METRICS)
         if len(launches) != len(totals):
             raise UsageError(f"ncu tells of {len(launches)} launches and of {len(totals)}") from None
         return [Instructions(one.name, one.rows, counted) for one, counted in zip(launches, totals, strict=True)]
@@ -121,14 +121,14 @@ def group(
     found, rest = [], list(launches)
     for item, count in zip(done, counts, strict=True):
         spec = named.get(item["contestant"])
-        told = {} if spec is None else {"role": spec.role, "precision": spec.precision}
-        found.append(_profile(item, rest[:count], told))
+        labels = {} if spec is None else {"role": spec.role, "precision": spec.precision}
+        found.append(_profile(item, rest[:count], labels))
         rest = rest[count:]
     return found
 
 
-def _profile(item: Mapping[str, Any], launches: Sequence[Instructions], told: Mapping[str, str]) -> Profile:
-    facts = {**item["facts"], **told}
+def _profile(item: Mapping[str, Any], launches: Sequence[Instructions], labels: Mapping[str, str]) -> Profile:
+    facts = {**item["facts"], **labels}
     if not launches:
         return Profile(item["contestant"], item["size"], (), facts, {}, {}, notes=(str(item["why"]),))
     counts = {

@@ -61,14 +61,14 @@ def run(command: Sequence[str], precision: str = FLOAT32) -> str:
         done = _finished(command, environment)
     except OSError as error:
         raise ProfilerError(f"{command[0]} could not be started: {error.strerror or error}") from error
-    said = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     # Without permission to count, ncu may still exit with the code of the program it ran.
-    for line in (line for line in said.splitlines() if line.startswith("==ERROR==")):
+    for line in (line for line in output.splitlines() if line.startswith("==ERROR==")):
         for words, advice in TROUBLE.items():
             if words in line:
                 raise ProfilerError(f"Nsight Compute may not count here ({line[9:].strip()[:160]}): {advice}")
     if done.returncode:
-        raise PeerError(f"{Path(command[0]).name} failed: {said[-3000:]}")
+        raise PeerError(f"{Path(command[0]).name} failed: {output[-3000:]}")
     return done.stdout
 
 

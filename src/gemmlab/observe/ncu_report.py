@@ -100,8 +100,8 @@ def _action(action: Any, totals: Sequence[str]) -> Instructions:
             counts.setdefault(int(places.as_uint64(index)), {})[name] = float(metric.as_double(index))
     start = min(counts, default=0)
     rows = [(place - start, _text(action, place), counts[place]) for place in sorted(counts)]
-    kept = {name: _total(action.metric_by_name(name)) for name in sorted(names) if _wanted(name, totals)}
-    return Instructions(action.name(), rows, kept)
+    figures = {name: _total(action.metric_by_name(name)) for name in sorted(names) if _wanted(name, totals)}
+    return Instructions(action.name(), rows, figures)
 
 
 def _total(metric: Any) -> float:

@@ -36,13 +36,13 @@ def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for spec in plan["specs"]:
         contestant = None
         for problem in op.parse_sizes(plan["sizes"]):
-            told = {"contestant": spec["name"], "size": problem.label}
+            identity = {"contestant": spec["name"], "size": problem.label}
             try:
                 contestant = contestant or make_contestant(spec)
                 prepared = contestant.prepare(work_of(op, problem))
                 prepared.run()
             except (GemmlabError, MemoryError) as error:
-                yield {**told, "facts": {}, "launches": 0, "why": str(error)}
+                yield {**identity, "facts": {}, "launches": 0, "why": str(error)}
                 continue
             driver("cuProfilerStart")
             prepared.run()
@@ -50,7 +50,7 @@ def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             attached = prepared.attached if isinstance(prepared, OnDevice) else None
             launches = len(attached.launches) if isinstance(attached, BoundKernel) else None
             nothing = {"why": "it launches nothing at this size"} if launches == 0 else {}
-            yield {**told, "facts": contestant.facts(), "launches": launches, **nothing}
+            yield {**identity, "facts": contestant.facts(), "launches": launches, **nothing}
 
 
 def work_of(op: Op, problem: Any) -> Work:

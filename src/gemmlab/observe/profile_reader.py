@@ -15,8 +15,8 @@ from typing import Any
 from gemmlab.core.counters import EXACT
 from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, Result, from_json
+from gemmlab.kernels.aliases import current_contestant, with_current_ids
 from gemmlab.kernels.catalog import all_kernels
-from gemmlab.kernels.renamed import current_contestant, with_current_ids
 from gemmlab.observe.ncu_report import METRICS
 from gemmlab.observe.profile import NCU, Profile, Profiles, largest_first
 
@@ -76,17 +76,17 @@ def _arch(facts: Mapping[str, Any]) -> str:
 def _profile(result: Result) -> Profile:
     facts, where = result.facts, f"{result.contestant} at {result.label}"
     origin = _text(facts.get("origin", ""), f"{where}: origin")
-    kept = {name: value for name, value in facts.items() if name not in _FIGURES}
+    rest = {name: value for name, value in facts.items() if name not in _FIGURES}
     opcodes = {name: n for name, n in _numbers(facts.get("opcodes", {}), f"{where}: opcodes").items() if n}
     if origin != NCU:
         metrics, inexact = _emulated(facts, where)
         places = {name: name if name in metrics else _SAME.get(name, name) for name in METRICS}
         counts = {name: metrics[place] for name, place in places.items() if place in metrics}
         named = (result.contestant.removeprefix("kernel:"),) if metrics else ()
-        return Profile(result.contestant, result.label, named, kept, counts, metrics, origin, largest_first(opcodes),
+        return Profile(result.contestant, result.label, named, rest, counts, metrics, origin, largest_first(opcodes),
                        inexact, notes=result.notes)  # fmt: skip
     return Profile(
-        result.contestant, result.label, _texts(facts.get("kernels"), f"{where}: kernels"), kept,
+        result.contestant, result.label, _texts(facts.get("kernels"), f"{where}: kernels"), rest,
         _numbers(facts.get("counts"), f"{where}: counts"), _numbers(facts.get("metrics"), f"{where}: metrics"),
         NCU, largest_first(opcodes), notes=result.notes, **_beside(facts, where),
     )  # fmt: skip

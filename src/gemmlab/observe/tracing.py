@@ -13,7 +13,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.trace import TraceRequest
 from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
 from gemmlab.emulator.memory_map import Allocation
-from gemmlab.kernels.bound import Placed, place
+from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.matrix_trace import KernelTrace, Matrix, tile_of_block
@@ -45,11 +45,11 @@ def trace_kernel(
     placed = place(kernel, EmulatedDevice(arch, check_races=False), config)
     op = find_op(kernel.op)
     problem = problem if problem is not None else small_problem(kernel, op, placed.config)
-    return _traced(placed, op, problem, request or TraceRequest(), op.fill(problem, np.random.default_rng(0)))
+    return _trace(placed, op, problem, request or TraceRequest(), op.fill(problem, np.random.default_rng(0)))
 
 
-def _traced(
-    placed: Placed, op: Op, problem: Any, request: TraceRequest, contents: Mapping[str, Float32Array]
+def _trace(
+    placed: PlacedKernel, op: Op, problem: Any, request: TraceRequest, contents: Mapping[str, Float32Array]
 ) -> KernelTrace:
     require_memory(check_bytes(op, problem), f"size {problem.label}")
     device = cast("EmulatedDevice", placed.device)
@@ -61,8 +61,8 @@ def _traced(
             raise UsageError(f"{placed.kernel.id} launches nothing for {problem.label}")
         loaded = cast("EmulatedLoaded", bound.loaded)
         matrices = {name: Matrix(operand, buffers[name].address) for name, operand in operands.items()}
-        asked = replace(request, written=request.written or _written(matrices))
-        traces = [(launch, device.trace(loaded, launch, asked)) for launch in bound.launches]
+        whole = replace(request, written=request.written or _written(matrices))
+        traces = [(launch, device.trace(loaded, launch, whole)) for launch in bound.launches]
         device.free(cast("Allocation", bound.workspace))
     finally:
         for buffer in buffers.values():
@@ -91,11 +91,11 @@ def trace_whole(
     op, chosen = find_op(kernel.op), kernel.configure(config)
     small = (small_problem(kernel, op, chosen, sizes) for sizes in SIZES[op.name])
     for each in small if problem is None else (problem,):
-        traced = trace_kernel(kernel, arch, chosen, each)
-        if not traced.trace.lost:
-            return traced
-    what = f"at {traced.problem.label} its first block does {traced.trace.lost} steps and accesses too many to be kept"
-    raise UsageError(f"{kernel.id}: {what}; name a smaller size")
+        kernel_trace = trace_kernel(kernel, arch, chosen, each)
+        if not kernel_trace.trace.lost:
+            return kernel_trace
+    lost = f"{kernel_trace.trace.lost} steps and accesses too many to be stored"
+    raise UsageError(f"{kernel.id}: at {kernel_trace.problem.label} its first block does {lost}; name a smaller size")
 
 
 def trace_order(like: KernelTrace, most: int = 32) -> KernelTrace | None:
@@ -112,7 +112,7 @@ def trace_order(like: KernelTrace, most: int = 32) -> KernelTrace | None:
     for problem in fitted(like.kernel, op, like.config, [wide]):
         zeros = {operand.name: np.zeros((operand.rows, operand.ld), np.float32) for operand in op.operands(problem)}
         request = TraceRequest(blocks=(), most_steps=0, most_accesses=0)
-        return _traced(like.placed, op, problem, request, zeros)
+        return _trace(like.placed, op, problem, request, zeros)
     return None
 
 

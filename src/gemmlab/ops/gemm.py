@@ -76,7 +76,7 @@ class GemmOp:
     def bytes_moved(self, problem: GemmProblem) -> int:
         """Return the bytes with each operand once: 4(MK + KN + MN) read, C only when beta is not 0, and 4MN written."""
         result = problem.m * problem.n
-        read = 0 if problem.product_unread else problem.m * problem.k + problem.k * problem.n
+        read = 0 if problem.without_product else problem.m * problem.k + problem.k * problem.n
         return FLOAT_BYTES * (read + result * (2 if problem.beta != 0.0 else 1))
 
     def work(self, problem: GemmProblem) -> int:
@@ -101,7 +101,7 @@ class GemmOp:
     def fill(self, problem: GemmProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
         """Data of the kind `problem.contents`; NaN in every operand that must not be read."""
         arrays = operand_contents(problem, rng)
-        if problem.product_unread:
+        if problem.without_product:
             arrays["a"].fill(np.nan)
             arrays["b"].fill(np.nan)
         if problem.beta == 0.0:
@@ -127,7 +127,7 @@ class GemmOp:
         b = (inputs["b"].T if p.trans_b else inputs["b"]).astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
             added = p.beta * inputs["c"].astype(np.float64) if p.beta != 0.0 else np.zeros((p.m, p.n))
-            if p.product_unread:
+            if p.without_product:
                 steps = ROUNDINGS if p.beta != 0.0 else 0
                 bound = steps * (UNIT_ROUNDOFF * np.abs(added) + SMALLEST_NORMAL)
                 return {"c": Expected(added, np.where(np.isfinite(added), bound, 0.0))}
@@ -149,7 +149,10 @@ class GemmOp:
         return {"c": Expected(values, bound)}
 
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[GemmProblem]:
-        """Yield the whole contract in each layout; `scale` is `"quick"` (a naive loop's second or two) or `"full"`."""
+        """Yield problems that cover the whole contract, in each layout.
+
+        `scale` is `"quick"`, which a naive loop computes in a second or two, or `"full"`.
+        """
         return contract_cases(layouts, rng, scale)
 
 

@@ -43,11 +43,11 @@ class GemmProblem:
         for name in ("alpha", "beta"):
             object.__setattr__(self, name, float32_scalar(getattr(self, name)))
         for name, row in self._row_lengths().items():
-            given = getattr(self, name)
-            if given == 0:
+            value = getattr(self, name)
+            if value == 0:
                 object.__setattr__(self, name, max(1, row))
-            elif given < max(1, row):
-                raise UsageError(f"{name} = {given} is shorter than a row of {max(1, row)} elements ({self.layout})")
+            elif value < max(1, row):
+                raise UsageError(f"{name} = {value} is shorter than a row of {max(1, row)} elements ({self.layout})")
 
     def _row_lengths(self) -> dict[str, int]:
         return {"lda": self.m if self.trans_a else self.k, "ldb": self.k if self.trans_b else self.n, "ldc": self.n}
@@ -58,7 +58,7 @@ class GemmProblem:
         return "nt"[self.trans_a] + "nt"[self.trans_b]
 
     @property
-    def product_unread(self) -> bool:
+    def without_product(self) -> bool:
         """True if A and B have no part in the result."""
         return self.alpha == 0.0 or self.k == 0
 

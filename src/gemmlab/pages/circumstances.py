@@ -32,7 +32,7 @@ def libraries(record: Record) -> Lines:
 
 
 def _environment(record: Record) -> Iterator[tuple[str, str]]:
-    seen, facts = record.environment, _mapping(record.device.get("facts"))
+    environment, facts = record.environment, _mapping(record.device.get("facts"))
     yield "device", _joined([record.device.get("name"), record.device.get("id")])
     yield "compute capability", str(facts.get("compute_capability") or "")
     yield "multiprocessors", str(facts.get("sms") or "")
@@ -40,14 +40,14 @@ def _environment(record: Record) -> Iterator[tuple[str, str]]:
     yield "compiler", ", ".join(sorted({str(r.facts["compiler"]) for r in record.results if r.facts.get("compiler")}))
     yield "clocks seen", _clocks(record.results)
     yield "throttled by", ", ".join(sorted({why for r in record.results for s in r.samples for why in s.throttle}))
-    yield "processor", _joined([seen.get("cpu"), seen.get("cpus") and f"{seen['cpus']} CPUs used"])
-    yield "load average before", _joined(_sequence(seen.get("load_average")))
-    yield "system", str(seen.get("os") or "")
-    versions = [f"{name} {seen[name]}" for name in ("gemmlab", "python", "numpy") if seen.get(name)]
+    yield "processor", _joined([environment.get("cpu"), environment.get("cpus") and f"{environment['cpus']} CPUs used"])
+    yield "load average before", _joined(_sequence(environment.get("load_average")))
+    yield "system", str(environment.get("os") or "")
+    versions = [f"{name} {environment[name]}" for name in ("gemmlab", "python", "numpy") if environment.get(name)]
     yield "versions", ", ".join(versions)
-    yield "date", str(seen.get("time_utc") or "")
-    yield "command", " ".join(map(str, _sequence(seen.get("command"))))
-    yield "variables", ", ".join(f"{name}={value}" for name, value in _mapping(seen.get("variables")).items())
+    yield "date", str(environment.get("time_utc") or "")
+    yield "command", " ".join(map(str, _sequence(environment.get("command"))))
+    yield "variables", ", ".join(f"{name}={value}" for name, value in _mapping(environment.get("variables")).items())
 
 
 def _method(how: Method) -> Iterator[tuple[str, str]]:

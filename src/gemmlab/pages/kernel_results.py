@@ -19,7 +19,7 @@ from gemmlab.pages.tables import kernel_of
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class KernelResult:
     """A result of the kernel and the record that contains it."""
 
     result: Result
@@ -60,25 +60,25 @@ class Seen:
             return ""
 
 
-def seen_kernels(records: Iterable[Record]) -> dict[str, list[Seen]]:
+def results_by_kernel(records: Iterable[Record]) -> dict[str, list[KernelResult]]:
     """Return the results of every kernel in the records, by id, in the catalog's order; unknown kernels come last."""
-    found: dict[str, list[Seen]] = {}
+    found: dict[str, list[KernelResult]] = {}
     for record in records:
         for result in record.results:
             if name := kernel_of(result):
-                found.setdefault(name, []).append(Seen(result, record))
+                found.setdefault(name, []).append(KernelResult(result, record))
     order = {kernel.id: place for place, kernel in enumerate(all_kernels())}
     return {name: found[name] for name in sorted(found, key=lambda name: order.get(name, len(order)))}
 
 
-def request_for(kernel: Kernel, name: str, seen: Sequence[Seen], model: str) -> Request:
+def request_for(kernel: Kernel, name: str, results: Sequence[KernelResult], model: str) -> Request:
     """Return the request to explain the code that was timed, else counted, else that of the default configuration.
 
     It is for the GPU `model`, or if that is empty, for the GPU of the record.
     """
     if kernel.device != "cuda":
         return Request(name)
-    coded = [one for one in seen if one.digest and isinstance(one.result.facts.get("config"), dict)]
+    coded = [one for one in results if one.digest and isinstance(one.result.facts.get("config"), dict)]
     usual = sorted(coded, key=lambda one: (not one.result.samples, one.config != dict(kernel.params)))
     if not usual:
         return Request(name, gpu=model)

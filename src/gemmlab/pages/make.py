@@ -10,12 +10,12 @@ from pathlib import Path
 from gemmlab.core.errors import UsageError
 from gemmlab.core.files import replace_file
 from gemmlab.core.words import counted, nearest
+from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.by_name import is_own, kernel_named
 from gemmlab.kernels.catalog import all_kernels, current_id
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.renamed import read_record
 from gemmlab.observe.profile_reader import from_record, load_profiles
-from gemmlab.pages.kernel_results import Seen, request_for, seen_kernels
+from gemmlab.pages.kernel_results import KernelResult, request_for, results_by_kernel
 from gemmlab.pages.page import Page, render
 from gemmlab.pages.parts import part_of
 from gemmlab.pages.profile_section import stall_drawings
@@ -46,14 +46,14 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BuiltPage:
     """A page and its HTML."""
 
     page: Page
     html: bytes
 
 
-def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Made:
+def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> BuiltPage:
     """Make the page of a plan.
 
     Raises `RecordError` for a file that is no record, `UsageError` for an unknown kernel or GPU.
@@ -65,21 +65,22 @@ def make(plan: Plan, progress: Progress = lambda _text, _done, _all: None) -> Ma
     records = [read_record(path) for path in plan.records]
     profiles = [load_profiles(path) for path in plan.profiles]
     profiles += [from_record(record) for record in records if record.kind == "profile"]
-    seen = seen_kernels(records)
-    chosen = _chosen(plan.kernels, seen)
-    requests = _requests(plan, chosen, seen)
-    known = {request: kept for request in requests.values() if (kept := recall(request)) is not None}
+    by_kernel = results_by_kernel(records)
+    chosen = _chosen(plan.kernels, by_kernel)
+    requests = _requests(plan, chosen, by_kernel)
+    known = {request: study for request in requests.values() if (study := recall(request)) is not None}
     missing = [request for request in requests.values() if request not in known]
     with studies(missing) as running:
         parts = [part_of(path, record) for path, record in zip(plan.records, records, strict=True)]
         found: dict[Request, Outcome] = {**known, **_collected(running, len(missing), progress)}
     outcomes = {id_: found[request] for id_, request in requests.items()}
     sections = [
-        section(name, kernel, seen.get(name, []), outcomes.get(name), profiles) for name, (_, kernel) in chosen.items()
+        section(name, kernel, by_kernel.get(name, []), outcomes.get(name), profiles)
+        for name, (_, kernel) in chosen.items()
     ]
     waits = stall_drawings(profiles, chosen if plan.kernels else ())
     page = Page(parts, sections, (*roof_drawings(sections), *waits))
-    return Made(page, render(page))
+    return BuiltPage(page, render(page))
 
 
 def require_place(out: Path) -> None:
@@ -100,26 +101,26 @@ def write(out: Path, html: bytes) -> None:
         raise UsageError(f"cannot write {out}: {error.strerror or error}") from error
 
 
-def _chosen(named: Sequence[str], seen: dict[str, list[Seen]]) -> dict[str, tuple[str, Kernel | None]]:
+def _chosen(named: Sequence[str], by_kernel: dict[str, list[KernelResult]]) -> dict[str, tuple[str, Kernel | None]]:
     """Return, by id, the name that the kernel was given by, and the kernel, or `None` if only records know it."""
     catalog = {kernel.id: kernel for kernel in all_kernels()}
     if named:
         named = [current_id(name) for name in named]
         files = {name: kernel_named(name) for name in named if is_own(name)}
-        if unknown := [name for name in named if name not in {**files, **catalog, **seen}]:
-            names = [*seen, *catalog]
+        if unknown := [name for name in named if name not in {**files, **catalog, **by_kernel}]:
+            names = [*by_kernel, *catalog]
             raise UsageError(f"no kernel named {unknown[0]!r}, nor in the records; {nearest(unknown[0], names)}")
         found = [(name, files.get(name) or catalog.get(name)) for name in named]
         return {name if kernel is None else kernel.id: (name, kernel) for name, kernel in found}
-    return {name: (name, catalog.get(name)) for name in seen}
+    return {name: (name, catalog.get(name)) for name in by_kernel}
 
 
 def _requests(
-    plan: Plan, chosen: dict[str, tuple[str, Kernel | None]], seen: dict[str, list[Seen]]
+    plan: Plan, chosen: dict[str, tuple[str, Kernel | None]], by_kernel: dict[str, list[KernelResult]]
 ) -> dict[str, Request]:
     """Return, by id, the requests for the kernels to be explained."""
     return {
-        id_: request_for(kernel, name, seen.get(id_, []), plan.gpu)
+        id_: request_for(kernel, name, by_kernel.get(id_, []), plan.gpu)
         for id_, (name, kernel) in chosen.items()
         if kernel is not None and plan.explained
     }
@@ -142,7 +143,7 @@ def summary(sections: Sequence[Section]) -> list[dict[str, object]]:
     return [
         {
             "id": one.id,
-            "explained": one.told is not None and one.told.explanation is not None,
+            "explained": one.study is not None and one.study.explanation is not None,
             "why_not": one.why_not,
             "same_code": None if not (one.same or one.other) else not one.other,
         }

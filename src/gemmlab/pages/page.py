@@ -85,8 +85,8 @@ def _drawings(page: Page) -> Iterator[Drawing]:
         yield from part.drawings
     yield from page.together
     for section in page.sections:
-        if section.told is not None:
-            yield from section.told.drawings
+        if section.study is not None:
+            yield from section.study.drawings
 
 
 def packed(text: str) -> str:

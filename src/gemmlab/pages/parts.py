@@ -116,7 +116,7 @@ def _tables(record: Record, summary: Summary) -> Iterator[Table]:
 
 
 def _notes(record: Record) -> Iterator[str]:
-    seen = list(record.notes)
+    notes = list(record.notes)
     if record.kind != "count":
-        seen += [f"{contestant(r.contestant)} at {r.label}: {note}" for r in record.results for note in r.notes]
-    yield from dict.fromkeys(seen)
+        notes += [f"{contestant(r.contestant)} at {r.label}: {note}" for r in record.results for note in r.notes]
+    yield from dict.fromkeys(notes)

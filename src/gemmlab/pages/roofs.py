@@ -11,7 +11,7 @@ from gemmlab.ops.op import GFLOPS
 from gemmlab.pages.charts import Drawing
 from gemmlab.pages.sections import Section
 from gemmlab.plots.chart import specification
-from gemmlab.plots.roofline import Placed, roofline_chart
+from gemmlab.plots.roofline import RooflinePoint, roofline_chart
 
 _CAPTION = "Bytes moved: from the least, if caches catch all they can (the mark), to the most, if they catch nothing. "
 _COUNTED = "Counted on the emulator; speeds are the most that main loop and memory allow."
@@ -25,24 +25,26 @@ def roof_drawings(sections: Sequence[Section]) -> Iterator[Drawing]:
     """Yield a roofline chart for each GPU, with the kernels whose operation is measured in GFLOP/s."""
     groups: dict[str, list[tuple[Section, Mapping[str, Any]]]] = {}
     for one in sections:
-        told = None if one.told is None else one.told.explanation
-        if told is not None and find_op(told["op"]).unit == GFLOPS:
-            groups.setdefault(told["gpu"], []).append((one, told))
+        explanation = None if one.study is None else one.study.explanation
+        if explanation is not None and find_op(explanation["op"]).unit == GFLOPS:
+            groups.setdefault(explanation["gpu"], []).append((one, explanation))
     for name, members in groups.items():
         model = gpu.model(name)
         gbs = {"L1": model.l1_gbs, "L2": model.l2_gbs, "DRAM": model.memory_gbs}
-        found = {told["roofline"]["peak_gflops"] for _, told in members}
+        found = {explanation["roofline"]["peak_gflops"] for _, explanation in members}
         peaks = {"FMA peak" if peak == model.peak_gflops else "tensor peak": peak for peak in sorted(found)}
-        spec = specification(roofline_chart([_placed(one, told) for one, told in members], gbs, peaks))
+        spec = specification(roofline_chart([_placed(one, explanation) for one, explanation in members], gbs, peaks))
         timed = any(one.measured is not None for one, _ in members)
         yield Drawing(f"Roofline on {name}", _CAPTION + (_TIMED if timed else _COUNTED), _pointed(spec), "curves")
 
 
-def _placed(one: Section, told: Mapping[str, Any]) -> Placed:
+def _placed(one: Section, explanation: Mapping[str, Any]) -> RooflinePoint:
     # The last level of a name wins, which is that of the larger size: a size that fits into caches says little of DRAM.
-    levels = {level["name"].partition(" ")[0]: level for level in told["roofline"]["levels"]}
+    levels = {level["name"].partition(" ")[0]: level for level in explanation["roofline"]["levels"]}
     intensity = {name: (level["intensity_least"], level["intensity_most"]) for name, level in levels.items()}
-    return Placed(one.id, told["roofline"]["bound_gflops"] if one.measured is None else one.measured, intensity)
+    return RooflinePoint(
+        one.id, explanation["roofline"]["bound_gflops"] if one.measured is None else one.measured, intensity
+    )
 
 
 def _pointed(spec: dict[str, Any]) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from typing import Any
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.profile import Profiles
 from gemmlab.ops.catalog import find_op
-from gemmlab.pages.kernel_results import Seen
+from gemmlab.pages.kernel_results import KernelResult
 from gemmlab.pages.profile_section import Profiled, profiled
 from gemmlab.pages.studies import Outcome, Study
-from gemmlab.pages.study_tables import Told, told_of
+from gemmlab.pages.study_tables import StudyTables, tables_of
 from gemmlab.pages.tables import Cell, Table, verdict
 from gemmlab.results.climb_rows import digits, plain, short_size
 
@@ -31,10 +31,10 @@ class Section:
     kernel: Kernel | None
     """`None` if only records know the kernel."""
     idea: str
-    seen: tuple[Seen, ...]
+    results: tuple[KernelResult, ...]
     table: Table
     counters: Table | None
-    told: Told | None
+    study: StudyTables | None
     """Tables from the study of its machine code."""
     why_not: str
     """Reason why the requested study failed; empty if it succeeded or was not requested."""
@@ -50,7 +50,11 @@ class Section:
 
 
 def section(
-    name: str, kernel: Kernel | None, seen: Sequence[Seen], outcome: Outcome | None, profiles: Sequence[Profiles] = ()
+    name: str,
+    kernel: Kernel | None,
+    results: Sequence[KernelResult],
+    outcome: Outcome | None,
+    profiles: Sequence[Profiles] = (),
 ) -> Section:
     """Return the section of a kernel.
 
@@ -59,20 +63,20 @@ def section(
     study = outcome if isinstance(outcome, Study) else None
     why_not = outcome if isinstance(outcome, str) else ""
     now = None if study is None else study.explanation
-    said = next((str(one.result.facts["idea"]) for one in seen if one.result.facts.get("idea")), "")
-    same, other = _compared(seen, now) if now is not None else ((), ())
+    idea = next((str(one.result.facts["idea"]) for one in results if one.result.facts.get("idea")), "")
+    same, other = _compared(results, now) if now is not None else ((), ())
     return Section(
-        id=name, kernel=kernel, idea=said if kernel is None else kernel.idea, seen=tuple(seen),
-        table=_table(seen, now, "" if study is None or study.foretold is None else str(study.foretold["size"])),
-        counters=_counters(seen), told=None if study is None else told_of(study),
+        id=name, kernel=kernel, idea=idea if kernel is None else kernel.idea, results=tuple(results),
+        table=_table(results, now, "" if study is None or study.prediction is None else str(study.prediction["size"])),
+        counters=_counters(results), study=None if study is None else tables_of(study),
         why_not=why_not, same=same, other=other, profiled=profiled(name, kernel, profiles, now),
-        measured=None if now is None else _measured(seen, now),
+        measured=None if now is None else _measured(results, now),
     )  # fmt: skip
 
 
-def _compared(seen: Sequence[Seen], now: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _compared(results: Sequence[KernelResult], now: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     same, other = [], []
-    for one in seen:
+    for one in results:
         if one.digest == now["code_sha256"]:
             same.append(_origin(one))
         elif one.digest:
@@ -80,49 +84,49 @@ def _compared(seen: Sequence[Seen], now: Mapping[str, Any]) -> tuple[tuple[str, 
     return tuple(dict.fromkeys(same)), tuple(dict.fromkeys(other))
 
 
-def _origin(one: Seen) -> str:
+def _origin(one: KernelResult) -> str:
     how = "timed" if one.result.samples else "counted"
     return f"{how} on {one.where}, {str(one.record.environment.get('time_utc', '?'))[:10]}"
 
 
-def _difference(one: Seen, now: Mapping[str, Any]) -> str:
+def _difference(one: KernelResult, now: Mapping[str, Any]) -> str:
     """Return the reason why the code differs: the known differences, or if there are none, a change of the source."""
     facts = one.result.facts
     then = {"architecture": facts.get("target"), "compiler": facts.get("compiler"), "configuration": one.config}
     here = {"architecture": now["arch"], "compiler": now["compiler"], "configuration": dict(now["config"])}
-    differ = [f"{name} {_said(then[name])}, here {_said(here[name])}" for name in then if then[name] != here[name]]
+    differ = [f"{name} {_flat(then[name])}, here {_flat(here[name])}" for name in then if then[name] != here[name]]
     return "; ".join(differ) or "the same configuration and compiler, so its file or a header has changed since"
 
 
-def _said(value: Any) -> str:
+def _flat(value: Any) -> str:
     return " ".join(f"{name}={part}" for name, part in value.items()) if isinstance(value, Mapping) else str(value)
 
 
-def _table(seen: Sequence[Seen], now: Mapping[str, Any] | None, predicted: str) -> Table:
+def _table(results: Sequence[KernelResult], now: Mapping[str, Any] | None, predicted: str) -> Table:
     """Return the table of times: the largest timed problem of each record, configuration and thread count.
 
     For the explained configuration the table has the size `predicted`, too.
     """
-    largest: dict[tuple[int, str, int], Seen] = {}
-    for one in seen:
+    largest: dict[tuple[int, str, int], KernelResult] = {}
+    for one in results:
         key = (id(one.record), one.result.contestant, one.result.threads)
         if one.result.samples and (key not in largest or one.result.flops >= largest[key].result.flops):
             largest[key] = one
     shown = {id(one) for one in largest.values()}
     if now is not None:
-        alike = [one for one in seen if one.result.samples and one.config in ({}, dict(now["config"]))]
+        alike = [one for one in results if one.result.samples and one.config in ({}, dict(now["config"]))]
         shown |= {id(one) for one in alike if one.result.label == predicted}
-    rows = tuple(tuple(_timed(one, now)) for one in seen if id(one) in shown)
+    rows = tuple(tuple(_timed(one, now)) for one in results if id(one) in shown)
     bound = ("of the bound",) if now is not None else ()
     headings = ("on", "configuration", "size", "threads", "ms", "speed", *bound, "result", "code")
     words = frozenset({0, 1, len(headings) - 2, len(headings) - 1})
     return Table("Timed", headings, rows, words)
 
 
-def _timed(one: Seen, now: Mapping[str, Any] | None) -> Iterator[Cell]:
+def _timed(one: KernelResult, now: Mapping[str, Any] | None) -> Iterator[Cell]:
     result, unit, speed = one.result, find_op(one.record.op).unit, one.speed
     yield Cell(f"{one.where}, {one.record.kind}")
-    yield Cell(_said(one.config))
+    yield Cell(_flat(one.config))
     yield Cell(short_size(result.label))
     yield Cell(str(result.threads))
     yield Cell(digits(one.time_us / 1e3))
@@ -133,23 +137,23 @@ def _timed(one: Seen, now: Mapping[str, Any] | None) -> Iterator[Cell]:
     yield Cell(one.digest[:_SHORT], wrong=now is not None and bool(one.digest) and one.digest != now["code_sha256"])
 
 
-def _joined(one: Seen, now: Mapping[str, Any]) -> bool:
+def _joined(one: KernelResult, now: Mapping[str, Any]) -> bool:
     """Return whether a result is timed, not wrong, and of the explained code on the GPU it is explained for."""
     if not one.result.samples or one.result.verified is False:
         return False
     return (one.digest, one.model) == (now["code_sha256"], now["gpu"])
 
 
-def _measured(seen: Sequence[Seen], now: Mapping[str, Any]) -> float | None:
+def _measured(results: Sequence[KernelResult], now: Mapping[str, Any]) -> float | None:
     """Return the GFLOP/s at the largest problem among the results of the explained code on its GPU, or `None`."""
-    joined = [one for one in seen if _joined(one, now)]
+    joined = [one for one in results if _joined(one, now)]
     best = max(joined, key=lambda one: one.result.flops, default=None)
     return None if best is None else best.result.flops / (best.time_us * 1e3)
 
 
-def _counters(seen: Sequence[Seen]) -> Table | None:
+def _counters(results: Sequence[KernelResult]) -> Table | None:
     """Return the table of counters from the last record that has some."""
-    counted = [one for one in seen if isinstance(one.result.facts.get("counters"), dict)]
+    counted = [one for one in results if isinstance(one.result.facts.get("counters"), dict)]
     if not counted:
         return None
     one = counted[-1]

@@ -47,8 +47,8 @@ class Study:
     figures: tuple[tuple[str, str, str], ...] = ()
     """Figures as (group, name, text)."""
     hazards: tuple[str, ...] = ()
-    foretold: Mapping[str, Any] | None = None
-    """`Foretold.to_json()`, the predicted time; `None` if the model cannot predict it."""
+    prediction: Mapping[str, Any] | None = None
+    """`QuotedPrediction.to_json()`, the predicted time; `None` if the model cannot predict it."""
     drawings: tuple[Drawing, ...] = ()
     undrawn: str = ""
     """Reason why drawing the pictures failed; empty if it did not, even if no picture applies."""
@@ -70,7 +70,7 @@ def study(request: Request) -> Outcome:
             return _with_pictures(Study(None), kernel, "", config)
         arch, model = machine(request.arch, request.gpu)
         explained = explain(kernel, arch, model, config)
-        found = replace(_explained(explained), foretold=_foretold(explained))
+        found = replace(_explained(explained), prediction=_prediction(explained))
         return _with_pictures(found, kernel, arch, config)
     except (GemmlabError, MemoryError) as error:
         return str(error) or type(error).__name__
@@ -88,9 +88,9 @@ def studies(requests: Sequence[Request]) -> Iterator[Iterator[tuple[Request, Out
         return
     # Compiled code has started threads, which a forked child would lack: hence `spawn`.
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        asked = {pool.submit(study, request): request for request in requests}
+        futures = {pool.submit(study, request): request for request in requests}
         try:
-            yield ((asked[future], future.result()) for future in as_completed(asked))
+            yield ((futures[future], future.result()) for future in as_completed(futures))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -109,13 +109,13 @@ def _with_pictures(found: Study, kernel: Kernel, arch: str, config: Mapping[str,
     return replace(found, drawings=tuple(drawings))
 
 
-def _foretold(explained: Explanation) -> dict[str, Any] | None:
-    from gemmlab.analysis.model.quoted_prediction import foretell, modelled
+def _prediction(explained: Explanation) -> dict[str, Any] | None:
+    from gemmlab.analysis.model.quoted_prediction import modelled, quote
 
     subject = explained.subject
     try:
         known = modelled(subject.kernel, subject.arch, subject.model, subject.config)
-        return foretell(known, subject.kernel, subject.config).to_json()
+        return quote(known, subject.kernel, subject.config).to_json()
     except (GemmlabError, MemoryError):
         return None
 

@@ -99,7 +99,7 @@ def _study(data: Mapping[str, Any]) -> Study:
         explanation=data["explanation"],
         figures=tuple((group, name, text) for group, name, text in data["figures"]),
         hazards=tuple(data["hazards"]),
-        foretold=data["foretold"],
+        prediction=data["prediction"],
         undrawn=data["undrawn"],
         drawings=tuple(Drawing(**drawing) for drawing in data["drawings"]),
     )

@@ -14,14 +14,14 @@ from gemmlab.results.climb_rows import digits, plain, short_size
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StudyTables:
     """The values of a study that the template uses."""
 
     explanation: Mapping[str, Any] | None
     """`None` for a CPU kernel."""
     code_sha256: str
     hazards: tuple[str, ...]
-    foretold: str
+    prediction: str
     """The predicted time in a sentence; empty if there is none."""
     reliability: str
     terms: Table | None
@@ -37,26 +37,26 @@ class Told:
     """Reason why drawing the pictures failed; empty if it did not."""
 
 
-def told_of(study: Study) -> Told:
+def tables_of(study: Study) -> StudyTables:
     if study.explanation is None:
-        return Told(None, "", (), "", "", None, None, None, {}, "", study.drawings, study.undrawn)
+        return StudyTables(None, "", (), "", "", None, None, None, {}, "", study.drawings, study.undrawn)
     groups: dict[str, Lines] = {}
     for group, name, text in study.figures:
         groups[group] = (*groups.get(group, ()), (name, text))
-    loop, foretold = study.explanation["main_loop"], study.foretold
-    return Told(
+    loop, prediction = study.explanation["main_loop"], study.prediction
+    return StudyTables(
         study.explanation, study.explanation["code_sha256"], study.hazards,
-        "" if foretold is None else _predicted(foretold), "" if foretold is None else foretold["reliability"],
-        None if foretold is None else _terms(foretold), _roofline(study.explanation["roofline"]),
+        "" if prediction is None else _predicted(prediction), "" if prediction is None else prediction["reliability"],
+        None if prediction is None else _terms(prediction), _roofline(study.explanation["roofline"]),
         _accesses(study.explanation["accesses"]), groups, "" if loop is None else _code(loop), study.drawings,
         study.undrawn,
     )  # fmt: skip
 
 
-def _predicted(foretold: Mapping[str, Any]) -> str:
-    speed = f"{digits(foretold['speed'])} {foretold['unit']}"
-    where = f"{short_size(foretold['size'])} on {foretold['gpu']}"
-    return f"{digits(foretold['time_us'] / 1e3)} ms at {where}, {speed}; most of it: {foretold['binds']}."
+def _predicted(prediction: Mapping[str, Any]) -> str:
+    speed = f"{digits(prediction['speed'])} {prediction['unit']}"
+    where = f"{short_size(prediction['size'])} on {prediction['gpu']}"
+    return f"{digits(prediction['time_us'] / 1e3)} ms at {where}, {speed}; most of it: {prediction['binds']}."
 
 
 def _roofline(found: Mapping[str, Any]) -> Table:
@@ -74,10 +74,10 @@ def _roofline(found: Mapping[str, Any]) -> Table:
     return Table(f"Roofline on {found['model']}", headings, (*rows, inside), frozenset({0, 5}))
 
 
-def _terms(foretold: Mapping[str, Any]) -> Table:
+def _terms(prediction: Mapping[str, Any]) -> Table:
     rows = tuple(
-        (Cell(name), Cell(plain(us)), Cell(f"{us / foretold['time_us']:.1%}"))
-        for name, us in foretold["terms"].items()
+        (Cell(name), Cell(plain(us)), Cell(f"{us / prediction['time_us']:.1%}"))
+        for name, us in prediction["terms"].items()
         if us
     )
     return Table("What the predicted time is made of", ("term", "µs", "of the time"), rows)

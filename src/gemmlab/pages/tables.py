@@ -118,8 +118,8 @@ def cache_table(record: Record) -> Table:
     cells = [
         (
             Cell(row.kernel, kernel=row.kernel), size_cell(row.size),
-            *(Cell(plain(count)) for count in (row.touched, row.l1_misses, row.l2_misses, row.tlb_misses, row.from_l2,
-                                               row.from_memory)),
+            *(Cell(plain(count)) for count in (row.accessed_bytes, row.l1_misses, row.l2_misses, row.tlb_misses,
+                                               row.from_l2, row.from_memory)),
             Cell(percent(row.packing_time)),
         )
         for row in cache_rows(record)

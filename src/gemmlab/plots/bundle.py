@@ -21,15 +21,15 @@ def vega_bundle() -> str:
     """Return the script, to be put into a script element. It defines `vegaEmbed` and never closes the element."""
     import vl_convert
 
-    kept = _place(metadata.version("vl-convert-python"))
-    if kept is not None:
+    stored = _place(metadata.version("vl-convert-python"))
+    if stored is not None:
         with suppress(OSError, zlib.error, UnicodeDecodeError):
-            return zlib.decompress(private_files.read(kept)).decode()
+            return zlib.decompress(private_files.read(stored)).decode()
     # Browsers read carriage returns as line feeds, so that the digest of the script would not match.
     bundle = str(vl_convert.javascript_bundle(_SNIPPET)).replace("</script", "<\\/script").replace("\r", "")
-    if kept is not None:
+    if stored is not None:
         with suppress(OSError):
-            replace_file(kept, zlib.compress(bundle.encode()))
+            replace_file(stored, zlib.compress(bundle.encode()))
     return bundle
 
 

@@ -16,7 +16,7 @@ from gemmlab.plots.bundle import vega_bundle
 if TYPE_CHECKING:
     import altair as alt
 
-    Chart: TypeAlias = "alt.LayerChart | alt.VConcatChart | alt.HConcatChart | Written"
+    Chart: TypeAlias = "alt.LayerChart | alt.VConcatChart | alt.HConcatChart | VegaChart"
 
 # Okabe and Ito's palette: distinguishable with any kind of colour vision, and by lightness in grey.
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, YELLOW, BLACK = (
@@ -81,7 +81,7 @@ _PAGE = """<!doctype html>
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class VegaChart:
     """A chart of many marks, written directly in Vega-Lite, because Altair would copy its data several times."""
 
     spec: dict[str, Any]
@@ -89,7 +89,7 @@ class Written:
 
 def specification(chart: Chart) -> dict[str, Any]:
     """Return the chart's Vega-Lite specification with the house style."""
-    if isinstance(chart, Written):
+    if isinstance(chart, VegaChart):
         return {"$schema": _SCHEMA, **chart.spec, "config": CONFIG}
     # Validation against the whole schema takes longer than everything else.
     spec: dict[str, Any] = chart.to_dict(validate=False)

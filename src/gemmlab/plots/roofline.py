@@ -16,7 +16,7 @@ _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class RooflinePoint:
     """A kernel's place in the chart: its speed and its operations per byte moved at each level."""
 
     name: str
@@ -26,7 +26,7 @@ class Placed:
 
 
 def roofline_chart(
-    kernels: Sequence[Placed], gbs: Mapping[str, float], peaks: Mapping[str, float], *,
+    kernels: Sequence[RooflinePoint], gbs: Mapping[str, float], peaks: Mapping[str, float], *,
     title: str = "", subtitle: Sequence[str] = (), unit: Unit = TFLOPS,
 ) -> alt.LayerChart:  # fmt: skip
     """Draw a roofline with logarithmic axes.

@@ -21,7 +21,7 @@ from gemmlab.kernels.user_kernel import stated_kernel
 from gemmlab.toolchain.build_cuda import compile_here
 
 _SOURCE = ".cu"
-Made = TypeVar("Made")
+Outcome = TypeVar("Outcome")
 _WORTH_PROCESSES = 4
 
 
@@ -121,8 +121,8 @@ def run(job: Job) -> Compiled:
 
 
 def run_all(
-    planned: Sequence[Job], processes: int, make: Callable[[Job], Made]
-) -> Iterator[tuple[Job, Made | GemmlabError]]:
+    planned: Sequence[Job], processes: int, make: Callable[[Job], Outcome]
+) -> Iterator[tuple[Job, Outcome | GemmlabError]]:
     """Run `make` on every job and yield the results in order of completion; `make` is a
     module-level function like `run`.
 
@@ -146,14 +146,14 @@ def run_all(
             yield apart[done], done.result()
 
 
-def _attempt(job: Job, make: Callable[[Job], Made]) -> Made | GemmlabError:
+def _attempt(job: Job, make: Callable[[Job], Outcome]) -> Outcome | GemmlabError:
     try:
         return make(job)
     except GemmlabError as error:
         return error
 
 
-def _attempt_named(origin: str, instance: Config, arch: str, make: Callable[[Job], Made]) -> Made | GemmlabError:
+def _attempt_named(origin: str, instance: Config, arch: str, make: Callable[[Job], Outcome]) -> Outcome | GemmlabError:
     kernel = find_kernel(origin)
     return _attempt(Job(kernel.id, instance, kernel.program(instance, arch), origin), make)
 

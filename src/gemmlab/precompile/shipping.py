@@ -22,7 +22,7 @@ from gemmlab.ops.catalog import find_op
 from gemmlab.precompile.cubins import Job, jobs, run_all
 from gemmlab.toolchain.build_cuda import ship
 
-_TOLD_EACH = 10
+_PROGRESS_EVERY = 10
 
 
 def ship_all(
@@ -65,7 +65,7 @@ def _tell(done: int, planned: int) -> None:
     """Print the progress; the build passes the output on."""
     if done == 0:
         _say(f"{planned} instances to compile, or to take from the cache")
-    elif done % _TOLD_EACH == 0 or done == planned:
+    elif done % _PROGRESS_EVERY == 0 or done == planned:
         _say(f"{done} of {planned} done")
 
 

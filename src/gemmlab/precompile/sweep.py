@@ -39,7 +39,7 @@ _SIZE = "256"
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepRow:
     """One row of a record."""
 
     kernel: str
@@ -68,7 +68,7 @@ def save_sweep(rows: Sequence[Compiled], errors: Mapping[str, GemmlabError], pat
         raise RecordError(f"cannot write the record {path}: {error.strerror or error}") from error
 
 
-def load_sweep(path: Path) -> list[Swept]:
+def load_sweep(path: Path) -> list[SweepRow]:
     """Every row of a record. Raises `RecordError` if it cannot be read."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -83,7 +83,7 @@ def load_sweep(path: Path) -> list[Swept]:
             for row in rows:
                 config, figures = row[: len(names)], row[len(names) :]
                 values = dict(zip(data["figures"], figures, strict=True))
-                found.append(Swept(kernel_id, arch, dict(zip(names, config, strict=True)), values))
+                found.append(SweepRow(kernel_id, arch, dict(zip(names, config, strict=True)), values))
     return found
 
 

@@ -172,15 +172,15 @@ def _emit_line(module: Module, l1: Function, l2: Function, tlb: Function) -> Fun
         dropped = fn.call(l1, clean | write)
         with fn.when(dropped.differs(_HIT)):
             count(counters, "l1_misses")
-            gone = fn.call(l2, clean)
-            with fn.when(gone.differs(_HIT)):
+            evicted = fn.call(l2, clean)
+            with fn.when(evicted.differs(_HIT)):
                 count(counters, "l2_misses")
-                with fn.when((gone & 1).differs(0)):
+                with fn.when((evicted & 1).differs(0)):
                     count(counters, "l2_written_back")
             with fn.when((dropped & 1).differs(0)):
                 count(counters, "l1_written_back")
-                gone = fn.call(l2, dropped)
-                with fn.when(gone.differs(_HIT) & (gone & 1).differs(0)):
+                evicted = fn.call(l2, dropped)
+                with fn.when(evicted.differs(_HIT) & (evicted & 1).differs(0)):
                     count(counters, "l2_written_back")
         page = (line // (PAGE // LINE) + 1) << 1
         with fn.when(fn.call(tlb, page).differs(_HIT)):

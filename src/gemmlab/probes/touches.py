@@ -16,7 +16,7 @@ from gemmlab.ir.values import Value
 
 TIME, NOTED, ROOM, NOTES = 0, 1, 2, 3
 """Words: accesses so far; notes wanted, for how many there is room, and the word where they begin."""
-STRETCHES, SEEN = 4, 3
+STRETCHES, WORKSPACE = 4, 3
 """How many stretches, and which of them is read closely."""
 FIRST = 4
 """Word of the first range: its first and last address, and the word at which its table begins."""
@@ -50,7 +50,7 @@ class Touches:
                     with fn.when(place[0].equals(0)):
                         place[0] = now
                     place[1] = now
-                    with fn.when(number.equals(SEEN) & write.equals(0)):
+                    with fn.when(number.equals(WORKSPACE) & write.equals(0)):
                         _note(fn, state, place, at, address + lane * _FLOAT, now)
             fn.finish()
         self._touch = fn

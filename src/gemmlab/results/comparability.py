@@ -45,22 +45,22 @@ def sameness_warnings(old: Record, new: Record, threshold: float) -> list[str]:
 
     A drift of the probed peak is reported if it exceeds `threshold` percent.
     """
-    said = [f"other devices: {text}" for text in _devices(old, new)]
-    said += [f"taken differently: {text}" for text in _changes(_how(old), _how(new))]
-    said += _versions(old, new)
-    said += [f"{name}: {text}" for name, text in (("OLD", _throttled(old)), ("NEW", _throttled(new))) if text]
+    texts = [f"other devices: {text}" for text in _devices(old, new)]
+    texts += [f"taken differently: {text}" for text in _changes(_how(old), _how(new))]
+    texts += _versions(old, new)
+    texts += [f"{name}: {text}" for name, text in (("OLD", _throttled(old)), ("NEW", _throttled(new))) if text]
     before, after = _clock(old), _clock(new)
     if before and after and abs(np.log(after / before)) > _CLOCK_DRIFT:
-        said.append(f"the clock was {before:.0f} MHz in OLD and {after:.0f} in NEW (median)")
+        texts.append(f"the clock was {before:.0f} MHz in OLD and {after:.0f} in NEW (median)")
     if (drift := _peak_drift(old, new)) is not None and abs(np.log(drift)) > np.log1p(threshold / 100):
-        said.append(f"the peak probed beside the cases is {drift:.3f} of OLD's: the machine itself changed its speed")
+        texts.append(f"the peak probed beside the cases is {drift:.3f} of OLD's: the machine itself changed its speed")
     single = [name for name, record in (("OLD", old), ("NEW", new)) if record.method and record.method.processes == 1]
     if single:
-        said.append(
+        texts.append(
             f"{' and '.join(single)}: one process each. How much processes differ is in no interval; "
             "--processes 3 of bench would show it"
         )
-    return said
+    return texts
 
 
 def _devices(old: Record, new: Record) -> list[str]:
@@ -81,7 +81,7 @@ def _how(record: Record) -> dict[str, Any]:
 
 def _versions(old: Record, new: Record) -> list[str]:
     """Return the differences in versions of compilers, drivers and libraries, as far as both records contain them."""
-    said = [
+    changes = [
         f"other versions: {text}" for text in _changes(*(_part(r.device.get("facts"), ("driver",)) for r in (old, new)))
     ]
     facts = [{result.contestant: result.facts for result in record.results} for record in (old, new)]
@@ -94,8 +94,8 @@ def _versions(old: Record, new: Record) -> list[str]:
                 changed.setdefault(f"{library}: {one}, then {two}", []).append(name)
     for text, names in changed.items():
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        said.append(f"other versions: {text} ({', '.join(names[:_MOST_NAMED])}{more})")
-    return said
+        changes.append(f"other versions: {text} ({', '.join(names[:_MOST_NAMED])}{more})")
+    return changes
 
 
 def _throttled(record: Record) -> str:
@@ -116,14 +116,14 @@ def _clock(record: Record) -> float | None:
 
     A CPU's clock is known only if the system reports it by cpufreq; the rate of a counter does not count.
     """
-    told = [s.clock_mhz for result in record.results for s in result.samples if s.clock_mhz]
+    clocks_mhz = [s.clock_mhz for result in record.results for s in result.samples if s.clock_mhz]
     clocks = record.environment.get("clocks")
-    if not told and isinstance(clocks, Mapping) and str(record.device.get("id")) == "cpu":
+    if not clocks_mhz and isinstance(clocks, Mapping) and str(record.device.get("id")) == "cpu":
         moments = [clocks.get(when) for when in ("before", "after")]
-        told = [
+        clocks_mhz = [
             mhz for m in moments if isinstance(m, Mapping) and m.get("source") == "cpufreq" for mhz in m["mhz"].values()
         ]
-    return float(np.median(told)) if told else None
+    return float(np.median(clocks_mhz)) if clocks_mhz else None
 
 
 def _peak_drift(old: Record, new: Record) -> float | None:

@@ -136,7 +136,7 @@ def compare(
     )  # fmt: skip
 
 
-def gone(old: Record, found: Comparison) -> tuple[Key, ...]:
+def missing_cases(old: Record, found: Comparison) -> tuple[Key, ...]:
     """Return the cases of ours that only the old record contains."""
     ours = {(r.contestant, r.label, r.threads) for r in old.results if r.facts.get("role") in OURS}
     return tuple(key for key in found.only_old if (key.contestant, key.label, key.threads) in ours)

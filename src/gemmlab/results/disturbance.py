@@ -16,11 +16,11 @@ MOST_SPREAD = 0.15
 def disturbances(record: Record) -> list[str]:
     """Return a sentence for each thread count whose peak falls short, and one about the rows with a large spread."""
     rows = climb_rows(record)
-    said = [_short_of_peak(count, rows, peaks(record)) for count in sorted({row.threads for row in rows})]
+    texts = [_short_of_peak(count, rows, peaks(record)) for count in sorted({row.threads for row in rows})]
     spread = [f"{_named(row)} {row.spread:.0%}" for row in rows if row.spread > MOST_SPREAD]
     if spread:
-        said.append(f"times spread by more than {MOST_SPREAD:.0%} (middle half to median): {', '.join(spread)}")
-    return [text for text in said if text]
+        texts.append(f"times spread by more than {MOST_SPREAD:.0%} (middle half to median): {', '.join(spread)}")
+    return [text for text in texts if text]
 
 
 def _short_of_peak(threads: int, rows: list[ClimbRow], measured: dict[int, float]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import gemmlab
 from gemmlab.core.records import Record
-from gemmlab.kernels.renamed import read_record
+from gemmlab.kernels.aliases import read_record
 
 _PACKAGE = Path(gemmlab.__file__).parent
 FOLDERS = (_PACKAGE / "recorded", _PACKAGE.parents[1] / "benchmarks" / "results")
@@ -43,5 +43,5 @@ def profiled_gpus() -> list[str]:
 
 def where_recorded(record: Record) -> str:
     """Return device, date and version of a record, such as `"NVIDIA H200, 2026-11-21, gemmlab 0.1.0"`."""
-    seen = record.environment
-    return f"{record.device.get('name')}, {str(seen.get('time_utc', ''))[:10]}, gemmlab {seen.get('gemmlab', '?')}"
+    facts = record.environment
+    return f"{record.device.get('name')}, {str(facts.get('time_utc', ''))[:10]}, gemmlab {facts.get('gemmlab', '?')}"

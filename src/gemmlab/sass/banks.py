@@ -45,8 +45,8 @@ def conflict_cycles(instructions: Iterable[Instruction], arch: str) -> list[int]
     cache.
     """
     file = register_file(arch)
-    kept: dict[tuple[int, int], int] = {}
-    return [_cycles(instruction, file, kept) if _counts(instruction) else 0 for instruction in instructions]
+    reuse: dict[tuple[int, int], int] = {}
+    return [_cycles(instruction, file, reuse) if _counts(instruction) else 0 for instruction in instructions]
 
 
 def bank_reads(instructions: Iterable[Instruction], arch: str) -> list[tuple[int, ...]]:
@@ -55,34 +55,34 @@ def bank_reads(instructions: Iterable[Instruction], arch: str) -> list[tuple[int
     Registers in the operand cache are not read again. As in `conflict_cycles`, only 32-bit arithmetic counts.
     """
     file = register_file(arch)
-    kept: dict[tuple[int, int], int] = {}
+    reuse: dict[tuple[int, int], int] = {}
     found = []
     for instruction in instructions:
-        read = _read(instruction, file, kept) if _counts(instruction) else set()
+        read = _read(instruction, file, reuse) if _counts(instruction) else set()
         count = Counter(register % file.banks for register in read)
         found.append(tuple(count[bank] for bank in range(file.banks)))
     return found
 
 
-def _cycles(instruction: Instruction, file: RegisterFile, kept: dict[tuple[int, int], int]) -> int:
-    read = _read(instruction, file, kept)
+def _cycles(instruction: Instruction, file: RegisterFile, reuse: dict[tuple[int, int], int]) -> int:
+    read = _read(instruction, file, reuse)
     fullest = max(Counter(register % file.banks for register in read).values(), default=0)
     return max(0, -(-fullest // file.ports) - 1)
 
 
-def _read(instruction: Instruction, file: RegisterFile, kept: dict[tuple[int, int], int]) -> set[int]:
-    """Return the registers that an instruction reads from banks, and update the operand cache `kept`."""
+def _read(instruction: Instruction, file: RegisterFile, reuse: dict[tuple[int, int], int]) -> set[int]:
+    """Return the registers that an instruction reads from banks, and update the operand cache `reuse`."""
     read: set[int] = set()
     for position, operand in enumerate(_sources(instruction)):
         if operand.kind != "reg" or operand.index == RZ:
             continue
         place = position, operand.index % file.banks
-        if kept.get(place) != operand.index:
+        if reuse.get(place) != operand.index:
             read.add(operand.index)
         if operand.reuse:
-            kept[place] = operand.index
+            reuse[place] = operand.index
         else:
-            kept.pop(place, None)
+            reuse.pop(place, None)
     return read
 
 

@@ -121,13 +121,13 @@ def _loop(header: int, bodies: Mapping[int, set[int]]) -> Loop:
 
 def _reaching(block: int, header: int, before: Sequence[Sequence[int]]) -> set[int]:
     # Blocks that reach `block` without passing the header, and `block` itself.
-    seen = {block}
+    visited = {block}
     stack = [block] if block != header else []
     while stack:
-        fresh = [p for p in before[stack.pop()] if p not in seen and p != header]
-        seen.update(fresh)
+        fresh = [p for p in before[stack.pop()] if p not in visited and p != header]
+        visited.update(fresh)
         stack += fresh
-    return seen
+    return visited
 
 
 def _predecessors(graph: FlowGraph) -> list[list[int]]:
@@ -141,19 +141,19 @@ def _predecessors(graph: FlowGraph) -> list[list[int]]:
 def _postorder(graph: FlowGraph) -> list[int]:
     # Postorder of the reachable blocks. It is iterative, because thousands of blocks would exceed the recursion limit.
     order: list[int] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     for entry in graph.entries:
-        if entry in seen:
+        if entry in visited:
             continue
-        seen.add(entry)
+        visited.add(entry)
         stack = [(entry, iter(graph.blocks[entry].successors))]
         while stack:
             block, rest = stack[-1]
-            following = next((s for s in rest if s not in seen), None)
+            following = next((s for s in rest if s not in visited), None)
             if following is None:
                 order.append(block)
                 stack.pop()
             else:
-                seen.add(following)
+                visited.add(following)
                 stack.append((following, iter(graph.blocks[following].successors)))
     return order

@@ -37,7 +37,7 @@ def parse(text: str) -> Mapping[str, SassFunction]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Printed:
+class _Line:
     """One instruction as nvdisasm prints it."""
 
     number: int
@@ -54,7 +54,7 @@ class _Draft:
 
     name: str
     end_label: str | None
-    printed: list[_Printed] = field(default_factory=list)
+    printed: list[_Line] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
     source: list[SourceLine] = field(default_factory=list)
     chained: bool = False
@@ -83,7 +83,7 @@ class _Draft:
         if int(lower[1], 16) != self.end:
             raise _broken(number, lower[0], f"the instruction at {self.end:#06x} of {self.name}")
         encoding = int(half[1], 16) << 64 | int(lower[3], 16)
-        self.printed.append(_Printed(number, lower[2], encoding, tuple(self.source)))
+        self.printed.append(_Line(number, lower[2], encoding, tuple(self.source)))
         self.chained = False
 
     def finished(self) -> SassFunction:
@@ -95,7 +95,7 @@ class _Draft:
         instructions = tuple(self._decoded(index, line) for index, line in enumerate(self.printed))
         return SassFunction(self.name, instructions, self.labels)
 
-    def _decoded(self, index: int, printed: _Printed) -> Instruction:
+    def _decoded(self, index: int, printed: _Line) -> Instruction:
         annotation = _ANNOTATION.search(printed.text)
         text = printed.text[: annotation.start()].strip() if annotation else printed.text
         guard = _GUARD.match(text)

@@ -58,7 +58,7 @@ class Cell:
     """Register that the sum is written to."""
     bank: int
     """Bank of `register`."""
-    kept: tuple[str, ...]
+    reuse: tuple[str, ...]
     """Operands with `.reuse`: `"row"`, `"column"`, `"sum"`."""
     conflict_cycles: int
     address: int

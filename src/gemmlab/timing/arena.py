@@ -30,7 +30,7 @@ STAGGER_BYTES = 1088
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class OperandPlace:
     """An operand and its offset in the shared file, in bytes."""
 
     operand: Operand
@@ -42,7 +42,7 @@ class Placed:
         return {"name": o.name, "rows": o.rows, "cols": o.cols, "ld": o.ld, "role": o.role, "offset": self.offset}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Placed:
+    def from_json(cls, data: Mapping[str, Any]) -> OperandPlace:
         """Inverse of `to_json`."""
         fields = {name: data[name] for name in ("name", "rows", "cols", "ld", "role")}
         return cls(Operand(**fields), data["offset"])
@@ -71,7 +71,7 @@ class Arena:
     """
 
     def __init__(self, op: Op, problems: Sequence[Any], *, seed: int) -> None:
-        self.placed: list[dict[str, Placed]] = []
+        self.placed: list[dict[str, OperandPlace]] = []
         self._op = op
         self._problems = list(problems)
         self._seed = seed
@@ -101,7 +101,7 @@ class Arena:
             for index, operand in enumerate(self._op.operands(problem)):
                 page = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
                 offset = page + -(-index * STAGGER_BYTES // ALIGNMENT) * ALIGNMENT
-                placed[operand.name] = Placed(operand, offset)
+                placed[operand.name] = OperandPlace(operand, offset)
                 end = offset + placed[operand.name].words * 4 + ALIGNMENT
             self.placed.append(placed)
         return max(end, mmap.PAGESIZE)

@@ -99,7 +99,7 @@ class _Bench:
         self.specs = [*plan.contestants, *([probe] if plan.probe else [])]
         self.cells: dict[tuple[int, int, str], _Cell] = {}
         self.notes: list[str] = []
-        self.gone: set[tuple[str, int]] = set()
+        self.dropouts: set[tuple[str, int]] = set()
         self.reference_us: dict[int, float] = {}
         self.done = 0
         pairs = sum(plan.only(spec.name, problem) for spec in plan.contestants for problem in plan.problems)
@@ -147,7 +147,7 @@ class _Bench:
         plan = self.plan
         with Crew(plan.op, plan.problems, arena, threads, plan.timing, self.launcher) as crew:
             self._say(f"starting (process {process + 1} of {plan.processes}, {threads} threads)")
-            self._start(crew, [spec for spec in self.specs if (spec.name, threads) not in self.gone])
+            self._start(crew, [spec for spec in self.specs if (spec.name, threads) not in self.dropouts])
             if plan.verify and process == 0:
                 for index in range(len(plan.problems)):
                     self._verify(crew, arena, index)
@@ -160,7 +160,7 @@ class _Bench:
                 self._cell(threads, index, name, note=reason)
             for name, reason in crew.lost.items():
                 # Not started in later processes: it would run into the timeout again.
-                self.gone.add((name, threads))
+                self.dropouts.add((name, threads))
                 self._note(f"{reason} ({threads} threads, process {process + 1})")
 
     def _start(self, crew: Crew, specs: Sequence[Spec]) -> None:

@@ -138,8 +138,8 @@ def _verify(climb: Climb, kernel: Kernel) -> CheckReport:
 def _choose(climb: Climb, kernel: Kernel, report: CheckReport, problems: Sequence[Problem], contents: Contents) -> Rung:
     threads = _threads(climb, kernel)
     problem, call_s = largest_quick_problem(climb, kernel, threads, problems, contents)
-    said = f"{report.cases} cases right (error {report.worst_ratio:.2f} of bound), timed at {short_size(problem.label)}"
-    climb.progress(Step(kernel.id, said, final=True))
+    text = f"{report.cases} cases right (error {report.worst_ratio:.2f} of bound), timed at {short_size(problem.label)}"
+    climb.progress(Step(kernel.id, text, final=True))
     return Rung(kernel, threads, report, problem, call_s)
 
 

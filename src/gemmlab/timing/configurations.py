@@ -28,8 +28,8 @@ def spread(kernel: Kernel, count: int) -> list[dict[str, int]]:
     rest = list(kernel.configurations())
     chosen = [rest.pop(0)]
     while rest and len(chosen) < count:
-        seen = {item for config in chosen for item in config.items()}
-        best = max(rest, key=lambda config: (len(config.items() - seen), _nearest(kernel, config, chosen)))
+        pairs = {item for config in chosen for item in config.items()}
+        best = max(rest, key=lambda config: (len(config.items() - pairs), _nearest(kernel, config, chosen)))
         rest.remove(best)
         chosen.append(best)
     return chosen
@@ -86,9 +86,9 @@ def _configs(kernel: Kernel, named: Sequence[Mapping[str, int]], some: str | Non
 
 
 def _configured(spec: Spec, config: Mapping[str, int]) -> Spec:
-    said = ",".join(f"{name}={value}" for name, value in config.items())
+    values = ",".join(f"{name}={value}" for name, value in config.items())
     host = "" if family_of(spec.device.family).host_threads else spec.name
-    return replace(spec, name=f"{spec.name}[{said}]", config=dict(config), host=host)
+    return replace(spec, name=f"{spec.name}[{values}]", config=dict(config), host=host)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,14 +27,14 @@ def require_core_types(specs: Iterable[Spec]) -> None:
     A library that does not start raises nothing here; the bench reports the reason.
     """
     for spec in specs:
-        asked = spec.core_type
-        if asked is None or asked.lower() == "best":
+        requested = spec.core_type
+        if requested is None or requested.lower() == "best":
             continue
-        taken = reported_core_type(spec.kind, asked)
-        if taken is not None and not _same(asked, taken):
+        taken = reported_core_type(spec.kind, requested)
+        if taken is not None and not _same(requested, taken):
             working = [name for name in core_types() if reported_core_type(spec.kind, name) == name]
             raise UsageError(
-                f"{spec.name}: {spec.kind} does not take the core type {asked!r}, it runs as {taken}; "
+                f"{spec.name}: {spec.kind} does not take the core type {requested!r}, it runs as {taken}; "
                 f"core types that work here: {', '.join(working) or 'none that gemmlab knows of'}"
             )
 
@@ -73,12 +73,12 @@ def best_core_type(kind: str, threads: int) -> str | None:
         indices = range(len(problems))
         alive = [spec for spec in specs if crew.join(spec) and all(crew.prepare(spec.name, i) for i in indices)]
         # Leave out a type that the library replaces by another, and the one that its own choice already covers.
-        seen: dict[str, Spec] = {}
+        distinct: dict[str, Spec] = {}
         for spec in alive:
             taken = str(crew.facts[spec.name].get("core_type"))
             if _same(spec.core_type, taken):
-                seen.setdefault(taken, spec)
-        order, shuffle = list(seen.values()), random.Random(0)  # noqa: S311 - an order, not a secret
+                distinct.setdefault(taken, spec)
+        order, shuffle = list(distinct.values()), random.Random(0)  # noqa: S311 - an order, not a secret
         for _ in range(PROBE_ROUNDS):
             for index in indices:
                 shuffle.shuffle(order)
@@ -97,5 +97,5 @@ def best_core_type(kind: str, threads: int) -> str | None:
     return next(spec.core_type for spec in order if spec.name == best)
 
 
-def _same(asked: str | None, taken: str) -> bool:
-    return asked is None or asked.lower() == taken.lower()
+def _same(requested: str | None, taken: str) -> bool:
+    return requested is None or requested.lower() == taken.lower()

@@ -180,10 +180,10 @@ def worker_cpus(threads: int) -> list[int]:
         return []
     first: list[int] = []
     second: list[int] = []
-    seen: set[int] = set()
+    cores: set[int] = set()
     for cpu in sorted(affinity(0)):
-        (second if cpu in seen else first).append(cpu)
-        seen |= _siblings(cpu)
+        (second if cpu in cores else first).append(cpu)
+        cores |= _siblings(cpu)
     return (first + second)[:threads]
 
 
@@ -213,16 +213,16 @@ def _peer_path(name: str) -> str | None:
 
 
 def _custom(text: str, mode: str) -> Spec:
-    name, _, given = text.partition("=")
+    name, _, place = text.partition("=")
     if not _NAME.match(name) or name.lower() in ("installed", "none", *_OUR_ROLES):
         raise UsageError(f"{text!r}: a name of letters and digits before the =, other than {', '.join(_OUR_ROLES)}")
     try:
-        path = Path(given).expanduser()
+        path = Path(place).expanduser()
     except RuntimeError:
         # `~name` of an unknown user: take the text as it is.
-        path = Path(given)
+        path = Path(place)
     if not path.is_file():
-        raise PeerError(f"{name}: no library at {given}")
+        raise PeerError(f"{name}: no library at {place}")
     return Spec(name, "library", path=str(path.resolve()), mode=mode)
 
 

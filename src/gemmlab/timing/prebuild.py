@@ -17,11 +17,11 @@ from gemmlab.timing.families import family_of
 from gemmlab.timing.peers import Spec
 from gemmlab.toolchain.build_cuda import build
 
-Wanted = Iterable[tuple[Kernel, Mapping[str, int]]]
+Selection = Iterable[tuple[Kernel, Mapping[str, int]]]
 """Kernels of the catalog with their compile-time parameters."""
 
 
-def prebuild(wanted: Wanted, device: Device, said: Callable[[str], object] = lambda _text: None) -> None:
+def prebuild(wanted: Selection, device: Device, report: Callable[[str], object] = lambda _text: None) -> None:
     """Compile the `wanted` kernels for `device` into the cache, unless it has them from any compiler.
 
     Failures are ignored: a later use of the kernel reports them. For a CPU, where compiling is quick, nothing is done.
@@ -36,7 +36,7 @@ def prebuild(wanted: Wanted, device: Device, said: Callable[[str], object] = lam
             continue
         planned[program.kernel, program.entry] = Job(kernel.id, instance, program, kernel.id)
     for done, (job, _) in enumerate(run_all(list(planned.values()), len(usable_cpus()), _find)):
-        said(f"compiled {job.program.entry} ({done + 1} of {len(planned)})")
+        report(f"compiled {job.program.entry} ({done + 1} of {len(planned)})")
 
 
 def of_plan(plan: Plan) -> Iterator[tuple[Kernel, dict[str, Any]]]:

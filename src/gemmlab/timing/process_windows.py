@@ -21,14 +21,14 @@ _NEW_GROUP = 0x200
 
 def start(command: Sequence[str], environment: Mapping[str, str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
     """Start a process with pipes to its input and output."""
-    words, given = list(command), dict(environment)
+    words, variables = list(command), dict(environment)
     base = getattr(sys, "_base_executable", sys.executable)
     if words[0] == sys.executable and base != sys.executable:
         # In a virtual environment python.exe starts another process, which suspending the first would not suspend.
         words[0] = base
-        given["__PYVENV_LAUNCHER__"] = sys.executable
+        variables["__PYVENV_LAUNCHER__"] = sys.executable
     return subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=given, creationflags=_NEW_GROUP
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=variables, creationflags=_NEW_GROUP
     )
 
 

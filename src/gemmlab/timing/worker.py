@@ -17,7 +17,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from gemmlab.devices.device_name import parse_device
-from gemmlab.timing.arena import Placed, map_place
+from gemmlab.timing.arena import OperandPlace, map_place
 from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work
 from gemmlab.timing.contestants.from_spec import make_contestant
 from gemmlab.timing.families import family_of
@@ -84,7 +84,7 @@ class Worker:
         return self._works[index]
 
     def _new_work(self, request: Mapping[str, Any]) -> Work:
-        placed = [Placed.from_json(item) for item in request["operands"]]
+        placed = [OperandPlace.from_json(item) for item in request["operands"]]
         return Work(
             op=request["op"],
             problem=request["problem"],

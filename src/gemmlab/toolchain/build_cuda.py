@@ -20,7 +20,7 @@ from gemmlab.toolchain import cuda_headers, nvdisasm, nvrtc, variants
 from gemmlab.toolchain import shipped_code as shipped
 from gemmlab.toolchain.host_headers import HOST_HEADERS
 from gemmlab.toolchain.searched import as_it_was
-from gemmlab.toolchain.virtual_files import Placed, place
+from gemmlab.toolchain.virtual_files import CompilerInput, place
 
 
 def build(program: Program) -> Artifact:
@@ -32,13 +32,13 @@ def build(program: Program) -> Artifact:
     files = place(program)
     source = _source(program, files)
     try:
-        found = _kept_or_made(program, files, source)
+        found = _found_or_compiled(program, files, source)
     except NoCompilerError as error:
-        kept = _any(source, files) or shipped.find(program, source, files.path)
-        if kept is None:
+        stored = _any(source, files) or shipped.find(program, source, files.path)
+        if stored is None:
             # The remedy comes first: terminals and tables cut the end of a long line off.
             raise NoCompilerError(f"{error}; {_named(program)} for {program.target} is not in {_places()}") from error
-        found = kept
+        found = stored
     return _finished(found, files)
 
 
@@ -62,7 +62,7 @@ def ship(program: Program, folder: Path) -> Path:
     """
     files = place(program)
     source = _source(program, files)
-    made = _kept_or_made(program, files, source)
+    made = _found_or_compiled(program, files, source)
     if "sass" not in made.texts:
         made = replace(made, texts={**made.texts, "sass": nvdisasm.disassemble(made.code, made.kernel)})
     return shipped.put(folder, program, source, made)
@@ -76,28 +76,28 @@ def _named(program: Program) -> str:
 def _places() -> str:
     """Return the places that were searched for code that needs no compiler."""
     targets = ", ".join(shipped.targets())
-    brought = f" nor in what gemmlab brings (its own kernels in their defaults, for {targets})" if targets else ""
-    return f"{store.cache_dir() or 'a cache (there is no home)'}{brought}"
+    own = f" nor in what gemmlab brings (its own kernels in their defaults, for {targets})" if targets else ""
+    return f"{store.cache_dir() or 'a cache (there is no home)'}{own}"
 
 
-def _kept_or_made(program: Program, files: Placed, source: str) -> Artifact:
+def _found_or_compiled(program: Program, files: CompilerInput, source: str) -> Artifact:
     by = _made_by()
     return _own(source, by, files) or _any(source, files) or _compile(program, files, source, by)
 
 
-def _own(source: str, by: str, files: Placed) -> Artifact | None:
+def _own(source: str, by: str, files: CompilerInput) -> Artifact | None:
     """Return the installed compiler's artifact that is still valid."""
     # Code that depends on no other file is found without the list.
     bare = store.load(variants.variant(source, by, {}).key)
     return bare or variants.find(source, lambda each: each.made_by == by and as_it_was(each.searched, files.path))
 
 
-def _any(source: str, files: Placed) -> Artifact | None:
+def _any(source: str, files: CompilerInput) -> Artifact | None:
     """Return the newest artifact that is still valid, by any compiler."""
     return variants.find(source, lambda each: as_it_was(each.searched, files.path))
 
 
-def _compile(program: Program, files: Placed, source: str, by: str) -> Artifact:
+def _compile(program: Program, files: CompilerInput, source: str, by: str) -> Artifact:
     made = nvrtc.compile_cubin(program, files)
     if made.searched is not None:
         found = variants.variant(source, by, made.searched)
@@ -106,7 +106,7 @@ def _compile(program: Program, files: Placed, source: str, by: str) -> Artifact:
     return made
 
 
-def _source(program: Program, files: Placed) -> str:
+def _source(program: Program, files: CompilerInput) -> str:
     """Return the key of a source: all that the compiler gets, except for the compiler itself and files on disk."""
     headers = [part for name, text in sorted(files.headers.items()) for part in (name, text)]
     options = nvrtc.options_of(program)
@@ -128,7 +128,7 @@ def _made_by() -> str:
     return compiler if own else f"{compiler}, headers {cuda_headers.version(compiler)}"
 
 
-def _finished(artifact: Artifact, files: Placed) -> Artifact:
+def _finished(artifact: Artifact, files: CompilerInput) -> Artifact:
     searched = artifact.searched or {}
     texts = {name: files.localise(text, searched) for name, text in artifact.texts.items()}
     if "sass" not in texts:

@@ -113,14 +113,14 @@ def private_folder(name: str) -> Path | None:
         with private_files.folder(folder):
             pass
     except OSError as error:
-        _warn_unkept(directory, error)
+        _warn_uncached(directory, error)
         return None
     return folder if os.access(folder, os.W_OK) else None
 
 
 def read(name: str) -> bytes | None:
     """The bytes of a file in the cache; `None` when there is none that can be trusted."""
-    directory = _known()
+    directory = _directory()
     if directory is None:
         return None
     try:
@@ -143,12 +143,12 @@ def publish(name: str, data: bytes) -> bool:
         if isinstance(error, PermissionError) and sys.platform == "win32" and (directory / name).exists():
             # Windows does not replace a file that is being read. The existing file has the same key, so it will do.
             return True
-        _warn_unkept(directory, error)
+        _warn_uncached(directory, error)
         return False
     return True
 
 
-def _known() -> Path | None:
+def _directory() -> Path | None:
     """Return the cache directory, existing or not; `None`, with a warning, if there can be none."""
     directory = cache_dir()
     if directory is None:
@@ -158,17 +158,17 @@ def _known() -> Path | None:
 
 def _prepared() -> Path | None:
     """Return the cache directory, made if need be; `None`, with a warning, if that is impossible."""
-    directory = _known()
+    directory = _directory()
     try:
         if directory is not None:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        _warn_unkept(directory, error)
+        _warn_uncached(directory, error)
         return None
     return directory
 
 
-def _warn_unkept(directory: Path | None, error: OSError) -> None:
+def _warn_uncached(directory: Path | None, error: OSError) -> None:
     if isinstance(error, private_files.UntrustedError):
         _warn(str(error))
         return

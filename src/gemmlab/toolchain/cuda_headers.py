@@ -34,7 +34,7 @@ def folders(compiler: str) -> list[str]:
 
 @cache
 def version(compiler: str) -> str:
-    """Return the version of the headers that `options` leads to."""
+    """Return the version of CUDA's headers that the compiler finds; `"none"` without any."""
     if brings_headers(compiler):
         return compiler
     for folder in _toolkit():
@@ -50,8 +50,8 @@ def brings_headers(compiler: str) -> bool:
 
 
 def _unpacked(compiler: str) -> Path:
-    kept = private_folder(f"cuda-headers-{compiler.rsplit(maxsplit=1)[-1]}")
-    return kept if kept is not None and _trusted(kept) else Path(_temporary().name)
+    folder = private_folder(f"cuda-headers-{compiler.rsplit(maxsplit=1)[-1]}")
+    return folder if folder is not None and _trusted(folder) else Path(_temporary().name)
 
 
 @cache

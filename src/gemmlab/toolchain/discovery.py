@@ -13,12 +13,12 @@ from gemmlab.toolchain.searched import ABSENT, PRESENT, first_missing, mark_of
 
 ASKS = b"__has_include"
 _CONTINUED = re.compile(rb"\\[ \t]*\r?\n")
-_ASKED = re.compile(rb'__has_include(?:_next)?\s*\(\s*["<]([^">\n]+)[">]\s*\)')
+_HAS_INCLUDE = re.compile(rb'__has_include(?:_next)?\s*\(\s*["<]([^">\n]+)[">]\s*\)')
 _ABOUT_ITSELF = re.compile(rb"(?:\bdefined[\s(]*|#[ \t]*ifn?def[ \t]+)__has_include")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Dependencies:
     """The files that a run of the compiler depended on, beside the texts that it was given."""
 
     opened: tuple[str, ...]
@@ -46,12 +46,12 @@ class Surroundings:
         return not any(file.startswith(f"{folder}/") for folder in self.ready)
 
 
-def asks_for_files(texts: Sequence[bytes]) -> bool:
+def queries_files(texts: Sequence[bytes]) -> bool:
     """Return whether sources ask for files without including them."""
     return any(ASKS in _CONTINUED.sub(b"", text) for text in texts)
 
 
-def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings) -> Found:
+def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings) -> Dependencies:
     """Return the files that the run that opened `listed` for the sources `texts` depended on.
 
     Raises `CompileError` for an unreadable file.
@@ -61,8 +61,8 @@ def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings)
     marks = {file: mark_of(content) for file, content in data.items()}
     folders = list(dict.fromkeys([*where.path.folders.values(), *map(_folder, (where.main, *own))]))
     names = {name for file in {*listed} for name in _names(file, [*folders, *where.ready])}
-    asked = _asked_for([*texts, *data.values()])
-    for name in [*names, *(asked or ())]:
+    queried = _has_include_names([*texts, *data.values()])
+    for name in [*names, *(queried or ())]:
         for folder in folders:
             file = f"{folder}/{name}"
             if file in marks:
@@ -70,10 +70,10 @@ def discover(listed: Sequence[str], texts: Sequence[bytes], where: Surroundings)
             missing = first_missing(folder, name)
             if missing is not None:
                 marks[missing] = ABSENT
-            elif name in (asked or ()) and Path(file).is_file():
+            elif name in (queried or ()) and Path(file).is_file():
                 marks[file], data[file] = PRESENT, _read(file)
     searched = {place: mark for file, mark in marks.items() for place in where.path.places(file)}
-    return Found(own, data, None if asked is None else searched)
+    return Dependencies(own, data, None if queried is None else searched)
 
 
 def _names(file: str, folders: Sequence[str]) -> Iterator[str]:
@@ -81,12 +81,12 @@ def _names(file: str, folders: Sequence[str]) -> Iterator[str]:
     return (file[len(folder) + 1 :] for folder in folders if file.startswith(f"{folder}/"))
 
 
-def _asked_for(texts: Sequence[bytes]) -> set[str] | None:
+def _has_include_names(texts: Sequence[bytes]) -> set[str] | None:
     """Return the names in `__has_include`, found or not; `None` if one is not written out."""
     names: set[str] = set()
     for text in texts:
         plain = _CONTINUED.sub(b"", text)
-        written_out = _ASKED.findall(plain)
+        written_out = _HAS_INCLUDE.findall(plain)
         if plain.count(ASKS) > len(written_out) + len(_ABOUT_ITSELF.findall(plain)):
             return None
         names.update(name.decode("utf-8", "surrogateescape") for name in written_out)

@@ -17,7 +17,7 @@ from gemmlab.toolchain.include_path import absolute
 _TRACE, _OUTPUT = "trace.txt", "preprocessed.txt"
 
 
-def traced(folder: Path) -> list[str]:
+def trace_option(folder: Path) -> list[str]:
     """Compiler options that have the listing written into `folder`."""
     return ["-Xcudafe", "--trace_includes", "-Xcudafe", f"--error_output={folder / _TRACE}"]
 
@@ -27,8 +27,8 @@ def preprocessing(folder: Path) -> list[str]:
     return ["-Xcudafe", "--preprocess", "-Xcudafe", f"--output={folder / _OUTPUT}"]
 
 
-def opened(folder: Path, given: Collection[str]) -> list[str] | None:
-    """Return the paths of files opened by the run that listed them in `folder`, without headers `given` as text.
+def opened(folder: Path, known: Collection[str]) -> list[str] | None:
+    """Return the paths of files opened by the run that listed them in `folder`, without headers `known` as text.
 
     A run that did not write it gives `None`: this compiler does not tell.
     """
@@ -40,5 +40,5 @@ def opened(folder: Path, given: Collection[str]) -> list[str] | None:
     file.unlink()
     names = [line.lstrip(" ") for line in lines]
     # CUDA's headers are opened hundreds of times. NVRTC's built-in headers, which are no files, have no folder.
-    found = {name: absolute(name) for name in {*names} - {*given} if Path(name).is_absolute() or Path(name).is_file()}
+    found = {name: absolute(name) for name in {*names} - {*known} if Path(name).is_absolute() or Path(name).is_file()}
     return [found[name] for name in names if name in found] if names else None

@@ -16,11 +16,11 @@ from gemmlab.core.errors import CompileError, NoCompilerError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.toolchain import cuda_headers, listing, nvdisasm, ptxas_log
 from gemmlab.toolchain.cubin import digest, read_cubin
-from gemmlab.toolchain.discovery import Found, Surroundings, asks_for_files, discover
+from gemmlab.toolchain.discovery import Dependencies, Surroundings, discover, queries_files
 from gemmlab.toolchain.include_path import split
 from gemmlab.toolchain.searched import Searched, as_it_was
 from gemmlab.toolchain.shadow import Shadow
-from gemmlab.toolchain.virtual_files import Placed, place
+from gemmlab.toolchain.virtual_files import CompilerInput, place
 
 DEFAULTS = ("-std=c++17", "-lineinfo", "-default-device", "--ptxas-options=-v")
 """Options every kernel is compiled with, unless its program gives one of the same name."""
@@ -76,7 +76,7 @@ def check_architecture(target: str, asker: str) -> None:
         )
 
 
-def compile_cubin(program: Program, files: Placed | None = None) -> Artifact:
+def compile_cubin(program: Program, files: CompilerInput | None = None) -> Artifact:
     """Compile the instance `program.entry` for `program.target` (`"sm_90a"`); `files` are the program's, if collected.
 
     Texts name files by their virtual paths, so that the artifact is the same wherever the sources lie; without
@@ -89,21 +89,21 @@ def compile_cubin(program: Program, files: Placed | None = None) -> Artifact:
         with tempfile.TemporaryDirectory(prefix="gemmlab-") as folder:
             return _Compilation(nvrtc, program, files, Path(folder)).artifact()
     except OSError as error:
-        told = f"{error.filename or tempfile.gettempdir()}: {error.strerror or error}"
-        raise CompileError(f"{program.kernel} for {program.target} cannot be compiled: {told}") from error
+        reason = f"{error.filename or tempfile.gettempdir()}: {error.strerror or error}"
+        raise CompileError(f"{program.kernel} for {program.target} cannot be compiled: {reason}") from error
 
 
 def options_of(program: Program) -> list[str]:
     """Return the options for the compiler: with the architecture, without folders of headers."""
     own = split(program.options)[1]
-    given = {_option_name(option) for option in own}
-    return [f"-arch={program.target}", *(o for o in DEFAULTS if _option_name(o) not in given), *own]
+    own_names = {_option_name(option) for option in own}
+    return [f"-arch={program.target}", *(o for o in DEFAULTS if _option_name(o) not in own_names), *own]
 
 
 class _Compilation:
     """The runs of the compiler that one artifact takes, with their files in `folder`."""
 
-    def __init__(self, nvrtc: Any, program: Program, files: Placed, folder: Path) -> None:
+    def __init__(self, nvrtc: Any, program: Program, files: CompilerInput, folder: Path) -> None:
         self._nvrtc, self._program, self._files, self._folder = nvrtc, program, files, folder
         self._shadow = Shadow(folder, files.path)
         self._cuda: list[str] = []
@@ -133,15 +133,15 @@ class _Compilation:
     def _real_folders(self) -> list[str]:
         return list(self._files.path.folders.values())
 
-    def _discovered(self) -> Found | None:
+    def _discovered(self) -> Dependencies | None:
         """Return the files that the compiler opens; `None` when it does not tell. Later runs get CUDA's headers if
         needed.
         """
         texts = [text.encode() for text in (self._files.source, *self._files.headers.values())]
         found = None
-        if not asks_for_files(texts):
+        if not queries_files(texts):
             found, whole = self._followed(texts)
-            if whole and not (found and asks_for_files([*found.data.values()])):
+            if whole and not (found and queries_files([*found.data.values()])):
                 return found
         self._cuda = cuda_headers.options(compiler())
         self._ready += tuple(cuda_headers.folders(compiler()))
@@ -151,7 +151,7 @@ class _Compilation:
     def _where(self) -> Surroundings:
         return Surroundings(self._files.path, self._files.main, self._ready)
 
-    def _followed(self, texts: Sequence[bytes]) -> tuple[Found | None, bool]:
+    def _followed(self, texts: Sequence[bytes]) -> tuple[Dependencies | None, bool]:
         """Return the files that the directives lead to, and whether every directive leads to one."""
         with self._run(self._real_folders, {}, listing.preprocessing(self._folder)) as (handle, _):
             # A run without code counts as an error; a real error is in the log.
@@ -167,7 +167,7 @@ class _Compilation:
         nvrtc, files = self._nvrtc, self._files
         headers = {**texts, **files.headers}
         includes = [f"-I{folder}" for folder in (*folders, self._shadow.stand_ins)]
-        told = [*options_of(self._program), *includes, *self._cuda, *listing.traced(self._folder), *options]
+        flags = [*options_of(self._program), *includes, *self._cuda, *listing.trace_option(self._folder), *options]
         handle = _checked(
             nvrtc,
             nvrtc.nvrtcCreateProgram(
@@ -178,7 +178,7 @@ class _Compilation:
         try:
             status = nvrtc.nvrtcAddNameExpression(handle, self._program.entry.encode())[0]
             if not status:
-                status = nvrtc.nvrtcCompileProgram(handle, len(told), [os.fsencode(option) for option in told])[0]
+                status = nvrtc.nvrtcCompileProgram(handle, len(flags), [os.fsencode(option) for option in flags])[0]
             yield handle, status
         finally:
             nvrtc.nvrtcDestroyProgram(handle)
@@ -187,8 +187,8 @@ class _Compilation:
         nvrtc, program = self._nvrtc, self._program
         log = ptxas_log.stable(_text(nvrtc, handle, "ProgramLog"))
         if status:
-            told = ptxas_log.errors(log, _text(nvrtc, handle, "PTX")) or _message(nvrtc, status)
-            raise CompileError(_explain(program, self._files, searched or {}, told))
+            message = ptxas_log.errors(log, _text(nvrtc, handle, "PTX")) or _message(nvrtc, status)
+            raise CompileError(_explain(program, self._files, searched or {}, message))
         code = _bytes(nvrtc, handle, "CUBIN")
         lowered: str = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, program.entry.encode())).decode()
         texts = {"ptx": _text(nvrtc, handle, "PTX"), "log": log}
@@ -230,14 +230,14 @@ def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]
     )
 
 
-def _explain(program: Program, files: Placed, searched: Searched, log: str) -> str:
+def _explain(program: Program, files: CompilerInput, searched: Searched, log: str) -> str:
     log = _INSTANCE.sub(lambda match: f"instance {program.entry}: {match[1]}\n", log)
-    told = files.localise_errors(log, searched)
+    message = files.localise_errors(log, searched)
     if any(sign in log for sign in _SIGNS_OF_HOST_CODE):
-        told += f"\n{_HEADERLESS}"
+        message += f"\n{_HEADERLESS}"
         if not cuda_headers.brings_headers(compiler()):
-            told += "; CUDA's own come with NVRTC 13.3 and later, or from a toolkit that CUDA_HOME names"
-    return f"{program.kernel} ({program.entry}) for {program.target} does not compile:\n{told}"
+            message += "; CUDA's own come with NVRTC 13.3 and later, or from a toolkit that CUDA_HOME names"
+    return f"{program.kernel} ({program.entry}) for {program.target} does not compile:\n{message}"
 
 
 def _option_name(option: str) -> str:

@@ -42,10 +42,10 @@ def put(folder: Path, program: Program, alias: str, artifact: Artifact) -> Path:
     """Write the file that `find` looks for once `folder` is part of an installed package."""
     import lzma
 
-    kept = replace(artifact, texts={name: artifact.texts[name] for name in _READ})
+    short = replace(artifact, texts={name: artifact.texts[name] for name in _READ})
     path = _file(folder, program, alias)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(lzma.compress(encode(kept, level=0)))
+    path.write_bytes(lzma.compress(encode(short, level=0)))
     return path
 
 

@@ -44,8 +44,8 @@ def note(source: str, newest: Variant) -> bool:
     known = _listed(source)
     if known[:1] == [newest]:
         return True
-    kept = [newest, *(each for each in known if each.key != newest.key)][:_MOST]
-    return store.publish(_name(source), json.dumps([asdict(each) for each in kept], sort_keys=True).encode())
+    newest_first = [newest, *(each for each in known if each.key != newest.key)][:_MOST]
+    return store.publish(_name(source), json.dumps([asdict(each) for each in newest_first], sort_keys=True).encode())
 
 
 def _listed(source: str) -> list[Variant]:

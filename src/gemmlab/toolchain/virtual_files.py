@@ -24,7 +24,7 @@ _LINE = re.compile(r"^(/[^\n(]*)\((\d+)\):", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class CompilerInput:
     """A program's texts as the compiler gets them, and the folders in which it looks for more."""
 
     main: str
@@ -47,7 +47,7 @@ class Placed:
         return self.localise(_LINE.sub(r"\1:\2:", log), searched)
 
 
-def place(program: Program) -> Placed:
+def place(program: Program) -> CompilerInput:
     """Collect a program's texts and give each its virtual path. Raises `CompileError`."""
     name = program.path or f"{program.kernel}.cu"
     try:
@@ -59,7 +59,7 @@ def place(program: Program) -> Placed:
     main = virtual(PurePath(name).name)
     headers = {include: f'#line 1 "{virtual(include)}"\n{text}' for include, text in program.headers.items()}
     real = {virtual(include): include for include in (*HOST_HEADERS, *headers)} | {main: name}
-    return Placed(main, source, headers, include_path(program.path, program.options), real)
+    return CompilerInput(main, source, headers, include_path(program.path, program.options), real)
 
 
 def virtual(name: str) -> str:

@@ -24,13 +24,13 @@ from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
 from gemmlab.verify.expectations import judge_claims
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.guards import Violation
-from gemmlab.verify.nan_hint import unread_hint
+from gemmlab.verify.nan_hint import nan_cause
 
 MOST_FAILURES = 8
 """Checking stops after this many failing cases: they suffice for a diagnosis, and a faulty kernel may do harm."""
 Progress = Callable[[int, int], None]
 """Function called with (cases done, cases in all)."""
-TOLD = 3
+MOST_EXPLAINED = 3
 """Failures explained at length: one of each kind, and others up to this number; `--json` has all of them."""
 
 
@@ -57,8 +57,8 @@ class Failure:
         """The failure in several lines of text."""
         config = " ".join(f"{name}={value}" for name, value in self.config.items()) or "no parameters"
         head = f"{self.subject} ({config}, threads={self.threads}) is wrong for {self.problem}"
-        said = [*(m.explain() for m in self.mismatches), *(v.explain() for v in self.violations), *self.notes]
-        return "\n  ".join([head, *said])
+        details = [*(m.explain() for m in self.mismatches), *(v.explain() for v in self.violations), *self.notes]
+        return "\n  ".join([head, *details])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ class CheckReport:
         if self.cases < self.planned:
             head += f" (stopped there; {self.planned} planned)"
         firsts = {failure.kind: failure for failure in reversed(self.failures)}.values()
-        told = [failure for failure in self.failures if failure in firsts]
-        told += [failure for failure in self.failures if failure not in told][: max(TOLD - len(told), 0)]
-        others = "; ".join(failure.problem for failure in self.failures if failure not in told)
+        shown = [failure for failure in self.failures if failure in firsts]
+        shown += [failure for failure in self.failures if failure not in shown][: max(MOST_EXPLAINED - len(shown), 0)]
+        others = "; ".join(failure.problem for failure in self.failures if failure not in shown)
         also = [f"{self.subject} is also wrong for {others}"] if others else []
         also += [f"{self.subject}: {self.time_limit}"] if self.timed_out else []
-        return "\n".join([head, *left_out, *(failure.explain() for failure in told), *also])
+        return "\n".join([head, *left_out, *(failure.explain() for failure in shown), *also])
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values."""
@@ -163,11 +163,11 @@ class Tally:
     ) -> None:  # fmt: skip
         """Record one case; it has failed if any of the three lists is not empty."""
         self._cases += 1
-        wrong, changed, said = tuple(m for m in mismatches if m), tuple(violations), tuple(notes)
-        if wrong or changed or said:
+        wrong, changed, remarks = tuple(m for m in mismatches if m), tuple(violations), tuple(notes)
+        if wrong or changed or remarks:
             subject, _, config, threads, _ = self._about
             label = problem.label + suffix
-            self._failures.append(Failure(subject, config, threads, label, problem.to_json(), wrong, changed, said))
+            self._failures.append(Failure(subject, config, threads, label, problem.to_json(), wrong, changed, remarks))
 
     def stop(self, problem: str, planned: int, error: TimeLimitError) -> None:
         """Record that the time limit passed while a case ran, or before it began."""
@@ -233,7 +233,7 @@ def check_kernel(
         case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)
         try:
             require_time(kernel.id)
-            seen = case.run(races=True)
+            observation = case.run(races=True)
         except TimeLimitError as error:
             tally.stop(problem.label, len(planned), error)
             return tally.report(len(planned))
@@ -242,13 +242,13 @@ def check_kernel(
             mismatches.append(compared.mismatch)
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
-        notes = [hazard.explain() for hazard in seen.hazards] if seen else []
-        told = [] if seen and seen.stopped else [wrong for wrong in mismatches if wrong]
-        hints = {hint for wrong in told if (hint := unread_hint(wrong, contents))}
+        notes = [hazard.explain() for hazard in observation.hazards] if observation else []
+        wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]
+        hints = {hint for wrong in wrongs if (hint := nan_cause(wrong, contents))}
         tally.case(problem, mismatches, violations, [*notes, *hints])
         if progress:
             progress(index + 1, len(planned))
-        if tally.enough or (seen and any(hazard.kind == UNFINISHED for hazard in seen.hazards)):
+        if tally.enough or (observation and any(hazard.kind == UNFINISHED for hazard in observation.hazards)):
             break
     claims = 0
     if cases is None and not config:

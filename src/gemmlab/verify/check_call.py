@@ -117,8 +117,8 @@ def _try(gemm: GemmCall, call: Call, rng: np.random.Generator, threads: int, tal
     result = results[-1]
     shape = contents["c"].shape
     if not isinstance(result, np.ndarray) or result.dtype != np.float32 or result.shape != shape:
-        got = f"{result.dtype} {result.shape}" if isinstance(result, np.ndarray) else type(result).__name__
-        tally.case(call.problem, (), (), [f"returned {got}, expected float32 {shape}"], call.label)
+        actual = f"{result.dtype} {result.shape}" if isinstance(result, np.ndarray) else type(result).__name__
+        tally.case(call.problem, (), (), [f"returned {actual}, expected float32 {shape}"], call.label)
         return
     if results[0].tobytes() != result.tobytes():
         notes.append(f"the result with {threads} threads differs in its bits from that with 1")
@@ -172,8 +172,8 @@ def _call(
 
 def _expected(call: Call, contents: dict[str, Float32Array], where: tuple[int, ...]) -> Expected:
     def at(name: str, batch: tuple[int, ...]) -> Float32Array:
-        kept = where[len(where) - len(batch) :]
-        index = tuple(0 if extent == 1 else i for extent, i in zip(batch, kept, strict=True))
+        tail = where[len(where) - len(batch) :]
+        index = tuple(0 if extent == 1 else i for extent, i in zip(batch, tail, strict=True))
         matrix: Float32Array = contents[name][index]
         return matrix
 

@@ -135,12 +135,12 @@ def _judge(actual: Float32Array, values: Float64Array, bound: Float64Array, dot_
         right |= (wide == values) | (np.isnan(wide) & np.isnan(values)) | np.isinf(bound)
         # A tolerance that reaches past the largest float32 allows infinity of that sign.
         right |= np.isinf(wide) & (np.copysign(1.0, wide) * values + bound >= OVERFLOW)
-        judged = np.isfinite(values) & np.isfinite(bound)
-        ratio = np.where(judged & (error > 0), error / bound, 0.0)
-        ratio = np.where(judged & np.isinf(wide) & right, 0.0, ratio)
-        relative = np.where(judged & (error > 0), error / np.abs(wide) / max(1, dot_length), 0.0)
+        finite = np.isfinite(values) & np.isfinite(bound)
+        ratio = np.where(finite & (error > 0), error / bound, 0.0)
+        ratio = np.where(finite & np.isinf(wide) & right, 0.0, ratio)
+        relative = np.where(finite & (error > 0), error / np.abs(wide) / max(1, dot_length), 0.0)
     worst = _largest(ratio)
-    if judged.any() and np.isnan(wide[judged]).any():
+    if finite.any() and np.isnan(wide[finite]).any():
         worst = math.inf
     return _Block(wide.shape[0], wide.shape[1], None if right.all() else right, worst, _largest(relative))
 

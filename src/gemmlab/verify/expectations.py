@@ -23,7 +23,8 @@ def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> It
     for expectation in kernel.expect if isinstance(device, CountingDevice) else ():
         (problem,) = op.parse_sizes(expectation.shape)
         placed = place(kernel, device, expectation.config)
-        seen = GuardedRun(placed, op, problem, op.fill(problem, np.random.default_rng(seed))).run()
-        if seen is not None:
+        observation = GuardedRun(placed, op, problem, op.fill(problem, np.random.default_rng(seed))).run()
+        if observation is not None:
             scalars = op.scalars(problem)
-            yield problem, expectation.verdict(seen.counters, kernel.instantiate(placed.config, scalars), scalars)
+            values = kernel.instantiate(placed.config, scalars)
+            yield problem, expectation.verdict(observation.counters, values, scalars)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gemmlab.core.counters import Observation
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.device import CountingDevice
-from gemmlab.kernels.bound import Placed
+from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.ops.op import Float32Array, Op, Problem
 from gemmlab.verify.elementwise import Comparison, compare
 from gemmlab.verify.guards import GuardedBuffer
@@ -21,7 +21,7 @@ class GuardedRun:
     """
 
     def __init__(
-        self, placed: Placed, op: Op, problem: Problem, contents: Mapping[str, Float32Array], *, shift: int = 0,
+        self, placed: PlacedKernel, op: Op, problem: Problem, contents: Mapping[str, Float32Array], *, shift: int = 0,
         threads: int = 1,
     ) -> None:  # fmt: skip
         self._placed, self._op, self._problem, self._threads = placed, op, problem, threads
@@ -44,9 +44,9 @@ class GuardedRun:
         try:
             inside = {name: guarded.inside(copies[name]) for name, guarded in self.guarded.items()}
             bound = self._placed.bind(self._op, self._problem, inside, threads=self._threads)
-            seen = None
+            observation = None
             if isinstance(device, CountingDevice):
-                seen = bound.observe(races=races)
+                observation = bound.observe(races=races)
             else:
                 bound.run()
             device.free(bound.workspace)
@@ -55,11 +55,15 @@ class GuardedRun:
         finally:
             for copy in copies.values():
                 device.free(copy)
-        return seen
+        return observation
 
 
 def compare_results(
-    placed: Placed, op: Op, problem: Problem, contents: Mapping[str, Float32Array], left: Mapping[str, GuardedBuffer]
+    placed: PlacedKernel,
+    op: Op,
+    problem: Problem,
+    contents: Mapping[str, Float32Array],
+    left: Mapping[str, GuardedBuffer],
 ) -> list[Comparison]:
     """One comparison for each output. `contents` are the operands before the run, `left` the buffers after it."""
     scalars = op.scalars(problem)

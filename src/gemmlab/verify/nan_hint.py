@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gemmlab.verify.elementwise import Mismatch
 
 
-def unread_hint(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str | None:
+def nan_cause(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str | None:
     """Name the operands that held nothing but NaN before the call, if NaN is what came out; `None` otherwise.
 
     `contents` are the operands before the call (`Op.fill`): all NaN where the problem does not read the operand, such
@@ -19,16 +19,16 @@ def unread_hint(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) ->
     """
     if not math.isnan(wrong.value) or math.isnan(wrong.reference):
         return None
-    held = [name for name, values in contents.items() if values.size and np.isnan(values).all()]
-    if not held:
+    untouched = [name for name, values in contents.items() if values.size and np.isnan(values).all()]
+    if not untouched:
         return None
-    if held == [wrong.output]:
+    if untouched == [wrong.output]:
         return f"{wrong.output} held NaN before the call, because nothing is added to it: write all of it, read none"
-    names = f"{', '.join(held[:-1])} and {held[-1]}" if len(held) > 1 else held[0]
+    names = f"{', '.join(untouched[:-1])} and {untouched[-1]}" if len(untouched) > 1 else untouched[0]
     return f"{names} held NaN before the call, because this problem makes no use of them: they must not be read"
 
 
 def explained(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str:
     """The mismatch in words, with the hint if there is one."""
-    hint = unread_hint(wrong, contents)
+    hint = nan_cause(wrong, contents)
     return f"{wrong.explain()}; {hint}" if hint else wrong.explain()

@@ -27,7 +27,7 @@ from gemmlab.analysis.model.model_record import (
     save_model,
 )
 from gemmlab.analysis.model.predict import Model
-from gemmlab.analysis.model.quoted_prediction import foretell, modelled, reliability
+from gemmlab.analysis.model.quoted_prediction import modelled, quote, reliability
 from gemmlab.cli.app import build_app
 from gemmlab.cli.predictions import predicted_rows
 from gemmlab.core.errors import RecordError
@@ -175,7 +175,7 @@ def test_what_is_said_of_the_error() -> None:
 def test_other_gpus_are_extrapolated_and_slower_ones_slower() -> None:
     kernel = find_kernel("block_tile")
     here, there = (
-        foretell(modelled(kernel, arch, model(name), {}), kernel, {})
+        quote(modelled(kernel, arch, model(name), {}), kernel, {})
         for arch, name in (("sm_90", "H200"), ("sm_90", "H100 PCIe"))
     )
     assert there.prediction.time_us > here.prediction.time_us

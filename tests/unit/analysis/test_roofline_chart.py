@@ -14,15 +14,15 @@ from gemmlab.cli.explain_roofline import require_drawable, write_roofline
 from gemmlab.core.errors import UsageError
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.plots.chart import specification
-from gemmlab.plots.roofline import Placed, roofline_chart
+from gemmlab.plots.roofline import RooflinePoint, roofline_chart
 from support.cuda_source import needs_compiler
 from support.picture_charts import rows_of, svg_texts
 
 
 def test_the_roofline_has_a_roof_a_level_and_a_mark_a_kernel_and_level() -> None:
     kernels = [
-        Placed("low", 2000.0, {"L1": (0.5, 0.5), "DRAM": (10.0, 300.0)}),
-        Placed("high", 40000.0, {"L1": (4.0, 4.0), "DRAM": (60.0, 900.0)}),
+        RooflinePoint("low", 2000.0, {"L1": (0.5, 0.5), "DRAM": (10.0, 300.0)}),
+        RooflinePoint("high", 40000.0, {"L1": (4.0, 4.0), "DRAM": (60.0, 900.0)}),
     ]
     chart = roofline_chart(kernels, {"L1": 30000.0, "DRAM": 4800.0}, {"FMA peak": 60000.0}, title="Roof")
     spec = specification(chart)

@@ -16,7 +16,7 @@ import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, RecordError, UsageError
 from gemmlab.core.records import load_record
 from gemmlab.dispatch.choice import RECORD, RULE, choose, forced
-from gemmlab.dispatch.measurements import FILE, Measured, shipped_table, table_from_json
+from gemmlab.dispatch.measurements import FILE, Measurement, shipped_table, table_from_json
 from gemmlab.dispatch.waves import Gpu, estimate, gpu_model, gpu_of_facts
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm_problem import LAYOUTS, GemmProblem
@@ -32,7 +32,7 @@ def extents(label: str) -> tuple[int, int, int]:
     return m, n, k
 
 
-def model_us(entry: Measured, label: str) -> float:
+def model_us(entry: Measurement, label: str) -> float:
     return estimate(entry, *extents(label), H200, H200).us
 
 
@@ -135,7 +135,7 @@ def test_laws_of_the_rule(m: int, n: int, k: int, model: str) -> None:
 
 
 def test_the_rule_by_hand() -> None:
-    entry = Measured(
+    entry = Measurement(
         "naive", "float32", ("nn",), "sm_75", {"BM": 64, "BN": 32}, threads=256, registers=64, smem=0,
         start_us=5.0, alone_us=0.1, share_us=0.04,
     )  # fmt: skip

@@ -148,7 +148,7 @@ def test_rows_off_16_bytes_are_another_case(driver: GemmDriver) -> None:
         first = start + offset
         x = Tensor(room[first : first + 256].reshape(16, 16))
         close(gemmlab.gemm(x, x, out=Tensor(np.empty((16, 16), np.float32))), np.zeros((16, 16)))
-    assert {key[4] for key in cuda_again._known} == {False, True}
+    assert {key[4] for key in cuda_again._entries} == {False, True}
     assert len(driver.launches) == 4
 
 
@@ -166,11 +166,11 @@ def test_cupy_s_calls_again_with_another_gpu_current(
 
 @pytest.mark.usefixtures("driver")
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_again, "_MOST_KNOWN", 3)
+    monkeypatch.setattr(cuda_again, "_MOST_ENTRIES", 3)
     for n in range(1, 9):
         for _ in range(2):
             close(gemmlab.gemm(Tensor(A), Tensor(B[:, :n])), A @ B[:, :n])
-        assert 1 <= len(cuda_again._known) <= 3
+        assert 1 <= len(cuda_again._entries) <= 3
 
 
 def test_two_calls_at_once_do_not_meet_in_one_block_of_arguments(

@@ -106,7 +106,7 @@ def test_of_a_large_batch_the_steps_are_not_kept(driver: GemmDriver, monkeypatch
     monkeypatch.setattr(cuda_again, "_MOST_STEPS", 5)
     for _ in range(2):
         close(gemmlab.gemm(Tensor(LEFT), Tensor(RIGHT)), LEFT @ RIGHT)
-    assert not cuda_again._known
+    assert not cuda_again._entries
     assert len(driver.launches) == 12
 
 

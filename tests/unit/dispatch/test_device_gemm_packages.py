@@ -54,7 +54,7 @@ class Jax(OnGpu):
     version = 2
 
     def __dlpack__(self, *, stream: int) -> Any:
-        raise AssertionError("`lent` below stands for it")
+        raise AssertionError("`borrowed` below stands for it")
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, 1
@@ -88,7 +88,7 @@ def lenders(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Lender]]:
     def lent(value: Jax) -> DeviceArray:
         owner, x = Lender(), value.values
         found.append(weakref.ref(owner))
-        return DeviceArray(x.ctypes.data, x.shape, x.strides, x.dtype, 1, LEGACY, False, owner, lent=True)
+        return DeviceArray(x.ctypes.data, x.shape, x.strides, x.dtype, 1, LEGACY, False, owner, borrowed=True)
 
     class View:
         def __init__(self, array: Any) -> None:
@@ -106,7 +106,7 @@ def lenders(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Lender]]:
     utils.StridedMemoryView = View
     monkeypatch.setitem(sys.modules, "cuda.core.utils", utils)
     monkeypatch.setattr(interop, "_from_dlpack", lent)
-    held._held.clear()
+    held._pending.clear()
     return found
 
 
@@ -155,7 +155,7 @@ def test_what_is_lent_is_kept_until_the_work_on_it_is_done(
     assert [each() is not None for each in lenders] == [False] * 7
     # What is not lent is not kept.
     gemmlab.gemm(OnGpu(A), OnGpu(B))
-    assert not held._held
+    assert not held._pending
 
 
 def test_an_out_of_jax_stays_as_it_is(lenders: list[weakref.ref[Lender]]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import gemmlab
 from gemmlab.core.precision import FLOAT32, PRECISIONS, TF32
-from gemmlab.dispatch.precision_rule import ASKED, precision_for
+from gemmlab.dispatch.precision_rule import LOWEST, precision_for
 
 
 def test_the_fastest_that_will_do_is_chosen() -> None:
@@ -21,17 +21,17 @@ def test_the_fastest_that_will_do_is_chosen() -> None:
         precision_for("highest", (TF32,))
 
 
-@pytest.mark.parametrize(("asked", "offered"), list(product(ASKED, [PRECISIONS, PRECISIONS[::-1], (FLOAT32,)])))
+@pytest.mark.parametrize(("asked", "offered"), list(product(LOWEST, [PRECISIONS, PRECISIONS[::-1], (FLOAT32,)])))
 def test_it_is_never_lower_than_asked(asked: str, offered: tuple[str, ...]) -> None:
     # PRECISIONS has the highest first.
-    assert PRECISIONS.index(precision_for(asked, offered)) <= PRECISIONS.index(ASKED[asked])
+    assert PRECISIONS.index(precision_for(asked, offered)) <= PRECISIONS.index(LOWEST[asked])
 
 
 def test_a_cpu_computes_in_float32_whatever_is_enough() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((33, 35), np.float32), rng.standard_normal((35, 37), np.float32)
     plain = gemmlab.gemm(a, b)
-    for precision in ASKED:
+    for precision in LOWEST:
         assert gemmlab.gemm(a, b, precision=precision).tobytes() == plain.tobytes()
 
 

@@ -33,7 +33,7 @@ def hazards(**changes: Any) -> tuple[Hazard, ...]:
 
 @pytest.mark.parametrize("place", [-(2**40), -1, 2**40])
 def test_a_place_outside_the_code_is_reported(place: int) -> None:
-    (hazard,) = hazards(stopped="deadlock", stuck=((0, 0, place),))
+    (hazard,) = hazards(stopped="deadlock", blocked=((0, 0, place),))
     assert (hazard.kind, hazard.line > 0) == ("deadlock", True)
 
 

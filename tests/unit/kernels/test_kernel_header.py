@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gemmlab.core.errors import UsageError
-from gemmlab.kernels.cuda_file.header import KEYS, Stated, from_flags, read_header, read_toml
+from gemmlab.kernels.cuda_file.header import KEYS, HeaderValues, from_flags, read_header, read_toml
 from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
 
 FIRST_LINE = 4
@@ -22,7 +22,7 @@ def source(toml: str) -> str:
 def facts_of(toml: str, **flags: Any) -> Facts:
     header = read_header("mine.cu", source(toml))
     assert header is not None
-    return read_facts(Stated("mine.cu", (header, from_flags(flags))), "gemm")
+    return read_facts(HeaderValues("mine.cu", (header, from_flags(flags))), "gemm")
 
 
 def test_everything_that_can_be_stated() -> None:
@@ -202,7 +202,7 @@ def test_a_toml_file_is_read_like_a_header(tmp_path: Path) -> None:
     path.write_text('grid = "M"\nthreads = "N +"', encoding="utf-8")
     statement = read_toml(path)
     with pytest.raises(UsageError, match=r"^mine\.toml:2: threads: expression 'N \+'"):
-        read_facts(Stated("mine.cu", (statement,)), "gemm")
+        read_facts(HeaderValues("mine.cu", (statement,)), "gemm")
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="not UTF-8 text"):
         read_toml(path)

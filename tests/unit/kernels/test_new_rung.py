@@ -56,7 +56,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def forget() -> None:
     catalog.all_kernels.cache_clear()
-    catalog.renamed.cache_clear()
+    catalog.current_ids.cache_clear()
 
 
 def new(*words: str) -> Any:

@@ -183,7 +183,7 @@ def test_a_record_holds_what_its_rows_show() -> None:
     alone = simulate(kernels[0], OP, GemmProblem(40, 40, 40), REFERENCE)
     assert record.results[0].facts == {"total": asdict(alone.total)}
     assert naive.l1_misses == 1e3 * alone.total.l1_misses / 40**3
-    assert naive.touched == (2 + 1 / 40) * 4
+    assert naive.accessed_bytes == (2 + 1 / 40) * 4
     assert (naive.packing_bytes, naive.packing_l2_misses, naive.packing_time) == (None, None, None)
     assert packed.packing_bytes is not None
     assert packed.packing_time is not None

@@ -12,7 +12,7 @@ import pytest
 
 from gemmlab.core.errors import PeerError, ProfilerError, UsageError
 from gemmlab.observe import ncu_target
-from gemmlab.observe.ncu import _KEPT, disagreements, group, profile
+from gemmlab.observe.ncu import _METRICS, disagreements, group, profile
 from gemmlab.observe.ncu_program import version
 from gemmlab.observe.ncu_report import Instructions, _total, from_csv, totals_from_csv
 from gemmlab.timing.contestants.contestant import Work
@@ -106,7 +106,7 @@ def test_launches_that_do_not_add_up_are_refused() -> None:
 
 def test_pages_as_ncu_prints_them() -> None:
     """Written after the format of ncu 2025; figures are made up, names and punctuation are not."""
-    first, second = totals_from_csv((DATA / "ncu_raw.csv").read_text(), _KEPT)
+    first, second = totals_from_csv((DATA / "ncu_raw.csv").read_text(), _METRICS)
     assert first["gpu__time_duration.sum"] == 12345
     assert first["smsp__inst_executed.sum"] == 2080
     assert first["smsp__pcsamp_warps_issue_stalled_long_scoreboard"] == 30

@@ -145,9 +145,9 @@ def test_any_order_of_summation_stays_within_the_bound(
     expected = OP.reference(problem, inputs)["c"]
     order = rng.permutation(problem.k)
     total = np.zeros(shape[:2], np.float32)
-    for index in () if problem.product_unread else order:
+    for index in () if problem.without_product else order:
         total += np.multiply.outer(a[:, index], b[index])
-    result = np.float32(problem.alpha) * total if not problem.product_unread else total
+    result = np.float32(problem.alpha) * total if not problem.without_product else total
     if problem.beta != 0:
         result += np.float32(problem.beta) * inputs["c"]
     assert (np.abs(result - expected.values) <= expected.bound).all()

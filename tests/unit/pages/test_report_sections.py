@@ -11,7 +11,7 @@ import pytest
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.pages import study_cache as kept
 from gemmlab.pages.charts import Drawing
-from gemmlab.pages.kernel_results import request_for, seen_kernels
+from gemmlab.pages.kernel_results import request_for, results_by_kernel
 from gemmlab.pages.page import Page, render
 from gemmlab.pages.roofs import roof_drawings
 from gemmlab.pages.studies import Request, Study, study
@@ -101,13 +101,13 @@ def test_the_roofline_has_measured_speeds_of_the_same_code_only(naive: Study) ->
 
 
 def test_what_is_explained_is_what_was_timed() -> None:
-    seen = seen_kernels([gpu_bench("0" * 64)])
+    seen = results_by_kernel([gpu_bench("0" * 64)])
     asked = request_for(find_kernel("naive"), "naive", seen["naive"], "")
     assert asked == Request("naive", (("BM", 32), ("BN", 32)), "sm_90", "H200")
     # Code of an architecture that the chosen GPU does not run gives way.
     assert request_for(find_kernel("naive"), "naive", seen["naive"], "L4") == replace(asked, arch="", gpu="L4")
     assert request_for(find_kernel("naive"), "naive", [], "") == Request("naive")
-    plain = seen_kernels([gpu_bench("0" * 64, config={}, target="sm_80")])["naive"]
+    plain = results_by_kernel([gpu_bench("0" * 64, config={}, target="sm_80")])["naive"]
     assert request_for(find_kernel("naive"), "naive", plain, "A100") == Request("naive", (), "sm_80", "A100")
 
 

@@ -14,7 +14,7 @@ import pytest
 from gemmlab.core.errors import UsageError
 from gemmlab.ir.target import host_target
 from gemmlab.kernels.catalog import find_kernel, ladder
-from gemmlab.observe.element_use import Packed, Touched, held, touched
+from gemmlab.observe.element_use import ElementUse, Packed, cache_contents, find_element_use
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.plots.pictures import blocking, packing
@@ -28,12 +28,12 @@ GEMM = find_op("gemm")
 SMALL = {"MC": 8, "KC": 8, "NC": 16}
 
 
-def run(name: str, problem: GemmProblem, notes: int = 0, **config: int) -> Touched:
-    return touched(find_kernel(name), GEMM, problem, config, notes)
+def run(name: str, problem: GemmProblem, notes: int = 0, **config: int) -> ElementUse:
+    return find_element_use(find_kernel(name), GEMM, problem, config, notes)
 
 
 @cache
-def packed_7x5() -> Touched:
+def packed_7x5() -> ElementUse:
     return run("packed", GemmProblem(7, 5, 3), notes=1 << 12)
 
 
@@ -130,11 +130,11 @@ def test_what_the_kernel_did_not_write_is_told_apart() -> None:
 
 def test_what_the_caches_hold_after_the_first_accesses() -> None:
     kernel, problem = find_kernel("naive_ijk"), GemmProblem(20, 40, 24)
-    at_first = held(kernel, GEMM, problem, REFERENCE, 1)
+    at_first = cache_contents(kernel, GEMM, problem, REFERENCE, 1)
     # A's first line: 16 floats of its first row.
     assert np.argwhere(at_first.level["a"] == 1).tolist() == [[0, col] for col in range(16)]
     assert not at_first.level["b"].any()
-    whole = held(kernel, GEMM, problem, REFERENCE, 1 << 40)
+    whole = cache_contents(kernel, GEMM, problem, REFERENCE, 1 << 40)
     # All of it fits into 48 KiB.
     assert all((level == 1).all() for level in whole.level.values())
     assert not whole.packed.size
@@ -143,7 +143,7 @@ def test_what_the_caches_hold_after_the_first_accesses() -> None:
 def test_a_moment_of_a_kernel_that_packs() -> None:
     kernel, problem = find_kernel("packed"), GemmProblem(7, 5, 3)
     seen = packed_7x5()
-    caught = held(kernel, GEMM, problem, REFERENCE, seen.accesses)
+    caught = cache_contents(kernel, GEMM, problem, REFERENCE, seen.accesses)
     assert caught.packed.shape == seen.workspace.shape
     assert (caught.packed[seen.workspace > 0] == 1).all()
     # Nothing that was never used, lines apart, is held.

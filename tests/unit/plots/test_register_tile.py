@@ -33,7 +33,7 @@ def test_the_tile_of_code_that_was_read_by_hand() -> None:
     assert [(cell.row, cell.column) for cell in tile.cells] == [
         (row, column) for row in range(4) for column in range(4)
     ]
-    assert [cell.kept for cell in tile.cells] == [("row",), ("row",), ("row",), ()] * 4
+    assert [cell.reuse for cell in tile.cells] == [("row",), ("row",), ("row",), ()] * 4
     assert [cell.bank for cell in tile.cells] == [register % 2 for register in by_hand]
     assert (tile.accumulators, tile.steps, tile.banks, tile.opcode) == (16, 1, 2, "FFMA")
 
@@ -53,7 +53,7 @@ def test_values_are_followed_not_registers() -> None:
     assert [(cell.row, cell.column, cell.register) for cell in tile.cells] == [
         (0, 0, 0), (1, 0, 2), (0, 1, 1), (1, 1, 9),
     ]  # fmt: skip
-    assert tile.cells[0].kept == ("column",)
+    assert tile.cells[0].reuse == ("column",)
     assert [factor.address for factor in tile.columns] == ["[R41+0x8]", "[R41+0xc]"]
 
 

@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.records import Method, Record, Result, Sample, load_record
-from gemmlab.results.comparison import AMBIGUOUS, FASTER, MENDED, SAME, SLOWER, WRONG, Comparison, compare, gone
+from gemmlab.results.comparison import (
+    AMBIGUOUS,
+    FASTER,
+    MENDED,
+    SAME,
+    SLOWER,
+    WRONG,
+    Comparison,
+    compare,
+    missing_cases,
+)
 from support import paths
 
 MIRRORED = {SLOWER: FASTER, FASTER: SLOWER, SAME: SAME, AMBIGUOUS: AMBIGUOUS}
@@ -187,7 +197,7 @@ def test_cases_of_one_record_are_listed() -> None:
     found = compare(record(a, b, peer), record(b, c))
     assert [key.contestant for key in found.only_old] == ["kernel:a", "mkl"]
     assert [key.contestant for key in found.only_new] == ["kernel:c"]
-    assert [key.contestant for key in gone(record(a, b, peer), found)] == ["kernel:a"]
+    assert [key.contestant for key in missing_cases(record(a, b, peer), found)] == ["kernel:a"]
 
 
 COLD = replace(METHOD, mode="cold")

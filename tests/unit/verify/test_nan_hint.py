@@ -8,7 +8,7 @@ import pytest
 from gemmlab.core.counters import UNFINISHED, Counters, Hazard, Observation
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.verify.elementwise import Mismatch
-from gemmlab.verify.nan_hint import explained, unread_hint
+from gemmlab.verify.nan_hint import explained, nan_cause
 
 
 def nan_in_c(reference: float = 1.0) -> Mismatch:
@@ -34,7 +34,7 @@ def nan_in_c(reference: float = 1.0) -> Mismatch:
 )
 def test_it_names_what_held_nan(alpha: float, beta: float, said: str | None) -> None:
     contents = GemmOp().fill(GemmProblem(2, 2, 3, alpha, beta), np.random.default_rng(0))
-    hint = unread_hint(nan_in_c(), contents)
+    hint = nan_cause(nan_in_c(), contents)
     assert (hint or "").startswith(said or "")
     assert (hint is None) == (said is None)
     assert ("held NaN" in explained(nan_in_c(), contents)) == (said is not None)
@@ -42,7 +42,7 @@ def test_it_names_what_held_nan(alpha: float, beta: float, said: str | None) -> 
 
 def test_a_nan_that_ought_to_be_there_needs_none() -> None:
     contents = GemmOp().fill(GemmProblem(2, 2, 3), np.random.default_rng(0))
-    assert unread_hint(nan_in_c(float("nan")), contents) is None
+    assert nan_cause(nan_in_c(float("nan")), contents) is None
 
 
 def test_where_a_hazard_ended_the_run_it_says_nothing() -> None:

@@ -33,8 +33,8 @@ def demand_of(script: Script) -> dict[str, float]:
     for line, count in zip(script.code, times, strict=True):
         if line.pipe in UNITS:
             found[UNITS[line.pipe]] += count * line.busy / PARTITIONS
-    asked = np.bincount(steps[steps[:, 1] >= 0, 1], minlength=len(script.requests)).tolist()
-    found[L1] += sum(count * request.l1 for request, count in zip(script.requests, asked, strict=True))
+    executions = np.bincount(steps[steps[:, 1] >= 0, 1], minlength=len(script.requests)).tolist()
+    found[L1] += sum(count * request.l1 for request, count in zip(script.requests, executions, strict=True))
     return found
 
 

@@ -16,7 +16,7 @@ from gemmlab.core.gpu import limits
 from gemmlab.core.program import Launch
 from gemmlab.core.trace import TraceRequest
 from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
-from gemmlab.kernels.bound import Placed, place
+from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import texture_over
@@ -62,7 +62,7 @@ def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None) ->
         raise UsageError(f"{kernel.id} takes none of the sizes {SIZES[kernel.op]}")
     device = EmulatedDevice(arch, check_races=False)
     placed = place(kernel, device, chosen)
-    found = dict(_traced(placed, device, op, problem) for problem in problems)
+    found = dict(_trace_of_loads(placed, device, op, problem) for problem in problems)
     launch, artifact, _ = next(iter(found.values()))
     resources = artifact.resources
     return Study(
@@ -92,7 +92,9 @@ def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> 
     return first + [Load(after, before / after) for before, after in pairwise(blocks)]
 
 
-def _traced(placed: Placed, device: EmulatedDevice, op: Op, problem: Any) -> tuple[float, tuple[Launch, Any, Script]]:
+def _trace_of_loads(
+    placed: PlacedKernel, device: EmulatedDevice, op: Op, problem: Any
+) -> tuple[float, tuple[Launch, Any, Script]]:
     contents = op.fill(problem, np.random.default_rng(0))
     buffers = {name: device.upload(np.ascontiguousarray(values).reshape(-1)) for name, values in contents.items()}
     bound = placed.bind(op, problem, buffers)

@@ -74,10 +74,10 @@ class Model:
         total = even = ends = 0.0
         for load in loads:
             each = -(-load.blocks // self.gpu.sms)
-            spent = self._cycles(each, load.depth) / clock
+            seconds = self._cycles(each, load.depth) / clock
             part = load.blocks / (self.gpu.sms * each)
-            total += spent
-            even += spent * part
+            total += seconds
+            even += seconds * part
             ends += part * self._cycles(each, 0.0) / clock
             for unit, cycles in demand_at(load.depth, self.demands).items():
                 busy[unit] = busy.get(unit, 0.0) + cycles * load.blocks / self.gpu.sms / clock

@@ -17,7 +17,7 @@ from gemmlab.timing.families import family_of
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class QuotedPrediction:
     """A predicted speed with its reliability."""
 
     size: str
@@ -48,7 +48,7 @@ def modelled(kernel: Kernel, arch: str, gpu: GpuModel, config: Mapping[str, int]
     return Model(study(kernel, arch, config), gpu)
 
 
-def foretell(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = "") -> Foretold:
+def quote(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = "") -> QuotedPrediction:
     """Predict the speed of a kernel from its model `known`. Raises `UsageError` for a size that it does not take.
 
     An empty `sizes` means `large_size`.
@@ -57,8 +57,8 @@ def foretell(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str
     problem = op.parse_sizes(sizes or large_size(op.name))[0]
     found = known.predict(loads_of(kernel, config, problem), op.bytes_moved(problem))
     speed = op.work(problem) / found.time_us / 1e3
-    said = reliability(recorded_model(), known.gpu.name, op.name, kernel.precision)
-    return Foretold(problem.label, op.unit, speed, found, said)
+    trust = reliability(recorded_model(), known.gpu.name, op.name, kernel.precision)
+    return QuotedPrediction(problem.label, op.unit, speed, found, trust)
 
 
 def reliability(record: ModelRecord | None, gpu: str, op: str, precision: str) -> str:
@@ -67,13 +67,13 @@ def reliability(record: ModelRecord | None, gpu: str, op: str, precision: str) -
         return "the error of predictions was not recorded"
     of_ladder = record.of(LADDER, op, precision)
     if not of_ladder:
-        of = f"of float32 products on an {record.gpu} {_said(record, 'gemm')}"
+        of = f"of float32 products on an {record.gpu} {_error_text(record, 'gemm')}"
         return f"never compared with times of {precision} kernels; {of}"
-    said = _said(record, op, precision)
-    return said if gpu == record.gpu else f"extrapolated: compared with times of an {record.gpu} only, where {said}"
+    trust = _error_text(record, op, precision)
+    return trust if gpu == record.gpu else f"extrapolated: compared with times of an {record.gpu} only, where {trust}"
 
 
-def _said(record: ModelRecord, op: str, precision: str = FLOAT32) -> str:
+def _error_text(record: ModelRecord, op: str, precision: str = FLOAT32) -> str:
     ladder, others = record.of(LADDER, op, precision), record.of(CONFIGURATION, op, precision)
     text = f"predictions were off by {median_error(ladder):.0%} in the median over {len(ladder)} times of the ladder"
     return text + (f", by {median_error(others):.0%} over {len(others)} of other configurations" if others else "")

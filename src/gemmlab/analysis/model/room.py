@@ -40,9 +40,9 @@ COLUMNS: Mapping[str, Type] = {
     "waits": I64, "write": I64, "read": I64, "pipe": I64, "role": I64, "left": I64,
     # Per request. Its sectors, by their number in the script, are `sector[first:last]`.
     "l1": F64, "store": I64, "first": I64, "last": I64, "sector": I64,
-    # Paths of a block's warps, concatenated. `begin`, `end`, per warp: its part of `way` (instructions) and of `asked`
-    # (requests, or -1 for none).
-    "way": I64, "asked": I64, "begin": I64, "end": I64,
+    # Paths of a block's warps, concatenated. `begin`, `end`, per warp: its part of `way` (instructions) and of
+    # `requests` (-1 for none).
+    "way": I64, "requests": I64, "begin": I64, "end": I64,
     # Per warp of each block. `place`: its position on its path. `ready`: the time since which it could issue. `queued`:
     # 1 if it is in the queue.
     "place": I64, "ready": F64, "queued": I64, "released": F64, "copies": F64, "groups": I64,
@@ -106,7 +106,7 @@ def columns_of(
         "l1": [r.l1 for r in requests], "store": [r.store for r in requests],
         "first": lasts - [len(r.sectors) for r in requests], "last": lasts,
         "sector": [sectors[s] for r in requests for s in r.sectors],
-        "way": steps[:, 0], "asked": steps[:, 1], "begin": ends - [len(way) for way in ways], "end": ends,
+        "way": steps[:, 0], "requests": steps[:, 1], "begin": ends - [len(way) for way in ways], "end": ends,
         "place": np.full(warps, -1), "ready": np.zeros(warps), "queued": np.zeros(warps),
         "released": np.zeros(warps * RELEASES), "copies": np.zeros(warps * GROUPS), "groups": np.ones(warps),
         "free": np.zeros(PARTITIONS), "current": np.full(PARTITIONS, -1),

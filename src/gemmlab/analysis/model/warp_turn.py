@@ -46,7 +46,7 @@ def _emit_turn(fn: Function, module: Module) -> None:
     table, number, time = fn.args
     room = Room(fn, table)
     where = room["begin"][number % room.get("size")] + room["place"][number]
-    at, request = room["way"][where], room["asked"][where]
+    at, request = room["way"][where], room["requests"][where]
     part = number % PARTITIONS
     until = fn.var(F64, room["pipes"][part * room.get("pipe_count") + room["pipe"][at]])
     with fn.when(request >= 0):
@@ -63,11 +63,11 @@ def _emit_issue(fn: Function, module: Module) -> None:
 
     The function returns 1 or 0 as `turn` does.
     """
-    table, number, at, request, asked = fn.args
+    table, number, at, request, due = fn.args
     room = Room(fn, table)
     size = room.get("size")
     block, part = number // size, number % PARTITIONS
-    time = fn.call(module["read_banks"], table, part, at, asked)
+    time = fn.call(module["read_banks"], table, part, at, due)
     room["free"][part] = time + 1.0
     room["pipes"][part * room.get("pipe_count") + room["pipe"][at]] = time + room["busy"][at]
     latency = room["latency"][at]
@@ -136,9 +136,9 @@ def _emit_serve(fn: Function) -> None:
     with fn.range(first, last) as place:
         sector = room["sector"][place]
         with fn.when(known[sector].equals(UNKNOWN)):
-            asked = larger(fn, room.get("l2_free"), time) + each
-            room.put("l2_free", asked)
-            known[sector] = larger(fn, asked, taken) + room.get("far") + latency
+            l2_free = larger(fn, room.get("l2_free"), time) + each
+            room.put("l2_free", l2_free)
+            known[sector] = larger(fn, l2_free, taken) + room.get("far") + latency
         done.set(larger(fn, done, known[sector]))
     fn.finish(larger(fn, done, taken + latency + room.get("l1_latency")))
 

@@ -65,14 +65,14 @@ def _emit_c(module: Module, check: Function, by_columns: Function, errors: Error
     head = [("layout", I32), ("trans_a", I32), ("trans_b", I32), *((name, I32) for name in _EXTENTS)]
     matrices = [("a", FLOATS), ("lda", I32), ("b", FLOATS), ("ldb", I32), ("beta", F32), ("c", FLOATS), ("ldc", I32)]
     with module.function(C_SYMBOL, [*head, ("alpha", F32), *matrices], exported=True) as fn:
-        layout, trans_a, trans_b, *extents, alpha, a, lda_given, b, ldb_given, beta, c, ldc_given = fn.args
+        layout, trans_a, trans_b, *extents, alpha, a, lda_value, b, ldb_value, beta, c, ldc_value = fn.args
         by_rows = layout.equals(ROW_MAJOR)
         row_major = fn.zero_extend(by_rows, I32)
         with fn.when((by_rows | layout.equals(COLUMN_MAJOR)).equals(0)):
             fn.call(errors.c, 1, layout, 0)
             fn.ret()
-        flags = [_enumerated(fn, given, number, row_major, errors) for number, given in ((2, trans_a), (3, trans_b))]
-        m, n, k, lda, ldb, ldc = (fn.convert(given, I64) for given in (*extents, lda_given, ldb_given, ldc_given))
+        flags = [_enumerated(fn, flag, number, row_major, errors) for number, flag in ((2, trans_a), (3, trans_b))]
+        m, n, k, lda, ldb, ldc = (fn.convert(argument, I64) for argument in (*extents, lda_value, ldb_value, ldc_value))
         plain = (*flags, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
         exchanged = (flags[1], flags[0], n, m, k, alpha, b, ldb, a, lda, beta, c, ldc)
         chosen = [
@@ -91,10 +91,10 @@ def _emit_c(module: Module, check: Function, by_columns: Function, errors: Error
         fn.finish()
 
 
-def _enumerated(fn: Function, given: Value, number: int, row_major: Value, errors: Errors) -> Value:
+def _enumerated(fn: Function, value: Value, number: int, row_major: Value, errors: Errors) -> Value:
     """Return 1 for a transposition, 0 for none; the routine returns for another value."""
-    turned = given.equals(_TRANS) | given.equals(_CONJ_TRANS)
-    with fn.when((turned | given.equals(_NO_TRANS)).equals(0)):
-        fn.call(errors.c, number, given, row_major)
+    turned = value.equals(_TRANS) | value.equals(_CONJ_TRANS)
+    with fn.when((turned | value.equals(_NO_TRANS)).equals(0)):
+        fn.call(errors.c, number, value, row_major)
         fn.ret()
     return fn.zero_extend(turned)

@@ -21,13 +21,13 @@ MEMORY = "gemmlab_blas"
 SLOTS = 1024
 """The most calls that can have a workspace at once."""
 OWNER_AT = POOL_BYTES
-ASKED_AT = OWNER_AT + WORD
+REQUESTED_AT = OWNER_AT + WORD
 """Offset of the number of threads requested, beside the caller; the code never tries to start more."""
-THREADS_AT = ASKED_AT + WORD
+THREADS_AT = REQUESTED_AT + WORD
 HANDLER_AT = THREADS_AT + WORD
 SLOTS_AT = HANDLER_AT + WORD
 MEMORY_BYTES = SLOTS_AT + SLOTS * 2 * WORD
-_ABSENT, _FREE, _TAKEN = 0, 1, 2
+_ABSENT, _FREE, _BUSY = 0, 1, 2
 """A slot is one of these, and an address."""
 
 BYTES = pointer(I8)
@@ -79,12 +79,12 @@ def _emit_pages(module: Module, nbytes: int) -> Function:
         signature = (BYTES, I64, I32, I32, I32, I64)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         access = mmap.PROT_READ | mmap.PROT_WRITE
-        got = fn.call_external("mmap", BYTES, signature, 0, nbytes + HUGE_PAGE, access, flags, -1, 0)
-        address = fn.address(got)
+        mapping = fn.call_external("mmap", BYTES, signature, 0, nbytes + HUGE_PAGE, access, flags, -1, 0)
+        address = fn.address(mapping)
         with fn.when(address.equals(-1)):
             fn.ret(0)
         if hasattr(mmap, "MADV_HUGEPAGE"):
-            fn.call_external("madvise", I32, (BYTES, I64, I32), got, nbytes + HUGE_PAGE, mmap.MADV_HUGEPAGE)
+            fn.call_external("madvise", I32, (BYTES, I64, I32), mapping, nbytes + HUGE_PAGE, mmap.MADV_HUGEPAGE)
         fn.finish((address + (HUGE_PAGE - 1)) & -HUGE_PAGE)
     return fn
 
@@ -94,14 +94,14 @@ def _emit_take(module: Module, pages: Function) -> Function:
         with fn.range(SLOTS) as index:
             flag = _slot(fn, index)
             state = fn.atomic_load(flag)
-            with fn.when(state.equals(_FREE)), fn.when(fn.compare_exchange(flag, _FREE, _TAKEN)):
+            with fn.when(state.equals(_FREE)), fn.when(fn.compare_exchange(flag, _FREE, _BUSY)):
                 fn.ret(index)
-            with fn.when(state.equals(_ABSENT)), fn.when(fn.compare_exchange(flag, _ABSENT, _TAKEN)):
-                got = fn.call(pages)
-                with fn.when(got.equals(0)):
+            with fn.when(state.equals(_ABSENT)), fn.when(fn.compare_exchange(flag, _ABSENT, _BUSY)):
+                mapping = fn.call(pages)
+                with fn.when(mapping.equals(0)):
                     fn.atomic_store(flag, _ABSENT)
                     fn.ret(-1)
-                (flag + 1)[0] = got
+                (flag + 1)[0] = mapping
                 fn.ret(index)
         fn.finish(-1)
     return fn

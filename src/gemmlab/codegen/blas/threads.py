@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import signal
 
-from gemmlab.codegen.blas.standalone_runtime import ASKED_AT, BYTES, OWNER_AT, THREADS_AT, memory, word
+from gemmlab.codegen.blas.standalone_runtime import BYTES, OWNER_AT, REQUESTED_AT, THREADS_AT, memory, word
 from gemmlab.codegen.pool import POOL_BYTES, WORD
 from gemmlab.codegen.runtime import MOST_THREADS
 from gemmlab.ir.function import Function
@@ -77,21 +77,21 @@ def _emit_helped(module: Module, pages: Function, thread_count: Function) -> Fun
         with fn.when(wanted < 2):
             fn.ret(1)
         pid = fn.convert(fn.call_external("getpid", I32, ()), I64)
-        owner, asked = fn.atomic_load(word(fn, OWNER_AT)), fn.atomic_load(word(fn, ASKED_AT))
-        with fn.when(owner.equals(pid) & (asked >= wanted - 1)):
+        owner, requested = fn.atomic_load(word(fn, OWNER_AT)), fn.atomic_load(word(fn, REQUESTED_AT))
+        with fn.when(owner.equals(pid) & (requested >= wanted - 1)):
             fn.ret(wanted)
         with fn.when(owner.equals(0 - pid)):
             fn.ret(1)
         with fn.when(fn.compare_exchange(word(fn, OWNER_AT), owner, 0 - pid).equals(0)):
             fn.ret(1)
-        first = fn.var(I64, fn.load(word(fn, ASKED_AT)))
+        first = fn.var(I64, fn.load(word(fn, REQUESTED_AT)))
         with fn.when(owner.differs(pid)):
             first.set(0)
             with fn.range(0, POOL_BYTES, WORD) as offset:
                 fn.cast(memory(fn) + offset, I64)[0] = 0
             fn.call(module["gemmlab_pool_init"], memory(fn))
         _start(fn, main, pages, first.read(), wanted - 1)
-        fn.atomic_store(word(fn, ASKED_AT), fn.maximum(first, wanted - 1))
+        fn.atomic_store(word(fn, REQUESTED_AT), fn.maximum(first, wanted - 1))
         fn.atomic_store(word(fn, OWNER_AT), pid)
         fn.finish(wanted)
     return fn

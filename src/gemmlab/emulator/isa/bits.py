@@ -20,11 +20,11 @@ def sgxt(x: Form) -> None:
     """Extend the lowest `width` bits by sign or (`.U32`) with zeros; `width` as in BMSK, a width of 0 gives 0."""
     x.allow("W", "U32")
     d, value, width = x.dest(), x.source(), _amount(x)
-    kept = value & _ones(width)
+    field = value & _ones(width)
     if not x.has("U32"):
         sign = (value.lshr(width - 1) & 1).ne(0)
-        kept = sign.select(kept | ~_ones(width), kept)
-    d.set(kept)
+        field = sign.select(field | ~_ones(width), field)
+    d.set(field)
 
 
 def _amount(x: Form) -> Lanes:

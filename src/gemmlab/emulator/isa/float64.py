@@ -30,8 +30,9 @@ def _source(x: Form) -> _Source:
 
 
 def _with_nan(result: Lanes, *sources: _Source) -> Lanes:
-    """The result with the NaN of an H200: that of the last operand that is NaN, made quiet,
-    else a negative quiet one.
+    """Return the bits of `result`; if it is NaN, those of the NaN that an H200 gives.
+
+    That is the last operand that is NaN, made quiet, or a negative quiet NaN if no operand is one.
     """
     nan = result.bits("i64").like(-1 << 51)
     for source in sources:
@@ -82,9 +83,9 @@ def dsetp(x: Form) -> None:
 
 
 def _take_first(x: Form, results: list[PredicateResult], a: Lanes, b: Lanes) -> None:
-    """Set two predicates: the minimum or maximum is `a`; both operands are NaN (later code then makes `b` quiet).
+    """Set two predicates: the first if the minimum or maximum is `a`, the second if both operands are NaN.
 
-    Compiled `fmin` and `fmax` use it; -0 counts as less than +0.
+    Where the second holds, later code makes `b` quiet. Compiled `fmin` and `fmax` use it; -0 counts as less than +0.
     """
     if not x.has("AND") or len(results) != 2:
         raise x.refuse()

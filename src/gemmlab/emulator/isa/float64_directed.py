@@ -64,15 +64,15 @@ def _exponent(bits: Lanes) -> Lanes:
 
 
 def _unit(bits: Lanes) -> Lanes:
-    """The exponent of the mantissa's last bit (a power of two)."""
+    """Log2 of the value of the mantissa's last bit."""
     return _exponent(bits).umax(1) - 1075
 
 
 def _placed(mantissa: Lanes, shift: Lanes) -> Lanes:
     """The addend shifted to its place in the sum; if bits fall below it, the last remaining bit is set."""
     right = (shift.like(0) - shift).smax(0).smin(63)
-    kept = mantissa >> right
-    marked = kept | (kept << right).ne(mantissa).zext("i64")
+    quotient = mantissa >> right
+    marked = quotient | (quotient << right).ne(mantissa).zext("i64")
     return marked.zext("i256") << shift.smax(0).zext("i256")
 
 

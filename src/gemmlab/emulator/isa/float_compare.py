@@ -108,8 +108,8 @@ def fmnmx(x: Form) -> None:
         a, b = sources(x, 2)
         d.set(lesser_or_greater(x, a, b, x.predicate()))
         return
-    (a, a_given), (b, b_given) = _with_original(x), _with_original(x)
-    d.set(with_sign_of_product(lesser_or_greater(x, a, b, x.predicate()), a_given, b_given))
+    (a, a_source), (b, b_source) = _with_original(x), _with_original(x)
+    d.set(with_sign_of_product(lesser_or_greater(x, a, b, x.predicate()), a_source, b_source))
 
 
 def _with_original(x: Form) -> tuple[Lanes, Lanes]:

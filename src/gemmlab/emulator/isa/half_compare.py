@@ -49,13 +49,13 @@ def hmnmx2(x: Form) -> None:
     """Take the lesser numbers if the last operand holds, else the greater; `.XORSIGN` as in FMNMX."""
     x.allow("FTZ", "NAN", "XORSIGN", "BF16_V2", suffixes=SELECTORS)
     d, halves = x.dest(), Halves(x)
-    (a, a_given), (b, b_given) = halves.source_and_original(), halves.source_and_original()
+    (a, a_source), (b, b_source) = halves.source_and_original(), halves.source_and_original()
     least = x.predicate()
     parts = []
-    for one, two, one_given, two_given in zip(a, b, a_given, b_given, strict=True):
+    for one, two, one_source, two_source in zip(a, b, a_source, b_source, strict=True):
         chosen = lesser_or_greater(x, one, two, least)
         if x.has("XORSIGN"):
-            chosen = with_sign_of_product(chosen, one_given, two_given)
+            chosen = with_sign_of_product(chosen, one_source, two_source)
         # Selection is exact in float32, and so is the conversion back.
         parts.append(halves.bits(chosen.bits("f32")))
     d.set(parts[0] | (parts[1] << 16))

@@ -30,7 +30,7 @@ def i2f(x: Form) -> None:
 
 
 def _doubles(x: Form, name: str) -> tuple[Lanes, Lanes]:
-    """The next operand, an integer, as a float64 and the error of that."""
+    """Return the next operand, an integer, as a float64, and the error of that conversion."""
     signed, bits = name[0] == "S", int(name[1:])
     if bits == 64:
         value = x.source_pair()
@@ -47,7 +47,10 @@ def _doubles(x: Form, name: str) -> tuple[Lanes, Lanes]:
 
 
 def _directed(total: Lanes, lost: Lanes, mode: str) -> Lanes:
-    """A float64 sum and its error rounded in the direction `mode`; integers never come near the format's limits."""
+    """Round a float64, from which the exact value differs by `lost`, in the direction `mode`.
+
+    Neighbours of `total` are finite: integers never come near the format's limits.
+    """
     if not mode:
         return total
     bits = whole_bits(total)

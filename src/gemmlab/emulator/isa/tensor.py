@@ -63,7 +63,7 @@ def hmma(x: Form) -> None:
 
 
 BLOCKS = {True: 8, False: 16}
-"""Products added together before rounding: 8 for TF32 inputs (key true), 16 for 16-bit ones."""
+"""Number of products added together before rounding: 8 for TF32 inputs (key true), 16 for 16-bit ones."""
 
 
 def element(x: Form, word: Lanes, part: int) -> Lanes:

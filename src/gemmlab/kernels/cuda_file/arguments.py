@@ -44,7 +44,7 @@ _ROW_LENGTHS: Mapping[str, tuple[str, str, str]] = {"lda": ("K", "M", "TRANS_A")
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class ArgumentMatch:
     """A kernel's arguments in order, each an operation's name or an expression over them."""
 
     values: tuple[str | Expression, ...]
@@ -63,12 +63,12 @@ class Matched:
 
         Names in `elsewhere` are taken care of and restrict nothing.
         """
-        said = [(f"{shown(a)} == {shown(b)}", "one argument stands for all extents")
+        equalities = [(f"{shown(a)} == {shown(b)}", "one argument stands for all extents")
                 for a, b in zip(names.extents, names.extents[1:], strict=False) if self.square]  # fmt: skip
-        given = {name.lower() for name in elsewhere} | {value for value in self.values if isinstance(value, str)}
+        extents = {name.lower() for name in elsewhere} | {value for value in self.values if isinstance(value, str)}
         implied = {**_UNSAID, **{name: _row_length(name, layouts) for name in _ROW_LENGTHS}}
-        lacking = [name for name in (*names.whole, *names.real) if name not in given and name in implied]
-        return said + [(implied[name], f"its signature has no {name}") for name in lacking]
+        lacking = [name for name in (*names.whole, *names.real) if name not in extents and name in implied]
+        return equalities + [(implied[name], f"its signature has no {name}") for name in lacking]
 
 
 def _row_length(name: str, layouts: Sequence[str]) -> str:
@@ -78,7 +78,7 @@ def _row_length(name: str, layouts: Sequence[str]) -> str:
     return f"{name} == max(1, {extent})"
 
 
-def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str] = ()) -> Matched:
+def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str] = ()) -> ArgumentMatch:
     """Match arguments by type and name, in the usual spellings: `M` or `m`, `d_A`, `lda` or `stride_a`.
 
     `templated` are values that the template has. `UsageError` lists what was found and how to say it.
@@ -96,28 +96,28 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
     unknown = [str(argument) for argument, name in zip(signature.args, found, strict=True) if name is None]
     unfound = [name for name in (*(() if square else lacking), *names.operands) if name not in {*found, *templated}]
     if unknown or twice or unfound:
-        told = [*(f"{text!r} is none of them" for text in unknown), *(f"{name} is there twice" for name in twice),
+        problems = [*(f"{text!r} is none of them" for text in unknown), *(f"{name} is there twice" for name in twice),
                 *(f"{_in_args(name, names)} was not found" for name in unfound)]  # fmt: skip
         matched = ", ".join(f"{argument.name} is {_in_args(name, names)}"
                             for argument, name in zip(signature.args, found, strict=True) if name)  # fmt: skip
         every = ", ".join(_in_args(name, names) for name in (*names.whole, *names.real, *names.operands))
         raise UsageError(
-            f"arguments of {signature} cannot all be told by name: {'; '.join(told)} (found: {matched or 'none'}; "
+            f"arguments of {signature} cannot all be told by name: {'; '.join(problems)} (found: {matched or 'none'}; "
             f"{names.op} has {every}). Say what each one is, in order: {_example(signature, found, names)}"
         )
-    return Matched(tuple(name for name in found if name is not None), square)
+    return ArgumentMatch(tuple(name for name in found if name is not None), square)
 
 
-def match_in_order(signature: Signature, names: OpNames, given: Sequence[str], known: Sequence[str]) -> Matched:
-    """Match arguments in the order of `given`: each is an operation's name, or an expression over its numbers and the
+def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], known: Sequence[str]) -> ArgumentMatch:
+    """Match arguments in the order of `texts`: each is an operation's name, or an expression over its numbers and the
     `known` parameters.
     """
-    if len(given) != len(signature.args):
-        raise UsageError(f"{len(given)} names for the {len(signature.args)} arguments of {signature}")
+    if len(texts) != len(signature.args):
+        raise UsageError(f"{len(texts)} names for the {len(signature.args)} arguments of {signature}")
     textures = [texture_over(operand) for operand in names.operands]
     values_of = {*names.operands, *names.whole, *names.real, *textures}
     values: list[str | Expression] = []
-    for text, argument in zip(given, signature.args, strict=True):
+    for text, argument in zip(texts, signature.args, strict=True):
         name = text.strip().lower()
         if name in values_of:
             values.append(name)
@@ -128,9 +128,9 @@ def match_in_order(signature: Signature, names: OpNames, given: Sequence[str], k
         if argument.is_pointer != (name in names.operands) or (name in textures) > (argument.type == TEXTURE_TYPE):
             raise UsageError(f"{text!r} cannot be {str(argument)!r} of {signature}")
     if missing := [name for name in names.operands if name not in values]:
-        raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(given)}")
+        raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(texts)}")
     extents = [value for value in values if value in names.extents]
-    return Matched(tuple(values), len(extents) == 1 and len(names.extents) > 1)
+    return ArgumentMatch(tuple(values), len(extents) == 1 and len(names.extents) > 1)
 
 
 def check_types(signature: Signature) -> None:

@@ -56,7 +56,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class HeaderValues:
     """Several statements; a later one replaces an earlier one, key by key."""
 
     name: str
@@ -106,10 +106,10 @@ def read_toml(path: Path) -> Statement:
 
 def from_flags(values: Mapping[str, Any]) -> Statement:
     """Return the facts that were given as flags; a flag that is `None` was not given."""
-    given = {key: value for key, value in values.items() if value is not None}
-    if unknown := sorted(set(given) - set(KEYS)):
+    stated = {key: value for key, value in values.items() if value is not None}
+    if unknown := sorted(set(stated) - set(KEYS)):
         raise UsageError(f"{unknown[0]!r} is no fact of a kernel ({', '.join(KEYS)})")
-    return Statement("", given)
+    return Statement("", stated)
 
 
 def read_text(path: Path) -> str:

@@ -14,7 +14,7 @@ from gemmlab.core.gpu import ARCHITECTURES
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.kernels.claims import DEFAULT_SHAPE, Expectation
-from gemmlab.kernels.cuda_file.header import Stated
+from gemmlab.kernels.cuda_file.header import HeaderValues
 from gemmlab.kernels.names import OpNames, names_of
 from gemmlab.ops.catalog import find_op
 
@@ -30,7 +30,7 @@ _MOST_COMBINATIONS = 1 << 14
 class Facts:
     """All of it; what was not stated has the value that means so."""
 
-    stated: Stated
+    stated: HeaderValues
     summary: str
     idea: str
     source: str
@@ -68,7 +68,7 @@ class Facts:
         return names if self.workspace is None else replace(names, operands=(*names.operands, "workspace"))
 
 
-def read_facts(stated: Stated, default_op: str) -> Facts:
+def read_facts(stated: HeaderValues, default_op: str) -> Facts:
     """Check everything that was stated. `UsageError` names file, line and key."""
     reader = _Reader(stated)
     op = reader.text("op", default_op)
@@ -107,7 +107,7 @@ def read_facts(stated: Stated, default_op: str) -> Facts:
 
 
 class _Reader:
-    def __init__(self, stated: Stated) -> None:
+    def __init__(self, stated: HeaderValues) -> None:
         self._stated = stated
 
     def text(self, key: str, default: str = "") -> str:
@@ -192,8 +192,8 @@ class _Reader:
             return 0
         if not (_is_whole(value) or isinstance(value, str)):
             raise self._stated.error(key, f"{value!r} is neither a whole number nor an expression")
-        kept: int | str = value
-        return kept
+        checked: int | str = value
+        return checked
 
     def expression(self, key: str, text: int | str, known: Iterable[str] | None) -> Expression:
         """Parse an expression that may use the `known` names; any names if `None`."""
@@ -243,15 +243,15 @@ class _Reader:
             return 4
         if not (_is_whole(value) and value in (4, 8, 16, 32, 64, 128, 256)):
             raise self._stated.error("align", f"{value!r} is not a power of two from 4 to 256 (bytes)")
-        kept: int = value
-        return kept
+        checked: int = value
+        return checked
 
     def layouts(self) -> tuple[str, ...]:
-        given = self.texts("transposes") or ["nn"]
-        for layout in given:
+        stated = self.texts("transposes") or ["nn"]
+        for layout in stated:
             if layout not in LAYOUTS:
                 raise self._stated.error("transposes", f"{layout!r} is none of {', '.join(LAYOUTS)}", layout)
-        return tuple(layout for layout in LAYOUTS if layout in given)
+        return tuple(layout for layout in LAYOUTS if layout in stated)
 
     def args(self) -> tuple[str, ...] | None:
         value = self._stated.get("args")

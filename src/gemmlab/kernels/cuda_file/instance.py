@@ -127,8 +127,8 @@ def _typed(signature: Signature, stated: str) -> Signature:
     """Return the signature with the argument types of the stated instance: `T*` of `sgemm<float>` is `float*`."""
     if not re.fullmatch(r"[\w:]+<[\w:, ]*>", stated):
         raise UsageError(f"{stated!r} is not an instance of a template, as {signature.name}<float, 32>")
-    given = [part.strip() for part in stated.partition("<")[2][:-1].split(",")]
-    types = {p.name: value for p, value in zip(signature.template, given, strict=False) if p.is_type}
+    arguments = [part.strip() for part in stated.partition("<")[2][:-1].split(",")]
+    types = {p.name: value for p, value in zip(signature.template, arguments, strict=False) if p.is_type}
     args = []
     for argument in signature.args:
         base = argument.type.rstrip("*")
@@ -142,10 +142,10 @@ def _literal(parameter: TemplateParameter, value: int) -> str:
 
 
 def _check_target(kernel: str, arch: str, target: str) -> None:
-    least, given = _TARGET.fullmatch(arch), _TARGET.fullmatch(target)
+    least, actual = _TARGET.fullmatch(arch), _TARGET.fullmatch(target)
     if least is None:
         return
-    fits = arch == target if least[2] else given is not None and int(given[1]) >= int(least[1])
+    fits = arch == target if least[2] else actual is not None and int(actual[1]) >= int(least[1])
     if not fits:
         todo = (
             f"; `gemmlab compile --arch {arch}` compiles it without a GPU, and "

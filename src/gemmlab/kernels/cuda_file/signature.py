@@ -124,8 +124,8 @@ def _signature(head: list[Token], scope: str) -> Signature | None:
             end = _closing(words, at + 1)
             if words[at] not in _ATTRIBUTES:
                 args = [_argument(part) for part in _parts(words[at + 2 : end])]
-                kept = tuple(argument for argument in args if argument.type != "void")
-                return Signature(scope + words[at], tuple(template), kept, head[at].line)
+                parameters = tuple(argument for argument in args if argument.type != "void")
+                return Signature(scope + words[at], tuple(template), parameters, head[at].line)
             at = end
         at += 1
     return None

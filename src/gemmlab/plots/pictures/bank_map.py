@@ -9,7 +9,7 @@ from pathlib import Path
 from gemmlab.core.trace import Access
 from gemmlab.observe.access_patterns import pattern_of, served_together
 from gemmlab.observe.matrix_trace import BANKS, WORD, KernelTrace, bank
-from gemmlab.plots.chart import BLACK, BLUE, SKY, VERMILION, Written
+from gemmlab.plots.chart import BLACK, BLUE, SKY, VERMILION, VegaChart
 from gemmlab.plots.pictures.cells import ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Plot, finished
@@ -22,7 +22,7 @@ _LETTER = 5.6
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class Transfer:
     """The adjacent words, as wide as the access, that one wavefront transfers for some lanes."""
 
     wavefront: int
@@ -38,7 +38,7 @@ class BankMap:
     """One access, split into wavefronts."""
 
     access: Access
-    served: tuple[Served, ...]
+    served: tuple[Transfer, ...]
     groups: tuple[tuple[int, tuple[int, ...]], ...]
     """(first wavefront, lanes) of each group of lanes that can be served together."""
     wavefronts: int
@@ -50,7 +50,7 @@ def bank_map(access: Access) -> BankMap:
 
     The order within a group of lanes is by address.
     """
-    served: list[Served] = []
+    served: list[Transfer] = []
     groups: list[tuple[int, tuple[int, ...]]] = []
     start = 0
     for group in served_together(access):
@@ -62,20 +62,20 @@ def bank_map(access: Access) -> BankMap:
             first = bank(unit * max(WORD, access.width))
             turn = fullest.get(first, 0)
             fullest[first] = turn + 1
-            served.append(Served(start + turn, first, tuple(units[unit]), turn > 0))
+            served.append(Transfer(start + turn, first, tuple(units[unit]), turn > 0))
         groups.append((start, group))
         start += max(fullest.values())
     found = pattern_of(access)
     return BankMap(access, tuple(served), tuple(groups), start, found.ideal)
 
 
-def chosen(traced: KernelTrace) -> list[BankMap]:
+def chosen(kernel_trace: KernelTrace) -> list[BankMap]:
     """Return the accesses to draw: the worst access of each instruction, without repetition, the worst first.
 
     At most `_MOST` are returned.
     """
     worst: dict[int, BankMap] = {}
-    for access in _distinct(traced.trace.accesses_of(space="shared")):
+    for access in _distinct(kernel_trace.trace.accesses_of(space="shared")):
         found, before = bank_map(access), worst.get(access.site.address)
         if before is None or (found.wavefronts, len(access.lanes)) > (before.wavefronts, len(before.access.lanes)):
             worst[access.site.address] = found
@@ -92,24 +92,24 @@ def _distinct(accesses: Iterable[Access]) -> Iterator[Access]:
 
     Accesses of an instruction that differ only in their start address count as the same.
     """
-    seen = set()
+    shapes = set()
     for access in accesses:
         lanes = access.lanes
         first = access.addresses[lanes[0]]
         shape = (access.site.address, access.on, tuple(access.addresses[lane] - first for lane in lanes))
-        if shape not in seen:
-            seen.add(shape)
+        if shape not in shapes:
+            shapes.add(shape)
             yield access
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     sheet, top = Sheet(square=1.0), 0.0
     for found in chosen(subject.trace):
         top += _map(Plot(sheet, 0, top, _WIDE, _HIGH), found)
     return finished(sheet, COLOURS)
 
 
-def _kind(one: Served) -> str:
+def _kind(one: Transfer) -> str:
     return LATE if one.late else SHARED if len(one.lanes) > 1 else ALONE
 
 

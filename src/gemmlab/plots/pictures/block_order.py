@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE, PURPLE, Written
+from gemmlab.plots.chart import BLACK, BLUE, GREEN, ORANGE, PURPLE, VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
@@ -34,25 +34,25 @@ class Order:
         return [self.tiles[at : at + self.resident] for at in range(0, len(self.tiles), self.resident)]
 
 
-def order_of(traced: KernelTrace) -> Order | None:
+def order_of(kernel_trace: KernelTrace) -> Order | None:
     """Return the order of the tiles, each identified by the lowest address that its block writes.
 
     `None` if there are fewer than two blocks, or if a block's lowest address is not in the result.
     """
-    corners = [traced.element(write.low) for write in traced.trace.writes]
+    corners = [kernel_trace.element(write.low) for write in kernel_trace.trace.writes]
     places = [(corner.row, corner.col) for corner in corners if corner is not None]
     if len(places) < 2 or len(places) != len(corners):
         return None
     rows, cols = (sorted({place[axis] for place in places}) for axis in (0, 1))
     tiles = tuple((rows.index(row), cols.index(col)) for row, col in places)
-    return Order(tiles, traced.resident, traced.gpu)
+    return Order(tiles, kernel_trace.resident, kernel_trace.gpu)
 
 
 def _of(subject: Subject) -> Order | None:
     return order_of(subject.order) if subject.order is not None else None
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     order = _of(subject)
     assert order is not None  # noqa: S101 - it applies
     rows, cols = (1 + max(tile[axis] for tile in order.tiles) for axis in (0, 1))
@@ -84,11 +84,11 @@ def _draw(subject: Subject) -> Written:
 
 def turns(tiles: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the corners of the path through the tiles: the ends, and the tiles at which the direction changes."""
-    kept = list(tiles[:1])
+    corners = list(tiles[:1])
     for before, here, after in zip(tiles, tiles[1:], tiles[2:], strict=False):
         if (here[0] - before[0], here[1] - before[1]) != (after[0] - here[0], after[1] - here[1]):
-            kept.append(here)
-    return [*kept, tiles[-1]]
+            corners.append(here)
+    return [*corners, tiles[-1]]
 
 
 def _runs(wave: tuple[tuple[int, int], ...]) -> list[tuple[int, int, int]]:

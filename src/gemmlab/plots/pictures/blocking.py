@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
-from gemmlab.observe.element_use import Held, Touched, held, touched
+from gemmlab.observe.element_use import CacheContents, ElementUse, cache_contents, find_element_use
 from gemmlab.ops.catalog import find_op
-from gemmlab.plots.chart import BLUE, SKY, Written
+from gemmlab.plots.chart import BLUE, SKY, VegaChart
 from gemmlab.plots.gpu_ladder import climb_colour
 from gemmlab.plots.pictures.cells import pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
@@ -28,7 +28,7 @@ ORDER = {
     _NEVER: "#eeeeee",
 }
 LEVELS = {"in neither": "#e4e4e4", "in L1": BLUE, "in L2": SKY}
-"""Cache levels and their colours, in the order of the numbers in `Held.level`."""
+"""Cache levels and their colours, in the order of the numbers in `CacheContents.level`."""
 _CELLS = 84
 """Most cells across the picture."""
 _GAP = 3.0
@@ -36,36 +36,36 @@ _SQUARE = 7.0
 Values = npt.NDArray[np.int64]
 
 
-def blocking_chart(seen: Touched, caught: Held, caches: Caches) -> Written:
+def blocking_chart(use: ElementUse, caught: CacheContents, caches: Caches) -> VegaChart:
     """Draw the three matrices twice, coloured by the time of use and by the cache that contains them.
 
     B is above C, and A at the left of C.
     """
-    step = _step(seen)
+    step = _step(use)
     by_time = Sheet(_SQUARE)
     times = {
         name: _coarse(
-            _parts(seen.last[name] if name == "c" else seen.first[name], seen.accesses), step, earliest=name != "c"
+            _parts(use.last[name] if name == "c" else use.first[name], use.accesses), step, earliest=name != "c"
         )
         for name in ("a", "b", "c")
     }
-    _matrices(by_time, times, list(ORDER), step, seen)
+    _matrices(by_time, times, list(ORDER), step, use)
     by_time.word(0, -3.0, "When: A and B used first, C last", size=12, align="left")
     by_level = Sheet(_SQUARE)
     levels = {name: _majority(level, step) for name, level in caught.level.items()}
-    bottom = _matrices(by_level, levels, list(LEVELS), step, seen)
+    bottom = _matrices(by_level, levels, list(LEVELS), step, use)
     sizes = f"L1 of {caches.l1.size >> 10} KiB, L2 of {caches.l2.size >> 10} KiB"
     by_level.word(
-        0, -3.0, f"Where, after {caught.after / seen.accesses:.0%} of all accesses: {sizes}", size=12, align="left"
+        0, -3.0, f"Where, after {caught.after / use.accesses:.0%} of all accesses: {sizes}", size=12, align="left"
     )
-    _packed(by_level, seen, caught, bottom + 3)
+    _packed(by_level, use, caught, bottom + 3)
     both = [by_time.chart(ORDER, "part of the run", gap=0).spec, by_level.chart(LEVELS, gap=0).spec]
-    return Written({"vconcat": both, "spacing": 20, "resolve": {"scale": {"color": "independent"}}})
+    return VegaChart({"vconcat": both, "spacing": 20, "resolve": {"scale": {"color": "independent"}}})
 
 
-def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step: int, seen: Touched) -> float:
+def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step: int, use: ElementUse) -> float:
     """Draw the three matrices from the sheet's origin; return the y of their lower end."""
-    m, n, k = _extents(seen)
+    m, n, k = _extents(use)
     left, upper = len(cells["a"][0]) + _GAP, len(cells["b"]) + _GAP
     places = {"a": (0.0, upper, m, k), "b": (left, 0.0, k, n), "c": (left, upper, m, n)}
     for name, (x, y, rows, cols) in places.items():
@@ -79,16 +79,16 @@ def _matrices(sheet: Sheet, cells: Mapping[str, Values], kinds: list[str], step:
     return upper + len(cells["c"])
 
 
-def _packed(sheet: Sheet, seen: Touched, caught: Held, y: float) -> None:
+def _packed(sheet: Sheet, use: ElementUse, caught: CacheContents, y: float) -> None:
     """Draw the used part of the workspace as a strip at height `y`."""
-    used = np.flatnonzero(seen.workspace)
+    used = np.flatnonzero(use.workspace)
     if not used.size:
         return
     floats = int(used[-1]) + 1
     wide = min(_CELLS, floats)
     kinds = []
     for part in np.array_split(np.arange(floats), wide):
-        mine = part[seen.workspace[part] > 0]
+        mine = part[use.workspace[part] > 0]
         kinds.append("" if not mine.size else list(LEVELS)[_most(caught.packed[mine])])
     at = 0
     for kind, same in groupby(kinds):
@@ -102,14 +102,14 @@ def _packed(sheet: Sheet, seen: Touched, caught: Held, y: float) -> None:
     )
 
 
-def _step(seen: Touched) -> int:
+def _step(use: ElementUse) -> int:
     """Return the number of elements along a cell's side."""
-    m, n, k = _extents(seen)
+    m, n, k = _extents(use)
     return -(-max(k + n, m + k) // _CELLS)
 
 
-def _extents(seen: Touched) -> tuple[int, int, int]:
-    a, b = seen.first["a"], seen.first["b"]
+def _extents(use: ElementUse) -> tuple[int, int, int]:
+    a, b = use.first["a"], use.first["b"]
     return len(a), len(b[0]), len(b)
 
 
@@ -147,8 +147,8 @@ def _cells(values: Values, step: int, filling: int) -> Values:
 
 def _problem(subject: Subject) -> Any:
     """Return the problem to draw: the one asked for, or two blocks of the kernel per direction, up to a limit."""
-    if subject.asked is not None:
-        return subject.asked
+    if subject.problem is not None:
+        return subject.problem
     op, config = find_op(subject.kernel.op), subject.config
     most, usual = 512, 128
     m, n, k = (min(most, 2 * config.get(name, 0)) or usual for name in ("MC", "NC", "KC"))
@@ -156,14 +156,14 @@ def _problem(subject: Subject) -> Any:
     return problem
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     kernel, config, problem = subject.kernel, subject.config, _problem(subject)
     op = find_op(kernel.op)
     if problem.layout != "nn":
         raise UsageError(f"{problem.label}: the order of loops is drawn of matrices that are not transposed")
-    seen = touched(kernel, op, problem, config)
-    caught = held(kernel, op, problem, REFERENCE, round(MOMENT * seen.accesses), config)
-    return blocking_chart(seen, caught, REFERENCE)
+    use = find_element_use(kernel, op, problem, config)
+    caught = cache_contents(kernel, op, problem, REFERENCE, round(MOMENT * use.accesses), config)
+    return blocking_chart(use, caught, REFERENCE)
 
 
 DRAWING = Drawing(

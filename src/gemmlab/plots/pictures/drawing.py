@@ -10,7 +10,7 @@ from typing import Any
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.matrix_trace import KernelTrace
 from gemmlab.observe.tracing import trace_order, trace_whole
-from gemmlab.plots.chart import Written
+from gemmlab.plots.chart import VegaChart
 from gemmlab.sass.instruction import SassFunction
 
 
@@ -30,8 +30,8 @@ class Subject:
         self._problem = problem
 
     @property
-    def asked(self) -> Any:
-        """The problem that was asked for; `None` if each picture chooses its own."""
+    def problem(self) -> Any:
+        """The requested problem; `None` if each picture chooses its own."""
         return self._problem
 
     @property
@@ -68,7 +68,7 @@ class Drawing:
     """Explanation of how to read the picture."""
     applies: Callable[[Subject], bool]
     """Function that returns whether the picture can be drawn of a subject."""
-    draw: Callable[[Subject], Written]
+    draw: Callable[[Subject], VegaChart]
     """Function that draws the picture of a subject to which it applies."""
 
 
@@ -79,4 +79,4 @@ class Picture:
     name: str
     title: str
     caption: str
-    chart: Written
+    chart: VegaChart

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
 
-from gemmlab.plots.chart import BLACK, Written
+from gemmlab.plots.chart import BLACK, VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.kinds import BARRIER, GLOBAL, KINDS, LOAD, MATH, WAITS, kind_of, loop_code
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
@@ -22,7 +22,7 @@ _NONE = 7
 Value = TypeVar("Value")
 
 
-def issue_chart(instructions: Sequence[Instruction], columns: int = COLUMNS) -> Written:
+def issue_chart(instructions: Sequence[Instruction], columns: int = COLUMNS) -> VegaChart:
     """Draw the mix of opcodes, and below it one square per instruction, in rows of `columns`.
 
     Marks in a square: a number is the stall field if it is above 1; a yellow bar at the left means that the instruction
@@ -59,8 +59,8 @@ def _strip(sheet: Sheet, instructions: Sequence[Instruction], columns: int, top:
         sheet.word(-0.3, y + 0.5, f"{row[0].address:#06x}", size=9, align="right", colour=BESIDE)
         for x, wide, kind in _runs([kind_of(instruction) for instruction in row]):
             sheet.box(x, y, kind, wide=wide)
-        for x, wide, kept in _runs([instruction.control.reuse != 0 for instruction in row]):
-            if kept:
+        for x, wide, reused in _runs([instruction.control.reuse != 0 for instruction in row]):
+            if reused:
                 sheet.stroke(x + 0.2, y + 0.86, x + wide - 0.2, y + 0.86, "white", width=1.5)
         for x, instruction in enumerate(row):
             _mark(sheet, x, y, instruction)
@@ -93,7 +93,7 @@ def _runs(values: Sequence[Value]) -> Iterator[tuple[int, int, Value]]:
         at += wide
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     return issue_chart(loop_code(subject).instructions)
 
 

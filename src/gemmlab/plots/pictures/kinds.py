@@ -45,7 +45,7 @@ def kind_of(instruction: Instruction) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoopCode:
-    """The main loop of a kernel that was traced."""
+    """The main loop of a traced kernel."""
 
     header: int
     """Address of the loop's first instruction; -1 without a loop."""
@@ -63,14 +63,14 @@ def executed_by(subject: Subject, warp: int) -> list[Instruction]:
     return [known[number] for number in numbers]
 
 
-_KNOWN: WeakKeyDictionary[Subject, LoopCode] = WeakKeyDictionary()
+_LOOPS: WeakKeyDictionary[Subject, LoopCode] = WeakKeyDictionary()
 
 
 def loop_code(subject: Subject) -> LoopCode:
     """Return the main loop of a GPU kernel; the result is cached by subject."""
-    if subject not in _KNOWN:
-        _KNOWN[subject] = _found(subject)
-    return _KNOWN[subject]
+    if subject not in _LOOPS:
+        _LOOPS[subject] = _found(subject)
+    return _LOOPS[subject]
 
 
 def _found(subject: Subject) -> LoopCode:

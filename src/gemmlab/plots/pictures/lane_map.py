@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import BLUE, GREEN, ORANGE, Written
+from gemmlab.plots.chart import BLUE, GREEN, ORANGE, VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
@@ -28,9 +28,9 @@ class LaneMap:
     """Masks of the row and column bits in which the results of one thread differ."""
 
 
-def lane_map(traced: KernelTrace) -> LaneMap | None:
+def lane_map(kernel_trace: KernelTrace) -> LaneMap | None:
     """Return the lane map of the first block's stores; `None` if the map is not linear in the bits."""
-    corners, own = _corners(traced)
+    corners, own = _corners(kernel_trace)
     moves = flips_of(corners)
     return None if moves is None else LaneMap(moves, own)
 
@@ -57,11 +57,11 @@ def flips_of(corners: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], .
     return moves
 
 
-def _corners(traced: KernelTrace) -> tuple[Mapping[int, tuple[int, int]], tuple[int, int]]:
+def _corners(kernel_trace: KernelTrace) -> tuple[Mapping[int, tuple[int, int]], tuple[int, int]]:
     """Return the lowest row and column by thread, and the masks of the bits that vary in the first thread's results."""
-    if traced.result is None:
+    if kernel_trace.result is None:
         return {}, (0, 0)
-    moved = traced.moves(traced.result.operand.name, (a for a in traced.trace.accesses if a.store))
+    moved = kernel_trace.moves(kernel_trace.result.operand.name, (a for a in kernel_trace.trace.accesses if a.store))
     corners = {}
     own = (0, 0)
     for thread in np.unique(moved.thread).tolist():
@@ -74,7 +74,7 @@ def _corners(traced: KernelTrace) -> tuple[Mapping[int, tuple[int, int]], tuple[
     return corners, own
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     found = lane_map(subject.trace)
     sheet = Sheet(square=_SQUARE)
     if found is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gemmlab.observe.element_use import PACKED, Packed, touched
+from gemmlab.observe.element_use import PACKED, Packed, find_element_use
 from gemmlab.ops.catalog import find_op
-from gemmlab.plots.chart import Written
+from gemmlab.plots.chart import VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
@@ -28,9 +28,9 @@ class Panel:
     offset: int
     """Offset of its first float in the workspace."""
     first: int
-    """Its first row of A, or column of B."""
+    """The first row of A, or column of B, in the panel."""
     count: int
-    """Number of its rows of A, or columns of B."""
+    """Number of rows of A, or of columns of B, in the panel."""
     stride: int
     depth: int
 
@@ -64,7 +64,7 @@ def panels_of(packed: Iterable[Packed], operand: str, along: str) -> tuple[Panel
     return tuple(found)
 
 
-def packing_chart(packed: Sequence[Packed], shapes: Mapping[str, tuple[int, int]], transposed: str = "") -> Written:
+def packing_chart(packed: Sequence[Packed], shapes: Mapping[str, tuple[int, int]], transposed: str = "") -> VegaChart:
     """Draw each operand's matrix, then its panels as they lie in memory: one row per step of k, padding in grey.
 
     `transposed` lists the operands that are stored transposed, such as `"ab"`.
@@ -132,16 +132,16 @@ def _named(panel: Panel, along: str) -> str:
     return f"{panel.operand.upper()}, {'rows' if along == 'row' else 'columns'} {panel.first} to {last}"
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     op = find_op(subject.kernel.op)
-    (problem,) = (subject.asked,) if subject.asked is not None else op.parse_sizes(_SIZE)
+    (problem,) = (subject.problem,) if subject.problem is not None else op.parse_sizes(_SIZE)
     # Every element is drawn twice with its indices, which would be illegible on larger matrices.
     fewer = {name: min(getattr(problem, name), most) for name, most in _MOST.items()}
     problem = replace(problem, **fewer, lda=0, ldb=0, ldc=0)
-    seen = touched(subject.kernel, op, problem, subject.config, notes=_NOTES)
-    shapes = {name: times.shape for name, times in seen.first.items()}
+    use = find_element_use(subject.kernel, op, problem, subject.config, notes=_NOTES)
+    shapes = {name: times.shape for name, times in use.first.items()}
     transposed = "a" * problem.trans_a + "b" * problem.trans_b
-    return packing_chart(seen.packed, {name: (shape[0], shape[1]) for name, shape in shapes.items()}, transposed)
+    return packing_chart(use.packed, {name: (shape[0], shape[1]) for name, shape in shapes.items()}, transposed)
 
 
 DRAWING = Drawing(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gemmlab.plots.chart import Written
+from gemmlab.plots.chart import VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.kinds import (
     ADDRESS,
@@ -102,7 +102,7 @@ def _flights(shown: Sequence[Instruction], starts: Sequence[int], end: int) -> I
     yield from (Span(GLOBAL, since, end) for group in copies for since in group)
 
 
-def pipeline_chart(line: Timeline) -> Written:
+def pipeline_chart(line: Timeline) -> VegaChart:
     """Draw a timeline with one row per kind of instruction; pale bars are loads and copies in flight."""
     lanes = [lane for lane in LANES if any(span.kind == lane for span in line.issued)]
     scale = _WIDTH / max(1, line.cycles)
@@ -152,7 +152,7 @@ def ticks(cycles: int) -> range:
     return range(0, cycles + 1, next(step for step in steps if cycles <= _TICKS * step))
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     return pipeline_chart(timeline(executed_by(subject, 0), loop_code(subject).header))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gemmlab.plots.chart import BLACK, Written
+from gemmlab.plots.chart import BLACK, VegaChart
 from gemmlab.plots.pictures.cells import Area, Piece
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
@@ -90,7 +90,7 @@ def panel(
         plot.word(0, y, str(row), dx=-4, dy=dy, size=10, align="right")
 
 
-def finished(sheet: Sheet, colours: Mapping[str, str] | None = None) -> Written:
+def finished(sheet: Sheet, colours: Mapping[str, str] | None = None) -> VegaChart:
     """Return the chart of a sheet of pixels.
 
     Without `colours`, the kinds of the boxes are their colours, and there is no legend.

@@ -9,7 +9,7 @@ from gemmlab.core.counters import BARRIER, SHARED_LOAD, SHARED_STORE
 from gemmlab.core.trace import LANES, Step, lanes_of
 from gemmlab.observe.contributions import contributions
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import BLUE, ORANGE, Written
+from gemmlab.plots.chart import BLUE, ORANGE, VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
 
@@ -36,16 +36,16 @@ class Round:
         self.used |= _threads(step.warp, of_use)
 
 
-def rounds(traced: KernelTrace) -> list[Round]:
+def rounds(kernel_trace: KernelTrace) -> list[Round]:
     """Return the steps in which threads of the first block read other threads' values, by shared memory or shuffles.
 
     `observe.contributions` determines the values that contribute to the result.
     """
-    used = contributions(traced)
+    used = contributions(kernel_trace)
     made: dict[tuple[int, int], Round] = {}
     # A step's place in the tree: barriers that its warp has passed, and changes from writing to reading since.
     passed: dict[int, tuple[int, int, str]] = {}
-    for order, step in enumerate(traced.trace.steps):
+    for order, step in enumerate(kernel_trace.trace.steps):
         barriers, turn, last = passed.get(step.warp, (0, 0, ""))
         what = SHUFFLE if step.site.base_opcode == "SHFL" else step.site.kind
         if step.site.kind == BARRIER:
@@ -64,7 +64,7 @@ def _threads(warp: int, mask: int) -> set[int]:
     return {warp * LANES + lane for lane in lanes_of(mask)}
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     x, y, z = subject.trace.trace.threads
     threads, found = x * y * z, rounds(subject.trace)
     square = _PIXELS / threads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gemmlab.core.errors import UsageError
-from gemmlab.plots.chart import BLACK, VERMILION, Written
+from gemmlab.plots.chart import BLACK, VERMILION, VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.kinds import loop_code
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
@@ -17,7 +17,7 @@ _PATH = 0.87
 """Place of the grey line within a square, clear of the words."""
 
 
-def register_tile_chart(tile: RegisterTile) -> Written:
+def register_tile_chart(tile: RegisterTile) -> VegaChart:
     """Draw one square per sum with its register, coloured by bank, and the number of its multiply-add in the step.
 
     A grey line connects the sums in the order of the multiply-adds. A bar on the left edge means that the row's factor
@@ -39,9 +39,9 @@ def register_tile_chart(tile: RegisterTile) -> Written:
         sheet.box(x, y, _bank(cell.bank))
         sheet.word(x + 0.55, y + 0.55, f"R{cell.register}", size=12)
         sheet.word(x + 0.24, y + 0.24, str(cell.order + 1), size=9, colour=BESIDE)
-        if "row" in cell.kept:
+        if "row" in cell.reuse:
             sheet.stroke(x + 0.04, y + _INSET, x + 0.04, y + 1 - _INSET, BLACK, width=3)
-        if "column" in cell.kept:
+        if "column" in cell.reuse:
             sheet.stroke(x + _INSET, y + 0.04, x + 1 - _INSET, y + 0.04, BLACK, width=3)
         if cell.conflict_cycles:
             sheet.frame(x + 0.06, y + 0.06, 0.88, 0.88, VERMILION, width=2)
@@ -65,7 +65,7 @@ def _applies(subject: Subject) -> bool:
     return tile is not None and len(tile.cells) > 1
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     tile = _tile(subject)
     if tile is None:
         raise UsageError(f"{subject.kernel.id}: its multiply-adds form no tile")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gemmlab.plots.chart import BLACK, Written
+from gemmlab.plots.chart import BLACK, VegaChart
 
 BESIDE = "#555555"
 
@@ -49,7 +49,7 @@ class Sheet:
 
     def chart(
         self, colours: Mapping[str, str], legend: str | None = None, *, gap: float = 0.5, hidden: bool = False
-    ) -> Written:
+    ) -> VegaChart:
         """Return the chart: boxes below, lines over them, words on top.
 
         `colours` maps kinds to colours in the order of the legend, `legend` is its title, `gap` is the number of white
@@ -76,7 +76,7 @@ class Sheet:
             mark = {"type": "text", "color": ink, "fontSize": size, "align": align, "baseline": "middle"}
             layers.append(_layer(mark, {**place, "text": {"field": "text", "type": "nominal"}}, words))
         width, height = (right - left) * self.square, (bottom - top) * self.square * self.tall
-        return Written({"layer": layers, "width": max(1, round(width)), "height": max(1, round(height))})
+        return VegaChart({"layer": layers, "width": max(1, round(width)), "height": max(1, round(height))})
 
 
 def _bounds(marks: Sequence[Mapping[str, Any]]) -> tuple[float, float, float, float]:
@@ -99,6 +99,6 @@ def _alike(marks: Iterable[Mapping[str, Any]], *look: str) -> list[tuple[tuple[A
     """Group marks by their values of the keys `look`, which a layer shares; return the rest of each mark by group."""
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for mark in marks:
-        kept = {name: value for name, value in mark.items() if name not in look}
-        found.setdefault(tuple(mark[name] for name in look), []).append(kept)
+        values = {name: value for name, value in mark.items() if name not in look}
+        found.setdefault(tuple(mark[name] for name in look), []).append(values)
     return sorted(found.items(), key=lambda group: group[0])

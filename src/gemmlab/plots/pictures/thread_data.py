@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gemmlab.core.counters import BARRIER
 from gemmlab.core.trace import LANES, Access
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import Written
+from gemmlab.plots.chart import VegaChart
 from gemmlab.plots.pictures.cells import Area, Piece, crowded, ink_on, lane_colour, pieces, ranges
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Patch, finished, panel
@@ -34,12 +34,12 @@ class Map:
     """Number of the first warp that moves any element."""
 
 
-def maps(traced: KernelTrace) -> Iterator[Map]:
+def maps(kernel_trace: KernelTrace) -> Iterator[Map]:
     """Yield a map for each operand: of the first loads of an input, and of the stores to the result."""
-    for name, matrix in traced.matrices.items():
+    for name, matrix in kernel_trace.matrices.items():
         written = matrix.operand.role != "in"
-        accesses = [a for a in traced.trace.accesses if a.store] if written else first_loads(traced)
-        moved = traced.moves(name, accesses)
+        accesses = [a for a in kernel_trace.trace.accesses if a.store] if written else first_loads(kernel_trace)
+        moved = kernel_trace.moves(name, accesses)
         if not moved.row.size:
             continue
         places = list(zip(moved.row.tolist(), moved.col.tolist(), strict=True))
@@ -49,24 +49,24 @@ def maps(traced: KernelTrace) -> Iterator[Map]:
         yield Map(name.upper(), what, _owners(places, moved.warp.tolist()), _owners(places, lanes), warp)
 
 
-def first_loads(traced: KernelTrace) -> list[Access]:
+def first_loads(kernel_trace: KernelTrace) -> list[Access]:
     """Return the loads from global memory of each warp before its first barrier.
 
     For a warp without barriers it is the first load of each instruction.
     """
-    steps = traced.trace.steps
+    steps = kernel_trace.trace.steps
     barriers: dict[int, int] = {}
-    sites = [site.kind == BARRIER for site in traced.trace.observation.counters.sites]
+    sites = [site.kind == BARRIER for site in kernel_trace.trace.observation.counters.sites]
     for order, (warp, at) in enumerate(zip(steps.columns["warp"], steps.columns["instruction"], strict=True)):
         if sites[at]:
             barriers.setdefault(int(warp), order)
-    found, seen = [], set()
-    for access in traced.trace.accesses_of(space="global"):
+    found, keys = [], set()
+    for access in kernel_trace.trace.accesses_of(space="global"):
         key = (access.site.address, access.warp)
-        early = access.order < barriers[access.warp] if access.warp in barriers else key not in seen
+        early = access.order < barriers[access.warp] if access.warp in barriers else key not in keys
         if early and not access.store:
             found.append(access)
-        seen.add(key)
+        keys.add(key)
     return found
 
 
@@ -79,7 +79,7 @@ def _owners(places: Iterable[Cell], owners: Iterable[int]) -> dict[Cell, tuple[i
     return {place: tuple(sorted(who)) for place, who in found.items()}
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     sheet, top = Sheet(square=1.0), 0.0
     for each in maps(subject.trace):
         area = Area.around(each.warps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import BLUE, ORANGE, Written
+from gemmlab.plots.chart import BLUE, ORANGE, VegaChart
 from gemmlab.plots.pictures.cells import Area, Piece, crowded, pieces
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Patch, finished, panel
@@ -18,29 +18,31 @@ _MOST_TILES = 16
 """Most tiles of C that are drawn in each direction."""
 
 
-def threads_of(traced: KernelTrace) -> dict[Cell, tuple[int, int]]:
+def threads_of(kernel_trace: KernelTrace) -> dict[Cell, tuple[int, int]]:
     """Return, for each element of the result, the warp and lane of the first block that store it."""
-    if traced.result is None:
+    if kernel_trace.result is None:
         return {}
-    moved = traced.moves(traced.result.operand.name, (a for a in traced.trace.accesses if a.store))
+    moved = kernel_trace.moves(kernel_trace.result.operand.name, (a for a in kernel_trace.trace.accesses if a.store))
     columns = (moved.row, moved.col, moved.warp, moved.lane)
     return {(row, col): (warp, lane) for row, col, warp, lane in zip(*(c.tolist() for c in columns), strict=True)}
 
 
-def blocks_of(traced: KernelTrace) -> list[Area]:
+def blocks_of(kernel_trace: KernelTrace) -> list[Area]:
     """Return the tiles of the result that the blocks write, in the order of the blocks' numbers."""
-    if traced.result is None:
+    if kernel_trace.result is None:
         return []
-    found, tile = [], Area.around(threads_of(traced))
-    for write in traced.trace.writes:
-        corner = traced.element(write.low)
+    found, tile = [], Area.around(threads_of(kernel_trace))
+    for write in kernel_trace.trace.writes:
+        corner = kernel_trace.element(write.low)
         if corner is not None:
-            rows = min(tile.rows, traced.result.operand.rows - corner.row)
-            found.append(Area(corner.row, corner.col, rows, min(tile.cols, traced.result.operand.cols - corner.col)))
+            rows = min(tile.rows, kernel_trace.result.operand.rows - corner.row)
+            found.append(
+                Area(corner.row, corner.col, rows, min(tile.cols, kernel_trace.result.operand.cols - corner.col))
+            )
     return found
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     sheet, threads = Sheet(square=1.0), threads_of(subject.trace)
     _grid(sheet, subject.trace)
     _block(sheet, threads)
@@ -48,9 +50,9 @@ def _draw(subject: Subject) -> Written:
     return finished(sheet)
 
 
-def _grid(sheet: Sheet, traced: KernelTrace) -> None:
-    blocks = blocks_of(traced)
-    first, operand = blocks[0], traced.matrices["c"].operand
+def _grid(sheet: Sheet, kernel_trace: KernelTrace) -> None:
+    blocks = blocks_of(kernel_trace)
+    first, operand = blocks[0], kernel_trace.matrices["c"].operand
     shown = Area(0, 0, min(operand.rows, _MOST_TILES * first.rows), min(operand.cols, _MOST_TILES * first.cols))
     patches = [
         Patch(Piece("", area.row, area.col, area.rows, area.cols), BLUE if area == first else _PALE)

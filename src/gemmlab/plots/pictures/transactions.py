@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gemmlab.core.trace import LANES, Access
 from gemmlab.observe.access_patterns import LINE, SECTOR, SHARED_BYTES
 from gemmlab.observe.matrix_trace import KernelTrace
-from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE, Written
+from gemmlab.plots.chart import BLUE, GREEN, ORANGE, PURPLE, VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.plot import Plot, finished
 from gemmlab.plots.pictures.sheet import BESIDE, Sheet
@@ -32,34 +32,34 @@ class Sector:
 
 def sectors_of(access: Access) -> tuple[Sector, ...]:
     """Return the sectors of an access by ascending address."""
-    asked: dict[int, set[int]] = {}
+    bytes_of: dict[int, set[int]] = {}
     lanes: dict[int, set[int]] = {}
     for lane in access.lanes:
         for byte in access.bytes_of(lane):
-            asked.setdefault(byte // SECTOR, set()).add(byte)
+            bytes_of.setdefault(byte // SECTOR, set()).add(byte)
             lanes.setdefault(byte // SECTOR, set()).add(lane)
-    return tuple(Sector(n * SECTOR, tuple(sorted(lanes[n])), len(asked[n])) for n in sorted(asked))
+    return tuple(Sector(n * SECTOR, tuple(sorted(lanes[n])), len(bytes_of[n])) for n in sorted(bytes_of))
 
 
-def requests(traced: KernelTrace) -> list[Access]:
+def requests(kernel_trace: KernelTrace) -> list[Access]:
     """Return the requests to draw: for each operand, direction and width the first request with the most lanes.
 
     At most `_MOST` are returned, loads before stores.
     """
     found: dict[tuple[str, bool, int], Access] = {}
-    for access in traced.trace.accesses_of(space="global"):
-        operand = traced.operand_of(access)
+    for access in kernel_trace.trace.accesses_of(space="global"):
+        operand = kernel_trace.operand_of(access)
         key = (operand, access.store, access.width)
         best = found.get(key)
         if operand and (best is None or len(access.lanes) > len(best.lanes)):
             found[key] = access
-    return sorted(found.values(), key=lambda access: (access.store, traced.operand_of(access)))[:_MOST]
+    return sorted(found.values(), key=lambda access: (access.store, kernel_trace.operand_of(access)))[:_MOST]
 
 
-def _draw(subject: Subject) -> Written:
-    traced, sheet, top = subject.trace, Sheet(square=1.0), 0.0
-    for access in requests(traced):
-        top += _request(Plot(sheet, 0, top, _WIDE, _HIGH), _shown(traced.operand_of(access)), access)
+def _draw(subject: Subject) -> VegaChart:
+    kernel_trace, sheet, top = subject.trace, Sheet(square=1.0), 0.0
+    for access in requests(kernel_trace):
+        top += _request(Plot(sheet, 0, top, _WIDE, _HIGH), _shown(kernel_trace.operand_of(access)), access)
     return finished(sheet)
 
 

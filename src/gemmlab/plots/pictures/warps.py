@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from gemmlab.core.trace import LANES
-from gemmlab.plots.chart import Written
+from gemmlab.plots.chart import VegaChart
 from gemmlab.plots.pictures.drawing import Drawing, Subject
 from gemmlab.plots.pictures.kinds import KINDS, executed_by, kind_of, loop_code
 from gemmlab.plots.pictures.pipeline import Span, ticks
@@ -79,7 +79,7 @@ def _between_barriers(executed: Sequence[Instruction]) -> list[list[Instruction]
     return parts
 
 
-def warps_chart(line: BlockTimeline) -> Written:
+def warps_chart(line: BlockTimeline) -> VegaChart:
     """Draw one row per warp, or one for adjacent warps that do the same.
 
     Time is cut into equal pieces, each in the colour of the kind of instruction that takes most of it.
@@ -117,7 +117,7 @@ def _pieces(spans: Sequence[Span], cycles: int) -> list[str]:
     return [max(kinds, key=lambda kind: kinds[kind]) if kinds else "" for kinds in taken]
 
 
-def _draw(subject: Subject) -> Written:
+def _draw(subject: Subject) -> VegaChart:
     count = -(-math.prod(subject.trace.trace.threads) // LANES)
     executed = [executed_by(subject, warp) for warp in range(count)]
     return warps_chart(block_timeline(executed, loop_code(subject).header, _ROUNDS[subject.kernel.op]))

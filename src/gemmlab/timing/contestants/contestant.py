@@ -146,8 +146,8 @@ class Calls:
         lasts_us = max(estimate, cost_us) if inner == 1 else estimate * inner
         calls = max(1, min(MAX_CALLS, math.ceil(min_us / lasts_us)))
         times = self.timer(calls, inner) if self.before is None else self._one_by_one(calls, self.before)
-        kept = times[:: math.ceil(len(times) / raw_limit)]
-        return Turn(statistics.median(times), calls, inner, kept)
+        sample = times[:: math.ceil(len(times) / raw_limit)]
+        return Turn(statistics.median(times), calls, inner, sample)
 
     def _one_by_one(self, calls: int, before: Callable[[], None]) -> list[float]:
         times: list[float] = []

@@ -16,7 +16,7 @@ from gemmlab.ops.catalog import find_op
 from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work, call_for
 from gemmlab.timing.contestants.cublas import Cublas
 from gemmlab.timing.contestants.gpu_reductions import CubCall, cupy_reduction, torch_reduction
-from gemmlab.timing.contestants.on_device import Attached, OnDevice
+from gemmlab.timing.contestants.on_device import Attachment, OnDevice
 
 _LIMIT = 2**31 - 1
 
@@ -53,7 +53,7 @@ class GpuCall:
         self._name, self._device, self._library = name, device, library
 
     def prepare(self, work: Work) -> Prepared:
-        def attach(buffers: Mapping[str, Buffer]) -> Attached:
+        def attach(buffers: Mapping[str, Buffer]) -> Attachment:
             return Enqueued(self._device, self._library.prepare(work, buffers), self._name)
 
         op = find_op(work.op)

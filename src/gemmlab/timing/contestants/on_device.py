@@ -14,7 +14,7 @@ from gemmlab.timing.contestants.contestant import Calls, Prepared, Turn, Unsuppo
 from gemmlab.timing.families import family_of
 
 
-class Attached(Protocol):
+class Attachment(Protocol):
     """A computation bound to buffers of a device, which can be repeated."""
 
     def run(self) -> None:
@@ -31,10 +31,10 @@ class OnDevice:
     device: Device
     work: Work
     outputs: Sequence[str]
-    attach: Callable[[Mapping[str, Buffer]], Attached]
+    attach: Callable[[Mapping[str, Buffer]], Attachment]
     """Binds the computation to buffers by operand name."""
     attached_to: dict[str, Buffer] = field(default_factory=dict)
-    attached: Attached | None = None
+    attached: Attachment | None = None
 
     def run(self) -> None:
         """Upload inputs once and outputs each time, execute once, download the outputs."""
@@ -58,7 +58,7 @@ class OnDevice:
         turn = calls.turn(min_us=min_us, warm_us=warm_us, inner_us=inner_us, raw_limit=raw_limit)
         return with_clocks(self.device, turn)
 
-    def _ready(self) -> Attached:
+    def _ready(self) -> Attachment:
         """Bind to the present buffers, anew if another contestant has replaced the outputs."""
         there = self.work.uploaded
         if self.attached is None or any(self.attached_to[name] is not buffer for name, buffer in there.items()):
@@ -105,7 +105,7 @@ class KernelCall:
         if why := kernel.refusal(self._placed.config, op.scalars(problem)):
             raise UnsupportedError(f"{kernel.id} does not take {problem.label}: {why}")
 
-        def attach(buffers: Mapping[str, Buffer]) -> Attached:
+        def attach(buffers: Mapping[str, Buffer]) -> Attachment:
             bound = self._placed.bind(op, problem, buffers, threads=work.threads)
             artifact = bound.loaded.artifact
             self._facts = {

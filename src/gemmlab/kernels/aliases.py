@@ -19,7 +19,7 @@ def read_record(path: str | os.PathLike[str], *, notice: bool = True) -> Record:
 
 def with_current_ids(record: Record, *, notice: bool) -> Record:
     """The record with the present ids of all kernels in it."""
-    return replace(record, results=tuple(_renamed(result, notice=notice) for result in record.results))
+    return replace(record, results=tuple(_with_current_id(result, notice=notice) for result in record.results))
 
 
 def current_contestant(name: str, *, notice: bool) -> str:
@@ -29,7 +29,7 @@ def current_contestant(name: str, *, notice: bool) -> str:
     return f"{head}{current_id(kernel, notice=notice)}{bracket}{config}"
 
 
-def _renamed(result: Result, *, notice: bool) -> Result:
+def _with_current_id(result: Result, *, notice: bool) -> Result:
     contestant = current_contestant(result.contestant, notice=notice)
     if contestant == result.contestant:
         return result

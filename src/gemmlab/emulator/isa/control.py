@@ -233,41 +233,44 @@ def bmov(x: Form) -> None:
         x.fn.store(row, x.execute.select(value.like(0), value).value)
 
 
-def jump(x: Form, targets: Lanes, address: Lanes, how: int) -> None:
-    """Send each lane to the instruction whose index it holds in `targets`; `address` holds the addresses for reports.
+def jump(x: Form, targets: Lanes, address: Lanes, how: int, lanes: Lanes | None = None) -> None:
+    """Send each of `lanes` (default: all that execute) to the instruction whose index it holds in `targets`.
 
-    Lanes whose target differs from the first lane's execute this instruction again. The launch ends if the first lane's
-    target is no instruction, or (`Kind.CALLED`) not the first one of a function.
+    `address` holds the addresses for reports. Lanes whose target differs from the first lane's execute this instruction
+    again. The launch ends if the first lane's target is no instruction, or (`Kind.CALLED`) not the first one of a
+    function.
     """
-    x.status(_go(x, targets, address, how))
+    x.status(_go(x, targets, address, how, Lanes(x.exec_bits) if lanes is None else lanes))
 
 
-def _go(x: Form, targets: Lanes, address: Lanes, how: int) -> Value:
+def _go(x: Form, targets: Lanes, address: Lanes, how: int, lanes: Lanes) -> Value:
     """As `jump`, but return the status instead of setting it."""
     fn = x.fn
-    target = x.first_active(targets)
-    number, named = target.zext("i64"), x.first_active(address)
-    known = number.ult(Lanes(x.launch.load(Launch.CODE_COUNT, I64))) & (named & 15).eq(0)
-    if how == Kind.CALLED:
-        code = fn.cast(x.launch.load(Launch.CODE, I64), I8)
-        there = Raw(fn, code + known.select(number, 0).value * Insn.SIZE)
-        known = known & Lanes(there.load(Insn.ENTRY, I64)).ne(0)
     status = fn.var(I32, Status.GO)
-    with fn.choose(known.value) as choice:
-        with choice.yes():
-            _jump(x, targets, target, number)
-        with choice.no():
-            first = Lanes(x.exec_bits).call_flag("cttz", flag=False).zext("i64")
-            x.service("note", VOID, NOTE, Kind.CALL, first.value, named.zext("i64").value, how, -1)
-            status.set(Status.FAULT)
+    with fn.when(lanes.ne(0).value):
+        first = lanes.call_flag("cttz", flag=False)
+        target = x.pick(targets, first)
+        number, named = target.zext("i64"), x.pick(address, first)
+        known = number.ult(Lanes(x.launch.load(Launch.CODE_COUNT, I64))) & (named & 15).eq(0)
+        if how == Kind.CALLED:
+            code = fn.cast(x.launch.load(Launch.CODE, I64), I8)
+            there = Raw(fn, code + known.select(number, 0).value * Insn.SIZE)
+            known = known & Lanes(there.load(Insn.ENTRY, I64)).ne(0)
+        with fn.choose(known.value) as choice:
+            with choice.yes():
+                _jump(x, targets, target, number, lanes)
+            with choice.no():
+                where = (first.zext("i64").value, named.zext("i64").value)
+                x.service("note", VOID, NOTE, Kind.CALL, *where, how, -1)
+                status.set(Status.FAULT)
     return status.read()
 
 
-def _jump(x: Form, targets: Lanes, target: Lanes, number: Lanes) -> None:
+def _jump(x: Form, targets: Lanes, target: Lanes, number: Lanes, lanes: Lanes) -> None:
     """Jump to an instruction that exists."""
     fn = x.fn
-    same = (targets.eq(target.splat(LANES)) & x.execute).mask_bits()
-    rest = Lanes(x.exec_bits) & ~same
+    same = targets.eq(target.splat(LANES)).mask_bits() & lanes
+    rest = lanes & ~same
     with fn.when(rest.ne(0).value):
         again = x.warp.load(Warp.PC, I64) + -1
         push(x, again, rest, Wait.READY, 0)
@@ -306,17 +309,20 @@ def call(x: Form) -> None:
             if targets is None:
                 branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
             else:
-                status.set(_go(x, targets.lshr(4), targets, Kind.CALLED))
+                status.set(_go(x, targets.lshr(4), targets, Kind.CALLED, Lanes(x.exec_bits)))
     x.status(status.read())
 
 
 @opcode("RET")
 def ret(x: Form) -> None:
-    """Return to the address in a register pair, within the section of the label, or (`.ABS`) plus a constant."""
-    _indirect(x, Kind.RETURNED)
+    """Return to the address in a register pair, within the section of the label, or (`.ABS`) plus a constant.
+
+    A predicate before the address counts too, as for a branch.
+    """
+    _indirect(x, Kind.RETURNED, narrowed(x))
 
 
-def _indirect(x: Form, how: int) -> None:
+def _indirect(x: Form, how: int, lanes: Lanes | None = None) -> None:
     address = x.source_pair()
     start = x.constant(0, "i64")
     operand = x.peek()
@@ -325,7 +331,7 @@ def _indirect(x: Form, how: int) -> None:
     elif operand is not None:
         _operand, record = x.take("label")
         start = Lanes(x.field(record)).lshr(4).splat(LANES)
-    jump(x, address.lshr(4) + start, address, how)
+    jump(x, address.lshr(4) + start, address, how, lanes)
 
 
 @opcode("BRX")

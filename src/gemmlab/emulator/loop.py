@@ -7,8 +7,10 @@ used up its budget goes to the end of the queue, so that a spinning lane cannot 
 
 from __future__ import annotations
 
+from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, ROW, Block, Insn, Launch, Status, Wait, Warp
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import LANES, ROW, Block, Status, Wait, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module

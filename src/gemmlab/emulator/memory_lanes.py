@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gemmlab.emulator.address_space import PENDING, SPACES, bit_of, translate
+from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, Kind
+from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gemmlab.emulator.decode import decode
-from gemmlab.emulator.layout import LANES, ROW, Event, Launch, Status, Warp
+from gemmlab.emulator.instruction_layout import Event
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import LANES, ROW, Status, Warp
 from gemmlab.emulator.machine import run
 from gemmlab.emulator.memory_map import MemoryMap
 from gemmlab.emulator.resident import Geometry

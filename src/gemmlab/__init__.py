@@ -18,6 +18,7 @@ from gemmlab.core.errors import (
     UsageError,
     WrongResultError,
 )
+from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.version import __version__
 from gemmlab.sums import sum  # noqa: A004 - as NumPy calls it
 
@@ -50,11 +51,12 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # What runs CUDA kernels is loaded by who launches one.
     if name == "launch":
+        require_room_to_import("gemmlab.launching")
         from gemmlab.launching import launch
 
         return launch
-    if name == "blas":
-        return import_module("gemmlab.blas")
-    if name == "sgemm":
-        return import_module("gemmlab.blas").sgemm
+    if name in {"blas", "sgemm"}:
+        require_room_to_import("gemmlab.blas")
+        found = import_module("gemmlab.blas")
+        return found if name == "blas" else found.sgemm
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

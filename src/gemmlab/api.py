@@ -18,6 +18,7 @@ from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
 from gemmlab.core.argument_checks import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError
+from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
@@ -147,13 +148,8 @@ def _load() -> CpuProduct:
     global _entry, _product
     with _lock:
         if _product is None:
-            try:
-                from gemmlab.dispatch.cpu_gemm import load_product
-            except ImportError as error:
-                # The dynamic linker's words for a lack of memory.
-                if "failed to map segment" in str(error) or "annot allocate memory" in str(error):
-                    raise MemoryError(f"no memory to load the product: {error}") from error
-                raise
+            require_room_to_import("gemmlab.dispatch.cpu_gemm")
+            from gemmlab.dispatch.cpu_gemm import load_product
 
             product = load_product()
             _entry = product.python_entry
@@ -176,6 +172,7 @@ def _general(call: Call) -> Float32Array:
     if operands.addend is not None and not same(operands.addend, target):
         np.copyto(target, operands.addend)
     if call.forced:
+        require_room_to_import("gemmlab.dispatch.cpu_forced")
         from gemmlab.dispatch.cpu_forced import forced_product
 
         forced = forced_product(call.kernel, call.config)

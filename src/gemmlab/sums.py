@@ -20,6 +20,7 @@ from gemmlab.arrays.on_gpu import device_array, is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
 from gemmlab.core.argument_checks import float32_array, thread_count
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.words import shown
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def _plan(array: Float32Array, axes: tuple[int, ...], keepdims: bool) -> SumPlan
     key = (array.shape, array.strides, axes, keepdims)
     plan = _plans.get(key)
     if plan is None:
+        require_room_to_import("gemmlab.dispatch.sum_plans")
         from gemmlab.dispatch.sum_plans import sum_plan
 
         if len(_plans) >= _MOST_PLANS:
@@ -186,6 +188,7 @@ def _load() -> CpuSums:
         return _sums
     with _lock:
         if _sums is None:
+            require_room_to_import("gemmlab.dispatch.cpu_sums")
             from gemmlab.dispatch.cpu_sums import load_sums
 
             _sums = load_sums()

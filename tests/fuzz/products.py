@@ -13,8 +13,11 @@ from gemmlab.core.errors import ArgumentTypeError, UsageError
 
 UNIT = 2.0**-24
 _TINY = 1.5e-45
-ALPHAS = (1.0, 1.0, 1.0, 0.0, -0.0, -1.5, 0.1, 1e-42, np.nan)
-BETAS = (0.0, 0.0, -0.0, 1.0, -0.5, 2.5, 1e-42, np.nan, np.inf)
+_OVERFLOW = float(np.finfo(np.float32).max) * (1 + UNIT / 2)
+"""What rounds to infinity in float32, from here on."""
+ALPHAS = (1.0, 1.0, 1.0, 0.0, -0.0, -1.5, 0.1, 1e-42, 1e-45, 1e-60, -1e-60, 1e38, -1e39, np.nan)
+BETAS = (0.0, 0.0, -0.0, 1.0, -0.5, 2.5, 1e-42, 1e-45, 1e-60, -1e-60, 1e38, np.nan, np.inf)
+"""Also such as are 0 or infinite in float32, which both are rounded to."""
 
 
 @dataclass
@@ -50,8 +53,9 @@ def check_products(rng: np.random.Generator, ranges: Ranges | None = None, *, la
     a, b = (watched(rng, numbers(rng, each)) for each in (a_shape, b_shape))
     x, y = repeated(rng, a.view), repeated(rng, b.view)
     alpha, beta = float(rng.choice(ALPHAS)), float(rng.choice(BETAS))
+    keeps = bool(rounded(beta) != 0.0)
     out = watched(rng, numbers(rng, shape)) if rng.random() < 0.5 else None
-    c = _addend(rng, beta, shape, out)
+    c = _addend(rng, shape, out, keeps=keeps)
     options: dict[str, Any] = {
         "alpha": alpha, "beta": beta, "trans_a": trans_a, "trans_b": trans_b, "threads": thread_count(rng),
         "c": c, "out": None if out is None else out.view,
@@ -79,27 +83,50 @@ def check_products(rng: np.random.Generator, ranges: Ranges | None = None, *, la
     return count
 
 
+def rounded(scalar: float) -> float:
+    """The float32 value of alpha or beta, by which everything is decided."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(scalar))
+
+
 def assert_product(result: Array, a: Array, b: Array, alpha: float, beta: float, c: Array | None) -> None:
     """Whether `result` is alpha a b + beta c: within the bound where that is finite, else of the same class."""
-    scale, keep, k = float(np.float32(alpha)), float(np.float32(beta)), a.shape[-1]
+    scale, keep, k = rounded(alpha), rounded(beta), a.shape[-1]
     with np.errstate(all="ignore"):
-        expected, magnitude = np.zeros(result.shape), np.zeros(result.shape)
-        if alpha != 0.0 and k:
+        product, added, magnitude = (np.zeros(result.shape) for _ in range(3))
+        unsure = np.zeros(result.shape, bool)
+        if scale != 0.0 and k:
             wide = [np.asarray(operand, np.float64) for operand in (a, b)]
-            expected += scale * np.einsum("...ik,...kj->...ij", *wide)
-            magnitude += abs(scale) * np.einsum("...ik,...kj->...ij", *map(np.abs, wide))
+            sums, sizes = (np.einsum("...ik,...kj->...ij", *each) for each in (wide, [*map(np.abs, wide)]))
+            product, magnitude = product + scale * sums, magnitude + abs(scale) * sizes
+            # An infinite alpha times what may be 0 or a rounding error of either sign.
+            unsure = np.isinf(scale) & (sizes > 0) & (np.abs(sums) <= (k + 3) * UNIT * sizes + k * _TINY)
         if keep != 0.0 and c is not None:
-            old = c.reshape(result.shape)
-            expected, magnitude = expected + keep * old, magnitude + abs(keep * old)
-        finite = np.isfinite(expected)
+            added += keep * c.reshape(result.shape)
+            magnitude += abs(added)
         bound = (k + 3) * UNIT * magnitude + (k + 2) * _TINY * max(1.0, abs(scale))
-        error = np.abs(result - expected)
-        wrong = np.where(finite, ~(error <= bound), ~_same_class(result, expected))
+        expected = product + added
+        wrong = ~(_agrees(result, product, added, bound, magnitude) | (unsure & ~np.isfinite(result)))
     assert not wrong.any(), (
         f"{np.count_nonzero(wrong)} of {wrong.size} wrong, first at {tuple(map(int, np.argwhere(wrong)[0]))}: "
         f"{result[wrong][0]!r} for {expected[wrong][0]!r}; alpha {alpha}, beta {beta}, "
         f"a {a.shape} {a.strides}, b {b.shape} {b.strides}, result {result.strides}"
     )
+
+
+def _agrees(result: Array, product: Array, added: Array, bound: Array, magnitude: Array) -> Array:
+    """Elements that are `product + added` within the bound, or of its class.
+
+    A sum that float32 cannot hold is infinite; of two terms that it cannot hold, it may also be NaN.
+    """
+    expected = product + added
+    finite, overflows = np.isfinite(expected), ~np.isfinite(result)
+    beyond = np.abs(expected) - bound >= _OVERFLOW
+    both = (np.abs(product) + bound >= _OVERFLOW) & (np.abs(added) + bound >= _OVERFLOW)
+    near = (np.abs(result - expected) <= bound) & ~beyond
+    perhaps = (magnitude + bound >= _OVERFLOW) & ~beyond & overflows
+    certainly = beyond & (result == np.copysign(np.inf, expected))
+    return np.asarray(np.where(finite, near | perhaps | certainly, _same_class(result, expected)) | (both & overflows))
 
 
 def _same_class(result: Array, expected: Array) -> Array:
@@ -122,15 +149,17 @@ def _part(rng: np.random.Generator, batch: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if rng.random() < 0.15 else each for each in kept)
 
 
-def _addend(rng: np.random.Generator, beta: float, shape: tuple[int, ...], out: Watched | None) -> Array | None:
-    if beta == 0.0 and rng.random() < 0.6:
+def _addend(rng: np.random.Generator, shape: tuple[int, ...], out: Watched | None, *, keeps: bool) -> Array | None:
+    if not keeps and rng.random() < 0.6:
         return None
     if out is not None and rng.random() < 0.6:
-        if beta == 0.0:
-            out.view[...] = np.nan
-        return out.view
+        if keeps:
+            return out.view
+        out.view[...] = np.nan
+        # What is not read may overlap the result in any way.
+        return out.view[..., ::-1] if out.view.ndim and rng.random() < 0.5 else out.view
     some = tuple(1 if rng.random() < 0.1 else each for each in shape[int(rng.random() < 0.1) :])
-    values = np.full(some, np.nan, np.float32) if beta == 0.0 else numbers(rng, some)
+    values = np.full(some, np.nan, np.float32) if not keeps else numbers(rng, some)
     return watched(rng, values).view
 
 
@@ -149,17 +178,20 @@ def _check_bits(
 
 def _check_refusal(rng: np.random.Generator, a: Array, b: Array, options: dict[str, Any], out: Watched | None) -> None:
     """A call with one thing wrong raises, and writes nothing."""
-    kind = int(rng.integers(5))
+    kind = int(rng.integers(6))
     error: type[Exception] = UsageError
     if kind == 0:
         dtype = rng.choice(["f8", ">f4", "f2", "i4", "c8", "?", "O"])
         a, error = np.ones(a.shape, str(dtype)), ArgumentTypeError
     elif kind == 1:
-        b = np.concatenate([b, b, np.ones_like(b[:1])]) if b.ndim == 1 else np.ones((*b.shape[:-2], 51, 53), np.float32)
+        b = np.ones((2 * len(b) + 1,) if b.ndim == 1 else (*b.shape[:-2], 51, 53), np.float32)
     elif kind == 2:
         options = {**options, "threads": 0}
     elif kind == 3:
-        options = {**options, "c": None, "beta": 1.0}
+        options = {**options, "c": None, "beta": float(rng.choice((1.0, 1e-45)))}
+    elif kind == 4 and out is not None and out.view.size and out.view.ndim and out.view.shape[-1] > 1:
+        # An addend in the place of the result, element for element another.
+        options = {**options, "c": out.view[..., ::-1], "beta": float(rng.choice((1.0, 1e-45)))}
     elif out is not None and out.view.size and a.size:
         # An operand in the place of the result.
         a, error = np.lib.stride_tricks.as_strided(out.view, a.shape, (0,) * a.ndim), UsageError

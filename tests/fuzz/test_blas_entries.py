@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from memory import Array, extent, numbers, watched
-from products import ALPHAS, BETAS, assert_product
+from products import ALPHAS, BETAS, assert_product, rounded
 
 from gemmlab import blas
 from support.trials import Trials
@@ -70,7 +70,7 @@ def _check_native(rng: np.random.Generator, told: list[tuple[str, int]]) -> None
     a, b, c = (numbers(rng, shape) for shape in ((m, k), (k, n), (m, n)))
     stored = (a if flags[0] == 111 else a.T, b if flags[1] == 111 else b.T, c)
     operands = [Operand(rng, values, by_rows=layout == ROWS) for values in stored]
-    alpha, beta = (float(np.float32(rng.choice(choices))) for choices in (ALPHAS, BETAS))
+    alpha, beta = (rounded(float(rng.choice(choices))) for choices in (ALPHAS, BETAS))
     call: dict[str, Any] = {
         "layout": layout, "trans_a": flags[0], "trans_b": flags[1], "m": m, "n": n, "k": k, "alpha": alpha,
         "a": operands[0].memory.ctypes.data, "lda": operands[0].ld, "b": operands[1].memory.ctypes.data,

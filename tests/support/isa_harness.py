@@ -19,7 +19,9 @@ import numpy.typing as npt
 
 import gemmlab.emulator.isa  # noqa: F401  (fills the table of opcodes)
 from gemmlab.emulator.decode import decode
-from gemmlab.emulator.layout import FULL, LANES, Event, Insn, Launch, Warp
+from gemmlab.emulator.instruction_layout import Event, Insn
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import FULL, LANES, Warp
 from gemmlab.emulator.machine import EVENTS, launch_structure
 from gemmlab.emulator.memory_map import MemoryMap
 from gemmlab.emulator.resident import Geometry, Resident
@@ -131,7 +133,7 @@ class Rig:
 
     @property
     def events(self) -> npt.NDArray[np.int64]:
-        """What the instructions so far have noted, a row each (`layout.Event`)."""
+        """What the instructions so far have noted, a row each (`instruction_layout.Event`)."""
         count = int(self.launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
         return self._events[:count]
 

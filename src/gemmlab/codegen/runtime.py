@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from gemmlab.codegen.pool import POOL_BYTES, SEQUENCE, WORD
-from gemmlab.ir.llvm import private_memory
+from gemmlab.core.memory_room import private_memory
 
 SYMBOL = "gemmlab_runtime"
 SLOTS = 128

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gemmlab.emulator.instruction_layout import Kind, Space
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import Block, Kind, Launch, Space, Warp
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import Block, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module

@@ -7,8 +7,10 @@ another read of unwritten memory. For races the copy is a store at the moment of
 from __future__ import annotations
 
 from gemmlab.emulator.address_space import PENDING, SPACES, STORE, translate
+from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, Block, Insn, Kind, Pending, Warp
+from gemmlab.emulator.launch_layout import Pending
+from gemmlab.emulator.layout import LANES, Block, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, Block, Kind, Status, Wait, Warp
+from gemmlab.emulator.layout import LANES, Block, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED, group_at
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, Insn
+from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.raw import Raw, lane_numbers
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import I8, I32, I64, pointer, vector

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import CompileError
 from gemmlab.emulator.handlers import handler_addresses
+from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.isa import table
-from gemmlab.emulator.layout import ROW, Insn, Warp
+from gemmlab.emulator.layout import ROW, Warp
 from gemmlab.emulator.operand_limits import require_named
 from gemmlab.emulator.services import service_addresses
 from gemmlab.sass.instruction import Instruction, Operand, SassFunction

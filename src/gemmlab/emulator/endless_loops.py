@@ -21,7 +21,8 @@ from gemmlab.core.counters import UNFINISHED
 from gemmlab.core.errors import UsageError
 from gemmlab.core.time_limit import TimeLimit
 from gemmlab.emulator.decode import Code
-from gemmlab.emulator.layout import Block, Insn, Status, Warp
+from gemmlab.emulator.instruction_layout import Insn
+from gemmlab.emulator.layout import Block, Status, Warp
 from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.resident import Bytes, Resident
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding

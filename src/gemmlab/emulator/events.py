@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from gemmlab.emulator.instruction_layout import Event, Insn, Kind
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import Block, Event, Insn, Kind, Launch, Status, Warp
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import Block, Status, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module

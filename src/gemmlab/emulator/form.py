@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gemmlab.core.errors import UsageError
+from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.lanes import TYPES, Lanes, lane_mask
-from gemmlab.emulator.layout import LANES, Insn, Launch, Status, Warp
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import LANES, Status, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import I8, I32, I64, Type, vector

@@ -19,8 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.emulator.address_space import ACCESS, STORE, bit_of
+from gemmlab.emulator.instruction_layout import Event, Insn, Kind
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, Block, Event, Insn, Kind, Launch, Warp
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import LANES, Block, Warp
 from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function

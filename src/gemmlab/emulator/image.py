@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import CompileError
 from gemmlab.emulator.decode import Code, decode
-from gemmlab.emulator.layout import DRIVER_CODE, LOCAL_WINDOW, SHARED_WINDOW, Launch
+from gemmlab.emulator.launch_layout import DRIVER_CODE, LOCAL_WINDOW, SHARED_WINDOW, Launch
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.emulator.operand_limits import highest_register
 from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction

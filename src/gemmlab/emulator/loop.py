@@ -7,8 +7,10 @@ used up its budget goes to the end of the queue, so that a spinning lane cannot 
 
 from __future__ import annotations
 
+from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, ROW, Block, Insn, Launch, Status, Wait, Warp
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import LANES, ROW, Block, Status, Wait, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
@@ -58,9 +60,24 @@ def entered_with(fn: Function, warp: Raw, group: Raw) -> Lanes:
     return Lanes(warp.load(number * ROW + (first * 4 + Warp.CONVERGENCE)))
 
 
+def have_left(fn: Function, warp: Raw, group: Raw) -> Lanes:
+    """The lanes that left (BREAK) the convergence barrier a group waits at: their own masks of it lack them.
+
+    A lane in another function has no mask of it meanwhile: its row is 0.
+    """
+    number = group.load(GROUP_ARGUMENT, I64) & 15
+    known = Lanes(fn.load(warp.at(number * ROW + Warp.CONVERGENCE, I32), LANES))
+    own = known.lshr(Lanes(fn.load(warp.at(Warp.LANE, I32), LANES))) & 1
+    return (known.ne(0) & own.eq(0)).mask_bits()
+
+
 def emit_settle(fn: Function) -> None:
-    """Body of `settle(warp)`: make groups ready whose convergence barrier or warp-level sync is complete."""
-    warp = Raw(fn, fn.args[0])
+    """Body of `settle(warp, stuck)`: make groups ready whose convergence barrier or warp-level sync is complete.
+
+    A lane may leave a barrier while others are in a function that has saved their masks of it in registers, and they
+    come back to wait for it. So if all groups of a warp wait (`stuck`), none waits for lanes that have left.
+    """
+    warp, stuck = Raw(fn, fn.args[0]), Lanes(fn.args[1])
     count = warp.load(Warp.GROUPS, I64)
     alive = ~Lanes(warp.load(Warp.EXITED))
     with fn.range(count) as index:
@@ -70,14 +87,14 @@ def emit_settle(fn: Function) -> None:
         held = Lanes(wait).eq(Wait.CONVERGE) | Lanes(wait).eq(Wait.WARPSYNC)
         with fn.when(held.value):
             arrived = fn.var(I32, 0)
-            converge = entered_with(fn, warp, group)
+            left = stuck.ne(0).select(have_left(fn, warp, group), 0)
+            converge = entered_with(fn, warp, group) & ~left
             with fn.range(count) as other:
                 fellow = group_at(fn, warp, other)
                 same = Lanes(fellow.load(GROUP_WAIT)).eq(Lanes(wait))
                 # A group at the same barrier may have entered it at another time: in recursion, or in another branch.
-                together = Lanes(fellow.load(GROUP_ARGUMENT, I64)).eq(Lanes(argument)) & entered_with(
-                    fn, warp, fellow
-                ).eq(converge)
+                alike = (entered_with(fn, warp, fellow) & ~left).eq(converge)
+                together = Lanes(fellow.load(GROUP_ARGUMENT, I64)).eq(Lanes(argument)) & alike
                 with fn.when((same & (together | Lanes(wait).eq(Wait.WARPSYNC))).value):
                     arrived.set((Lanes(arrived.read()) | Lanes(fellow.load(GROUP_LANES))).value)
             needed = Lanes(wait).eq(Wait.CONVERGE).select(converge, Lanes(argument).trunc("i32")) & alive
@@ -103,18 +120,19 @@ def emit_pick(fn: Function, module: Module) -> None:
     """
     warp_ptr, oldest = fn.args
     warp = Raw(fn, warp_ptr)
-    fn.call(module["settle"], warp_ptr)
     count = warp.load(Warp.GROUPS, I64)
     best = fn.var(I64, -1)
     best_pc = fn.var(I64, (1 << 62))
-    with fn.range(count) as index:
-        group = group_at(fn, warp, index)
-        ready = Lanes(group.load(GROUP_WAIT)).eq(Wait.READY)
-        pc = group.load(GROUP_PC, I64)
-        lower = Lanes(pc).lt(Lanes(best_pc.read())) & Lanes(oldest).eq(0)
-        with fn.when((ready & (lower | Lanes(best.read()).lt(0))).value):
-            best.set(index)
-            best_pc.set(pc)
+    with fn.range(2) as stuck, fn.when(Lanes(best.read()).lt(0).value):
+        fn.call(module["settle"], warp_ptr, stuck)
+        with fn.range(count) as index:
+            group = group_at(fn, warp, index)
+            ready = Lanes(group.load(GROUP_WAIT)).eq(Wait.READY)
+            pc = group.load(GROUP_PC, I64)
+            lower = Lanes(pc).lt(Lanes(best_pc.read())) & Lanes(oldest).eq(0)
+            with fn.when((ready & (lower | Lanes(best.read()).lt(0))).value):
+                best.set(index)
+                best_pc.set(pc)
     with fn.when(Lanes(best.read()).lt(0).value):
         warp.store(Warp.ACTIVE, 0)
         fn.ret(fn.select(count.equals(0), Status.DONE, Status.BLOCKED, I32))
@@ -231,7 +249,7 @@ def emit_loops(module: Module) -> None:
     """Emit every function of this file; the two that run warps and blocks are exported."""
     with module.function("push", PUSH, exported=True) as fn:
         emit_push(fn)
-    with module.function("settle", (("warp", pointer(I8)),)) as fn:
+    with module.function("settle", (("warp", pointer(I8)), ("stuck", I64))) as fn:
         emit_settle(fn)
     with module.function("pick", (("warp", pointer(I8)), ("oldest", I64)), I32) as fn:
         emit_pick(fn, module)

@@ -22,7 +22,9 @@ from gemmlab.core.trace import TraceRequest
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.endless_loops import StoppedError, Watch, patience, settled
 from gemmlab.emulator.global_races import Shadows, shadows
-from gemmlab.emulator.layout import Event, Insn, Launch, Status
+from gemmlab.emulator.instruction_layout import Event, Insn
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import Status
 from gemmlab.emulator.memory_map import MemoryMap, Reach
 from gemmlab.emulator.resident import Bytes, Geometry, Resident
 from gemmlab.emulator.services import service_addresses

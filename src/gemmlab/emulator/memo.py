@@ -13,8 +13,9 @@ whole warp.
 
 from __future__ import annotations
 
+from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.lanes import Lanes, lane_mask
-from gemmlab.emulator.layout import FULL, LANES, Insn
+from gemmlab.emulator.layout import FULL, LANES
 from gemmlab.emulator.raw import Raw, lane_numbers
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import I8, I32, I64, pointer, vector

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from gemmlab.emulator.address_space import translate
+from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.lanes import Lanes, lane_mask
-from gemmlab.emulator.layout import Block, Insn, Launch, Warp
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import Block, Warp
 from gemmlab.emulator.memo import Memo
 from gemmlab.emulator.memory_counts import counted
 from gemmlab.emulator.memory_vectors import Move, serve_whole

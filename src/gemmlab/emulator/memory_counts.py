@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmlab.emulator.address_space import SPACES, bit_of
+from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.lanes import Lanes, lane_mask
-from gemmlab.emulator.layout import LANES, Block, Insn, Launch, Warp
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import LANES, Block, Warp
 from gemmlab.emulator.memo import Memo
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function

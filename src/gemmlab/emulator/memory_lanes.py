@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gemmlab.emulator.address_space import PENDING, SPACES, bit_of, translate
+from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, Kind
+from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
@@ -12,7 +13,9 @@ from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value, Var
 
 POISON = 0x7FFFDEAD
-"""A NaN: the value of unwritten words in a wide load whose other words are written."""
+"""A NaN: the value of unwritten words in a wide load, other words of which are written."""
+UNWRITTEN = -0x21212122
+"""0xDE in each byte: the value of unwritten bytes in a word, other bytes of which are written."""
 
 
 def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) -> None:
@@ -44,11 +47,11 @@ def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) 
                         fn.store(state, fn.constant(-1, I8))
                     else:
                         seen = fn.load(state)
-                        with fn.when(seen.differs(-1)):
+                        with fn.when((Lanes(seen).ne(-1) & Lanes(worst.read()).ne(PENDING)).value):
                             worst.set(seen)
             if not store:
                 if space != "global":
-                    _poison(fn, valid, width, words + lane, worst)
+                    _poison(fn, space, valid, width, words + lane, worst)
                 with fn.when(worst.read().differs(-1)):
                     late = fn.select(worst.read().equals(PENDING), Kind.ASYNC, Kind.UNWRITTEN)
                     fn.call(module["note"], warp_ptr, insn, late, lane, address, extra, -1)
@@ -56,20 +59,27 @@ def emit_lane_by_lane(fn: Function, module: Module, space: str, *, store: bool) 
     fn.finish(execute if not store else done.read())
 
 
-def _poison(fn: Function, valid: Value, width: Value, words: Value, worst: Var) -> None:
-    """Replace the unwritten words of a partly written load by `POISON`, and clear `worst`, so that it is no hazard.
+def _poison(fn: Function, space: str, valid: Value, width: Value, words: Value, worst: Var) -> None:
+    """Replace what is unwritten in a partly written load by `POISON` or `UNWRITTEN`, and clear `worst`: no hazard.
 
-    Compilers widen loads over padding, and spill one register of a pair that they read back whole; but the value of
-    such words must not be usable. `worst` remains as it is if every word is unwritten, or if a byte is pending.
+    Compilers widen loads over padding, spill one register of a pair that they read back whole, and half a register of
+    16 bits; but the value of such bytes must not be usable. `worst` remains as it is if every byte is unwritten or one
+    is pending, and for single words of shared memory, which no compiler widens but a program may read too early.
     """
     states = fn.cast(valid, I32)
     count = width // 4
     written = fn.var(I64, 0)
     with fn.range(count) as word:
-        written += fn.zero_extend(fn.load(states + word).equals(-1))
-    with fn.when((Lanes(written.read()).gt(0) & Lanes(worst.read()).ne(PENDING)).value):
-        with fn.range(count) as word, fn.when(fn.load(states + word).differs(-1)):
-            fn.store(words + word * LANES, fn.constant(POISON, I32))
+        written += fn.zero_extend(fn.load(states + word).differs(0))
+    enough = Lanes(written.read()).gt(0) & Lanes(worst.read()).ne(PENDING)
+    if space == "shared":
+        enough = enough & Lanes(count).gt(1)
+    with fn.when(enough.value):
+        with fn.range(count) as word:
+            state, value = Lanes(fn.load(states + word)), Lanes(fn.load(words + word * LANES))
+            unwritten = state.eq(0).select(POISON, value & state | ~state & UNWRITTEN)
+            with fn.when(state.ne(-1).value):
+                fn.store(words + word * LANES, unwritten.value)
         worst.set(-1)
 
 

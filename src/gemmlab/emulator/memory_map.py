@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
-from gemmlab.emulator.layout import Launch
+from gemmlab.emulator.launch_layout import Launch
 from gemmlab.emulator.texture_map import TextureMap
 
 Bytes = npt.NDArray[np.uint8]

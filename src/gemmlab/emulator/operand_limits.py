@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gemmlab.core.errors import CompileError
-from gemmlab.emulator.layout import Launch
+from gemmlab.emulator.launch_layout import Launch
 from gemmlab.sass.instruction import PT, RZ, UNRESOLVED, URZ, Instruction, Operand
 
 BARRIERS = 16

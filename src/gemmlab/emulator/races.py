@@ -8,8 +8,9 @@ warp-level synchronisation.
 
 from __future__ import annotations
 
+from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, ROW, Block, Insn, Kind, Warp
+from gemmlab.emulator.layout import LANES, ROW, Block, Warp
 from gemmlab.emulator.raw import Raw, lane_numbers
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module

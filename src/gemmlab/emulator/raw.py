@@ -13,7 +13,7 @@ from gemmlab.ir.values import Builder, Value
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A pointer to one of the structures of `layout`."""
+    """A pointer to a shared structure (`layout`, `launch_layout`, `instruction_layout`)."""
 
     fn: Function
     base: Value

@@ -15,7 +15,8 @@ from gemmlab.emulator.barriers import BARRIERS, NO_SUCH_BARRIER
 from gemmlab.emulator.copy_counts import counted_here
 from gemmlab.emulator.endless_loops import PATIENCE
 from gemmlab.emulator.image import OUTSIDE, Image, plain_name
-from gemmlab.emulator.layout import LANES, Insn, Kind, Space
+from gemmlab.emulator.instruction_layout import Insn, Kind, Space
+from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.out_of_line import call_site

@@ -11,7 +11,8 @@ from operator import or_
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Pending, Status, Wait, Warp
+from gemmlab.emulator.launch_layout import Pending
+from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_LANES, GROUP_PC, GROUP_WAIT, ROUNDS, TURN
 from gemmlab.emulator.races import ELEMENT
 from gemmlab.emulator.services import service_addresses

@@ -7,8 +7,10 @@ comparison an access. The Python side is `emulator.trace_buffers`.
 
 from __future__ import annotations
 
+from gemmlab.emulator.instruction_layout import Insn, Space
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, Block, Insn, Launch, Space, Trace, Warp
+from gemmlab.emulator.launch_layout import Launch, Trace
+from gemmlab.emulator.layout import LANES, Block, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import I8, I32, I64, pointer

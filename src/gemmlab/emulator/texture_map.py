@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmlab.emulator.layout import Texture
+from gemmlab.emulator.launch_layout import Texture
 
 Entry = tuple[int, int, int, int]
 

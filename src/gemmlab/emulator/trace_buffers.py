@@ -13,7 +13,9 @@ import numpy.typing as npt
 from gemmlab.core.counters import Observation
 from gemmlab.core.trace import Access, BlockWrites, Steps, TraceRequest
 from gemmlab.core.trace import Trace as Recording
-from gemmlab.emulator.layout import LANES, Space, Trace
+from gemmlab.emulator.instruction_layout import Space
+from gemmlab.emulator.launch_layout import Trace
+from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.step_trace import WRITES
 
 NOWHERE = 1 << 62

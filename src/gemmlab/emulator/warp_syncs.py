@@ -5,8 +5,10 @@ Lanes that ended before others began to wait are no error: CUDA requires only la
 
 from __future__ import annotations
 
+from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import Insn, Kind, Launch, Wait, Warp
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_LANES, GROUP_PC, GROUP_WAIT, group_at
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from gemmlab.core.errors import CompileError
+from gemmlab.core.memory_room import require_room
 from gemmlab.ir import llvm
 from gemmlab.ir.target import Target, host_target
 
@@ -62,7 +63,7 @@ def compile_object(text: str, target: Target, *, vectorize: bool = False, level:
 
     Raises `CompileError` when the IR is malformed, `MemoryError` where there is less memory than LLVM may need.
     """
-    llvm.require_room(_COMPILING_BYTES + _COMPILING * len(text), "compile")
+    require_room(_COMPILING_BYTES + _COMPILING * len(text), "compile")
     machine, module = _optimised(text, target, vectorize=vectorize, level=level)
     return bytes(machine.emit_object(module))
 
@@ -93,7 +94,7 @@ def load_object(code: bytes, symbols: Sequence[str], imports: Mapping[str, int] 
 
     Raises `CompileError` when a symbol is missing or the code is not an object file, `MemoryError`.
     """
-    llvm.require_room(_LINKING_BYTES + _LINKING * len(code), "link compiled code")
+    require_room(_LINKING_BYTES + _LINKING * len(code), "link compiled code")
     name = f"gemmlab{next(_numbers)}"
     builder = llvm.binding().JITLibraryBuilder().add_object_img(code).add_current_process()
     for label, address in (imports or {}).items():

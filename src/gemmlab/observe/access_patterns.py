@@ -11,7 +11,7 @@ import numpy as np
 
 from gemmlab.core.trace import LANES, Access
 from gemmlab.emulator.address_space import STORE
-from gemmlab.emulator.layout import Insn
+from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.memo import Memo
 from gemmlab.emulator.services import service_addresses
 

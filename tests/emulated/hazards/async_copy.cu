@@ -58,6 +58,25 @@ extern "C" __global__ void no_barrier_good(const float* in, float* out) {
     out[threadIdx.x] = s[63 - threadIdx.x];
 }
 
+// A load of two words: the copy of the first is on its way, and nothing writes the second.
+extern "C" __global__ void one_of_two_bad(const float* in, float* out, int use_both) {
+    __shared__ alignas(8) float s[64];
+    copy(&s[2 * threadIdx.x], &in[threadIdx.x]);
+    float x, y;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&s[2 * threadIdx.x]);
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(at) : "memory");  // HERE
+    out[threadIdx.x] = use_both ? x + y : x;
+}
+extern "C" __global__ void one_of_two_good(const float* in, float* out, int use_both) {
+    __shared__ alignas(8) float s[64];
+    copy(&s[2 * threadIdx.x], &in[threadIdx.x]);
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    float x, y;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&s[2 * threadIdx.x]);
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(at) : "memory");
+    out[threadIdx.x] = use_both ? x + y : x;
+}
+
 // The last four of `count` floats reach beyond the end, unless the copy is told how many bytes exist.
 extern "C" __global__ void past_the_end_bad(const float* in, float* out, int count) {
     __shared__ float4 s[32];

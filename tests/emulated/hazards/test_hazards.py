@@ -86,6 +86,7 @@ PAIRS = [
     pair("warp_sync", "mask", "warp sync", ones, fresh(64), u32(0x55555555), threads=32),
     pair("async_copy", "no_wait", "async copy", ones, fresh(32), threads=32),
     pair("async_copy", "wrong_group", "async copy", ones, fresh(32), threads=32),
+    pair("async_copy", "one_of_two", "async copy", ones, fresh(32), i32(0), threads=32),
     pair("async_copy", "no_barrier", "race", ones, fresh(64)),
     pair("async_copy", "past_the_end", "out of bounds", np.ones(62, f32), fresh(32), i32(62), threads=32),
     pair("global_race", "nms", "race", SCORES, PLACES, np.ones(90, np.bool_), i32(90), threads=30, grid=3, races=True),
@@ -199,6 +200,18 @@ def test_half_of_a_spilled_pair_may_be_unwritten_but_not_be_used(arch: str) -> N
         ran = file.run("half_of_a_pair", 1, 1, (np.full(1, 5, f32), i32(use_both)))
         assert not ran.hazards
         assert np.isnan(ran.outputs[0][0]) if use_both else ran.outputs[0][0] == 5
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_bytes_that_nothing_wrote_beside_some_that_were(arch: str) -> None:
+    file = CudaFile(EmulatedDevice(arch), HERE / "unwritten.cu")
+    for use_all in (0, 1):
+        ran = file.run("half_of_a_word", 1, 1, (np.full(1, 7, np.uint32), i32(use_all)))
+        assert not ran.hazards
+        assert ran.outputs[0].tolist() == [0xDEDE0007 if use_all else 7]
+    ran = file.run("padded", 1, 32, (fresh(32), i32(9)))
+    assert not ran.hazards
+    assert ran.outputs[0].tolist() == [9.5] * 32
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -42,3 +42,29 @@ extern "C" __global__ void half_of_a_pair(float* out, int use_both) {
     asm volatile("ld.local.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "l"(where) : "memory");
     out[threadIdx.x] = use_both ? x + y : x;
 }
+
+// Half of a word is written and all of it is read, as where a compiler spills a register of 16 bits.
+extern "C" __global__ void half_of_a_word(unsigned* out, int use_all) {
+    unsigned own[4];
+    unsigned long long where = __cvta_generic_to_local(&own[use_all]);
+    unsigned x;
+    asm volatile("st.local.u16 [%0], %1;" ::"l"(where), "h"((unsigned short)out[0]) : "memory");
+    asm volatile("ld.local.u32 %0, [%1];" : "=r"(x) : "l"(where) : "memory");
+    out[threadIdx.x] = use_all ? x : x & 0xFFFF;
+}
+
+// Of a structure with padding, copied whole.
+struct Padded {
+    unsigned char small;
+    float large;
+};
+extern "C" __global__ void padded(float* out, int n) {
+    __shared__ alignas(8) Padded all[32];
+    all[threadIdx.x].small = (unsigned char)n;
+    all[threadIdx.x].large = 0.5f;
+    __syncthreads();
+    float x, y;
+    unsigned where = (unsigned)__cvta_generic_to_shared(&all[31 - threadIdx.x]);
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(where) : "memory");
+    out[threadIdx.x] = y + (__float_as_uint(x) & 255);
+}

@@ -127,6 +127,8 @@ class Expressions:
             return text
         if of.kind == "f" and to.kind != "f":
             return f"to_{to.name}({text})" if to.bits >= 32 else f"({to.name})to_i32({text})"
+        if to.kind == "f" and of.kind != "f":
+            return f"to_{to.name}({text})"
         return f"({to.name})({text})"
 
     def converted(self, type_: Type, depth: int) -> str:
@@ -141,7 +143,8 @@ class Expressions:
                 narrow = self.draw.one(STORED[6:])
                 return f"({type_.name})({narrow.name})({self.value(self.draw.one((I32, U64)), depth - 1)})"
             case 2:
-                return f"({type_.name}){self.condition(depth - 1)}"
+                made = f"(i32){self.condition(depth - 1)}"
+                return self.cast(type_, I32, made)
         of = self.draw.one([other for other in COMPUTED if other != type_])
         return self.cast(type_, of, self.value(of, depth - 1))
 

@@ -88,6 +88,9 @@ template <class T> DEVICE inline i32 to_i32(T x) { return x > (T)-2147483000 && 
 template <class T> DEVICE inline u32 to_u32(T x) { return x > (T)-1 && x < (T)4294967000.0 ? (u32)x : 78; }
 template <class T> DEVICE inline i64 to_i64(T x) { return x > (T)-9e18 && x < (T)9e18 ? (i64)x : 79; }
 template <class T> DEVICE inline u64 to_u64(T x) { return x > (T)-1 && x < (T)1.8e19 ? (u64)x : 80; }
+// By a function, because g++ 12 folds 0.0 - (double)i to -(double)i, which is -0.0 where i is 0.
+template <class T> DEVICE inline f32 to_f32(T x) { return (f32)x; }
+template <class T> DEVICE inline f64 to_f64(T x) { return (f64)x; }
 DEVICE inline f32 fused(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
 DEVICE inline f64 fused(f64 a, f64 b, f64 c) { return fma(a, b, c); }
 DEVICE inline f32 root(f32 x) { return sqrtf(x); }
@@ -126,6 +129,8 @@ DEVICE inline void begin(u32 tid, State& s, Shared& shared, const u32* data) {
   for (u32 i = 0; i < 4; ++i) shared.words[tid][i] = data[i] ^ i;
   for (u32 i = 0; i < 8; ++i) shared.bytes[tid][i] = (u8)(data[i] >> i);
   for (u32 i = 0; i < 2; ++i) shared.quads[tid][i] = {(f32)tid, (f32)(i32)data[i], 1.5f, as_f32(data[5 + i])};
+  // A compiler may load ahead of a branch, for a thread that there is not, what it then does not use.
+  for (u32 i = 0; i < PHASES; ++i) shared.posted[i][tid] = 0;
   if (tid < PHASES) for (u32 i = 0; i < 4; ++i) shared.sums[tid][i] = i == 3 ? 0xFFFFFFFFu : 0;
 }
 

@@ -15,7 +15,7 @@ from gemmlab.devices.cpu import CpuDevice
 from gemmlab.devices.device import TextureDevice, Window
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.devices.texture import Texels, matrix_texture, texels_of
-from gemmlab.emulator.layout import Texture
+from gemmlab.emulator.launch_layout import Texture
 from gemmlab.emulator.texture_map import TextureMap
 from support.cuda_source import needs_compiler
 from support.texture_kernels import FORMS, INDEX, LANES, SOURCE, bits, expected, texels

@@ -13,8 +13,8 @@ from gemmlab.core.counters import Hazard
 from gemmlab.core.gpu import limits
 from gemmlab.core.program import Launch
 from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.emulator.instruction_layout import Event, Kind
 from gemmlab.emulator.launching import geometry_of
-from gemmlab.emulator.layout import Event, Kind
 from gemmlab.emulator.machine import run
 from gemmlab.emulator.memory_map import MemoryMap
 from gemmlab.emulator.report import observe

@@ -149,6 +149,31 @@ def test_the_first_call_with_little_memory_is_right_or_a_memory_error(tmp_path: 
         assert said.startswith("product") == bool(room)
 
 
+@pytest.mark.parametrize("call", ["gemmlab.gemm(a, a.T)", "gemmlab.sum(a, axis=0)", "gemmlab.sgemm(1, a, a.T)"])
+def test_modules_are_imported_whole_or_not_at_all(call: str) -> None:
+    """A shared library may find no room where memory for objects is left: `hashlib` goes on without its functions."""
+    process = start(
+        "a = np.ones((40, 50), np.float32)\n"
+        "for kilobytes in range(0, 700, 97):\n"
+        "    child = os.fork()\n"
+        "    if child:\n"
+        "        assert os.waitpid(child, 0)[1] == 0, kilobytes\n"
+        "        continue\n"
+        "    held = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "    resource.setrlimit(resource.RLIMIT_AS, (held + (kilobytes << 10), resource.RLIM_INFINITY))\n"
+        f"    try: {call}\n"
+        "    except MemoryError: pass\n"
+        "    else: os._exit(1)\n"
+        "    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)\n"
+        f"    assert {call}.max() >= 40\n"
+        "    import hashlib\n"
+        "    assert hashlib.algorithms_guaranteed <= {*dir(hashlib)}\n"
+        "    os._exit(0)\n"
+        "print('done')\n"
+    )
+    assert process.communicate(timeout=200) == ("done\n", "")
+
+
 def test_a_worker_without_memory_leaves_the_work_to_the_others() -> None:
     process = start(
         "from gemmlab.codegen import runtime as shared\n"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from gemmlab.emulator.address_space import ACCESS, STORE, bit_of
 from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import BASE, OFFSET, UNIFORM_BASE, Form, join
+from gemmlab.emulator.instruction_layout import Kind, Space
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, gather, lane_mask
-from gemmlab.emulator.layout import LANES, LOCAL_WINDOW, ROW, SHARED_WINDOW, VARIABLES, Kind, Launch, Space
+from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW, VARIABLES, Launch
+from gemmlab.emulator.layout import LANES, ROW
 from gemmlab.ir.types import I8, I16, I32, I64, VOID
 from gemmlab.ir.values import Value
 from gemmlab.sass.instruction import RZ, URZ

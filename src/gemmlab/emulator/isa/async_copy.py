@@ -9,7 +9,8 @@ from gemmlab.emulator.isa.access import addresses, width_of
 from gemmlab.emulator.isa.each_lane import row
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import Pending, Warp
+from gemmlab.emulator.launch_layout import Pending
+from gemmlab.emulator.layout import Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.types import I8, I32, I64, VOID
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from gemmlab.emulator.form import Form, split
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, LOCAL_WINDOW, ROW, SHARED_WINDOW, Block, Warp
+from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW
+from gemmlab.emulator.layout import LANES, ROW, Block, Warp
 from gemmlab.ir.types import I32, I64
 
 _ROWS = {"SR_TID.X": Warp.TID, "SR_TID.Y": Warp.TID + ROW, "SR_TID.Z": Warp.TID + 2 * ROW, "SR_LANEID": Warp.LANE}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from gemmlab.emulator.address_space import bit_of
 from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import Form, join
+from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.isa.each_lane import row
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, gather
-from gemmlab.emulator.layout import LANES, Kind
+from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.raw import lane_numbers
 from gemmlab.ir.types import I32, VOID
 

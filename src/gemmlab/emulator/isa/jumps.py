@@ -1,0 +1,134 @@
+"""Calls, returns, and branches to computed addresses."""
+
+from __future__ import annotations
+
+from gemmlab.emulator.events import NOTE
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.instruction_layout import Insn, Kind
+from gemmlab.emulator.isa.control import branch, narrowed, note_trap, push
+from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.launch_layout import DRIVER_CODE, Launch
+from gemmlab.emulator.layout import LANES, Status, Wait, Warp
+from gemmlab.emulator.raw import Raw
+from gemmlab.ir.types import I8, I32, I64, VOID
+from gemmlab.ir.values import Value
+
+
+@opcode("LEPC")
+def lepc(x: Form) -> None:
+    """Load the return address of a call out of the module as 0; no such call ever returns."""
+    d = x.dest()
+    while x.left:
+        x.skip()
+    zero = x.constant(0)
+    d.set([zero, zero])
+
+
+def jump(x: Form, targets: Lanes, address: Lanes, how: int, lanes: Lanes | None = None) -> None:
+    """Send each of `lanes` (default: all that execute) to the instruction whose index it holds in `targets`.
+
+    `address` holds the addresses for reports. Lanes whose target differs from the first lane's execute this instruction
+    again. The launch ends if the first lane's target is no instruction, or (`Kind.CALLED`) not the first one of a
+    function.
+    """
+    x.status(_go(x, targets, address, how, Lanes(x.exec_bits) if lanes is None else lanes))
+
+
+def _go(x: Form, targets: Lanes, address: Lanes, how: int, lanes: Lanes) -> Value:
+    """As `jump`, but return the status instead of setting it."""
+    fn = x.fn
+    status = fn.var(I32, Status.GO)
+    with fn.when(lanes.ne(0).value):
+        first = lanes.call_flag("cttz", flag=False)
+        target = x.pick(targets, first)
+        number, named = target.zext("i64"), x.pick(address, first)
+        known = number.ult(Lanes(x.launch.load(Launch.CODE_COUNT, I64))) & (named & 15).eq(0)
+        if how == Kind.CALLED:
+            code = fn.cast(x.launch.load(Launch.CODE, I64), I8)
+            there = Raw(fn, code + known.select(number, 0).value * Insn.SIZE)
+            known = known & Lanes(there.load(Insn.ENTRY, I64)).ne(0)
+        with fn.choose(known.value) as choice:
+            with choice.yes():
+                _jump(x, targets, target, number, lanes)
+            with choice.no():
+                where = (first.zext("i64").value, named.zext("i64").value)
+                x.service("note", VOID, NOTE, Kind.CALL, *where, how, -1)
+                status.set(Status.FAULT)
+    return status.read()
+
+
+def _jump(x: Form, targets: Lanes, target: Lanes, number: Lanes, lanes: Lanes) -> None:
+    """Jump to an instruction that exists."""
+    fn = x.fn
+    same = targets.eq(target.splat(LANES)).mask_bits() & lanes
+    rest = lanes & ~same
+    with fn.when(rest.ne(0).value):
+        again = x.warp.load(Warp.PC, I64) + -1
+        push(x, again, rest, Wait.READY, 0)
+        x.warp.store(Warp.ACTIVE, (Lanes(x.warp.load(Warp.ACTIVE)) & ~rest).value)
+    branch(x, same, number.value)
+
+
+@opcode("CALL")
+def call(x: Form) -> None:
+    """Call a label (`.REL.NOINC`), or the address in a register pair, relative to the section that the label names.
+
+    With `.ABS` the address is absolute. A failed `assert` and the driver's functions (printf) are outside the module:
+    calling one ends the launch.
+    """
+    operand = x.peek()
+    direct = operand is not None and operand.kind == "label"
+    if not x.has("ABS"):
+        if direct:
+            x.take("label")
+            branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
+        else:
+            _indirect(x, Kind.CALLED)
+        return
+    if direct:
+        _operand, record = x.take("label")
+        where, targets = Lanes(x.field(record)), None
+    else:
+        targets = x.source_pair()
+        where = x.first_active(targets)
+    status = x.fn.var(I32, Status.GO)
+    with x.fn.choose(where.uge(DRIVER_CODE).value) as choice:
+        with choice.yes():
+            note_trap(x, where.value)
+            status.set(Status.FAULT)
+        with choice.no():
+            if targets is None:
+                branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
+            else:
+                status.set(_go(x, targets.lshr(4), targets, Kind.CALLED, Lanes(x.exec_bits)))
+    x.status(status.read())
+
+
+@opcode("RET")
+def ret(x: Form) -> None:
+    """Return to the address in a register pair, within the section of the label, or (`.ABS`) plus a constant.
+
+    A predicate before the address counts too, as for a branch.
+    """
+    _indirect(x, Kind.RETURNED, narrowed(x))
+
+
+def _indirect(x: Form, how: int, lanes: Lanes | None = None) -> None:
+    address = x.source_pair()
+    start = x.constant(0, "i64")
+    operand = x.peek()
+    if x.has("ABS") and operand is not None:
+        start = x.source().zext("i64").lshr(4)
+    elif operand is not None:
+        _operand, record = x.take("label")
+        start = Lanes(x.field(record)).lshr(4).splat(LANES)
+    jump(x, address.lshr(4) + start, address, how, lanes)
+
+
+@opcode("BRX")
+def brx(x: Form) -> None:
+    """Branch to register plus constant, relative to the next instruction."""
+    address = x.source_pair().trunc("i32") + x.source()
+    here = Lanes(x.warp.load(Warp.PC, I64)).trunc("i32").splat(LANES)
+    jump(x, address.arithmetic_shift(4) + here, address, Kind.JUMPED)

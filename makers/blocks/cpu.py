@@ -110,7 +110,7 @@ def cache_table(record: Record) -> str:
                 *(", ".join(f"{count:.2f}" for count in counts) for counts in misses),
             ]
         )  # fmt: skip
-    note = f"Misses for 1000 multiply-adds, bytes for one. {described(record)}"
+    note = f"Misses per 1000 multiply-adds, bytes per multiply-add. {described(record)}"
     return "\n\n".join([markdown_table(heading, lines), note])
 
 

@@ -13,7 +13,7 @@ from gemmlab.plots.chart import save
 from gemmlab.plots.curves import bench_chart
 from gemmlab.plots.ladder import climb_chart
 from gemmlab.results.climb_rows import about, climb_rows, digits, peer_names, percent, short_size, times
-from gemmlab.results.summary import FASTEST, summarise
+from gemmlab.results.summary import FASTEST, Summary, summarise
 
 
 def climb_table(record: Record) -> str:
@@ -67,17 +67,32 @@ def library_table(record: Record) -> str:
         ]
         for row in sorted(rows, key=lambda row: row.threads)
     ]  # fmt: skip
-    means = [
-        f"Geometric mean over {mean.problems} sizes, threads {mean.threads}: {interval(mean.ratio)} x the fastest peer."
-        for mean in summary.means
-        if mean.peer == FASTEST and mean.contestant in {row.contestant for row in rows}
-    ]
     counts = sorted({row.threads for row in rows})
-    pictures = "\n".join(f"![GFLOP/s by size, threads: {n}](benchmarks/results/{CPU}/{curve_name(n)})" for n in counts)
+    pictures = "\n".join(
+        f"![GFLOP/s by size, threads: {n}](../benchmarks/results/{CPU}/{curve_name(n)})" for n in counts
+    )
     known = {result.contestant: about(result.facts) for result in record.results if result.facts.get("role") == "peer"}
-    notes = [*means, f"Measured on {provenance(record)}.", *(f"{plain(name)}: {text}." for name, text in known.items())]
+    notes = [
+        *_means(summary),
+        f"Measured on {provenance(record)}.",
+        *(f"{plain(name)}: {text}." for name, text in known.items()),
+    ]
     table = markdown_table([*heading, *(f"x {plain(peer)}" for peer in peers)], lines, ["fastest"])
     return "\n\n".join([pictures, table, "  \n".join(notes)])
+
+
+def library_means(record: Record) -> str:
+    """The geometric means of `gemmlab.gemm` against the fastest peer, for README."""
+    return "  \n".join([*_means(summarise(record)), f"Measured on {provenance(record)}."])
+
+
+def _means(summary: Summary) -> list[str]:
+    ours = {row.contestant for row in summary.rows if row.role == "library call"}
+    return [
+        f"Geometric mean over {mean.problems} sizes, threads {mean.threads}: {interval(mean.ratio)} x the fastest peer."
+        for mean in summary.means
+        if mean.peer == FASTEST and mean.contestant in ours
+    ]
 
 
 def cache_table(record: Record) -> str:
@@ -95,7 +110,7 @@ def cache_table(record: Record) -> str:
                 *(", ".join(f"{count:.2f}" for count in counts) for counts in misses),
             ]
         )  # fmt: skip
-    note = f"Misses for 1000 multiply-adds, bytes for one. {described(record)}"
+    note = f"Misses per 1000 multiply-adds, bytes per multiply-add. {described(record)}"
     return "\n\n".join([markdown_table(heading, lines), note])
 
 
@@ -150,6 +165,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "sources": sources_table,
     "gains": from_record(f"{CPU}/climb.json", gains_table),
     "library": from_record(f"{CPU}/gemm.json", library_table),
+    "library-means": from_record(f"{CPU}/gemm.json", library_means),
     "cache": from_record(f"{CPU}/cache.json", cache_table),
     "packing": from_record(f"{CPU}/packing.json", packing_table),
 }

@@ -49,9 +49,21 @@ def ladder_table(record: Record) -> str:
 
 
 def readme_ladder(record: Record) -> str:
-    """The pictures, and the same table as on the ladder's page."""
-    pictures = "\n".join(f"![{text}](benchmarks/results/h200/{name}.svg)" for name, text in PICTURES.items())
-    return "\n\n".join([pictures, ladder_table(record).replace("](ladder-gpu.md", "](docs/ladder-gpu.md")])
+    """The picture of the ladder, and its fastest rung beside cuBLAS."""
+    picture = f"![{PICTURES['ladder']}](benchmarks/results/h200/ladder.svg)"
+    speeds, size = Speeds(record), square(TOP)
+    found = [speed for kernel in rungs() if (speed := speeds.rung(kernel.id, size)) is not None and speed.right]
+    if not found:
+        return picture
+    best, vendor = max(found, key=lambda speed: speed.tflops), speeds.at(VENDOR, size)
+    share = _share(best, speeds.peak_tflops(size))
+    figures = [
+        f"{_tflops(best)} TFLOP/s",
+        *([f"{share} of the FMA peak"] if share else []),
+        *([f"{interval(best.to(vendor, resamples=2000))} x cuBLAS"] if vendor else []),
+    ]
+    said = f"The fastest rung at {short_size(size)} is [`{best.kernel}`](docs/ladder-gpu.md#{best.kernel}): "
+    return "\n\n".join([picture, f"{said}{', '.join(figures)}. {measured(record)}"])
 
 
 def size_table(record: Record) -> str:

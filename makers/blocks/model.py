@@ -46,7 +46,8 @@ def errors() -> str:
     heading = ["rung", *CLASSES, "all sizes", f"predicted / measured at {SHOWN}"]
     sizes = len({case.size for case in cases})
     said = (
-        f"Median of |predicted / measured - 1| over {sizes} square sizes, {len(cases)} times in all, caches cold. Each "
+        f"Median of |predicted / measured - 1| over {sizes} square sizes, {len(cases)} measured times in all, with "
+        f"cold caches. Each "
         "rung is predicted with constants that were fitted without it."
     )
     return "\n\n".join([markdown_table(heading, rows), said])
@@ -75,7 +76,7 @@ def others() -> str:
         names = ", ".join(f"`{name}`" for name in grouped(left, _kernel))
         said = f"Left out, because what was timed is not today's machine code: {names}."
     return "\n\n".join(
-        [markdown_table(["", "times", "median error", "worst", "predicted / measured"], rows), said]
+        [markdown_table(["", "measured times", "median error", "largest error", "predicted / measured"], rows), said]
     ).rstrip()
 
 

@@ -27,11 +27,12 @@ def overhead(record: Record) -> str:
         rows.append([f"`{name}`", *times, f"{median(ratios):.2f}", f"{max(ratios):.2f}"])
     sizes = ", ".join(dict.fromkeys(result.label.partition("x")[0] for result in record.results))
     versions = ", ".join(sorted({f"{r.facts['package']} {r.facts['version']}" for r in record.results}))
-    heading = ["call [how]", "us", "beside", "us ", "ratio", "largest"]
-    table = markdown_table(heading, rows, ("beside",))
+    heading = ["call [variant]", "us", "compared with", "us ", "ratio", "largest ratio"]
+    table = markdown_table(heading, rows, ("compared with",))
     when = str(record.environment.get("time_utc", ""))[:10]
     return (
-        f"{table}\n\nHost time of a call, medians of n = {sizes}; the ratio's median and largest of these. {versions}, "
+        f"{table}\n\nHost time per call: medians over n = {sizes}; median and largest of the ratios at these sizes. "
+        f"{versions}, "
         f"Python {record.environment.get('python')}, {record.environment.get('cpu')}, {machine(record)}, {when}."
     )
 

@@ -42,53 +42,54 @@ class Example:
 EXAMPLES = (
     Example(
         "vector_load", "thread_data",
-        "A warp fetches 16 rows of A's tile, two lanes a row, and a row of B's; a thread stores 8 x 8 neighbours of C, "
-        "a warp 16 rows of the tile.",
+        "A warp fetches 16 rows of A's tile, with two lanes per row, and one row of B's tile. A thread stores 8 x 8 "
+        "adjacent elements of C, and a warp stores 16 rows of the tile.",
     ),
     Example(
         "naive", "transactions",
-        "A is one word for all lanes, B and C are four full sectors. Of `naive_strided` the same picture has 32 rows "
-        "for A and for C.",
+        "All lanes read one word of A; B and C take four full sectors each. For `naive_strided` the same picture has "
+        "32 "
+        "rows for A and for C.",
     ),
     Example(
         "vector_load", "bank_map",
-        "Lanes 0 and 4 want different words of bank 0: with eight neighbours a thread an LDS.128 takes twice its "
-        "wavefronts. Of `conflict_free` the picture has no red.",
+        "Lanes 0 and 4 need different words of bank 0: because each thread reads eight adjacent elements, an LDS.128 "
+        "takes twice the ideal number of wavefronts. The picture of `conflict_free` has no red.",
     ),
     Example(
         "conflict_free", "lane_map",
-        "Z-order: bits 1 and 16 of the lane move columns, 2, 4 and 8 rows; green are the bits of a thread's own pieces "
-        "of 4 x 4, and how far these lie apart.",
+        "Lanes are in z-order: bits 1 and 16 of the lane select columns; bits 2, 4 and 8 select rows. Green marks the "
+        "bits of a thread's own pieces of 4 x 4, and the distance between these pieces.",
     ),
     Example(
         "block_swizzle", "block_order",
-        "Strips of eight tiles, up and down. What the 132 blocks read that an H200 runs at once stays at 8 columns of "
-        "B: row by row they read all columns that there are.",
+        "Blocks take strips of eight tiles, up and down. An H200 runs 132 blocks at once; in this order they read 8 "
+        "columns of tiles of B. Row by row they would read all columns.",
     ),
     Example(
         "reduce_unroll_last_warp", "reduction_tree",
-        "Half of the threads are idle from the first step on; in the last warp, written without branches, the upper "
-        "lanes add what nobody asks for.",
+        "Half of the threads are idle from the first step on. In the last warp, which has no branches, the upper lanes "
+        "add values that reach no result.",
     ),
     Example(
         "reduce_sequential", "warps",
-        "A tree by warps: four add in the first round, then two, then one, and all of them pay for each of nine "
-        "barriers.",
+        "Four warps add in the first round, then two, then one. All of them wait at each of nine barriers.",
     ),
     Example(
         "double_buffer", "pipeline",
-        "While a k-block is multiplied the next one is on its way. Of `register_stage` the same picture has no "
-        "multiply-add below the pale bar: it loads, stores, and only then computes.",
+        "The next k-block is loaded while this one is multiplied. The same picture of `register_stage` has no "
+        "multiply-add below the pale bar: that kernel loads, stores, and only then computes.",
     ),
     Example(
         "conflict_free", "register_tile",
-        "The order that ptxas chose: mostly along rows, so that `.reuse` keeps the row's factor; no multiply-add of "
-        "this step has its sources in too few banks.",
+        "The assembler (ptxas) chose this order: mostly along rows, so that `.reuse` keeps the row's factor. No "
+        "multiply-add of this step has its sources in too few banks.",
     ),
     Example(
         "cache_block", "blocking",
-        "The block of B in use, 64 x 128, is smaller than L1 and yet not all there: its rows lie 1 KiB apart, share "
-        "half of the cache's sets, and push each other out. Packed blocks do not.",
+        "The block of B in use, 64 x 128, is smaller than L1 but does not stay there: its rows are 1 KiB apart, use "
+        "half "
+        "of the cache's sets, and evict each other. Packed blocks do not.",
     ),
 )  # fmt: skip
 

@@ -43,13 +43,15 @@ def _crossing(e: Evidence) -> Finding:
     first, last = next((n for n, wins in larger_wins.items() if wins), None), max(lost, default=0)
     return judged(
         first is not None and first <= 2048 and 1024 <= last <= 2048,
-        f"128 first wins at {first}, and 64 last at {last or 'no size'} (there: 1408 and 1664)",
+        f"128 is first faster at {first}, 64 last at {last or 'no size'} (in the source: 1408 and 1664)",
     )
 
 
 def _padding(e: Evidence) -> Finding:
     excess = {pad: e.count("vector_load", {**TILES_64, "PAD": pad}).excess for pad in (0, 4)}
-    return judged(excess[4] > excess[0], f"{excess[0]:,.0f} excess wavefronts without, {excess[4]:,.0f} with 4 floats")
+    return judged(
+        excess[4] > excess[0], f"{excess[0]:,.0f} excess wavefronts without padding, {excess[4]:,.0f} with 4 floats"
+    )
 
 
 def _transposition(e: Evidence) -> Finding:
@@ -95,7 +97,7 @@ def _shared_words(e: Evidence) -> Finding:
 
 def _best_share(_e: Evidence) -> Finding:
     share = 15.358 / 19.641
-    return judged(abs(share - 0.8919) < 0.005, f"15.358 of 19.641 TFLOP/s are {share:.1%}")
+    return judged(abs(share - 0.8919) < 0.005, f"15.358 of 19.641 TFLOP/s is {share:.1%}")
 
 
 SOURCE = Source(
@@ -103,46 +105,50 @@ SOURCE = Source(
     about="After a well-known English worklog: six kernels from naive to warp tiles on an RTX 3080 (sm_86).",
     claims=(
         Claim(
-            "From shared tiles to 1D thread tiles the cycles an issued instruction fall from 36.05 to 19.43.",
-            "Nsight Compute's warp cycles an issued instruction of `block_tile` and `thread_tile_1d` at 2048: by a "
+            "From shared tiles to 1D thread tiles, cycles per issued instruction fall from 36.05 to 19.43.",
+            "Nsight Compute's warp cycles per issued instruction of `block_tile` and `thread_tile_1d` at 2048: less "
+            "by a "
             "quarter or more.", _cycles,
         ),
         Claim(
-            "The words of shared memory an element fall from 2K to 9K/8 to K/4.",
-            "By the `expect` lines of the three rungs, exactly; here the wavefronts of their loads for 1000 "
-            "multiply-adds, each fewer than before.", _shared_words,
+            "The words read from shared memory per element fall from 2K to 9K/8 to K/4.",
+            "The `expect` lines of the three rungs check the exact words. Here: wavefronts of their loads per 1000 "
+            "multiply-adds, fewer from rung to rung.", _shared_words,
         ),
         Claim(
             "At 256 the naive kernel beats the kernels with tiles of 64.",
-            "`naive` against `thread_tile_1d`, `thread_tile_2d` and `vector_load` with tiles of 64 at 256, faster than "
-            "each.", _naive_wins_at_256,
+            "Speed of `naive` relative to `thread_tile_1d`, `thread_tile_2d` and `vector_load` with tiles of 64 at "
+            "256: "
+            "faster than each.", _naive_wins_at_256,
         ),
         Claim(
-            "Tiles of 64 win up to about 1300, from 1400 on tiles of 128, with exceptions up to 1700.",
-            "`vector_load` with both tiles by size: 128 wins for the first time by 2048, and 64 for the last time "
+            "Tiles of 64 are faster up to about 1300, tiles of 128 from 1400 on, with exceptions up to 1700.",
+            "`vector_load` with both tiles by size: 128 is faster for the first time at 2048 or below, 64 for the "
+            "last time "
             "between 1024 and 2048.", _crossing,
         ),
         Claim(
             "Padding the rows of A's tile increased bank conflicts.",
-            "Excess wavefronts of `vector_load` with tiles of 64, `PAD` 0 and 4.", _padding,
+            "Excess wavefronts of `vector_load` with tiles of 64: more with `PAD` 4 than with 0.", _padding,
         ),
         Claim(
-            "Turning A's tile gains nothing by itself.",
-            "`vector_load` with and without `TRANSPOSE_A` at 4096, within 3%.", _transposition,
+            "Transposing A's tile gains nothing by itself.",
+            "Speed of `vector_load` with `TRANSPOSE_A` relative to without, at 4096: within 3%.", _transposition,
         ),
         Claim(
-            "37 registers, 8 KiB and 1024 threads a block give an occupancy of 67% on an RTX 3080.",
-            "The occupancy arithmetic of this package on those figures for sm_86.", _occupancy,
+            "37 registers per thread, 8 KiB and 1024 threads per block give an occupancy of 67% on an RTX 3080.",
+            "This package's occupancy arithmetic with those figures, for sm_86.", _occupancy,
         ),
         Claim(
             "2D thread tiles of 64/64/8 have 402,653,184 conflicts of shared loads at 4096.",
-            "The emulator's count for that counter of `thread_tile_2d` with those tiles, which reads As and Bs in the "
-            "same places. (The 100,663,296 of stores come from another order of the copy, which no rung has.)",
+            "The emulator's count for that counter of `thread_tile_2d` with those tiles, which reads As and Bs at the "
+            "same "
+            "addresses. (The source's 100,663,296 conflicts of stores come from an order of copying that no rung has.)",
             _conflicts_2d,
         ),
         Claim(
-            "With vector loads they are 268,435,456 of loads and 33,554,432 of stores.",
-            "The same of `vector_load` with tiles of 64.", _conflicts_vector,
+            "With vector loads there are 268,435,456 conflicts of loads and 33,554,432 of stores.",
+            "The emulator's count of `vector_load` with tiles of 64.", _conflicts_vector,
         ),
         Claim(
             "The warp-tile kernel reaches 89.19% of cuBLAS.",

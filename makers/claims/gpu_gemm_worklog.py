@@ -16,7 +16,7 @@ HIT_RATE = "lts__t_sector_hit_rate.pct"
 def _tile_traffic(e: Evidence) -> Finding:
     c = e.count("block_tile")
     words, formula = c.read_bytes / 4 / c.fmas, 1 / c.config["BM"] + 1 / c.config["BN"]
-    return judged(words == formula, f"{words:.4f} words a multiply-add, the formula says {formula:.4f}")
+    return judged(words == formula, f"{words:.4f} words per multiply-add; the formula gives {formula:.4f}")
 
 
 def _no_conflicts(e: Evidence) -> Finding:
@@ -30,7 +30,7 @@ def _no_conflicts(e: Evidence) -> Finding:
 def _two_passes(e: Evidence) -> Finding:
     c = e.count("conflict_free")
     passes = c.facts["shared_load_wavefronts"] / c.facts["shared_load_requests"]
-    return judged(passes == 2, f"{passes:.2f} wavefronts a load")
+    return judged(passes == 2, f"{passes:.2f} wavefronts per load")
 
 
 def _conflict_free_is_faster(e: Evidence) -> Finding:
@@ -63,7 +63,7 @@ def _stage_three(e: Evidence) -> Finding:
     three = e.stages(ARCHITECTURES[-1], 3, 1)
     return judged(
         min(more) >= 1,
-        f"{_span(more)} more of {three.all:.0f} a block; counting in place of the remainder saves {_span(counted)}",
+        f"{_span(more)} more, of {three.all:.0f} per block; a counter instead of the remainder saves {_span(counted)}",
     )
 
 
@@ -73,7 +73,7 @@ def _stage_three_is_slow(e: Evidence) -> Finding:
     gain = {stages: counted[stages].to(by_remainder[stages]).value - 1 for stages in (2, 3, 4)}
     return judged(
         min(slower.values()) > 0.02 and gain[3] > 0.02 and max(gain[2], gain[4]) <= 0.02,
-        f"time of 3 stages over that of 2 {slower[2]:+.1%}, of 4 {slower[4]:+.1%}; gained by counting with 2, 3, 4 "
+        f"time of 3 stages over that of 2 {slower[2]:+.1%}, of 4 {slower[4]:+.1%}; gain of the counter with 2, 3, 4 "
         f"stages: {', '.join(f'{part:+.1%}' for part in gain.values())}",
     )
 
@@ -83,11 +83,12 @@ def _source_test(e: Evidence) -> Finding:
     ran = e.source_test(256, "0 to 1", "`wmma_tf32` on emulated:sm_90")
     mixed = e.source_test(256, "-1 to 1", "float32")
     bits = e.source_test(2048, "0 to 1", "BF16, rounded (8 bits)")
-    coarser = "pass too" if bits.passes else "do not"
+    coarser = "also pass" if bits.passes else "do not"
     return judged(
         ran.passes and all(row.passes for row in model.values()),
-        f"{ran.error:.1e} at 256 on numbers from 0 to 1, by a model {model[2048].error:.1e} at 2048, where inputs of 8 "
-        f"bits {coarser}; on numbers from -1 to 1 float32 itself has {mixed.error:.0e}",
+        f"{ran.error:.1e} at 256 with numbers from 0 to 1; in the model {model[2048].error:.1e} at 2048, where inputs "
+        f"of 8 "
+        f"bits {coarser}; with numbers from -1 to 1 float32 itself has {mixed.error:.0e}",
     )
 
 
@@ -140,62 +141,66 @@ SOURCE = Source(
     about="Seven techniques one by one, then cp.async, block swizzle and TF32 through WMMA; RTX 4050 Laptop (sm_89).",
     claims=(
         Claim(
-            "Tiles in shared memory cut the words read from global memory from 2 to 1/BM + 1/BN a multiply-add.",
-            "Sectors that `block_tile` asks for, exactly.", _tile_traffic,
+            "Tiles in shared memory cut the words read from global memory from 2 to 1/BM + 1/BN per multiply-add.",
+            "Sectors that `block_tile` requests: equal to the formula.", _tile_traffic,
         ),
         Claim(
-            "Reading 8 x 8 fragments as four 4 x 4, lanes in z-order, ends the conflicts of shared loads.",
+            "Reading 8 x 8 fragments as four 4 x 4, lanes in z-order, removes the bank conflicts of shared loads.",
             "Excess wavefronts of loads in `double_buffer` (some) and `conflict_free` (none).", _no_conflicts,
         ),
         Claim(
             "In z-order a warp's 128-bit load takes two transactions.",
-            "Wavefronts of a shared load in `conflict_free`, exactly 2.", _two_passes,
+            "Wavefronts per shared load in `conflict_free`: exactly 2.", _two_passes,
         ),
         Claim(
             "Without the conflicts the kernel is clearly faster.",
-            "`conflict_free` against `double_buffer` at 4096, more than 1.05 x.", _conflict_free_is_faster,
+            "Speed of `conflict_free` relative to `double_buffer` at 4096: more than 1.05 x.", _conflict_free_is_faster,
         ),
         Claim(
             "cp.async with two stages is no faster than staging through registers.",
-            "`async_copy` as it was there (two stages, A through registers) against `conflict_free` at 4096, within "
-            "5%.", _cp_async,
+            "Speed of `async_copy`, as in the source (two stages, A through registers), relative to `conflict_free` at "
+            "4096: within 5%.", _cp_async,
         ),
         Claim(
             "The L2 hit rate is 96% at 2048 and 50% at 4096.",
-            "Nsight Compute's hit rate of `async_copy`: 90% or more, and 40 to 60%.", _l2_hits,
+            "Nsight Compute's hit rate of `async_copy`: 90% or more at 2048, 40 to 60% at 4096.", _l2_hits,
         ),
         Claim(
             "Block swizzle gains under one point of L2 hit rate at 2048 and about four at 4096.",
-            "`block_swizzle` less `async_copy`: 0 to 1 and 2 to 6 points.", _l2_gain,
+            "Hit rate of `block_swizzle` minus that of `async_copy`: 0 to 1 points at 2048, 2 to 6 at 4096.", _l2_gain,
         ),
         Claim(
             "Block swizzle hardly changes the speed.",
-            "`block_swizzle` against `async_copy` at 2048 and 4096, within 2%.", _swizzle,
+            "Speed of `block_swizzle` relative to `async_copy` at 2048 and 4096: within 2%.", _swizzle,
         ),
         Claim(
             "The number of stages does not change bank conflicts.",
-            "Excess wavefronts of `async_copy` and of `wmma_tf32_pipelined` with 2, 3 and 4 stages, equal.",
+            "Excess wavefronts of `async_copy` and of `wmma_tf32_pipelined` with 2, 3 and 4 stages: equal.",
             _stages_and_conflicts,
         ),
         Claim(
-            "Three stages cost integer instructions that two and four do not, for the remainder by 3.",
-            "Integer instructions of `wmma_tf32_pipelined` (`MODULO` 1) a warp and k-block, on three architectures: "
-            "with 3 stages at least one more than with 2 and 4.", _stage_three,
+            "Three stages need more integer instructions than two and four, because of the remainder by 3.",
+            "Integer instructions of `wmma_tf32_pipelined` (`MODULO` 1) per warp and k-block, on three architectures: "
+            "at least one more with 3 stages than with 2 and 4.", _stage_three,
         ),
         Claim(
             "That remainder makes three stages slower than two and four.",
-            "`wmma_tf32_pipelined` (`MODULO` 1) at 4096: 3 stages slower by more than 2% than 2 and than 4, and "
-            "counting (`MODULO` 0) gains more than 2% with 3 stages only.", _stage_three_is_slow,
+            "`wmma_tf32_pipelined` at 4096: with the remainder (`MODULO` 1) 3 stages are more than 2% slower than 2 "
+            "and "
+            "than 4, and a counter (`MODULO` 0) gains more than 2% only with 3 stages.", _stage_three_is_slow,
         ),
         Claim(
             "The best kernel is 101 x naive at 2048.",
-            "`conflict_free` (its best) against `naive` at 2048, 50 x or more; and naive falls to under half from "
-            "1024 to 2048, as there (643 to 75 GFLOP/s), which is what the factor rests on.", _hundredfold,
+            "Speed of `conflict_free` (the source's best) relative to `naive` at 2048: 50 x or more; and `naive` "
+            "loses more "
+            "than half of its speed from 1024 to 2048, as in the source (643 to 75 GFLOP/s), which explains the "
+            "factor.", _hundredfold,
         ),
         Claim(
             "TF32 through WMMA passes a test of 1e-6 relative to the dot length.",
-            "The source's own test on `wmma_tf32` at 256 and on a model of it up to 2048, on numbers of one sign (the "
-            "source does not say on which).", _source_test,
+            "The source's own test, on `wmma_tf32` at 256 and on a model of it up to 2048, with numbers of one sign "
+            "(the "
+            "source does not say which numbers).", _source_test,
         ),
         Claim(
             "A TF32 product of WMMA becomes HMMA of the shape m16n8k4.",

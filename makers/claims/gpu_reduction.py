@@ -19,7 +19,7 @@ def _excess(e: Evidence, rung: str) -> float:
 def _divergence(e: Evidence) -> Finding:
     before, after = (e.facts(COUNTS, f"reduce_{name}")["instructions"] for name in ("interleaved", "strided_index"))
     ratio = e.ratio(ARTICLE_S_SIZE, "reduce_strided_index", "reduce_interleaved")
-    return judged(ratio >= 1.1, f"{ratio:.2f} x, with {after:,.0f} instructions for {before:,.0f}")
+    return judged(ratio >= 1.1, f"{ratio:.2f} x; {before:,.0f} instructions before, {after:,.0f} after")
 
 
 def _sixteen_ways(e: Evidence) -> Finding:
@@ -27,7 +27,8 @@ def _sixteen_ways(e: Evidence) -> Finding:
     article = 2 * (4 * 2 + 2 * 4 + 8 + 16 + 8 + 4 + 2 + 1) + 1
     counted = e.facts(COUNTS, "reduce_strided_index")["shared_load_wavefronts"] / BLOCKS_OF_256
     return judged(
-        counted == article, f"{counted:.0f} wavefronts of loads a block; with 16 in the fourth step {article}"
+        counted == article,
+        f"{counted:.0f} wavefronts of loads per block; with 16 in the fourth step there would be {article}",
     )
 
 
@@ -39,13 +40,13 @@ def _no_conflicts(e: Evidence) -> Finding:
 def _blocks_halve(e: Evidence) -> Finding:
     before, after = (e.facts(COUNTS, f"reduce_{name}")["barriers"] for name in ("sequential", "first_add"))
     ratio = e.ratio(ARTICLE_S_SIZE, "reduce_first_add", "reduce_sequential")
-    return judged(ratio >= 1.3, f"{ratio:.2f} x, with {after:,.0f} barriers for {before:,.0f}")
+    return judged(ratio >= 1.3, f"{ratio:.2f} x; {before:,.0f} barriers before, {after:,.0f} after")
 
 
 def _last_warp(e: Evidence) -> Finding:
     before, after = (e.facts(COUNTS, f"reduce_{name}")["barriers"] for name in ("first_add", "unroll_last_warp"))
     ratio = e.ratio(ARTICLE_S_SIZE, "reduce_unroll_last_warp", "reduce_first_add")
-    return judged(ratio >= 1.1, f"{ratio:.2f} x, with {after:,.0f} barriers for {before:,.0f}")
+    return judged(ratio >= 1.1, f"{ratio:.2f} x; {before:,.0f} barriers before, {after:,.0f} after")
 
 
 def _unrolled(e: Evidence) -> Finding:
@@ -55,53 +56,54 @@ def _unrolled(e: Evidence) -> Finding:
 
 def _chosen_blocks(e: Evidence) -> Finding:
     ratio = e.ratio(ARTICLE_S_SIZE, "reduce_grid_stride", "reduce_unrolled")
-    return judged(ratio >= 1.05, f"{ratio:.2f} x with 1,024 blocks for 65,536")
+    return judged(ratio >= 1.05, f"{ratio:.2f} x; 65,536 blocks before, 1,024 after")
 
 
 def _shuffles(e: Evidence) -> Finding:
     before, after = (e.facts(COUNTS, f"reduce_{name}")["shared_load_requests"] for name in ("grid_stride", "shuffle"))
     ratio = e.ratio(ARTICLE_S_SIZE, "reduce_shuffle", "reduce_grid_stride")
-    return judged(ratio >= 1.02, f"{ratio:.3f} x, with {after:,.0f} shared loads for {before:,.0f}")
+    return judged(ratio >= 1.02, f"{ratio:.3f} x; {before:,.0f} shared loads before, {after:,.0f} after")
 
 
 SOURCE = Source(
     name="Chinese compilation on GPU reduction",
-    about="Seven steps after Mark Harris' slides (G80), then shuffles; 32 million floats, 256 threads, no times given. "
+    about="Seven steps that follow Mark Harris' slides (G80), then shuffles; 32 million floats, 256 threads, no times. "
     "Times here are at that size, counts at 65,536 elements.",
     claims=(
         Claim(
             "The first kernel's main fault is divergence; packing the threads that add removes most of it.",
-            "`reduce_strided_index` against `reduce_interleaved`, 1.1 x or more. (Most of the instructions saved "
-            "are the remainder's, which is no divergence.)", _divergence,
+            "Speed of `reduce_strided_index` relative to `reduce_interleaved`: 1.1 x or more. (Most of the saved "
+            "instructions belong to the remainder, not to divergence.)", _divergence,
         ),
         Claim(
-            "Strided indices conflict 2, 4, 8, then 16 ways.",
-            "Wavefronts of the shared loads of a block of `reduce_strided_index`. From the fourth step on there are 16 "
-            "lanes and fewer, on 2 banks: 8 is the most.", _sixteen_ways,
+            "Strided indices cause bank conflicts of 2, 4, 8, then 16 ways.",
+            "Wavefronts of shared loads per block of `reduce_strided_index`. (From the fourth step on at most 16 "
+            "lanes load, "
+            "from 2 banks, so 8 ways is the most.)", _sixteen_ways,
         ),
         Claim(
-            "Adding the upper half to the lower one leaves no bank conflict.",
-            "Excess wavefronts of `reduce_sequential`, none.", _no_conflicts,
+            "Adding the upper half to the lower half leaves no bank conflicts.",
+            "Excess wavefronts of `reduce_sequential`: none.", _no_conflicts,
         ),
         Claim(
             "Adding once while loading puts idle threads to work.",
-            "`reduce_first_add` against `reduce_sequential`, 1.3 x or more.", _blocks_halve,
+            "Speed of `reduce_first_add` relative to `reduce_sequential`: 1.3 x or more.", _blocks_halve,
         ),
         Claim(
             "Barriers while a single warp is at work are a great waste.",
-            "`reduce_unroll_last_warp` against `reduce_first_add`, 1.1 x or more.", _last_warp,
+            "Speed of `reduce_unroll_last_warp` relative to `reduce_first_add`: 1.1 x or more.", _last_warp,
         ),
         Claim(
             "A fully unrolled loop is 1.41 x as fast on a G80; whether it still is remains to be seen.",
-            "`reduce_unrolled` against `reduce_unroll_last_warp`, 1.3 x or more.", _unrolled,
+            "Speed of `reduce_unrolled` relative to `reduce_unroll_last_warp`: 1.3 x or more.", _unrolled,
         ),
         Claim(
-            "A suitable number of blocks, fewer than elements fill, is faster.",
-            "`reduce_grid_stride` against `reduce_unrolled`, 1.05 x or more.", _chosen_blocks,
+            "A suitable number of blocks, fewer than the elements would fill, is faster.",
+            "Speed of `reduce_grid_stride` relative to `reduce_unrolled`: 1.05 x or more.", _chosen_blocks,
         ),
         Claim(
             "Shuffles in place of shared memory make reductions much better still.",
-            "`reduce_shuffle` against `reduce_grid_stride`, 1.02 x or more.", _shuffles,
+            "Speed of `reduce_shuffle` relative to `reduce_grid_stride`: 1.02 x or more.", _shuffles,
         ),
     ),
 )  # fmt: skip

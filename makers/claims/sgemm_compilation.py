@@ -19,7 +19,7 @@ def _ninety_six(e: Evidence) -> Finding:
 def _main_loop(e: Evidence) -> Finding:
     c = e.count("double_buffer")
     ratio = c.opcodes["FFMA"] / c.opcodes["LDS"]
-    return judged(abs(ratio - 512 / 32) < 0.2, f"{ratio:.2f} FFMAs a shared load")
+    return judged(abs(ratio - 512 / 32) < 0.2, f"{ratio:.2f} FFMAs per shared load")
 
 
 def _demand(_e: Evidence) -> Finding:
@@ -47,7 +47,9 @@ def _cpu_swap(e: Evidence) -> Finding:
 
 def _cpu_peak(e: Evidence) -> Finding:
     share = e.cpu("microkernel").peak_share or 0.0
-    return judged(share >= 69.12 / 80, f"{share:.1%} of the measured peak, there {69.12 / 80:.1%} of the computed one")
+    return judged(
+        share >= 69.12 / 80, f"{share:.1%} of the measured peak; in the source {69.12 / 80:.1%} of the computed peak"
+    )
 
 
 SOURCE = Source(
@@ -55,47 +57,49 @@ SOURCE = Source(
     about="maxas translated (GM204), GEMM by tiles and prefetch (V100), reduction, SGEMM for AVX2 (one core).",
     claims=(
         Claim(
-            "Without assembly, 64/64/8 with 8 x 8 a thread and prefetch reaches 91% of cuBLAS.",
-            "`double_buffer` with those tiles against cuBLAS at 4096, 0.90 x or more.", _ninety_one,
+            "Without assembly, tiles of 64/64/8 with 8 x 8 results per thread and prefetch reach 91% of cuBLAS.",
+            "Speed of `double_buffer` with those tiles relative to cuBLAS at 4096: 0.90 x or more.", _ninety_one,
         ),
         Claim(
             "With the conflict-free lane map (a scan) it reaches 96 to 97% at 4096.",
-            "`conflict_free` with `LANE_MAP` 0 against cuBLAS at 4096, 0.955 x or more.", _ninety_six,
+            "Speed of `conflict_free` with `LANE_MAP` 0 relative to cuBLAS at 4096: 0.955 x or more.", _ninety_six,
         ),
         Claim(
             "The main loop has 512 FFMAs and 32 shared loads.",
-            "FFMAs a shared load of `double_buffer`, 16 within 0.2.", _main_loop,
+            "FFMAs per shared load of `double_buffer`: 16, within 0.2.", _main_loop,
         ),
         Claim(
-            "With 64 threads a block the design asks 285 GiB/s of a GM204, more than its 224.",
-            "The demand model on the source's figures.", _demand,
+            "With 64 threads per block the design needs 285 GiB/s of a GM204, more than its 224.",
+            "The source's demand model with its own figures.", _demand,
         ),
         Claim(
-            "Small products are for 64 threads a block, large ones for 256.",
-            "`maxas_256` against `maxas_64`: slower at 512, faster at 4096.", _crossover,
+            "64 threads per block are best for small products, 256 for large ones.",
+            "Speed of `maxas_256` relative to `maxas_64`: slower at 512, faster at 4096.", _crossover,
         ),
         Claim(
-            "Of maxas's ideas only the lane map matters for large K, not halves that load one matrix each nor "
-            "coalesced stores.",
-            "`maxas_256` at 4096 with one switch off: within 2% for `SPLIT` and `COALESCE`, slower by more than 2% for "
-            "`LANE_MAP`.",
+            "For large K, only the lane map of maxas's ideas matters; halves of the block that load one matrix each "
+            "and "
+            "coalesced stores do not.",
+            "Speed of `maxas_256` at 4096 with one switch off: within 2% without `SPLIT` or `COALESCE`, slower by "
+            "more than "
+            "2% without `LANE_MAP`.",
             _switches,
         ),
         Claim(
             "Reordering FFMAs raises the share of reuse flags from 39 to 47% and the speed by about 1%.",
-            "The scheduling pass on our own SASS, off and on.", awaiting("a SASS scheduling pass"),
+            "A scheduling pass on our own machine code, off and on.", awaiting("a SASS scheduling pass"),
         ),
         Claim(
             "On Maxwell the hand-written loop reaches 98% of the peak.",
-            "", untestable("there is no Maxwell, and its register banks and dual issue are gone from the GPUs at hand"),
+            "", untestable("no Maxwell GPU is available, and newer GPUs lack its register banks and dual issue"),
         ),
         Claim(
             "Exchanging two loops of the naive CPU product makes it ten times as fast.",
-            "`loop_reorder_ikj` against `naive_ijk` in the recorded climb, each at its size: 7 to 14 x.", _cpu_swap,
+            "`loop_reorder_ikj` against `naive_ijk` in the recorded climb, each at its own size: 7 to 14 x.", _cpu_swap,
         ),
         Claim(
             "The packed AVX2 kernel reaches 69.12 of 80 GFLOP/s on one core.",
-            "Share of the peak of `microkernel`, no less.", _cpu_peak,
+            "Share of the peak that `microkernel` reaches: no less.", _cpu_peak,
         ),
     ),
 )  # fmt: skip

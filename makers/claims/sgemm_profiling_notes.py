@@ -18,7 +18,7 @@ def _intensity(e: Evidence) -> Finding:
     counted = 2 * c.fmas / (c.read_bytes + c.written_bytes)
     return judged(
         c.k == 1024 and abs(counted - PREDICTED) < 0.01,
-        f"{counted:.2f} FLOP a byte at K {c.k}, by formula {PREDICTED:.2f}",
+        f"{counted:.2f} FLOP per byte at K {c.k}; the formula gives {PREDICTED:.2f}",
     )
 
 
@@ -40,14 +40,16 @@ def _efficient_loads(e: Evidence) -> Finding:
     share = 2 * along / (strided + along)
     return judged(
         abs(share - 0.22) < 0.01,
-        f"{along:.0f} + {along:.0f} sectors would do of {strided:.0f} + {along:.0f}: {share:.1%}",
+        f"{along:.0f} + {along:.0f} sectors would suffice, {strided:.0f} + {along:.0f} are moved: {share:.1%}",
     )
 
 
 def _throughput_falls(e: Evidence) -> Finding:
     gain = e.ratio(2048, "vector_load", "thread_tile_2d")
     before, after = (e.profiled(2048, name, THROUGHPUT) for name in ("thread_tile_2d", "vector_load"))
-    return judged(gain > 1 and after < before, f"{before:.1f}% to {after:.1f}%, {gain:.2f} x as fast")
+    return judged(
+        gain > 1 and after < before, f"throughput {before:.1f}% before, {after:.1f}% after; {gain:.2f} x as fast"
+    )
 
 
 def _arbitration(e: Evidence) -> Finding:
@@ -62,7 +64,7 @@ def _arbitration(e: Evidence) -> Finding:
     sizes = sorted({one.size for one in clean}, key=extent)
     most = [next(one for one in by_counter if one.size == size) for size in sizes]
     shown = ", ".join(f"{one.metrics[L1_CONFLICTS]:,.0f} in {one.name} at {extent(one.size)}" for one in most)
-    return judged(bool(some), f"some in {len(some)} of {len(clean)} launches, by size at most {shown}")
+    return judged(bool(some), f"above 0 in {len(some)} of {len(clean)} launches; the largest at each size: {shown}")
 
 
 def _meets_cublas(e: Evidence) -> Finding:
@@ -72,38 +74,42 @@ def _meets_cublas(e: Evidence) -> Finding:
 
 SOURCE = Source(
     name="Chinese SGEMM profiling notes",
-    about="Five kernels under Nsight Compute, with cuBLAS as baseline for the last; the GPU is not named.",
+    about="Five kernels under Nsight Compute, the last one compared with cuBLAS; the GPU is not named.",
     claims=(
         Claim(
-            "Tiles of 32 x 32 have an intensity of 7.87 FLOP a byte at 1024 (predicted; 7.77 measured).",
-            "FLOP over bytes of the sectors that `block_tile` reads and writes with K 1024, within 0.01.", _intensity,
+            "Tiles of 32 x 32 have an intensity of 7.87 FLOP per byte at 1024 (predicted; 7.77 measured).",
+            "FLOP divided by the bytes of the sectors that `block_tile` reads and writes with K 1024: within "
+            "0.01.", _intensity,
         ),
         Claim(
             "Shared tiles have no bank conflicts, 2D thread tiles have many, warp tiles have few.",
-            "Excess share of shared wavefronts: 0, over 20%, under half of that.", _conflicts,
+            "Share of excess wavefronts in shared memory: 0, more than 20%, and less than half of that.", _conflicts,
         ),
         Claim(
             "With 2D thread tiles the FMA pipes are busy for 25% of the time.",
-            "Share of the multiply-add peak of `thread_tile_2d` at 4096, 20 to 30%.", _fma_pipe,
+            "Share of the multiply-add peak that `thread_tile_2d` reaches at 4096: 20 to 30%.", _fma_pipe,
         ),
         Claim(
-            "When A is loaded down its rows, 22% of the global loads are efficient.",
-            "Sectors of a strided and a contiguous request, as counted; ideal over actual for equally many of both, "
+            "When lanes load A down a column, 22% of the global loads are efficient.",
+            "Counted sectors of a strided and of a contiguous request: ideal divided by actual, for equal numbers of "
+            "both, "
             "within one point.", _efficient_loads,
         ),
         Claim(
-            "With vector loads memory throughput falls while speed rises.",
-            "Nsight Compute's memory throughput of `vector_load` below that of `thread_tile_2d` at 2048, and it is "
+            "Vector loads lower memory throughput and raise the speed.",
+            "At 2048 `vector_load` has a lower memory throughput (Nsight Compute) than `thread_tile_2d`, and is "
             "faster.", _throughput_falls,
         ),
         Claim(
-            "The hardware's counter of bank conflicts shows some where no address conflicts.",
-            "Every profiled launch of a rung whose shared wavefronts are the ideal ones: the counter above 0 in some.",
+            "The hardware's counter of bank conflicts shows conflicts even if no addresses conflict.",
+            "Profiled launches of rungs with no excess wavefronts in shared memory: the counter is above 0 in some of "
+            "them.",
             _arbitration,
         ),
         Claim(
-            "Warp tiles with a double buffer pass cuBLAS.",
-            "`warp_tile_double_buffer` against cuBLAS at 1024, 2048 or 4096: 1.00 x or more at one of them.",
+            "Warp tiles with a double buffer are faster than cuBLAS.",
+            "Speed of `warp_tile_double_buffer` relative to cuBLAS at 1024, 2048 and 4096: 1.00 x or more at one of "
+            "them.",
             _meets_cublas,
         ),
     ),

@@ -71,7 +71,7 @@ class Choice:
         for one in self.considered[:_MOST_SHOWN]:
             how = "measured" if one.measured else "estimated"
             lines.append(
-                f"    {one.us:10.1f} us {how}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} an SM, "
+                f"    {one.us:10.1f} us {how}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} per SM, "
                 f"{one.tile_use:.0%} of the tiles used: {one.kernel} {_words(one.config)}"
             )
         if len(self.considered) > _MOST_SHOWN:

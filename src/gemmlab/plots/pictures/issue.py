@@ -101,9 +101,10 @@ DRAWING = Drawing(
     name="issue",
     place=62,
     title="The main loop, instruction by instruction",
-    caption="Instructions in the order of the code. A number is the stall field if it is above 1; a yellow bar at the "
-    "left means a wait for a dependency barrier, a white one at the right that one is set; a line below means that an "
-    "operand stays in the operand cache (`.reuse`), a line above that the scheduler is asked for another warp.",
+    caption="Instructions in the order of the code. A number above 1 is the stall field. A yellow bar at the left "
+    "marks a wait for a dependency barrier; a white bar at the right marks an instruction that sets one. A line below "
+    "means that an operand stays in the operand cache (`.reuse`); a line above means that the scheduler is asked for "
+    "another warp.",
     applies=lambda subject: subject.on_gpu and bool(loop_code(subject).instructions),
     draw=_draw,
 )

@@ -121,9 +121,9 @@ DRAWING = Drawing(
     name="lane_map",
     place=14,
     title="A thread's place on C, bit by bit",
-    caption="Each column is a bit of the thread's number (1, 2, 4, ... within the warp, then between warps), each row "
-    "a bit of the column or row of C at which the thread's results begin; a filled square means that the thread's bit "
-    "flips that bit of the place.",
+    caption="Each column is a bit of the thread's number (1, 2, 4, ... within the warp, then between warps). Each row "
+    "is a bit of the column or row of C at which the thread's results begin. A filled square means that the thread's "
+    "bit flips that bit of the place.",
     applies=lambda subject: subject.on_gpu and subject.kernel.op == "gemm" and len(_corners(subject.trace)[0]) > 1,
     draw=_draw,
 )

@@ -148,9 +148,9 @@ DRAWING = Drawing(
     name="packing",
     place=72,
     title="What is packed where",
-    caption="From a run on matrices of numbered elements: row and column of each element, in the matrix and in the "
-    "packed copies as they lie in memory, where each row of squares is a step of k. Grey squares in the copies are "
-    "padding.",
+    caption="From a run on matrices of numbered elements. Squares show the row and column of each element, in the "
+    "matrix and in the packed copies. A copy is in memory order, and each of its rows of squares is one step of k. "
+    "Grey squares are padding.",
     applies=lambda subject: not subject.on_gpu and subject.kernel.op == "gemm" and PACKED in subject.kernel.args,
     draw=_draw,
 )

@@ -119,9 +119,9 @@ DRAWING = Drawing(
     name="thread_data",
     place=10,
     title="Which thread moves which element",
-    caption="By traced addresses of the first block, at the left by warp, at the right by lane of its first warp: the "
-    "elements of A and B read before the first barrier (without a barrier: by the first load of each instruction), and "
-    "the elements of C stored.",
+    caption="From traced addresses of the first block: by warp at the left, by lane of its first warp at the right. "
+    "Elements of A and B are those read before the first barrier (without a barrier, by the first load of each "
+    "instruction); elements of C are those stored.",
     applies=lambda subject: subject.on_gpu and subject.kernel.op == "gemm" and any(maps(subject.trace)),
     draw=_draw,
 )

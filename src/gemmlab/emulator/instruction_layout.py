@@ -37,7 +37,7 @@ class Insn:
     EVENT_LIMIT = 64
     MEMO = 112
     """The analysis of the last access pattern of a memory instruction (see `emulator.memory_counts`)."""
-    KEPT = MEMO
+    NOT_TAKEN = MEMO
     """i64, branches only: threads that pass the guard but not the second predicate, so do not branch."""
     PATTERN = 176
     """32 i32: address of each lane minus that of the first active lane."""

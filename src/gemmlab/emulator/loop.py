@@ -72,12 +72,12 @@ def have_left(fn: Function, warp: Raw, group: Raw) -> Lanes:
 
 
 def emit_settle(fn: Function) -> None:
-    """Body of `settle(warp, stuck)`: make groups ready whose convergence barrier or warp-level sync is complete.
+    """Body of `settle(warp, all_wait)`: make groups ready whose convergence barrier or warp-level sync is complete.
 
     A lane may leave a barrier while others are in a function that has saved their masks of it in registers, and they
-    come back to wait for it. So if all groups of a warp wait (`stuck`), none waits for lanes that have left.
+    come back to wait for it. So if all groups of a warp wait (`all_wait`), none waits for lanes that have left.
     """
-    warp, stuck = Raw(fn, fn.args[0]), Lanes(fn.args[1])
+    warp, all_wait = Raw(fn, fn.args[0]), Lanes(fn.args[1])
     count = warp.load(Warp.GROUPS, I64)
     alive = ~Lanes(warp.load(Warp.EXITED))
     with fn.range(count) as index:
@@ -87,7 +87,7 @@ def emit_settle(fn: Function) -> None:
         held = Lanes(wait).eq(Wait.CONVERGE) | Lanes(wait).eq(Wait.WARPSYNC)
         with fn.when(held.value):
             arrived = fn.var(I32, 0)
-            left = stuck.ne(0).select(have_left(fn, warp, group), 0)
+            left = all_wait.ne(0).select(have_left(fn, warp, group), 0)
             converge = entered_with(fn, warp, group) & ~left
             with fn.range(count) as other:
                 fellow = group_at(fn, warp, other)
@@ -123,8 +123,8 @@ def emit_pick(fn: Function, module: Module) -> None:
     count = warp.load(Warp.GROUPS, I64)
     best = fn.var(I64, -1)
     best_pc = fn.var(I64, (1 << 62))
-    with fn.range(2) as stuck, fn.when(Lanes(best.read()).lt(0).value):
-        fn.call(module["settle"], warp_ptr, stuck)
+    with fn.range(2) as all_wait, fn.when(Lanes(best.read()).lt(0).value):
+        fn.call(module["settle"], warp_ptr, all_wait)
         with fn.range(count) as index:
             group = group_at(fn, warp, index)
             ready = Lanes(group.load(GROUP_WAIT)).eq(Wait.READY)
@@ -249,7 +249,7 @@ def emit_loops(module: Module) -> None:
     """Emit every function of this file; the two that run warps and blocks are exported."""
     with module.function("push", PUSH, exported=True) as fn:
         emit_push(fn)
-    with module.function("settle", (("warp", pointer(I8)), ("stuck", I64))) as fn:
+    with module.function("settle", (("warp", pointer(I8)), ("all_wait", I64))) as fn:
         emit_settle(fn)
     with module.function("pick", (("warp", pointer(I8)), ("oldest", I64)), I32) as fn:
         emit_pick(fn, module)

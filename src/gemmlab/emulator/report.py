@@ -99,7 +99,7 @@ def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...])
     """Threads predicated on, counted in two ways. For `@P0 BRA P1` the hardware's counter of a whole launch has the
     threads for which both hold; Nsight Compute's counter by instruction has those for which P0 holds, and so do sites.
     """
-    skipped = outcome.records[:, Insn.KEPT : Insn.KEPT + 8].copy().view(np.int64)[:, 0]
+    skipped = outcome.records[:, Insn.NOT_TAKEN : Insn.NOT_TAKEN + 8].copy().view(np.int64)[:, 0]
     branches = (index for index, instruction in enumerate(image.code.instructions) if instruction.opcode in BRANCHES)
     by_site = sum(site.predicated_on_threads for site in sites)
     return {ON_BY_SITE: Metric(by_site), ON: Metric(by_site - sum(int(skipped[index]) for index in branches))}

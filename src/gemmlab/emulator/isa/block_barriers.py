@@ -40,7 +40,7 @@ def bar(x: Form) -> None:
             truth = x.predicate()
         else:
             threads = x.first_active(x.source())
-    said = (truth & lane_mask(x.exec_bits)).mask_bits()
+    votes = (truth & lane_mask(x.exec_bits)).mask_bits()
     mode = next((code for name, code in REDUCTIONS.items() if x.has(name)), 0)
-    args = (number.zext("i64").value, threads.zext("i64").value, said.value, int(x.has("ARV")) + (mode << 8))
+    args = (number.zext("i64").value, threads.zext("i64").value, votes.value, int(x.has("ARV")) + (mode << 8))
     x.status(x.service("arrive", I32, ARRIVE, x.exec_bits, *args))

@@ -40,7 +40,7 @@ def bra(x: Form) -> None:
     """
     taken = narrowed(x)
     kept = Lanes(x.exec_bits) & ~taken
-    x.insn.add(Insn.KEPT, kept.call("ctpop").zext("i64").value)
+    x.insn.add(Insn.NOT_TAKEN, kept.call("ctpop").zext("i64").value)
     if x.has("ANY"):
         taken = taken.ne(0).select(Lanes(x.warp.load(Warp.ACTIVE)), 0)
     if x.has("DIV", "CONV"):

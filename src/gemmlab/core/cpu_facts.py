@@ -98,10 +98,13 @@ def vector_lanes(features: Iterable[str]) -> int:
     return 4
 
 
-def fma_units(arch: str, vendor: str, family: int, model: int, name: str, lanes: int) -> tuple[int, str]:
+def fma_units(
+    arch: str, vendor: str, family: int, model: int, name: str, lanes: int, *, tiles: bool = False
+) -> tuple[int, str]:
     """Return how many FMAs of `lanes` float32 a core starts per cycle, and the rule that this follows from.
 
-    With AVX-512 a unit is 512 bits wide: two 256-bit halves used together count as one.
+    With AVX-512 a unit is 512 bits wide: two 256-bit halves used together count as one. `tiles`: it has AMX, so it is
+    an Intel server whatever model a hypervisor reports.
     """
     if arch == "aarch64":
         if vendor == "Apple":
@@ -110,7 +113,7 @@ def fma_units(arch: str, vendor: str, family: int, model: int, name: str, lanes:
         if core:
             return core[1], f"{core[0]}: {core[1]} x 128 bits"
     elif vendor == "GenuineIntel" and family == 6:
-        if lanes == 16 and model in _INTEL_SERVER_512:
+        if lanes == 16 and (tiles or model in _INTEL_SERVER_512):
             if model == 0x55 and _ONE_UNIT_NAMES.search(name):
                 return 1, "Skylake-SP/Cascade Lake Bronze, Silver, Gold 51xx/52xx: 1 x 512 bits"
             return 2, "Intel server with AVX-512: 2 x 512 bits"

@@ -70,7 +70,7 @@ def read_linux(read: Reader, machine: str, affinity: frozenset[int]) -> CpuInfo:
     core = facts.ARM_CORES.get((vendor, model))
     name = fields.get("model name") or (core[0] if core else f"{vendor} {arch}")
     lanes = facts.vector_lanes(features)
-    units, rule = facts.fma_units(arch, vendor, family, model, name, lanes)
+    units, rule = facts.fma_units(arch, vendor, family, model, name, lanes, tiles="amx_tile" in features)
     first = min(affinity, default=0)
     hypervisor = "hypervisor" in features
     nominal, current, maximum, clock_source = _clocks(read, fields, name, first, hypervisor)

@@ -31,7 +31,7 @@ def read_macos(query: Sysctl | None = None) -> CpuInfo:
     name = text("machdep.cpu.brand_string") or vendor
     family, model = number("machdep.cpu.family"), number("machdep.cpu.model")
     lanes = facts.vector_lanes(features)
-    units, rule = facts.fma_units(arch, vendor, family, model, name, lanes)
+    units, rule = facts.fma_units(arch, vendor, family, model, name, lanes, tiles="amx_tile" in features)
     nominal = number("hw.cpufrequency") / 1e9 or facts.advertised_ghz(name)
     maximum = number("hw.cpufrequency_max") / 1e9 or None
     line = number("hw.cachelinesize") or 64

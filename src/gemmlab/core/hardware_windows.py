@@ -47,7 +47,7 @@ def read_windows(machine: str, affinity: frozenset[int], ask: WindowsFacts | Non
     family, model, stepping = map(facts.parse_int, identified.groups()) if identified else (0, 0, 0)
     vendor, name = text("VendorIdentifier") or "unknown", text("ProcessorNameString") or "unknown"
     lanes = facts.vector_lanes(features)
-    units, rule = facts.fma_units(arch, vendor, family or 0, model or 0, name, lanes)
+    units, rule = facts.fma_units(arch, vendor, family or 0, model or 0, name, lanes, tiles="amx_tile" in features)
     mhz = source.registry("~MHz")
     records = list(_records(source.table()))
     cores = sum(kind == _CORE for _cpus, kind, *_ in records)

@@ -177,6 +177,11 @@ def test_a_quota_limits_cores_to_at_least_one() -> None:
     assert read(files | {"/sys/fs/cgroup/cpu.max": "900000 100000"}, "x86_64", 0, 1).physical_cores == 2
 
 
+def test_an_intel_core_with_amx_is_a_servers_whatever_model_a_hypervisor_reports() -> None:
+    assert facts.fma_units("x86_64", "GenuineIntel", 6, 0xA7, "Intel(R) Xeon(R) Processor", 16)[0] == 1
+    assert facts.fma_units("x86_64", "GenuineIntel", 6, 0xA7, "Intel(R) Xeon(R) Processor", 16, tiles=True)[0] == 2
+
+
 def units(vendor: str, family: int, model: int, lanes: int, name: str = "", arch: str = "x86_64") -> int:
     return facts.fma_units(arch, vendor, family, model, name, lanes)[0]
 

@@ -48,7 +48,7 @@ class Outcome:
     awaited: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of the warps that waited for a block that was not resident."""
     unmet: tuple[tuple[int, int, int, int], ...] = ()
-    """(block, thread, instruction, lanes) of each warp-level synchronisation in a deadlock; `lanes` are absent there."""
+    """(block, thread, instruction, lanes) of each warp-level synchronisation in a deadlock; `lanes` are missing."""
     recorded: Recorder | None = None
     """The recorded trace; `None` where none was requested."""
     finished: int = 0

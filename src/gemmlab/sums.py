@@ -134,7 +134,7 @@ def _on_device(x: Any, axis: object, out: object, keepdims: object, threads: obj
     if out is not None:
         raise UsageError("sum: out is for arrays on the CPU; on a GPU the result is a new array")
     if threads is not None:
-        raise UsageError("sum: threads are this machine's; an array on a GPU is summed there")
+        raise UsageError("sum: threads are for arrays on the CPU; this one lies on a GPU")
     found = device_array(x)
     axes = _axes(axis, len(found.shape))
     shape = tuple(1 if n in axes else extent for n, extent in enumerate(found.shape) if keepdims or n not in axes)

@@ -39,7 +39,7 @@ def bench(
             help="Kernels by id, or .cu files. Default: gemmlab.gemm; on a GPU its ladder.",
         ),
     ] = None,
-    op: Annotated[str | None, typer.Option(help="Operation. Default: of what is named, else gemm.")] = None,
+    op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
     sizes: Annotated[
         str | None, typer.Option(help="256, 256,512, 256:4096:128, MxNxK. Default: a few that suit the device.")
     ] = None,
@@ -58,13 +58,13 @@ def bench(
         ),
     ] = "installed",
     threads: Annotated[
-        str | None, typer.Option(help="Thread counts, as 1,2 (default: 1). Of a .cu file: its block.")
+        str | None, typer.Option(help="Thread counts, as 1,2 (default: 1); for a .cu file its block.")
     ] = None,
     rounds: Annotated[int, typer.Option(help="Interleaved rounds in each process.")] = 15,
     processes: Annotated[int, typer.Option(help="Fresh processes of every contestant.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the data and of the order of turns.")] = 0,
     timeout: Annotated[
-        float, typer.Option(min=1.0, help="Seconds until a contestant that hangs is left behind.")
+        float, typer.Option(min=1.0, help="Seconds after which a hanging contestant is dropped.")
     ] = 300.0,
     verify: Annotated[bool, typer.Option(help="Compare every result with the float64 reference first.")] = True,
     device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "cpu",

@@ -54,7 +54,7 @@ class BenchRequest:
         if self.kernels or not family.library_call:
             ours = config_specs(self._kernels(), where, mode, self.configs, self.some_configs)
         elif self.configs or self.some_configs is not None:
-            raise UsageError("--config, --configs: name the kernel that they are of")
+            raise UsageError("--config, --configs: name the kernel that they configure")
         else:
             ours = [parse_contestant("gemmlab", where, mode, self.op)]
         return Plan(

@@ -12,7 +12,7 @@ from gemmlab.cli.answer import print_json
 
 def write_blas(
     emit: Annotated[
-        Path, typer.Option(metavar="FILE", help="What to write: NAME.so, a library, or NAME.o, an object.")
+        Path, typer.Option(metavar="FILE", help="File to write: NAME.so, a library, or NAME.o, an object.")
     ],
     lanes: Annotated[
         int, typer.Option(help="Float32 values in a vector: 4, 8 or 16. 0: as many as this processor has.")

@@ -56,17 +56,18 @@ def check(
             metavar="[KERNEL]...", help=f"Kernels, .cu files or {LIBRARY}. Default: the ladder and {LIBRARY}."
         ),
     ] = None,
-    op: Annotated[str | None, typer.Option(help="The operation. Default: of what is named, else gemm.")] = None,
+    op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
     sizes: Annotated[
         str | None,
-        typer.Option(help="Only these: 256 or 256,512 or 256:4096:128 or MxNxK. Default: the whole contract."),
+        typer.Option(help="Sizes to check: 256 or 256,512 or 256:4096:128 or MxNxK. Default: the whole contract."),
     ] = None,
     threads: Annotated[
-        str | None, typer.Option(help="Threads, for what can use them (default: all cores). Of a .cu file: its block.")
+        str | None,
+        typer.Option(help="Threads of kernels that use several (default: all cores); for a .cu file its block."),
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "cpu",
     full: Annotated[
-        bool, typer.Option("--full/--quick", help="All cases, or a second's worth of a naive loop.")
+        bool, typer.Option("--full/--quick", help="All cases, or those that a naive loop computes in a second.")
     ] = False,
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
@@ -76,7 +77,7 @@ def check(
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
     require: RequireFlag = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the data and of the random cases.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the random cases.")] = 0,
     timeout: TimeoutFlag = DEFAULT_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -19,12 +19,12 @@ _MOST_NAMED = 3
 
 def compare(
     old: Annotated[Path, typer.Argument(help="A record, as bench --save and climb write them.")],
-    new: Annotated[Path, typer.Argument(help="A later one.")],
+    new: Annotated[Path, typer.Argument(help="A later record.")],
     threshold: Annotated[
-        float | None, typer.Option(metavar="PERCENT", help="A difference surely below this counts as none. Default: 3.")
+        float | None, typer.Option(metavar="PERCENT", help="Ignore differences that are surely smaller. Default: 3.")
     ] = None,
     relative_to: Annotated[
-        str, typer.Option(metavar="NAME", help="Judge speeds beside this one, timed in turns: cublas, openblas, probe.")
+        str, typer.Option(metavar="NAME", help="Compare ratios to this one, timed in turns: cublas, openblas, probe.")
     ] = "",
     other_device: Annotated[bool, typer.Option("--other-device", help="Compare though the devices differ.")] = False,
     ignore_same_code: Annotated[

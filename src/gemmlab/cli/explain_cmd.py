@@ -42,7 +42,7 @@ def explain(
     ] = None,
     function: KernelFlag = None,
     grid: GridFlag = None,
-    threads: Annotated[str | None, typer.Option(help="Of a .cu file: its block, as '32, 32'.")] = None,
+    threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
     sass: Annotated[bool, typer.Option("--sass", help="Print the main loop.")] = False,

@@ -20,10 +20,10 @@ PicturesFlag = Annotated[
     Path | None, typer.Option("--pictures", metavar="DIR", help="Draw pictures of the one kernel into this folder.")
 ]
 PictureFlag = Annotated[
-    list[str] | None, typer.Option("--picture", metavar="NAME", help="Of these only this one; repeatable.")
+    list[str] | None, typer.Option("--picture", metavar="NAME", help="Draw only this picture; repeatable.")
 ]
 FormatFlag = Annotated[
-    list[str] | None, typer.Option("--format", help="Of pictures: svg (the default), png or html; repeatable.")
+    list[str] | None, typer.Option("--format", help="Format of pictures: svg (the default), png or html; repeatable.")
 ]
 
 

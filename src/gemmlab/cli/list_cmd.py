@@ -88,7 +88,7 @@ def _words(value: Any) -> str:
 
 def list_kernels(
     kernels: Annotated[
-        list[str] | None, typer.Argument(help="Tell everything of these.", metavar="[KERNEL]...")
+        list[str] | None, typer.Argument(help="Print all facts about these.", metavar="[KERNEL]...")
     ] = None,
     op: Annotated[str | None, typer.Option(help="Only kernels of this operation, as `gemm`.")] = None,
     device: Annotated[str | None, typer.Option(help="Only kernels that run there: cpu, cuda, emulated.")] = None,

@@ -13,13 +13,13 @@ from gemmlab.core.errors import UsageError
 
 def new(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE.cu]", help="Where to write it; its name becomes the kernel's.")
+        Path | None, typer.Argument(metavar="[FILE.cu]", help="File to write; its name becomes the kernel's.")
     ] = None,
     rung: Annotated[
         str | None, typer.Option(metavar="NAME", help="Draft a rung of a ladder instead: its file and docs section.")
     ] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="KERNEL", help="The rung that it comes after, and begins as a copy of.")
+        str | None, typer.Option(metavar="KERNEL", help="The rung before the new one, which begins as its copy.")
     ] = None,
     branch: Annotated[bool, typer.Option("--branch", help="A side branch: the ladder goes on without it.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
@@ -32,13 +32,13 @@ def new(
     if rung is not None:
         if file is not None or after is None or force:
             raise UsageError(
-                "--rung NAME goes with --after KERNEL, and --branch; the file's place is the ladder's folder"
+                "--rung NAME needs --after KERNEL and takes no FILE.cu: it is written into the ladder's folder"
             )
         _new_rung(rung, after, branch=branch, as_json=as_json)
     elif file is None:
         raise UsageError("name the FILE.cu to write, or a new rung: --rung NAME --after KERNEL")
     elif after is not None or branch:
-        raise UsageError("--after, --branch: they go with --rung NAME")
+        raise UsageError("--after and --branch are options of --rung NAME")
     else:
         _new_file(file, force=force, as_json=as_json)
 

@@ -10,18 +10,20 @@ import typer
 from gemmlab.core.errors import UsageError
 
 KernelFlag = Annotated[
-    str | None, typer.Option("--kernel", help="Of a .cu file: the function, where it has several; 'tile<32>'.")
+    str | None, typer.Option("--kernel", help="The function in a .cu file that has several; 'tile<32>' for a template.")
 ]
-GridFlag = Annotated[str | None, typer.Option(help="Of a .cu file: blocks, as 'ceil_div(N, 32), ceil_div(M, 32)'.")]
+GridFlag = Annotated[
+    str | None, typer.Option(help="Blocks of a .cu file's kernel, as 'ceil_div(N, 32), ceil_div(M, 32)'.")
+]
 ArgsFlag = Annotated[
-    str | None, typer.Option("--args", help="Of a .cu file: what its arguments are, as M,N,K,alpha,A,B,beta,C.")
+    str | None, typer.Option("--args", help="Arguments of a .cu file's kernel in order, as M,N,K,alpha,A,B,beta,C.")
 ]
 SmemFlag = Annotated[
-    str | None, typer.Option("--smem-bytes", help="Of a .cu file: dynamic shared memory a block, in bytes.")
+    str | None, typer.Option("--smem-bytes", help="Dynamic shared memory of a block of a .cu file's kernel, in bytes.")
 ]
 RequireFlag = Annotated[
     list[str] | None,
-    typer.Option("--require", help="Of a .cu file: what it needs of problems, as 'N % 16 == 0'; repeatable."),
+    typer.Option("--require", help="Condition on a .cu file's problems, as 'N % 16 == 0'; repeatable."),
 ]
 
 

@@ -41,9 +41,10 @@ def profile(
     kernels: Annotated[
         list[str] | None, typer.Argument(metavar="[KERNEL]...", help="GPU kernels or .cu files. Default: the ladder.")
     ] = None,
-    op: Annotated[str | None, typer.Option(help="The operation. Default: of what is named, else gemm.")] = None,
+    op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
     sizes: Annotated[
-        str | None, typer.Option(help="256, 256,512 or MxNxK. Default: 2048 on a GPU, 256 without; of sums 2^26, 2^16.")
+        str | None,
+        typer.Option(help="256, 256,512 or MxNxK. Default: 2048 on a GPU, 256 without; for sums 2^26, 2^16."),
     ] = None,
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
@@ -54,12 +55,12 @@ def profile(
     ] = None,
     baseline: Annotated[bool, typer.Option(help="Profile cuBLAS's kernel too; for sums CUB's or torch's.")] = True,
     load: Annotated[
-        str | None, typer.Option(metavar="FILE|h200", help="Show a record, or the one of an H200 that comes with it.")
+        str | None, typer.Option(metavar="FILE|h200", help="Show this record; h200: the one that comes with gemmlab.")
     ] = None,
     stalls: Annotated[bool, typer.Option("--stalls", help="Explain every stall reason, and profile nothing.")] = False,
     function: KernelFlag = None,
     grid: GridFlag = None,
-    threads: Annotated[str | None, typer.Option(help="Of a .cu file: its block, as '32, 32'.")] = None,
+    threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
     require: RequireFlag = None,
@@ -84,7 +85,7 @@ def profile(
     )
     if load is not None:
         if save is not None or config or flags:
-            raise UsageError("--load shows what was measured; it goes with kernels and --sizes alone")
+            raise UsageError("--load shows a record; of the other options it takes kernels and --sizes alone")
         shown = chosen(loaded(load), names, sizes, baseline=baseline)
         show(shown, as_json=as_json, whole=0 < len(names) <= WHOLE, every_size=sizes is not None)
         return
@@ -148,7 +149,7 @@ def _profiled(request: _Request, device: Device) -> Record:
 
     usual = family_of(device.family, request.op.name).profile_sizes
     if not usual:
-        raise UsageError(f"--device {device.id}: profiled are GPU kernels, on cuda or emulated devices")
+        raise UsageError(f"--device {device.id}: only GPU kernels are profiled, on cuda or emulated devices")
     problems = request.op.parse_sizes(request.sizes or usual)
     if family_of(device.family).timed:
         from gemmlab.observe.profile_recorder import Plan, profile_on_gpu

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 
 def report(
-    records: Annotated[list[Path], typer.Argument(metavar="RECORD.json...", help="What climb or bench --save wrote.")],
-    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    records: Annotated[
+        list[Path], typer.Argument(metavar="RECORD.json...", help="Records that climb or bench --save wrote.")
+    ],
+    out: Annotated[Path, typer.Option(help="File of the page.")] = Path("report.html"),
     kernels: Annotated[
-        str, typer.Option(help="Only these kernels get a section: ids or .cu files, by commas. Default: all there are.")
+        str, typer.Option(help="Kernels that get a section: ids or .cu files, separated by commas. Default: all.")
     ] = "",
     no_explain: Annotated[
-        bool, typer.Option("--no-explain", help="Leave out what the emulator says of GPU kernels, and pictures.")
+        bool, typer.Option("--no-explain", help="Leave out explanations of GPU kernels, and pictures.")
     ] = False,
     gpu: Annotated[str, typer.Option(help="The GPU to explain for. Default: that of the record.")] = "",
     profiles: Annotated[

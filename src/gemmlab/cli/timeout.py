@@ -20,7 +20,7 @@ GRACE_S = 1.0
 """Seconds after the limit at which the process is ended if the running code cannot be interrupted."""
 
 TimeoutFlag = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", help="Stop after so long, say how far it came, end with 1.")
+    float, typer.Option("--timeout", metavar="SECONDS", help="Stop after this time, report the progress, exit with 1.")
 ]
 
 

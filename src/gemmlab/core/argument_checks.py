@@ -25,7 +25,7 @@ def float32_array(call: str, name: str, value: object) -> Float32Array:
     if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(
             f"{call}: {name} is a masked array, whose mask would be lost; "
-            f"{name}.filled(0) has 0 in place of what it hides"
+            f"{name}.filled(0) has 0 in place of masked elements"
         )
     if value.dtype != np.float32 or not value.dtype.isnative:
         raise ArgumentTypeError(

@@ -183,7 +183,7 @@ def _read(source: Path) -> str:
     with gzip.open(source) as stream:
         data = stream.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
-        raise RecordError(f"{source}: more than {_MOST_BYTES >> 20} MiB are no record")
+        raise RecordError(f"{source}: larger than {_MOST_BYTES >> 20} MiB, the most for a record")
     return data.decode("utf-8")
 
 

@@ -41,7 +41,9 @@ def texels_of(buffer: Buffer, channels: int, element: str, most: int) -> Texels:
         raise UsageError(f"a texel of {channels} x {element}; there are 1, 2 or 4 of {', '.join(ELEMENT_BYTES)}")
     size = channels * ELEMENT_BYTES[element]
     if buffer.address % size:
-        raise UsageError(f"a texture of {size}-byte texels over memory at 0x{buffer.address:x}, within a texel")
+        raise UsageError(
+            f"a texture of {size}-byte texels must begin on a multiple of {size}, not at 0x{buffer.address:x}"
+        )
     before = buffer.address % BASE_ALIGNMENT
     count = (before + buffer.nbytes) // size
     if not before // size < count <= most:

@@ -32,7 +32,7 @@ Float32Array = npt.NDArray[np.float32]
 def device_gemm(call: Call) -> Any:
     """Compute `gemmlab.gemm` for arrays on a GPU, with the same errors."""
     if call.threads is not None:
-        raise UsageError("gemm: threads are this machine's; arrays on a GPU are multiplied there")
+        raise UsageError("gemm: threads are for arrays on the CPU; these lie on a GPU")
     operands = request(call, device_operand)
     out = None if call.out is None else device_operand("gemm", "out", call.out)
     target = None if out is None else checked_target(out.view, operands)
@@ -78,7 +78,7 @@ def _stored(batch: Batch, operands: Request) -> Stored:
     what = stored(*batch.first, operands.alpha, operands.beta, batch.distances)
     if what is None:
         raise UsageError(
-            f"gemm: neither rows nor columns of out are neighbours in memory (strides {batch.fulls.strides} bytes)"
+            f"gemm: out has strides {batch.fulls.strides} bytes; its rows or its columns must be contiguous"
         )
     return what
 
@@ -111,4 +111,6 @@ def _fill(driver: Driver, result: Any, c: Any, target: Float32Array, addend: Flo
     elif addend.flags.c_contiguous and target.flags.c_contiguous:
         driver("cuMemcpyDtoDAsync", target.ctypes.data, addend.ctypes.data, target.nbytes, stream)
     else:
-        raise UsageError(f"gemm: c of strides {addend.strides} bytes must be contiguous and of the result's shape here")
+        raise UsageError(
+            f"gemm: c has strides {addend.strides} bytes; on a GPU it must be contiguous and of the result's shape"
+        )

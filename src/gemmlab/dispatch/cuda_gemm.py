@@ -100,7 +100,9 @@ class CudaGemm:
         launches = kernel.launches(instance, {**scalars, **nothing})
         at = {name: index for index, name in enumerate(kernel.args) if name in _CHANGING}
         if len(launches) != 1 or kernel.workspace_bytes(problem, instance) or set(at) != set(_CHANGING):
-            raise UsageError(f"gemm: {kernel.id} is no kernel of one launch with all of {', '.join(_CHANGING)}")
+            raise UsageError(
+                f"gemm: {kernel.id} must be one launch that takes all of {', '.join(_CHANGING)}, without workspace"
+            )
         loaded = self.device.load(self.device.build(kernel.program(instance, self.device.target(instance))))
         return Plan(
             kernel=kernel, config=choice.config, launch=self.device.words_launch(loaded, launches[0]),

@@ -93,7 +93,7 @@ def device_sum(x: Any, found: DeviceArray, shape: tuple[int, ...], first: int, w
     if not whole:
         how = package.contiguous if package else "a contiguous copy"
         what = f"x of shape {found.shape} and strides {found.strides} bytes"
-        raise UsageError(f"sum: {what} does not fill its memory, as it must on a GPU; {how} does")
+        raise UsageError(f"sum: {what} has gaps or overlaps in memory; on a GPU pass {how}")
     with preserved_context():
         sums = _on(ordinal_of(open_driver(), found) or 0)
         place = place_for(x, found, shape, sums.device)

@@ -22,10 +22,10 @@ def named_kernel(name: object, device: str) -> Kernel:
     Raises `ArgumentTypeError` for what is no name, `UsageError` for an unknown one and for one that runs elsewhere.
     """
     if not isinstance(name, (str, os.PathLike)):
-        raise ArgumentTypeError(f"gemm: kernel is {shown(name)}; it must be the id of one, or the path of a .cu file")
+        raise ArgumentTypeError(f"gemm: kernel is {shown(name)}; it must be a kernel's id or the path of a .cu file")
     kernel = find_kernel(os.fspath(name))
     if kernel.op != "gemm":
-        raise UsageError(f"gemm: {kernel.id} computes {kernel.op}")
+        raise UsageError(f"gemm: {kernel.id} is a kernel for {kernel.op}")
     if kernel.device != device:
         where = {"cpu": "on a CPU", "cuda": "on a GPU"}
         raise UsageError(f"gemm: {kernel.id} runs {where[kernel.device]}; the operands lie {where[device]}")

@@ -63,7 +63,7 @@ def device_array_of(call: str, name: str, value: Any) -> DeviceArray:
         raise ArgumentTypeError(f"{call}: {name} has dtype {found.dtype}, not float32{how}")
     if name == "out" and found.read_only:
         # JAX's arrays always are read-only.
-        raise ArgumentTypeError(f"{call}: out is read-only, as a {kind} on a GPU says")
+        raise ArgumentTypeError(f"{call}: out, a {kind} on a GPU, is read-only")
     return found
 
 
@@ -76,5 +76,5 @@ def copied(name: str, value: Any) -> Any:
     """Return a contiguous copy by the array's own package, on its stream; `UsageError` if the package is not known."""
     package = package_of(value)
     if package is None:
-        raise UsageError(f"gemm: neither rows nor columns of {name} are neighbours in memory; a contiguous copy's are")
+        raise UsageError(f"gemm: rows or columns of {name} must be contiguous; pass a contiguous copy")
     return package.contiguous_copy(value)

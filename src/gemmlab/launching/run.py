@@ -84,13 +84,15 @@ def launch(
     require_seconds("launch: timeout_s", timeout_s)
     code = read_source(source)
     if isinstance(options, str):
-        raise ArgumentTypeError(f"launch: options is a str; [{options!a}] is a list of one")
+        raise ArgumentTypeError(f"launch: options is a str, not a list; pass [{options!a}]")
     for what, text in (("kernel", kernel), *(("an option", option) for option in options)):
         encodable(what, text)
     where = own(_where(device, arch or (code.cubin.arch if isinstance(code, ReadyCubin) else None)))
     if isinstance(code, ReadyCubin):
         if options or arch not in (None, code.cubin.arch):
-            raise UsageError(f"launch: {code.name} is code for {code.cubin.arch} already; arch and options do nothing")
+            raise UsageError(
+                f"launch: {code.name} is machine code for {code.cubin.arch}; it takes no options and no other arch"
+            )
         artifact = code.artifact(kernel, disassembled=isinstance(where, CountingDevice))
         signature = None
     else:

@@ -123,7 +123,7 @@ def read_cubin(data: bytes, name: str) -> Cubin:
     """
     elf = read_elf(data, name)
     if elf.machine != MACHINE:
-        raise UsageError(f"{name}: no cubin: an ELF file for machine {elf.machine}, not {MACHINE} (CUDA)")
+        raise UsageError(f"{name}: not a cubin: an ELF file for machine {elf.machine}, not {MACHINE} (CUDA)")
     sections = {section.name: section for section in elf.sections if _loaded(section)}
     try:
         arch = _architecture(elf)

@@ -104,7 +104,7 @@ def check_tree(path: Path) -> None:
         for _place, _folders, files, inside in os.fwalk(dir_fd=at):
             facts = [os.fstat(inside), *(os.stat(name, dir_fd=inside, follow_symlinks=False) for name in files)]
             if not all(_ours(each) and not each.st_mode & _WRITABLE for each in facts):
-                raise UntrustedError(f"{path} holds what may be another user's and is not used; remove it")
+                raise UntrustedError(f"{path} may contain another user's files and is not used; remove it")
 
 
 def _publish(path: Path, temporary: Path, data: bytes) -> None:

@@ -145,7 +145,7 @@ def test_texel_0_lies_at_a_multiple_of_512_bytes() -> None:
     [
         (Memory(512, 64), 3, "f32", "a texel of 3 x f32"),
         (Memory(512, 64), 4, "f64", "a texel of 4 x f64"),
-        (Memory(520, 64), 4, "f32", "within a texel"),
+        (Memory(520, 64), 4, "f32", "must begin on a multiple of 16, not at"),
         (Memory(512, 15), 4, "f32", "a texture of 0 texels with 15 bytes"),
         (Memory(512 + 32, 15), 4, "f32", "a texture of 2 texels with 15 bytes"),
         (Memory(512 + 16, 16 * 1000), 4, "f32", "of 1001 texels .* there are 1 to 1000"),

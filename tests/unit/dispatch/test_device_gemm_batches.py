@@ -140,6 +140,6 @@ def test_machine_code_of_a_batch(driver: GemmDriver, monkeypatch: pytest.MonkeyP
 
 def test_an_out_with_gaps_is_refused(driver: GemmDriver) -> None:
     out = np.empty((6, 5, 6), np.float32)[..., ::2]
-    with pytest.raises(UsageError, match="neither rows nor columns of out"):
+    with pytest.raises(UsageError, match="rows or its columns must be contiguous"):
         gemmlab.gemm(OnGpu(LEFT), OnGpu(RIGHT), out=OnGpu(out))
     assert not driver.launches

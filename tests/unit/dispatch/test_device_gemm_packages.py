@@ -161,6 +161,6 @@ def test_what_is_lent_is_kept_until_the_work_on_it_is_done(
 def test_an_out_of_jax_stays_as_it_is(lenders: list[weakref.ref[Lender]]) -> None:
     fixed = C.copy()
     fixed.flags.writeable = False
-    with pytest.raises(TypeError, match=r"out is read-only, as a .*Jax on a GPU says"):
+    with pytest.raises(TypeError, match=r"out, a .*Jax on a GPU, is read-only"):
         gemmlab.gemm(Jax(A), Jax(B), out=Jax(fixed))
     assert len(lenders) == 3

@@ -43,23 +43,23 @@ def test_an_array_that_does_not_show_its_memory_says_why() -> None:
         (np.ones((), np.float32), B, {}, UsageError, "a is a scalar"),
         (A, A, {}, UsageError, "do not fit: k is 20 on the left and 12 on the right"),
         (A, B[:, 0:0].reshape(20, 0)[..., None], {}, UsageError, "do not fit"),
-        (A, B, {"threads": 2}, UsageError, "threads are this machine's"),
+        (A, B, {"threads": 2}, UsageError, "threads are for arrays on the CPU"),
         (A, B, {"precision": "half"}, UsageError, "precision is 'half'"),
         (A, B, {"kernel": "nobody"}, UsageError, "no kernel named 'nobody'"),
         (A, B, {"kernel": "packed"}, UsageError, "packed runs on a CPU; the operands lie on a GPU"),
-        (A, B, {"kernel": "reduce_peak"}, UsageError, "reduce_peak computes reduce"),
+        (A, B, {"kernel": "reduce_peak"}, UsageError, "reduce_peak is a kernel for reduce"),
         (A, B, {"kernel": 7}, ArgumentTypeError, "kernel is 7"),
         (A, B, {"kernel": "naive", "config": {"QQ": 1}}, UsageError, "unknown parameter 'QQ'"),
         (A, B, {"kernel": "naive", "config": {"BM": 1000}}, UsageError, "constraints"),
         (A, B, {"config": {"BM": "x"}}, ArgumentTypeError, "BM in config is 'x'"),
         (A, B, {"config": [1]}, ArgumentTypeError, r"config is \[1\]"),
         (A, B.T.copy(), {"trans_b": True, "kernel": "naive"}, UsageError, "naive reads layouts nn; .* are nt"),
-        (np.repeat(A, 2, 1)[:, ::2], B, {}, UsageError, "neither rows nor columns of a are neighbours"),
+        (np.repeat(A, 2, 1)[:, ::2], B, {}, UsageError, "rows or columns of a must be contiguous"),
         (A, B, {"beta": 1.0}, UsageError, "there is no c"),
         (A, B, {"beta": 1.0, "c": OnGpu(uniform(5, 5))}, UsageError, "does not broadcast"),
-        (A, B, {"beta": 1.0, "c": OnGpu(C[:1])}, UsageError, "must be contiguous and of the result's shape"),
+        (A, B, {"beta": 1.0, "c": OnGpu(C[:1])}, UsageError, "it must be contiguous and of the result's shape"),
         (A, B, {"out": OnGpu(C[1:])}, UsageError, r"out has shape \(11, 8\); the result has \(12, 8\)"),
-        (A, B, {"out": OnGpu(uniform(24, 16)[::2, ::2])}, UsageError, "neither rows nor columns of out"),
+        (A, B, {"out": OnGpu(uniform(24, 16)[::2, ::2])}, UsageError, "out .* its columns must be contiguous"),
         (A, B, {"out": C}, ArgumentTypeError, "out is numpy.ndarray, which lies on no GPU"),
         (A, B, {"alpha": "1"}, ArgumentTypeError, "alpha is '1'"),
     ],
@@ -96,7 +96,7 @@ def test_an_out_that_overlaps_or_cannot_be_written() -> None:
         gemmlab.gemm(OnGpu(square), OnGpu(square), beta=1, c=OnGpu(room[1:]), out=OnGpu(room[:-1]))
     fixed = uniform(12, 8)
     fixed.flags.writeable = False
-    with pytest.raises(TypeError, match=r"out is read-only, as a .*OnGpu on a GPU says"):
+    with pytest.raises(TypeError, match=r"out, a .*OnGpu on a GPU, is read-only"):
         gemmlab.gemm(OnGpu(A), OnGpu(B), out=OnGpu(fixed))
     with pytest.raises(UsageError, match="elements of out share memory"):
         gemmlab.gemm(OnGpu(A), OnGpu(B), out=OnGpu(np.lib.stride_tricks.as_strided(uniform(40), (12, 8), (4, 4))))

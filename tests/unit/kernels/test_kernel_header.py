@@ -181,7 +181,7 @@ def test_flags_are_named_as_flags() -> None:
         facts_of('grid = "M"', grid="M +")
     with pytest.raises(UsageError, match=r"^--smem-bytes: expression 'Q': no value named 'Q'"):
         facts_of("", smem_bytes="Q")
-    with pytest.raises(UsageError, match="'grids' is no fact of a kernel"):
+    with pytest.raises(UsageError, match="'grids' is not a fact of kernels"):
         from_flags({"grids": "M"})
 
 

@@ -154,9 +154,9 @@ def test_what_cannot_be_inserted_is_refused(name: str, after: str, said: str) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--rung", "x"], "--rung NAME goes with --after KERNEL"),
-        (["mine.cu", "--rung", "x", "--after", "naive"], "--rung NAME goes with"),
-        (["mine.cu", "--after", "naive"], "--after, --branch: they go with --rung NAME"),
+        (["--rung", "x"], "--rung NAME needs --after KERNEL"),
+        (["mine.cu", "--rung", "x", "--after", "naive"], "--rung NAME needs --after KERNEL and takes no FILE.cu"),
+        (["mine.cu", "--after", "naive"], "--after and --branch are options of --rung NAME"),
         ([], r"name the FILE\.cu to write, or a new rung"),
     ],
 )

@@ -45,7 +45,7 @@ def test_threads_do_not_change_the_result() -> None:
     [
         ({"kernel": "nobody"}, UsageError, "no kernel named 'nobody'"),
         ({"kernel": "naive"}, UsageError, "naive runs on a GPU; the operands lie on a CPU"),
-        ({"kernel": "reduce_scalar"}, UsageError, "reduce_scalar computes reduce"),
+        ({"kernel": "reduce_scalar"}, UsageError, "reduce_scalar is a kernel for reduce"),
         ({"kernel": 3}, ArgumentTypeError, "kernel is 3"),
         ({"kernel": "packed", "config": {"XX": 1}}, UsageError, "unknown parameter 'XX'"),
         ({"kernel": "packed", "config": {"KC": -1}}, UsageError, "constraints"),

@@ -234,7 +234,7 @@ def test_what_is_no_cubin_is_refused_by_name() -> None:
         read_cubin(b"", "mine.cubin")
     with pytest.raises(UsageError, match="not a 64-bit little-endian"):
         read_cubin(whole[:4] + b"\1" + whole[5:], "mine.cubin")
-    with pytest.raises(UsageError, match=r"no cubin: an ELF file for machine 62, not 190 \(CUDA\)"):
+    with pytest.raises(UsageError, match=r"not a cubin: an ELF file for machine 62, not 190 \(CUDA\)"):
         read_cubin(whole[:18] + struct.pack("<H", 62) + whole[20:], "mine.cubin")
     with pytest.raises(UsageError, match=f"truncated: {len(whole) - 9000} bytes"):
         read_cubin(whole[:-9000], "mine.cubin")

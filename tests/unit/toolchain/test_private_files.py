@@ -158,7 +158,7 @@ def test_headers_that_another_user_put_beside_the_compilers_are_not_read(folder:
     private_files.check_tree(folder / "headers")
     os.chown(header, OTHER, OTHER)
     cuda_headers._trusted.cache_clear()
-    with pytest.warns(RuntimeWarning, match="headers holds what may be another user's"):
+    with pytest.warns(RuntimeWarning, match="headers may contain another user's files"):
         assert not cuda_headers._trusted(folder / "headers")
 
 

@@ -102,8 +102,9 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
                             for argument, name in zip(signature.args, found, strict=True) if name)  # fmt: skip
         every = ", ".join(_in_args(name, names) for name in (*names.whole, *names.real, *names.operands))
         raise UsageError(
-            f"arguments of {signature} cannot all be told by name: {'; '.join(problems)} (found: {matched or 'none'}; "
-            f"{names.op} has {every}). Say what each one is, in order: {_example(signature, found, names)}"
+            f"arguments of {signature} cannot all be matched by name: {'; '.join(problems)} "
+            f"(found: {matched or 'none'}; {names.op} has {every}). "
+            f"Say what each one is, in order: {_example(signature, found, names)}"
         )
     return ArgumentMatch(tuple(name for name in found if name is not None), square)
 

@@ -108,7 +108,7 @@ def from_flags(values: Mapping[str, Any]) -> Statement:
     """Return the facts that were given as flags; a flag that is `None` was not given."""
     stated = {key: value for key, value in values.items() if value is not None}
     if unknown := sorted(set(stated) - set(KEYS)):
-        raise UsageError(f"{unknown[0]!r} is no fact of a kernel ({', '.join(KEYS)})")
+        raise UsageError(f"{unknown[0]!r} is not a fact of kernels ({', '.join(KEYS)})")
     return Statement("", stated)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +13,8 @@ import typer
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.console import DEVICE_HELP
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
-from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, limited
+from gemmlab.cli.timeout import DEFAULT_S, limited
 from gemmlab.core.errors import GemmlabError, TimeLimitError, UsageError
-from gemmlab.core.time_limit import require_time
 from gemmlab.core.words import counted
 from gemmlab.devices.select import open_device
 
@@ -78,7 +77,12 @@ def check(
     smem_bytes: SmemFlag = None,
     require: RequireFlag = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the random cases.")] = 0,
-    timeout: TimeoutFlag = DEFAULT_S,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout", metavar="SECONDS", help="Stop each kernel after so long, say how far it came, end with 1."
+        ),
+    ] = DEFAULT_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare results element by element with a float64 reference, between guard bands.
@@ -96,15 +100,20 @@ def check(
     operation = find_op(op or operation_of(names, found))
     problems = operation.parse_sizes(sizes) if sizes is not None else None
     checked = _Checked()
-    with limited(timeout, lambda error: _answer(checked.overdue(error), as_json=as_json)):
+
+    def limit() -> AbstractContextManager[object]:
+        return limited(timeout, lambda error: _answer(checked.overdue(error), as_json=as_json))
+
+    with limit():
         request = _Request(
             names=names, kernels=found, op=operation, problems=problems, device=open_device(device),
             threads=parse_thread_count(workers), scale="full" if full else "quick",
             config=parse_config(config or []), seed=seed,
         )  # fmt: skip
-        _run(request.runs(), checked)
+        runs = request.runs()
+    _run(runs, checked, limit)
     _answer(checked, as_json=as_json)
-    if any(not report.passed for report in checked.reports) or checked.not_checked:
+    if any(not report.passed for report in checked.reports):
         raise typer.Exit(1)
     if checked.errors:
         raise typer.Exit(max(error.exit_code for error in checked.errors.values()))
@@ -116,8 +125,10 @@ class _Checked:
 
     reports: list[CheckReport] = field(default_factory=list)
     errors: dict[str, GemmlabError] = field(default_factory=dict)
-    not_checked: list[str] = field(default_factory=list)
-    """Names of the checks that were not started because the time was over."""
+    not_checked: Sequence[str] = ()
+    """Names of the checks that were not started because the process had to end."""
+    waiting: Sequence[str] = ()
+    """Names of the checks after the running one."""
     running: str = ""
     so_far: str = ""
     """Progress of the running check, in words."""
@@ -132,9 +143,10 @@ class _Checked:
         return errors or bool(self.not_checked) or any(report.timed_out for report in self.reports)
 
     def overdue(self, error: TimeLimitError) -> _Checked:
-        """Return the same with a timeout error for the running check, which cannot be interrupted."""
+        """Return the same with a timeout error for the running check, which cannot be interrupted: the process ends."""
         message = f"{self.so_far}; {error}" if self.so_far else str(error)
-        return replace(self, errors={**self.errors, self.running or "check": TimeLimitError(message)})
+        errors = {**self.errors, self.running or "check": TimeLimitError(message)}
+        return replace(self, errors=errors, not_checked=self.waiting)
 
 
 def _answer(checked: _Checked, *, as_json: bool) -> None:
@@ -143,7 +155,7 @@ def _answer(checked: _Checked, *, as_json: bool) -> None:
             "passed": checked.passed, "timed_out": checked.timed_out,
             "reports": [report.to_json() for report in checked.reports],
             "errors": {name: str(error) for name, error in checked.errors.items()},
-            "not_checked": checked.not_checked,
+            "not_checked": [*checked.not_checked],
         })  # fmt: skip
     else:
         _print(checked)
@@ -247,22 +259,23 @@ _LIBRARY_CHECKS = {LIBRARY: _product_call, "gemmlab.sum": _sum_call}
 """Name of a library function on the command line -> maker of its check."""
 
 
-def _run(runs: Mapping[str, Callable[[Progress], CheckReport]], checked: _Checked) -> None:
+def _run(
+    runs: Mapping[str, Callable[[Progress], CheckReport]], checked: _Checked,
+    limit: Callable[[], AbstractContextManager[object]],
+) -> None:  # fmt: skip
+    """Run the checks one after another, each within a time limit of its own."""
+    names = [*runs]
     with _progress() as show:
-        for name, run in runs.items():
-            checked.running, checked.so_far = name, ""
-            try:
-                require_time(name)
-            except TimeLimitError:
-                checked.not_checked.append(name)
-                continue
+        for index, (name, run) in enumerate(runs.items()):
+            checked.running, checked.so_far, checked.waiting = name, "", names[index + 1 :]
 
             def progress(done: int, total: int, name: str = name) -> None:
                 checked.so_far = f"{done} of {counted(total, 'case')} checked"
                 show(name, done, total)
 
             try:
-                checked.reports.append(run(progress))
+                with limit():
+                    checked.reports.append(run(progress))
             except GemmlabError as error:
                 checked.errors[name] = error
 
@@ -311,7 +324,7 @@ def _print(checked: _Checked) -> None:
     for name, error in checked.errors.items():
         typer.echo(f"\n{name}: {error}")
     if checked.not_checked:
-        typer.echo(f"\nNo time was left for {', '.join(checked.not_checked)}")
+        typer.echo(f"\nNot checked, because the process had to end: {', '.join(checked.not_checked)}")
 
 
 def register(app: typer.Typer) -> None:

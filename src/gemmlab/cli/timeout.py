@@ -1,4 +1,4 @@
-"""`--timeout`: limit the time of a whole command, in seconds."""
+"""`--timeout`: limit the time of a command, or of each kernel that it checks, in seconds."""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ from gemmlab.core.trace import TraceRequest
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.endless_loops import StoppedError, Watch, patience, settled
 from gemmlab.emulator.global_races import Shadows, shadows
-from gemmlab.emulator.layout import Event, Insn, Launch, Status
+from gemmlab.emulator.instruction_layout import Event, Insn
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import Status
 from gemmlab.emulator.memory_map import MemoryMap, Reach
 from gemmlab.emulator.resident import Bytes, Geometry, Resident
 from gemmlab.emulator.services import service_addresses
@@ -48,7 +50,7 @@ class Outcome:
     awaited: tuple[tuple[int, int, int], ...] = ()
     """(block, warp, instruction) of the warps that waited for a block that was not resident."""
     unmet: tuple[tuple[int, int, int, int], ...] = ()
-    """(block, thread, instruction, lanes) of each warp-level synchronisation in a deadlock; `lanes` are missing."""
+    """(block, thread, instruction, lanes) of each warp-level synchronisation in a deadlock that lacks `lanes`."""
     recorded: Recorder | None = None
     """The recorded trace; `None` where none was requested."""
     finished: int = 0

@@ -89,7 +89,7 @@ def explain_subject(subject: Subject) -> Explanation:
 
 
 def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[AccessRow]) -> dict[str, str]:
-    """Return the words that findings quote beside figures, by name. Each of `rows` is of one instruction."""
+    """Return the texts that findings quote, by name; their figures are numbers. Each of `rows` is one instruction's."""
     binding = " and ".join(occupancy.binding)
     return {"binding": binding, "wrong_words": "; ".join(subject.wrong), **worst_words(rows)}
 

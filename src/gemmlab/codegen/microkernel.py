@@ -87,7 +87,7 @@ class Tile:
 
 
 def best_tile(target: Target) -> Tile:
-    """The tile that fills the registers: 24 accumulators of 32, or 12 of 16 as in the source."""
+    """Return the tile that fills the vector registers: of 32 registers 24 are accumulators, of 16 registers 12."""
     if target.registers == 16:
         return Tile(6, 2, target.lanes)
     if target.lanes == 4:

@@ -136,7 +136,7 @@ class CpuDevice(DeviceIdentity):
         return _together(lambda _index: peak_burst(), threads, seconds)
 
     def measure_read(self, threads: int = 1, seconds: float = 0.2) -> float:
-        """Measure GB/s of reading memory far larger than the caches, all threads together, each with its own row."""
+        """Measure GB/s of all threads together that read memory far larger than the caches, each its own part."""
         return _together(read_burst, threads, seconds)
 
     def measure_tile(self, seconds: float = 0.2) -> tuple[float, float]:

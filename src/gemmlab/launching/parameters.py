@@ -30,7 +30,7 @@ class Parameter:
     """One parameter of a kernel, as far as it is known."""
 
     place: str
-    """Its name in errors."""
+    """The parameter in words, as errors name it."""
     size: int
     type: str
     """C type without qualifiers; empty where only the size is known."""

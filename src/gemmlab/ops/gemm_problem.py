@@ -1,4 +1,4 @@
-"""One matrix product, described."""
+"""The description of one matrix product: extents, scalars, leading dimensions, layout and contents."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Machine code that came with the package: for machines without the CUDA compiler, and without the disassembler.
 
-`machine_code/TARGET/KERNEL-ALIAS.xz` in the package is an artifact with its text, as the cache keeps it, compressed.
-The alias is the cache's name of a source: made of text, options and architecture, so that the code of a file that has
-been edited since is not found; that of a header, by what the compiler read. The files are made when a wheel is built
-(`hatch_build.py`); a checkout has none. Whoever can write there can write the package's own code.
+`machine_code/TARGET/KERNEL-ALIAS.xz` in the package is a compressed artifact with its texts, in the cache's format. The
+alias is the cache's name of a source, a digest of text, options and architecture: once a source has been edited, its
+shipped code is not found. An edited header is detected by the list of files that the compiler read. The files are made
+when a wheel is built (`hatch_build.py`); a checkout has none. They are as trusted as the package's own code.
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ def compare(name: str, actual: Float32Array, expected: Expected, dot_length: int
 
     An element is right if the reference is finite and the element is a float32 rounding of a number within the bound
     (infinity if the bound reaches past float32), if both are infinite with the same sign, or if both are NaN. An
-    infinite bound accepts anything. `dot_length`: K, for the source listings' test.
+    infinite bound accepts anything. `dot_length` is K; the largest relative error is also
+    reported divided by it, as the source listings test it.
     """
     rows = max(1, _BLOCK // max(1, actual.shape[1]))
     starts = range(0, actual.shape[0], rows)

@@ -267,7 +267,7 @@ def test_hostile_strings_stay_text(tmp_path: Path) -> None:
         (("no_such",), "no kernel named 'no_such'"),
         (("--config", "BM=8"), "--config: name the kernel"),
         (("naive", "--save", "/no/such/folder/x.json"), "no folder"),
-        (("--load", "h200", "--save", "x.json"), "--load shows what was measured"),
+        (("--load", "h200", "--save", "x.json"), "--load shows a record"),
         (("no_such", "--load", "h200"), "the record has no no_such; it has: naive_strided, naive"),
         (("naiv", "--load", "h200"), "the record has no naiv; did you mean naive"),
         (("--load", "h200", "--sizes", "77"), "nothing at 77x77x77; it has 512x512x512"),

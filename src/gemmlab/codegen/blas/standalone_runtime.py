@@ -28,7 +28,7 @@ HANDLER_AT = THREADS_AT + WORD
 SLOTS_AT = HANDLER_AT + WORD
 MEMORY_BYTES = SLOTS_AT + SLOTS * 2 * WORD
 _ABSENT, _FREE, _BUSY = 0, 1, 2
-"""A slot is one of these, and an address."""
+"""States of a slot, its first word; the second is the address of its workspace."""
 
 BYTES = pointer(I8)
 
@@ -54,12 +54,12 @@ class Workspaces:
 
 
 def word(fn: Function, offset: int) -> Value:
-    """Return a word of the block."""
+    """Return the address of the word at an offset in that block."""
     return fn.cast(memory(fn) + offset, I64)
 
 
 def memory(fn: Function) -> Value:
-    """Return the block, which begins with the pool."""
+    """Return the address of the object's block of memory, which begins with the worker pool's words."""
     return fn.symbol(f"@{MEMORY}", I8)
 
 
@@ -68,7 +68,7 @@ def _slot(fn: Function, index: Operand) -> Value:
 
 
 def emit_workspaces(module: Module, nbytes: int) -> Workspaces:
-    """Emit the block, and the functions that map and hand out workspaces of `nbytes`."""
+    """Emit the object's block of memory, and the functions that map and hand out workspaces of `nbytes`."""
     module.variable(MEMORY, f"internal global [{MEMORY_BYTES} x i8] zeroinitializer, align 64")
     pages = _emit_pages(module, nbytes)
     return Workspaces(pages, _emit_take(module, pages))

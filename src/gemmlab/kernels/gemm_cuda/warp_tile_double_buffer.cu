@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "warp tiles, vector loads and two buffers together"
-idea = "Warp tiles leave shared memory time to spare, a second buffer keeps warps from waiting: FFMAs fill the time."
+idea = "A second buffer spares every other barrier: no gain on an H200, where FFMAs of other warps fill the wait."
 source = "Chinese SGEMM profiling notes: their kernel 5, the one that met cuBLAS"
 op = "gemm"
 after = "warp_tile"
@@ -97,7 +97,7 @@ warp_tile_double_buffer(
                 b_next[i] = load_four(
                     BPieces::piece(b_from, i, ldb), whole ? 4 : BPieces::existing(i, cols, left),
                     whole || b_vectors);
-            a_from += APieces::next_tile(lda);  // on both ways, and not behind them: else FFMAs meet in register banks
+            a_from += APieces::next_tile(lda);  // not behind both ways: registers would meet in their banks
             b_from += BPieces::next_tile(ldb);
         });
     };

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from blocks.records import with_defaults
 from gemmlab.core.gpu import WARP, limits
 from gemmlab.core.records import Record, Result
 
@@ -109,7 +110,8 @@ def _counted(result: Result) -> Counted:
     known: Mapping[str, Any] = result.facts
     m, n, k = (int(result.problem[name]) for name in "mnk")
     return Counted(
-        kernel=known["name"], size=result.label, config=known["config"], fmas=m * n * k, k=k, outputs=m * n,
+        kernel=known["name"], size=result.label, config=with_defaults(known["name"], known["config"]),
+        fmas=m * n * k, k=k, outputs=m * n,
         facts=known["facts"], opcodes=known["opcodes"],
         metrics={name: metric["value"] for name, metric in known["counters"].items()}, arch=known["target"],
         right=result.verified is not False, compiler=known["compiler"], code=known["code_sha256"],

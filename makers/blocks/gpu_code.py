@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from blocks.markdown import markdown_table
-from blocks.records import RESULTS
+from blocks.records import RESULTS, with_defaults
 from blocks.speeds import rungs
 from gemmlab.core.gpu import Occupancy, limits, occupancy
 from gemmlab.core.program import Config
@@ -18,7 +19,8 @@ SWEEP = "compile-sweep.json"
 @cache
 def sweep() -> Sequence[SweepRow]:
     """Every row of the record; none where there is none."""
-    return load_sweep(RESULTS / SWEEP) if (RESULTS / SWEEP).exists() else ()
+    rows = load_sweep(RESULTS / SWEEP) if (RESULTS / SWEEP).exists() else ()
+    return [replace(row, config=with_defaults(row.kernel, row.config)) for row in rows]
 
 
 def swept(kernel: str, arch: str, config: Config) -> SweepRow | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
+from gemmlab.core.errors import UsageError
 from gemmlab.core.records import Record
 from gemmlab.kernels.aliases import read_record
+from gemmlab.kernels.catalog import find_kernel
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -25,6 +27,14 @@ def load(name: str) -> Record | None:
 def matching(pattern: str) -> list[str]:
     """Names of the records that there are: `"h200/configs*.json"`."""
     return sorted(str(path.relative_to(RESULTS)) for path in RESULTS.glob(pattern))
+
+
+def with_defaults(kernel: str, config: Mapping[str, int]) -> dict[str, int]:
+    """Return a recorded configuration, with defaults for parameters that its kernel has gained since."""
+    try:
+        return {**find_kernel(kernel).params, **config}
+    except UsageError:  # a library, or a kernel that is no longer shipped
+        return dict(config)
 
 
 def from_record(name: str, block: Callable[[Record], str]) -> Callable[[], str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from blocks.records import with_defaults
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import Ratio, Timings, ratio_of_medians, spread
@@ -108,8 +109,9 @@ def _speed(result: Result) -> Speed:
     timings = {(sample.process, sample.round): sample.time_us for sample in result.samples}
     middle = spread(list(timings.values())).median
     kernel = result.contestant.removeprefix("kernel:").partition("[")[0] if result.facts["role"] == "rung" else ""
+    config = with_defaults(kernel, result.facts.get("config", {}))
     return Speed(
-        contestant=result.contestant, kernel=kernel, size=result.label, config=result.facts.get("config", {}),
+        contestant=result.contestant, kernel=kernel, size=result.label, config=config,
         time_us=middle, tflops=result.flops / middle / 1e6, right=result.verified is not False, facts=result.facts,
         timings=timings,
     )  # fmt: skip

@@ -105,7 +105,8 @@ class Evidence:
         whole, found = _whole(kernel, config), load(record)
         for result in () if found is None else found.results:
             known = result.facts
-            if known.get("name") == kernel and known.get("config") == whole and result.verified and "facts" in known:
+            same = known.get("name") == kernel and _whole(kernel, known.get("config", {})) == whole
+            if same and result.verified and "facts" in known:
                 self.used.append(record)
                 counted_facts: Mapping[str, float] = known["facts"]
                 return counted_facts

@@ -175,7 +175,7 @@ def test_configurations_are_a_line_each_with_the_best_of_a_size_in_bold() -> Non
     assert "| BN | 256³ | 4096³ |" in table
     assert "| 8 | **0.0110** | 0.901 |" in table
     assert "| 16 | 0.0130 | **0.701** |" in table
-    assert "With BM 32." in table
+    assert "With BM 32, UNROLL 16." in table
     assert "best at 4096: 196 TFLOP/s with BM 32, BN 16" in table
 
 

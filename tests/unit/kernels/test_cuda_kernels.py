@@ -121,7 +121,7 @@ def test_a_program_is_the_file_as_it_is() -> None:
     kernel = find_kernel("block_tile")
     program = kernel.program(kernel.configure({"BK": 8}), "sm_80")
     assert (program.kernel, program.language, program.target) == ("block_tile", "cuda", "sm_80")
-    assert program.entry == "block_tile<32, 32, 8>"
+    assert program.entry == "block_tile<32, 32, 8, 64>"
     assert program.emit() == kernel.path.read_text(encoding="utf-8")
     assert program.path == str(kernel.path)
     other = kernel.program(kernel.configure(), "sm_80")
@@ -217,8 +217,24 @@ def test_vector_load_moves_sixteen_bytes_at_a_time(
 
 
 @needs_compiler
+@each_kernel
+def test_the_loop_stands_in_the_rungs_own_file(kernel: Kernel) -> None:
+    """Barriers and multiply-adds: what operands that are not aligned take, and the epilogue, may lie elsewhere."""
+    made = built(kernel, "sm_90")
+    instructions = parse(made.texts["sass"])[made.entry].instructions
+
+    def own(opcode: str) -> list[bool]:
+        files = [i.line[0] for i in instructions if i.opcode == opcode and i.line is not None]
+        return [Path(file).name == kernel.path.name for file in files]
+
+    assert any(own("BAR")) or not own("BAR")
+    if kernel.precision == "float32":
+        assert sum(own("FFMA")) > 0.4 * len(own("FFMA"))
+
+
+@needs_compiler
 def test_errors_and_lines_name_the_kernels_own_files() -> None:
     made = built(find_kernel("block_tile"), "sm_90")
     named = set(re.findall(r'//## File "([^"]+)"', made.texts["sass"]))
-    assert {Path(name).name for name in named} >= {"block_tile.cu", "moving_tile.cuh", "tile.cuh", "epilogue.cuh"}
+    assert {Path(name).name for name in named} >= {"block_tile.cu", "specialize.cuh", "tile.cuh", "epilogue.cuh"}
     assert all(Path(name).is_file() for name in named)

@@ -57,6 +57,20 @@ __device__ __forceinline__ void copy_four_async_if(bool wanted, float* dst, cons
         : "memory");
 }
 
+// WIDTH floats, 1 or 4, if they `exist`, else zeros; or only if they are `wanted`.
+template <int WIDTH>
+__device__ __forceinline__ void copy_async(float* dst, const float* src, bool exists)
+{
+    if constexpr (WIDTH == 4) copy_four_async(dst, src, exists ? 4 : 0);
+    else copy_one_async(dst, src, exists);
+}
+template <int WIDTH>
+__device__ __forceinline__ void copy_async_if(bool wanted, float* dst, const float* src)
+{
+    if constexpr (WIDTH == 4) copy_four_async_if(wanted, dst, src);
+    else copy_one_async_if(wanted, dst, src);
+}
+
 // The copies this thread has started since the last commit are a group, even if there are none.
 __device__ __forceinline__ void commit_copies()
 {

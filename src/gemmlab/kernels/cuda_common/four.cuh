@@ -17,6 +17,14 @@ __device__ __forceinline__ float4 load_four(const float* src, int cols, bool vec
         cols > 0 ? src[0] : 0.0f, cols > 1 ? src[1] : 0.0f, cols > 2 ? src[2] : 0.0f, cols > 3 ? src[3] : 0.0f);
 }
 
+// Replaces `four`, if it is `wanted`; by a predicate, because a branch would cut the loop around it in pieces.
+__device__ __forceinline__ void load_four_if(bool wanted, float4& four, const float* src)
+{
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; @p ld.global.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+                 : "+f"(four.x), "+f"(four.y), "+f"(four.z), "+f"(four.w)
+                 : "l"(src), "r"(static_cast<int>(wanted)));
+}
+
 __device__ __forceinline__ void store_four(float* dst, int cols, bool vectors, float4 value)
 {
     if (vectors && cols >= 4) {
@@ -27,4 +35,19 @@ __device__ __forceinline__ void store_four(float* dst, int cols, bool vectors, f
     if (cols > 1) dst[1] = value.y;
     if (cols > 2) dst[2] = value.z;
     if (cols > 3) dst[3] = value.w;
+}
+
+// Into shared memory, whose rows are LD words: as a row, or TURNED as a column.
+template <bool TURNED, int LD>
+__device__ __forceinline__ void put_four(float* dst, float4 value)
+{
+    if constexpr (!TURNED && LD % 4 == 0) {
+        *reinterpret_cast<float4*>(dst) = value;
+    } else {
+        constexpr int STEP = TURNED ? LD : 1;
+        dst[0 * STEP] = value.x;
+        dst[1 * STEP] = value.y;
+        dst[2 * STEP] = value.z;
+        dst[3 * STEP] = value.w;
+    }
 }

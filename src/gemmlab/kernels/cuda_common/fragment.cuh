@@ -16,24 +16,10 @@ __device__ __forceinline__ void load_fragment(float (&frag)[COUNT], const float*
     }
 }
 
-//              b_frag[TN]
-//            . . . . . . . .
-//   a_frag   +-------------+
-//    [TM] .  | sums[i][j] += a_frag[i] * b_frag[j]:  TM * TN multiply-adds for TM + TN words
-//         .  +-------------+
-template <int TM, int TN>
-__device__ __forceinline__ void add_outer_product(
-    float (&sums)[TM][TN], const float (&a_frag)[TM], const float (&b_frag)[TN])
-{
-#pragma unroll
-    for (int i = 0; i < TM; ++i)
-#pragma unroll
-        for (int j = 0; j < TN; ++j) sums[i][j] += a_frag[i] * b_frag[j];
-}
-
-// The same sums, back and forth: every second row (or column) backwards. A product then shares a_frag[i] or b_frag[j]
-// with the one before it, which the operand cache keeps, and the compiler finds registers without bank conflicts and
-// reads words long before their use. Lines go along the shorter side; of a square they are columns.
+// sums[i][j] += a_frag[i] * b_frag[j], back and forth: every second row (or column) backwards. A product then shares
+// a_frag[i] or b_frag[j] with the one before it, which the operand cache keeps, and the compiler finds registers
+// without bank conflicts and reads words long before their use. Lines go along the shorter side; of a square they are
+// columns.
 template <int TM, int TN>
 __device__ __forceinline__ void add_outer_product_in_serpentine(
     float (&sums)[TM][TN], const float (&a_frag)[TM], const float (&b_frag)[TN])

@@ -6,6 +6,8 @@
 #pragma once
 
 #include "async_tile.cuh"
+#include "epilogue.cuh"
+#include "fragment.cuh"
 #include "tf32.cuh"
 
 struct WmmaInput {
@@ -61,4 +63,33 @@ __device__ __forceinline__ void store_sums(float* matrix, const WmmaSums& sums)
             shared_address(matrix)),
         "n"(LD), "f"(s[0]), "f"(s[1]), "f"(s[2]), "f"(s[3]), "f"(s[4]), "f"(s[5]), "f"(s[6]), "f"(s[7])
         : "memory");
+}
+
+constexpr int WMMA_PATCH = 16 * 16;  // floats of shared memory that a warp needs to store its sums
+
+// A warp's sums in pieces of 16 x 16, one after the other through its own `patch` of shared memory, because no one
+// knows which lane has which sum. `c` is the first of the warp's elements of C, of which `rows` x `cols` exist.
+template <int DOWN, int ACROSS>
+__device__ __forceinline__ void store_wmma(
+    float* patch, float* c, int ldc, int rows, int cols, float alpha, const WmmaSums (&sums)[DOWN][ACROSS], float beta)
+{
+    const int x = threadIdx.x % 4 * 4;   // [0, 16) in steps of 4: the lane's columns of a piece
+    const int y = threadIdx.x % 32 / 4;  // [0, 8): its first row; the other is 8 below
+    const bool vectors = rows_are_aligned(c, ldc);
+#pragma unroll
+    for (int i = 0; i < 16 * DOWN; i += 16)
+#pragma unroll
+        for (int j = 0; j < 16 * ACROSS; j += 16) {
+            store_sums<16>(patch, sums[i / 16][j / 16]);
+            __syncwarp();
+#pragma unroll
+            for (int row = y; row < y + 16; row += 8) {
+                float four[4];
+                load_fragment(four, patch + row * 16 + x);
+                if (i + row < rows)
+                    store_row(
+                        c + (i + row) * static_cast<Offset>(ldc) + j + x, cols - j - x, vectors, alpha, four, beta);
+            }
+            __syncwarp();  // before the next piece takes its place
+        }
 }

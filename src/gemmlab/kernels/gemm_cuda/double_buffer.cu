@@ -45,9 +45,11 @@ BUFFERS = [1, 2]
 */
 
 #include "epilogue.cuh"
+#include "four.cuh"
 #include "fragment.cuh"
+#include "pieces.cuh"
 #include "residency.cuh"
-#include "staged_pair.cuh"
+#include "specialize.cuh"
 #include "tile.cuh"
 
 //   global memory     | load tile 1 ............... | load tile 2 ............... |        on their way while
@@ -64,45 +66,84 @@ __global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks(BM, BN,
 double_buffer(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
-    using Tiles = StagedPair<BM, BN, BK, (BM / TM) * (BN / TN)>;
-    __shared__ __align__(16) float As[BUFFERS][BK * Tiles::A_LD];
-    __shared__ __align__(16) float Bs[BUFFERS][BK * Tiles::B_LD];
+    constexpr int THREADS = (BM / TM) * (BN / TN);
+    using APieces = Pieces<BM, BK, THREADS, true>;  // A is turned, and As padded
+    using BPieces = Pieces<BN, BK, THREADS, false>;
+    constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
+    __shared__ __align__(16) float As[BUFFERS][BK * A_LD];
+    __shared__ __align__(16) float Bs[BUFFERS][BK * B_LD];
 
     const Tile tile = tile_of_block<BM, BN>(N);
-    const int x = threadIdx.x % (BN / TN) * TN;  // [0, BN) in steps of TN: first column in the tile
-    const int y = threadIdx.x / (BN / TN) * TM;  // [0, BM) in steps of TM: first row in the tile
-    Tiles next(A, lda, B, ldb, tile, M, N);
+    const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
+    const int x = threadIdx.x % (BN / TN) * TN;          // [0, BN) in steps of TN: first column in the tile
+    const int y = threadIdx.x / (BN / TN) * TM;          // [0, BM) in steps of TM: first row in the tile
+    const bool a_vectors = rows_are_aligned(A, lda), b_vectors = rows_are_aligned(B, ldb);
+    const bool inside = a_vectors && b_vectors && rows >= BM && cols >= BN;  // all tiles, but along k
+    const float* a_from = APieces::first(A + tile.row * static_cast<Offset>(lda), lda);
+    const float* b_from = BPieces::first(B + tile.col, ldb);
+
+    float4 a_next[APieces::COUNT], b_next[BPieces::COUNT];  // of the next tiles, on their way
+    const auto fetch = [&](int left) {                      // `left` terms exist: more than BK, or none at all
+        specialize(inside && left >= BK, [&](auto whole) {
+#pragma unroll
+            for (int i = 0; i < APieces::COUNT; ++i)
+                a_next[i] = load_four(
+                    APieces::piece(a_from, i, lda), whole ? 4 : APieces::existing(i, rows, left),
+                    whole || a_vectors);
+#pragma unroll
+            for (int i = 0; i < BPieces::COUNT; ++i)
+                b_next[i] = load_four(
+                    BPieces::piece(b_from, i, ldb), whole ? 4 : BPieces::existing(i, cols, left),
+                    whole || b_vectors);
+        });
+        a_from += APieces::next_tile(lda);
+        b_from += BPieces::next_tile(ldb);
+    };
+    const auto put = [&](int buffer) {
+#pragma unroll
+        for (int i = 0; i < APieces::COUNT; ++i) put_four<true, A_LD>(&As[buffer][APieces::word(i)], a_next[i]);
+#pragma unroll
+        for (int i = 0; i < BPieces::COUNT; ++i) put_four<false, B_LD>(&Bs[buffer][BPieces::word(i)], b_next[i]);
+    };
 
     float sums[TM][TN] = {};
+    float a_frag[2][TM], b_frag[2][TN];  // of step k in [k % 2]
+    const auto read = [&](int buffer, int k) {
+        load_fragment(a_frag[k % 2], &As[buffer][k * A_LD + y]);
+        load_fragment(b_frag[k % 2], &Bs[buffer][k * B_LD + x]);
+    };
+    const auto multiply = [&](int k) {
+#pragma unroll
+        for (int i = 0; i < TM; ++i)
+#pragma unroll
+            for (int j = 0; j < TN; ++j) sums[i][j] += a_frag[k % 2][i] * b_frag[k % 2][j];
+    };
+
     int left = sum_depth(K, alpha);
     if (left > 0) {
-        float a_frag[2][TM], b_frag[2][TN];  // of step k in [k % 2]
-        int now = 0;                         // the buffer that is computed with
-        next.fetch(left);
-        next.put(As[0], Bs[0]);
+        int now = 0;  // the buffer that is computed with
+        fetch(left);
+        put(now);
         __syncthreads();
-        load_fragment(a_frag[0], &As[0][y]);
-        load_fragment(b_frag[0], &Bs[0][x]);
+        read(now, 0);
         for (;; left -= BK) {
-            next.fetch(left - BK);
+            fetch(left - BK);
 #pragma unroll
             for (int k = 0; k < BK - 1; ++k) {
-                load_fragment(a_frag[(k + 1) % 2], &As[now][(k + 1) * Tiles::A_LD + y]);
-                load_fragment(b_frag[(k + 1) % 2], &Bs[now][(k + 1) * Tiles::B_LD + x]);
-                add_outer_product(sums, a_frag[k % 2], b_frag[k % 2]);
+                read(now, k + 1);
+                multiply(k);
             }
             if (left <= BK) break;
             if (BUFFERS == 1) __syncthreads();  // before the next tiles overwrite these
             now ^= BUFFERS - 1;
-            next.put(As[now], Bs[now]);
+            put(now);
             __syncthreads();
-            load_fragment(a_frag[0], &As[now][y]);
-            load_fragment(b_frag[0], &Bs[now][x]);
-            add_outer_product(sums, a_frag[1], b_frag[1]);
+            read(now, 0);
+            multiply(BK - 1);  // the last step's products fill the wait for these words
         }
-        add_outer_product(sums, a_frag[1], b_frag[1]);
+        multiply(BK - 1);
     }
 
     C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
-    store_tile(C, ldc, next.rows - y, next.cols - x, rows_are_aligned(C, ldc), alpha, sums, beta);
+    store_tile(C, ldc, rows - y, cols - x, rows_are_aligned(C, ldc), alpha, sums, beta);
 }

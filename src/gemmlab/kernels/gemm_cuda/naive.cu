@@ -5,9 +5,9 @@ source = "Korean worklog on CUDA matmul: its kernel 1; Chinese summary of SGEMM 
 op = "gemm"
 after = "naive_strided"
 arch = "sm_75"
-params = { BM = 32, BN = 32 }
-tune = { BM = [4, 8, 16, 32], BN = [8, 16, 32, 64] }
-require = ["BM >= 1", "BN >= 1", "BM * BN <= 1024"]
+params = { BM = 32, BN = 32, UNROLL = 16 }  # UNROLL: steps of k a turn of the loop
+tune = { BM = [4, 8, 16, 32], BN = [8, 16, 32, 64], UNROLL = [4, 16, 64] }
+require = ["BM >= 1", "BN >= 1", "UNROLL >= 1", "BM * BN <= 1024"]
 grid = "ceil_div(M, BM) * ceil_div(N, BN)"
 threads = ["BN", "BM"]
 expect = [
@@ -18,9 +18,8 @@ expect = [
 ]
 */
 
-#include "dot.cuh"
 #include "epilogue.cuh"
-#include "tile_down.cuh"
+#include "tile.cuh"
 
 //            B   K x N                      thread (x, y) of the block computes C[row + y][col + x]
 //            +-------|-------+
@@ -30,16 +29,37 @@ expect = [
 //   +-------+        |                    element of A is read N times and each of B M times
 //   |-------|------- c   C[row + y][col + x]
 //   +-------+
-template <int BM, int BN>
+template <int BM, int BN, int UNROLL>
 __global__ void __launch_bounds__(BM * BN) naive(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
-    const Tile tile = tile_of_block_down<BM, BN>(M);
+    //        N
+    //      0    2        Blocks are numbered down M: those that run at the same time take a few columns of B and all
+    //   M  1    3        rows of A. What they meet first, far from the processor, is mostly A: a line of it is 32 steps
+    //                    of a thread, a line of B is one.
+    const unsigned tiles_down = ceil_div(M, BM);
+    const Tile tile = {static_cast<int>(blockIdx.x % tiles_down) * BM, static_cast<int>(blockIdx.x / tiles_down) * BN};
     const int x = threadIdx.x;  // [0, BN): column in the tile
     const int y = threadIdx.y;  // [0, BM): row in the tile
     if (x >= N - tile.col || y >= M - tile.row) return;
 
-    const float* a = A + (tile.row + y) * static_cast<Offset>(lda);
-    const float sum = dot(a, B + tile.col + x, ldb, sum_depth(K, alpha));
+    const float* a = A + (tile.row + y) * static_cast<Offset>(lda);  // A[row + y][k]
+    const float* b = B + tile.col + x;                               // B[k][col + x]
+    float sum = 0.0f;
+    int left = sum_depth(K, alpha);
+    // UNROLL steps a turn: A's addresses are one register pair plus constants, B's cost one instruction each, and the
+    // loads of later steps need not wait for the first product.
+#pragma unroll 1
+    for (; left >= UNROLL; left -= UNROLL) {
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) sum += a[k] * b[k * static_cast<Offset>(ldb)];
+        a += UNROLL;
+        b += UNROLL * static_cast<Offset>(ldb);
+    }
+#pragma unroll 1
+    for (; left > 0; --left) {
+        sum += *a++ * *b;
+        b += ldb;
+    }
     store_element(C + (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x, alpha, sum, beta);
 }

@@ -5,9 +5,9 @@ source = "the bad contrast to naive, from the first kernel of public CUDA matmul
 op = "gemm"
 after = ""
 arch = "sm_75"
-params = { BM = 32, BN = 32 }
-tune = { BM = [8, 16, 32, 64], BN = [4, 8, 16, 32] }
-require = ["BM >= 1", "BN >= 1", "BM * BN <= 1024"]
+params = { BM = 32, BN = 32, UNROLL = 16 }  # UNROLL: steps of k a turn of the loop
+tune = { BM = [8, 16, 32, 64], BN = [4, 8, 16, 32], UNROLL = [4, 16, 64] }
+require = ["BM >= 1", "BN >= 1", "UNROLL >= 1", "BM * BN <= 1024"]
 grid = "ceil_div(M, BM) * ceil_div(N, BN)"
 threads = ["BM", "BN"]
 expect = [
@@ -21,9 +21,8 @@ expect = [
 ]
 */
 
-#include "dot.cuh"
 #include "epilogue.cuh"
-#include "tile_down.cuh"
+#include "tile.cuh"
 
 //            B   K x N                      thread (y, x) of the block computes C[row + y][col + x]
 //            +-------|-------+
@@ -35,16 +34,32 @@ expect = [
 //   |-------|------- c   lane 1           C[row + y][col + x]: 32 sectors again
 //   |-------|------- c   lane 2
 //   +-------+
-template <int BM, int BN>
+template <int BM, int BN, int UNROLL>
 __global__ void __launch_bounds__(BM * BN) naive_strided(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
-    const Tile tile = tile_of_block_down<BM, BN>(M);
+    // Blocks are numbered down M (see naive).
+    const unsigned tiles_down = ceil_div(M, BM);
+    const Tile tile = {static_cast<int>(blockIdx.x % tiles_down) * BM, static_cast<int>(blockIdx.x / tiles_down) * BN};
     const int y = threadIdx.x;  // [0, BM): row in the tile
     const int x = threadIdx.y;  // [0, BN): column in the tile
     if (x >= N - tile.col || y >= M - tile.row) return;
 
-    const float* a = A + (tile.row + y) * static_cast<Offset>(lda);
-    const float sum = dot(a, B + tile.col + x, ldb, sum_depth(K, alpha));
+    const float* a = A + (tile.row + y) * static_cast<Offset>(lda);  // A[row + y][k]
+    const float* b = B + tile.col + x;                               // B[k][col + x]
+    float sum = 0.0f;
+    int left = sum_depth(K, alpha);
+#pragma unroll 1
+    for (; left >= UNROLL; left -= UNROLL) {
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) sum += a[k] * b[k * static_cast<Offset>(ldb)];
+        a += UNROLL;
+        b += UNROLL * static_cast<Offset>(ldb);
+    }
+#pragma unroll 1
+    for (; left > 0; --left) {
+        sum += *a++ * *b;
+        b += ldb;
+    }
     store_element(C + (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x, alpha, sum, beta);
 }

@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "fragments of both tiles staged in registers by 128-bit shared loads"
-idea = "A step k reads its TM + TN words by LDS.128 into a_frag and b_frag; the outer product is registers alone."
+idea = "Fragments come by LDS.128, as the compiler had them already: the gain is from whole tiles without guards."
 source = "Chinese summary of SGEMM versions: its v4; Chinese SGEMM write-up: the fragments of its tiled kernel"
 op = "gemm"
 after = "vector_load"
@@ -28,9 +28,11 @@ expect = [
 */
 
 #include "epilogue.cuh"
+#include "four.cuh"
 #include "fragment.cuh"
+#include "pieces.cuh"
 #include "residency.cuh"
-#include "staged_pair.cuh"
+#include "specialize.cuh"
 #include "tile.cuh"
 
 //   shared memory                             registers of a thread
@@ -49,30 +51,64 @@ __global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks(BM, BN,
 register_stage(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
-    using Pair = StagedPair<BM, BN, BK, (BM / TM) * (BN / TN)>;
-    __shared__ __align__(16) float As[BK][Pair::A_LD];
-    __shared__ __align__(16) float Bs[BK][Pair::B_LD];
+    constexpr int THREADS = (BM / TM) * (BN / TN);
+    using APieces = Pieces<BM, BK, THREADS, true>;  // A is turned, and As padded
+    using BPieces = Pieces<BN, BK, THREADS, false>;
+    constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
+    __shared__ __align__(16) float As[BK * A_LD];
+    __shared__ __align__(16) float Bs[BK * B_LD];
 
     const Tile tile = tile_of_block<BM, BN>(N);
-    const int x = threadIdx.x % (BN / TN) * TN;  // [0, BN) in steps of TN: first column in the tile
-    const int y = threadIdx.x / (BN / TN) * TM;  // [0, BM) in steps of TM: first row in the tile
-    Pair next(A, lda, B, ldb, tile, M, N);
+    const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
+    const int x = threadIdx.x % (BN / TN) * TN;          // [0, BN) in steps of TN: first column in the tile
+    const int y = threadIdx.x / (BN / TN) * TM;          // [0, BM) in steps of TM: first row in the tile
+    const bool a_vectors = rows_are_aligned(A, lda), b_vectors = rows_are_aligned(B, ldb);
+    const bool inside = a_vectors && b_vectors && rows >= BM && cols >= BN;  // all tiles, but along k
+    const float* a_from = APieces::first(A + tile.row * static_cast<Offset>(lda), lda);
+    const float* b_from = BPieces::first(B + tile.col, ldb);
+
+    float4 a_next[APieces::COUNT], b_next[BPieces::COUNT];  // of the next tiles, on their way
+    const auto fetch = [&](int left) {                      // `left` terms exist: more than BK, or none at all
+        specialize(inside && left >= BK, [&](auto whole) {
+#pragma unroll
+            for (int i = 0; i < APieces::COUNT; ++i)
+                a_next[i] = load_four(
+                    APieces::piece(a_from, i, lda), whole ? 4 : APieces::existing(i, rows, left),
+                    whole || a_vectors);
+#pragma unroll
+            for (int i = 0; i < BPieces::COUNT; ++i)
+                b_next[i] = load_four(
+                    BPieces::piece(b_from, i, ldb), whole ? 4 : BPieces::existing(i, cols, left),
+                    whole || b_vectors);
+        });
+        a_from += APieces::next_tile(lda);
+        b_from += BPieces::next_tile(ldb);
+    };
+    const auto put = [&] {
+#pragma unroll
+        for (int i = 0; i < APieces::COUNT; ++i) put_four<true, A_LD>(&As[APieces::word(i)], a_next[i]);
+#pragma unroll
+        for (int i = 0; i < BPieces::COUNT; ++i) put_four<false, B_LD>(&Bs[BPieces::word(i)], b_next[i]);
+    };
 
     float sums[TM][TN] = {};
     for (int left = sum_depth(K, alpha); left > 0; left -= BK) {
-        next.fetch(left);
+        fetch(left);
         __syncthreads();  // before these overwrite the last tiles
-        next.put(&As[0][0], &Bs[0][0]);
+        put();
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
             float a_frag[TM], b_frag[TN];
-            load_fragment(a_frag, &As[k][y]);
-            load_fragment(b_frag, &Bs[k][x]);
-            add_outer_product(sums, a_frag, b_frag);
+            load_fragment(a_frag, &As[k * A_LD + y]);
+            load_fragment(b_frag, &Bs[k * B_LD + x]);
+#pragma unroll
+            for (int i = 0; i < TM; ++i)
+#pragma unroll
+                for (int j = 0; j < TN; ++j) sums[i][j] += a_frag[i] * b_frag[j];
         }
     }
 
     C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
-    store_tile(C, ldc, M - tile.row - y, N - tile.col - x, rows_are_aligned(C, ldc), alpha, sums, beta);
+    store_tile(C, ldc, rows - y, cols - x, rows_are_aligned(C, ldc), alpha, sums, beta);
 }

@@ -5,10 +5,10 @@ source = "Korean worklog on CUDA matmul: its kernel 3"
 op = "gemm"
 after = "block_tile"
 arch = "sm_75"
-params = { BM = 64, BN = 64, BK = 8, TM = 8 }
-tune = { BM = [32, 64, 128], BN = [32, 64, 128], TM = [4, 8, 16] }
+params = { BM = 64, BN = 64, BK = 8, TM = 8, UNROLL = 64 }  # UNROLL: steps of k in the code at most
+tune = { BM = [32, 64, 128], BN = [32, 64, 128], TM = [4, 8, 16], UNROLL = [4, 64] }
 require = [
-    "min(BM, BN, BK, TM) >= 1 and BM % TM == 0",
+    "min(BM, BN, BK, TM, UNROLL) >= 1 and BM % TM == 0",
     "BM // TM * BN <= 1024 and BM // TM * BN >= 128 and BN % BK == 0",
     "BM // TM * BN <= (1024 if TM < 8 else 512)",  # 1024 threads have 64 registers each
     "4 * BK * (BM + BN) <= 49152",
@@ -30,7 +30,7 @@ expect = [
 */
 
 #include "epilogue.cuh"
-#include "moving_tile.cuh"
+#include "specialize.cuh"
 #include "tile.cuh"
 
 //                          Bs  BK x BN            a step k of the product
@@ -43,33 +43,63 @@ expect = [
 //         [ a ]    TM            [c]
 //         [ a ] - - - - - - - -  [c]
 //         [ . ]
-template <int BM, int BN, int BK, int TM>
+template <int BM, int BN, int BK, int TM, int UNROLL>
 __global__ void __launch_bounds__(BM / TM * BN) thread_tile_1d(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
     constexpr int THREADS = BM / TM * BN;
+    constexpr int A_ROWS = THREADS / BK, B_ROWS = THREADS / BN;  // rows of As and Bs that the block brings at a time
+    constexpr int A_COUNT = (BM + A_ROWS - 1) / A_ROWS, B_COUNT = (BK + B_ROWS - 1) / B_ROWS;  // words a thread brings
     __shared__ __align__(16) float As[BM][BK];
     __shared__ __align__(16) float Bs[BK][BN];
 
     const Tile tile = tile_of_block<BM, BN>(N);
-    const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
-    const int x = threadIdx.x % BN;                      // [0, BN): column in the tile
-    const int y = threadIdx.x / BN * TM;                 // [0, BM) in steps of TM: first row in the tile
+    const int rows = M - tile.row, cols = N - tile.col;            // of C from this tile on
+    const int x = threadIdx.x % BN, y = threadIdx.x / BN * TM;     // [0, BN), [0, BM) in steps of TM: first result
+    const int a_col = threadIdx.x % BK, a_row = threadIdx.x / BK;  // [0, BK), [0, A_ROWS): its first word of As,
+    const int b_col = threadIdx.x % BN, b_row = threadIdx.x / BN;  // [0, BN), [0, B_ROWS): and of Bs
     A += tile.row * static_cast<Offset>(lda);
     B += tile.col;
-    MovingTiles<BM, BN, BK, THREADS> tiles(A, lda, B, ldb, rows, cols);
+    const float* a_from = A + a_row * static_cast<Offset>(lda) + a_col;
+    const float* b_from = B + b_row * static_cast<Offset>(ldb) + b_col;
 
     float sums[TM] = {};
     for (int left = sum_depth(K, alpha); left > 0; left -= BK) {
-        tiles.load(As, Bs, left);  // between two barriers: nobody needs the tiles before, everybody sees these
+        // From global memory into registers; zeros where a matrix has ended.
+        float a_next[A_COUNT], b_next[B_COUNT];
+        specialize(rows >= BM && cols >= BN && left >= BK, [&](auto whole) {
 #pragma unroll
+            for (int i = 0; i < A_COUNT; ++i) {
+                const int row = a_row + i * A_ROWS;
+                const bool exists = (BM % A_ROWS == 0 || row < BM) && (whole || (row < rows && a_col < left));
+                a_next[i] = exists ? a_from[i * A_ROWS * static_cast<Offset>(lda)] : 0.0f;
+            }
+#pragma unroll
+            for (int i = 0; i < B_COUNT; ++i) {
+                const int row = b_row + i * B_ROWS;
+                const bool exists = (BK % B_ROWS == 0 || row < BK) && (whole || (row < left && b_col < cols));
+                b_next[i] = exists ? b_from[i * B_ROWS * static_cast<Offset>(ldb)] : 0.0f;
+            }
+        });
+        a_from += BK;
+        b_from += BK * static_cast<Offset>(ldb);
+
+        __syncthreads();  // nobody needs the last tiles any more
+#pragma unroll
+        for (int i = 0; i < A_COUNT; ++i)
+            if (BM % A_ROWS == 0 || a_row + i * A_ROWS < BM) As[a_row + i * A_ROWS][a_col] = a_next[i];
+#pragma unroll
+        for (int i = 0; i < B_COUNT; ++i)
+            if (BK % B_ROWS == 0 || b_row + i * B_ROWS < BK) Bs[b_row + i * B_ROWS][b_col] = b_next[i];
+        __syncthreads();  // everybody sees these
+
+#pragma unroll UNROLL
         for (int k = 0; k < BK; ++k) {
             const float b = Bs[k][x];
 #pragma unroll
             for (int i = 0; i < TM; ++i) sums[i] += As[y + i][k] * b;
         }
     }
-
     C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
 #pragma unroll
     for (int i = 0; i < TM; ++i)

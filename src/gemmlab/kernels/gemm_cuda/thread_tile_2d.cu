@@ -5,12 +5,12 @@ source = "Korean worklog on CUDA matmul: its kernel 4; Chinese SGEMM profiling n
 op = "gemm"
 after = "thread_tile_1d"
 arch = "sm_75"
-params = { BM = 128, BN = 128, BK = 8, TM = 8, TN = 8 }
-tune = { BM = [64, 128], BN = [64, 128], BK = [8, 16], TM = [4, 8], TN = [4, 8] }
+params = { BM = 128, BN = 128, BK = 8, TM = 8, TN = 8, UNROLL = 64 }  # UNROLL: steps of k in the code at most
+tune = { BM = [64, 128], BN = [64, 128], BK = [8, 16], TM = [4, 8], TN = [4, 8], UNROLL = [4, 64] }
 require = [
-    "min(BM, BN, BK, TM, TN) >= 1 and BM % TM == 0 and BN % TN == 0 and TN % 4 == 0",
+    "min(BM, BN, BK, TM, TN, UNROLL) >= 1 and BM % TM == 0 and BN % TN == 0 and TN % 4 == 0",
     "BM // TM * (BN // TN) >= 64 and BM // TM * (BN // TN) <= 512",
-    "BK * TM * TN <= 512",  # with more steps unrolled the compiler runs out of registers
+    "min(BK, UNROLL) * TM * TN <= 512",  # with more steps unrolled the compiler runs out of registers
     "BM // TM * (BN // TN) % BK == 0 and BM // TM * (BN // TN) % BN == 0 and 4 * BK * (BM + BN) <= 49152",
 ]
 grid = "ceil_div(M, BM) * ceil_div(N, BN)"
@@ -33,9 +33,8 @@ expect = [
 */
 
 #include "epilogue.cuh"
-#include "fragment.cuh"
-#include "moving_tile.cuh"
 #include "residency.cuh"
+#include "specialize.cuh"
 #include "tile.cuh"
 
 //                               Bs  BK x BN                   a step k of the product
@@ -48,37 +47,71 @@ expect = [
 //         [ a ]  TM        |     TM c c c c c c c c           LDS.128; but lanes above each other are TM * BK words
 //         [ a ]            |        c c c c c c c c           apart, in the same banks
 //         [ . ]            +----------------------+
-template <int BM, int BN, int BK, int TM, int TN>
+template <int BM, int BN, int BK, int TM, int TN, int UNROLL>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_blocks(BM, BN, BK, (BM / TM) * (BN / TN)))
 thread_tile_2d(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
     constexpr int THREADS = (BM / TM) * (BN / TN);
+    constexpr int A_ROWS = THREADS / BK, B_ROWS = THREADS / BN;  // rows of As and Bs that the block brings at a time
+    constexpr int A_COUNT = (BM + A_ROWS - 1) / A_ROWS, B_COUNT = (BK + B_ROWS - 1) / B_ROWS;  // words a thread brings
     __shared__ __align__(16) float As[BM][BK];
     __shared__ __align__(16) float Bs[BK][BN];
 
     const Tile tile = tile_of_block<BM, BN>(N);
-    const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
-    const int x = threadIdx.x % (BN / TN) * TN;          // [0, BN) in steps of TN: first column in the tile
-    const int y = threadIdx.x / (BN / TN) * TM;          // [0, BM) in steps of TM: first row in the tile
+    const int rows = M - tile.row, cols = N - tile.col;            // of C from this tile on
+    const int x = threadIdx.x % (BN / TN) * TN;                    // [0, BN) in steps of TN: first result's column
+    const int y = threadIdx.x / (BN / TN) * TM;                    // [0, BM) in steps of TM: and row
+    const int a_col = threadIdx.x % BK, a_row = threadIdx.x / BK;  // [0, BK), [0, A_ROWS): its first word of As,
+    const int b_col = threadIdx.x % BN, b_row = threadIdx.x / BN;  // [0, BN), [0, B_ROWS): and of Bs
     A += tile.row * static_cast<Offset>(lda);
     B += tile.col;
-    MovingTiles<BM, BN, BK, THREADS> tiles(A, lda, B, ldb, rows, cols);
+    const float* a_from = A + a_row * static_cast<Offset>(lda) + a_col;
+    const float* b_from = B + b_row * static_cast<Offset>(ldb) + b_col;
 
     float sums[TM][TN] = {};
     for (int left = sum_depth(K, alpha); left > 0; left -= BK) {
-        tiles.load(As, Bs, left);  // between two barriers: nobody needs the tiles before, everybody sees these
+        // From global memory into registers; zeros where a matrix has ended.
+        float a_next[A_COUNT], b_next[B_COUNT];
+        specialize(rows >= BM && cols >= BN && left >= BK, [&](auto whole) {
 #pragma unroll
+            for (int i = 0; i < A_COUNT; ++i) {
+                const int row = a_row + i * A_ROWS;
+                const bool exists = (BM % A_ROWS == 0 || row < BM) && (whole || (row < rows && a_col < left));
+                a_next[i] = exists ? a_from[i * A_ROWS * static_cast<Offset>(lda)] : 0.0f;
+            }
+#pragma unroll
+            for (int i = 0; i < B_COUNT; ++i) {
+                const int row = b_row + i * B_ROWS;
+                const bool exists = (BK % B_ROWS == 0 || row < BK) && (whole || (row < left && b_col < cols));
+                b_next[i] = exists ? b_from[i * B_ROWS * static_cast<Offset>(ldb)] : 0.0f;
+            }
+        });
+        a_from += BK;
+        b_from += BK * static_cast<Offset>(ldb);
+
+        __syncthreads();  // nobody needs the last tiles any more
+#pragma unroll
+        for (int i = 0; i < A_COUNT; ++i)
+            if (BM % A_ROWS == 0 || a_row + i * A_ROWS < BM) As[a_row + i * A_ROWS][a_col] = a_next[i];
+#pragma unroll
+        for (int i = 0; i < B_COUNT; ++i)
+            if (BK % B_ROWS == 0 || b_row + i * B_ROWS < BK) Bs[b_row + i * B_ROWS][b_col] = b_next[i];
+        __syncthreads();  // everybody sees these
+
+#pragma unroll UNROLL
         for (int k = 0; k < BK; ++k) {
             float a_frag[TM], b_frag[TN];
 #pragma unroll
             for (int i = 0; i < TM; ++i) a_frag[i] = As[y + i][k];
 #pragma unroll
             for (int j = 0; j < TN; ++j) b_frag[j] = Bs[k][x + j];
-            add_outer_product(sums, a_frag, b_frag);
+#pragma unroll
+            for (int i = 0; i < TM; ++i)
+#pragma unroll
+                for (int j = 0; j < TN; ++j) sums[i][j] += a_frag[i] * b_frag[j];
         }
     }
-
     C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
     store_tile(C, ldc, rows - y, cols - x, false, alpha, sums, beta);
 }

@@ -49,9 +49,8 @@ A_ORDER = [0, 1]
 */
 
 #include "epilogue.cuh"
-#include "fragment.cuh"
+#include "four.cuh"
 #include "tile.cuh"
-#include "tile_load.cuh"
 
 //   shared memory, TRANSPOSE_A = 1                      a step k of the product
 //
@@ -76,27 +75,62 @@ __global__ void __launch_bounds__((BM / TM) * (BN / TN)) vector_load(
     __shared__ __align__(16) float As[(TRANSPOSE_A ? BK : BM) * A_LD];
     __shared__ __align__(16) float Bs[BK * BN];
 
+    // The tiles as they are stored, and the float4 that a thread brings of each.
+    constexpr int A_ROWS = TRANS_A ? BK : BM, A_COLS = TRANS_A ? BM : BK, A_COUNT = BM * BK / (4 * THREADS);
+    constexpr int B_ROWS = TRANS_B ? BN : BK, B_COLS = TRANS_B ? BK : BN, B_COUNT = BN * BK / (4 * THREADS);
+    constexpr bool A_TURNED = (TRANSPOSE_A != 0) != TRANS_A;
+
     const Tile tile = tile_of_block<BM, BN>(N);
     const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
     const int x = threadIdx.x % (BN / TN) * TN;          // [0, BN) in steps of TN: first column in the tile
     const int y = threadIdx.x / (BN / TN) * TM;          // [0, BM) in steps of TM: first row in the tile
     const bool a_vectors = rows_are_aligned(A, lda), b_vectors = rows_are_aligned(B, ldb);
+    // Row and column of the thread's i-th float4 in the stored tile.
+    const auto a_row = [](int i) -> int {
+        const unsigned at = threadIdx.x + i * THREADS;
+        return A_ORDER == 0 ? at / (A_COLS / 4) : at % A_ROWS;
+    };
+    const auto a_col = [](int i) -> int {
+        const unsigned at = threadIdx.x + i * THREADS;
+        return 4 * (A_ORDER == 0 ? at % (A_COLS / 4) : at / A_ROWS);
+    };
+    const auto b_row = [](int i) -> int { return (threadIdx.x + i * THREADS) / (B_COLS / 4); };
+    const auto b_col = [](int i) -> int { return 4 * ((threadIdx.x + i * THREADS) % (B_COLS / 4)); };
     A += TRANS_A ? tile.row : tile.row * static_cast<Offset>(lda);
     B += TRANS_B ? tile.col * static_cast<Offset>(ldb) : tile.col;
 
     float sums[TM][TN] = {};
     for (int left = sum_depth(K, alpha); left > 0; left -= BK) {
-        // Both tiles are on their way before the first is waited for.
-        StagedTile<TRANS_A ? BK : BM, TRANS_A ? BM : BK, THREADS, A_ORDER> a_tile;
-        StagedTile<TRANS_B ? BN : BK, TRANS_B ? BK : BN, THREADS> b_tile;
-        a_tile.fetch(A, lda, TRANS_A ? left : rows, TRANS_A ? rows : left, a_vectors);
-        b_tile.fetch(B, ldb, TRANS_B ? cols : left, TRANS_B ? left : cols, b_vectors);
-        __syncthreads();  // before these overwrite the last tiles
-        a_tile.template put<A_LD, (TRANSPOSE_A != 0) != TRANS_A>(As);
-        b_tile.template put<BN, TRANS_B>(Bs);
+        // From global memory into registers; zeros where a matrix has ended. Both tiles are on their way before the
+        // first is waited for.
+        const int a_rows = TRANS_A ? left : rows, a_cols = TRANS_A ? rows : left;
+        const int b_rows = TRANS_B ? cols : left, b_cols = TRANS_B ? left : cols;
+        float4 a_next[A_COUNT], b_next[B_COUNT];
+#pragma unroll
+        for (int i = 0; i < A_COUNT; ++i) {
+            const int row = a_row(i), col = a_col(i);
+            a_next[i] =
+                load_four(A + row * static_cast<Offset>(lda) + col, row < a_rows ? a_cols - col : 0, a_vectors);
+        }
+#pragma unroll
+        for (int i = 0; i < B_COUNT; ++i) {
+            const int row = b_row(i), col = b_col(i);
+            b_next[i] =
+                load_four(B + row * static_cast<Offset>(ldb) + col, row < b_rows ? b_cols - col : 0, b_vectors);
+        }
         A += TRANS_A ? BK * static_cast<Offset>(lda) : BK;
         B += TRANS_B ? BK : BK * static_cast<Offset>(ldb);
+
+        __syncthreads();  // before these overwrite the last tiles
+#pragma unroll
+        for (int i = 0; i < A_COUNT; ++i)
+            put_four<A_TURNED, A_LD>(
+                &As[A_TURNED ? a_col(i) * A_LD + a_row(i) : a_row(i) * A_LD + a_col(i)], a_next[i]);
+#pragma unroll
+        for (int i = 0; i < B_COUNT; ++i)
+            put_four<TRANS_B, BN>(&Bs[TRANS_B ? b_col(i) * BN + b_row(i) : b_row(i) * BN + b_col(i)], b_next[i]);
         __syncthreads();
+
 #pragma unroll
         for (int k = 0; k < BK; ++k) {
             float a_frag[TM], b_frag[TN];
@@ -104,7 +138,10 @@ __global__ void __launch_bounds__((BM / TM) * (BN / TN)) vector_load(
             for (int i = 0; i < TM; ++i) a_frag[i] = TRANSPOSE_A ? As[k * A_LD + y + i] : As[(y + i) * A_LD + k];
 #pragma unroll
             for (int j = 0; j < TN; ++j) b_frag[j] = Bs[k * BN + x + j];
-            add_outer_product(sums, a_frag, b_frag);
+#pragma unroll
+            for (int i = 0; i < TM; ++i)
+#pragma unroll
+                for (int j = 0; j < TN; ++j) sums[i][j] += a_frag[i] * b_frag[j];
         }
     }
 

@@ -18,7 +18,7 @@ require = [
     "BN * BK % (128 * (BM // WM) * (BN // WN)) == 0",
     "WM * WN <= 2048 or (BM + BN) * BK <= 1024 * (BM // WM) * (BN // WN)",  # registers: 128 sums and 32 words
     "ORDER == 0 or BK == 8 or WM * WN > 2048",
-    "4 * BK * (BM + 4 + BN + 4) <= 49152",
+    "1 <= BUFFERS <= 2 and 4 * BUFFERS * BK * (BM + 4 + BN + 4) <= 49152",
 ]
 expect = [
     # Bank conflicts: thread_tile_2d and double_buffer have M * N * K / 256 with the same tile of 128 x 128. Here no two
@@ -41,10 +41,11 @@ BN = 128
 BK = 16
 WM = 64
 WN = 64
-WNITER = 2  # subtiles beside each other; WMITER, how many lie below each other, follows from it
+WNITER = 2   # subtiles beside each other; WMITER, how many lie below each other, follows from it
 TM = 8
 TN = 4
-ORDER = 0   # of a step's multiply-adds: 0 a thread's pieces one after the other, 1 rows of all pieces, back and forth
+ORDER = 0    # of a step's multiply-adds: 0 a thread's pieces one after the other, 1 rows of all pieces, back and forth
+BUFFERS = 1  # of each tile in shared memory; the second one is the next rung
 
 [tune]
 BM = [64, 128]
@@ -55,49 +56,141 @@ WNITER = [2, 4]
 ORDER = [0, 1]
 */
 
+#include "epilogue.cuh"
+#include "four.cuh"
+#include "fragment.cuh"
+#include "pieces.cuh"
 #include "residency.cuh"
-#include "staged_pair.cuh"
+#include "specialize.cuh"
 #include "tile.cuh"
-#include "warp_tile.cuh"
 
-template <int BM, int BN, int BK, int WM, int WN, int WNITER, int TM, int TN, int ORDER, bool TRANS_A, bool TRANS_B>
+//   block tile BM x BN                  warp tile WM x WN                      subtile SUB_M x SUB_N
+//        +-------+-------+                  +------+------+                        +---+---+---+---+
+//        |warp 0 |warp 1 | WM               |      |      | SUB_M                  | 0 | 1 | 2 | 3 | TM    32 lanes,
+//     BM +-------+-------+             WM   +------+------+                  SUB_M +---+---+---+---+       TM x TN sums
+//        |warp 2 |warp 3 |                  |      |      |                        | 4 | 5 | 6 | 7 |       each
+//        +-------+-------+                  +------+------+                        :   :   :   :   :
+//           WN                               SUB_N                                   TN
+//          BN / WN warps beside        WMITER x WNITER subtiles,               SUB_N / TN lanes beside
+//          each other                  each thread is in all of them           each other
+//
+// One step k of a warp reads WM + WN neighbouring words, however many warps the block has. Lanes beside each other read
+// the same words of A and neighbouring words of B, TN = 4 of them 16 bytes: no two meet in a bank.
+template <
+    int BM, int BN, int BK, int WM, int WN, int WNITER, int TM, int TN, int ORDER, int BUFFERS,
+    bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), resident_blocks(BM, BN, BK, 32 * (BM / WM) * (BN / WN)))
 warp_tile(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
-    using Tiles = StagedPair<BM, BN, BK, 32 * (BM / WM) * (BN / WN), TRANS_A, TRANS_B>;
-    using Warp = WarpTile<BN, WM, WN, WNITER, TM, TN, ORDER>;
-    __shared__ __align__(16) float As[BK][Tiles::A_LD];
-    __shared__ __align__(16) float Bs[BK][Tiles::B_LD];
+    constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
+    constexpr int WMITER = WM * WN / (32 * TM * TN * WNITER);  // subtiles of a warp below each other
+    constexpr int SUB_M = WM / WMITER, SUB_N = WN / WNITER;
+    static_assert(SUB_M * SUB_N == 32 * TM * TN && SUB_N % TN == 0, "32 lanes must cover a subtile");
+    using APieces = Pieces<BM, BK, THREADS, !TRANS_A>;
+    using BPieces = Pieces<BN, BK, THREADS, TRANS_B>;
+    constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
+    __shared__ __align__(16) float As[BUFFERS][BK * A_LD];
+    __shared__ __align__(16) float Bs[BUFFERS][BK * B_LD];
 
     const Tile tile = tile_of_block<BM, BN>(N);
-    Tiles next(A, lda, B, ldb, tile, M, N);
-    Warp warp;
+    const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
+    // First result of the thread's first subtile; the others lie SUB_M rows below and SUB_N columns beside.
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int x = warp % (BN / WN) * WN + lane % (SUB_N / TN) * TN;  // [0, BN)
+    const int y = warp / (BN / WN) * WM + lane / (SUB_N / TN) * TM;  // [0, BM)
+    const bool a_vectors = rows_are_aligned(A, lda), b_vectors = rows_are_aligned(B, ldb);
+    const bool inside = a_vectors && b_vectors && rows >= BM && cols >= BN;  // all tiles, but along k
+    const float* a_from = APieces::first(A + (TRANS_A ? tile.row : tile.row * static_cast<Offset>(lda)), lda);
+    const float* b_from = BPieces::first(B + (TRANS_B ? tile.col * static_cast<Offset>(ldb) : tile.col), ldb);
+
+    float4 a_next[APieces::COUNT], b_next[BPieces::COUNT];  // of the next tiles, on their way
+    const auto fetch = [&](int left) {                      // `left` terms exist: more than BK, or none at all
+        specialize(inside && left >= BK, [&](auto whole) {
+#pragma unroll
+            for (int i = 0; i < APieces::COUNT; ++i)
+                a_next[i] = load_four(
+                    APieces::piece(a_from, i, lda), whole ? 4 : APieces::existing(i, rows, left),
+                    whole || a_vectors);
+#pragma unroll
+            for (int i = 0; i < BPieces::COUNT; ++i)
+                b_next[i] = load_four(
+                    BPieces::piece(b_from, i, ldb), whole ? 4 : BPieces::existing(i, cols, left),
+                    whole || b_vectors);
+        });
+        a_from += APieces::next_tile(lda);
+        b_from += BPieces::next_tile(ldb);
+    };
+    const auto put = [&](int buffer) {
+#pragma unroll
+        for (int i = 0; i < APieces::COUNT; ++i) put_four<!TRANS_A, A_LD>(&As[buffer][APieces::word(i)], a_next[i]);
+#pragma unroll
+        for (int i = 0; i < BPieces::COUNT; ++i) put_four<TRANS_B, B_LD>(&Bs[buffer][BPieces::word(i)], b_next[i]);
+    };
+
+    float sums[WMITER][WNITER][TM][TN] = {};
+    float a_frag[2][WMITER][TM], b_frag[2][WNITER][TN];  // of step k in [k % 2]
+    const auto read = [&](int buffer, int k) {
+#pragma unroll
+        for (int m = 0; m < WMITER; ++m) load_fragment(a_frag[k % 2][m], &As[buffer][k * A_LD + y + m * SUB_M]);
+#pragma unroll
+        for (int n = 0; n < WNITER; ++n) load_fragment(b_frag[k % 2][n], &Bs[buffer][k * B_LD + x + n * SUB_N]);
+    };
+    const auto multiply = [&](int k) {
+        const auto add = [&](int i, int j) {  // row and column of all the thread's subtiles together
+            sums[i / TM][j / TN][i % TM][j % TN] += a_frag[k % 2][i / TM][i % TM] * b_frag[k % 2][j / TN][j % TN];
+        };
+        if (ORDER == 0) {
+#pragma unroll
+            for (int m = 0; m < WMITER; ++m)
+#pragma unroll
+                for (int n = 0; n < WNITER; ++n)
+#pragma unroll
+                    for (int i = 0; i < TM; ++i)
+#pragma unroll
+                        for (int j = 0; j < TN; ++j) add(m * TM + i, n * TN + j);
+        } else {
+#pragma unroll
+            for (int i = 0; i < WMITER * TM; ++i)
+#pragma unroll
+                for (int j = 0; j < WNITER * TN; ++j) add(i, i % 2 ? WNITER * TN - 1 - j : j);
+        }
+    };
 
     int left = sum_depth(K, alpha);
     if (left > 0) {
-        typename Warp::Fragment frags[2];  // of step k in [k % 2]
-        next.fetch(left);
-        next.put(As[0], Bs[0]);
+        int now = 0;  // the buffer that is computed with
+        fetch(left);
+        put(now);
         __syncthreads();
-        warp.load(frags[0], As[0], Bs[0]);
+        read(now, 0);
         for (;; left -= BK) {
-            next.fetch(left - BK);
+            fetch(left - BK);
 #pragma unroll
             for (int k = 0; k < BK - 1; ++k) {
-                warp.load(frags[(k + 1) % 2], As[k + 1], Bs[k + 1]);
-                warp.add(frags[k % 2]);
+                read(now, k + 1);
+                multiply(k);
             }
             if (left <= BK) break;
-            __syncthreads();  // before the next tiles overwrite these
-            next.put(As[0], Bs[0]);
+            if (BUFFERS == 1) __syncthreads();  // before the next tiles overwrite these
+            now ^= BUFFERS - 1;
+            put(now);
             __syncthreads();
-            warp.load(frags[0], As[0], Bs[0]);
-            warp.add(frags[1]);  // the last step's products fill the wait for these words
+            read(now, 0);
+            multiply(BK - 1);  // the last step's products fill the wait for these words
         }
-        warp.add(frags[1]);
+        multiply(BK - 1);
     }
 
     C += tile.row * static_cast<Offset>(ldc) + tile.col;
-    warp.store(C, ldc, next.rows, next.cols, alpha, beta);
+    const bool c_vectors = rows_are_aligned(C, ldc);
+#pragma unroll
+    for (int m = 0; m < WMITER; ++m)
+#pragma unroll
+        for (int n = 0; n < WNITER; ++n) {
+            const int row = y + m * SUB_M, col = x + n * SUB_N;
+            store_tile(
+                C + row * static_cast<Offset>(ldc) + col, ldc, rows - row, cols - col, c_vectors, alpha, sums[m][n],
+                beta);
+        }
 }

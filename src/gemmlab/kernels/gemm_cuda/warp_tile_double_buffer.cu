@@ -1,6 +1,6 @@
 /* gemmlab
 summary = "warp tiles, vector loads and two buffers together"
-idea = "Warp tiles leave shared memory time to spare, a second buffer keeps warps from waiting: FFMAs fill the time."
+idea = "A second buffer spares every other barrier: no gain on an H200, where FFMAs of other warps fill the wait."
 source = "Chinese SGEMM profiling notes: their kernel 5, the one that met cuBLAS"
 op = "gemm"
 after = "warp_tile"
@@ -47,10 +47,13 @@ WNITER = [2, 4]
 ORDER = [0, 1]
 */
 
+#include "epilogue.cuh"
+#include "four.cuh"
+#include "fragment.cuh"
+#include "pieces.cuh"
 #include "residency.cuh"
-#include "staged_pair.cuh"
+#include "specialize.cuh"
 #include "tile.cuh"
-#include "warp_tile.cuh"
 
 // The tiles and pieces are warp_tile's, the order of events is double_buffer's: the next tiles are loaded from global
 // memory while these are multiplied, stored into the other buffer before the last step, and one barrier follows; its
@@ -60,40 +63,113 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN), resident_blocks(BM
 warp_tile_double_buffer(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
-    using Tiles = StagedPair<BM, BN, BK, 32 * (BM / WM) * (BN / WN)>;
-    using Warp = WarpTile<BN, WM, WN, WNITER, TM, TN, ORDER>;
-    __shared__ __align__(16) float As[2][BK][Tiles::A_LD];
-    __shared__ __align__(16) float Bs[2][BK][Tiles::B_LD];
+    constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
+    constexpr int WMITER = WM * WN / (32 * TM * TN * WNITER);  // subtiles of a warp below each other
+    constexpr int SUB_M = WM / WMITER, SUB_N = WN / WNITER;
+    static_assert(SUB_M * SUB_N == 32 * TM * TN && SUB_N % TN == 0, "32 lanes must cover a subtile");
+    using APieces = Pieces<BM, BK, THREADS, true>;  // A is turned, and As padded
+    using BPieces = Pieces<BN, BK, THREADS, false>;
+    constexpr int A_LD = APieces::LD, B_LD = BPieces::LD;
+    __shared__ __align__(16) float As[2][BK * A_LD];
+    __shared__ __align__(16) float Bs[2][BK * B_LD];
 
     const Tile tile = tile_of_block<BM, BN>(N);
-    Tiles next(A, lda, B, ldb, tile, M, N);
-    Warp warp;
+    const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
+    // First result of the thread's first subtile; the others lie SUB_M rows below and SUB_N columns beside.
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int x = warp % (BN / WN) * WN + lane % (SUB_N / TN) * TN;  // [0, BN)
+    const int y = warp / (BN / WN) * WM + lane / (SUB_N / TN) * TM;  // [0, BM)
+    const bool a_vectors = rows_are_aligned(A, lda), b_vectors = rows_are_aligned(B, ldb);
+    const bool inside = a_vectors && b_vectors && rows >= BM && cols >= BN;  // all tiles, but along k
+    const float* a_from = APieces::first(A + tile.row * static_cast<Offset>(lda), lda);
+    const float* b_from = BPieces::first(B + tile.col, ldb);
+
+    float4 a_next[APieces::COUNT], b_next[BPieces::COUNT];  // of the next tiles, on their way
+    const auto fetch = [&](int left) {                      // `left` terms exist: more than BK, or none at all
+        specialize(inside && left >= BK, [&](auto whole) {
+#pragma unroll
+            for (int i = 0; i < APieces::COUNT; ++i)
+                a_next[i] = load_four(
+                    APieces::piece(a_from, i, lda), whole ? 4 : APieces::existing(i, rows, left),
+                    whole || a_vectors);
+#pragma unroll
+            for (int i = 0; i < BPieces::COUNT; ++i)
+                b_next[i] = load_four(
+                    BPieces::piece(b_from, i, ldb), whole ? 4 : BPieces::existing(i, cols, left),
+                    whole || b_vectors);
+            a_from += APieces::next_tile(lda);  // not behind both ways: registers would meet in their banks
+            b_from += BPieces::next_tile(ldb);
+        });
+    };
+    const auto put = [&](int buffer) {
+#pragma unroll
+        for (int i = 0; i < APieces::COUNT; ++i) put_four<true, A_LD>(&As[buffer][APieces::word(i)], a_next[i]);
+#pragma unroll
+        for (int i = 0; i < BPieces::COUNT; ++i) put_four<false, B_LD>(&Bs[buffer][BPieces::word(i)], b_next[i]);
+    };
+
+    float sums[WMITER][WNITER][TM][TN] = {};
+    float a_frag[2][WMITER][TM], b_frag[2][WNITER][TN];  // of step k in [k % 2]
+    const auto read = [&](int buffer, int k) {
+#pragma unroll
+        for (int m = 0; m < WMITER; ++m) load_fragment(a_frag[k % 2][m], &As[buffer][k * A_LD + y + m * SUB_M]);
+#pragma unroll
+        for (int n = 0; n < WNITER; ++n) load_fragment(b_frag[k % 2][n], &Bs[buffer][k * B_LD + x + n * SUB_N]);
+    };
+    const auto multiply = [&](int k) {
+        const auto add = [&](int i, int j) {  // row and column of all the thread's subtiles together
+            sums[i / TM][j / TN][i % TM][j % TN] += a_frag[k % 2][i / TM][i % TM] * b_frag[k % 2][j / TN][j % TN];
+        };
+        if (ORDER == 0) {
+#pragma unroll
+            for (int m = 0; m < WMITER; ++m)
+#pragma unroll
+                for (int n = 0; n < WNITER; ++n)
+#pragma unroll
+                    for (int i = 0; i < TM; ++i)
+#pragma unroll
+                        for (int j = 0; j < TN; ++j) add(m * TM + i, n * TN + j);
+        } else {
+#pragma unroll
+            for (int i = 0; i < WMITER * TM; ++i)
+#pragma unroll
+                for (int j = 0; j < WNITER * TN; ++j) add(i, i % 2 ? WNITER * TN - 1 - j : j);
+        }
+    };
 
     int left = sum_depth(K, alpha);
     if (left > 0) {
-        typename Warp::Fragment frags[2];  // of step k in [k % 2]
-        int now = 0;                       // the buffer that is computed with
-        next.fetch(left);
-        next.put(As[0][0], Bs[0][0]);
+        int now = 0;  // the buffer that is computed with
+        fetch(left);
+        put(now);
         __syncthreads();
-        warp.load(frags[0], As[0][0], Bs[0][0]);
+        read(now, 0);
         for (;; left -= BK) {
-            next.fetch(left - BK);
+            fetch(left - BK);
 #pragma unroll
             for (int k = 0; k < BK - 1; ++k) {
-                warp.load(frags[(k + 1) % 2], As[now][k + 1], Bs[now][k + 1]);
-                warp.add(frags[k % 2]);
+                read(now, k + 1);
+                multiply(k);
             }
             if (left <= BK) break;
             now ^= 1;
-            next.put(As[now][0], Bs[now][0]);
+            put(now);
             __syncthreads();
-            warp.load(frags[0], As[now][0], Bs[now][0]);
-            warp.add(frags[1]);
+            read(now, 0);
+            multiply(BK - 1);  // the last step's products fill the wait for these words
         }
-        warp.add(frags[1]);
+        multiply(BK - 1);
     }
 
     C += tile.row * static_cast<Offset>(ldc) + tile.col;
-    warp.store(C, ldc, next.rows, next.cols, alpha, beta);
+    const bool c_vectors = rows_are_aligned(C, ldc);
+#pragma unroll
+    for (int m = 0; m < WMITER; ++m)
+#pragma unroll
+        for (int n = 0; n < WNITER; ++n) {
+            const int row = y + m * SUB_M, col = x + n * SUB_N;
+            store_tile(
+                C + row * static_cast<Offset>(ldc) + col, ldc, rows - row, cols - col, c_vectors, alpha, sums[m][n],
+                beta);
+        }
 }

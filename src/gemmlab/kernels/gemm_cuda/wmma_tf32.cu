@@ -39,9 +39,9 @@ WM = [16, 32, 64]
 WN = [16, 32, 64]
 */
 
+#include "four.cuh"
 #include "tile.cuh"
-#include "tile_load.cuh"
-#include "wmma_warp.cuh"
+#include "wmma_tf32.cuh"
 
 //                  Bs   BK x BN
 //               +------+------+          A warp owns WM x WN of the block's BM x BN sums. 8 steps at a time it loads
@@ -57,9 +57,9 @@ template <int BM, int BN, int BK, int WM, int WN>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) wmma_tf32(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
-    using Warp = WmmaWarp<WM, WN>;
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
-    constexpr int TILES = BK * (BM + BN), PATCHES = THREADS / 32 * Warp::PATCH;
+    constexpr int A_COUNT = BM * BK / (4 * THREADS), B_COUNT = BK * BN / (4 * THREADS);  // float4 a thread brings
+    constexpr int TILES = BK * (BM + BN), PATCHES = THREADS / 32 * WMMA_PATCH;
     __shared__ __align__(128) float shared[TILES > PATCHES ? TILES : PATCHES];  // the tiles; in the end, the sums
     float* const As = shared;
     float* const Bs = shared + BM * BK;
@@ -72,20 +72,43 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) wmma_tf32(
     A += tile.row * static_cast<Offset>(lda);
     B += tile.col;
 
-    Warp warp;
+    WmmaSums sums[WM / 16][WN / 16];
     for (int left = sum_depth(K, alpha); left > 0; left -= BK) {
-        StagedTile<BM, BK, THREADS> a_tile;
-        StagedTile<BK, BN, THREADS> b_tile;
-        a_tile.fetch(A, lda, rows, left, a_vectors);
-        b_tile.fetch(B, ldb, left, cols, b_vectors);
-        a_tile.template put<BK, false>(As);
-        b_tile.template put<BN, false>(Bs);
+        float4 a_next[A_COUNT], b_next[B_COUNT];
+#pragma unroll
+        for (int i = 0; i < A_COUNT; ++i) {
+            const int row = (threadIdx.x + i * THREADS) / (BK / 4);      // [0, BM)
+            const int col = (threadIdx.x + i * THREADS) % (BK / 4) * 4;  // [0, BK) in steps of 4
+            a_next[i] = load_four(A + row * static_cast<Offset>(lda) + col, row < rows ? left - col : 0, a_vectors);
+        }
+#pragma unroll
+        for (int i = 0; i < B_COUNT; ++i) {
+            const int row = (threadIdx.x + i * THREADS) / (BN / 4);      // [0, BK)
+            const int col = (threadIdx.x + i * THREADS) % (BN / 4) * 4;  // [0, BN) in steps of 4
+            b_next[i] = load_four(B + row * static_cast<Offset>(ldb) + col, row < left ? cols - col : 0, b_vectors);
+        }
+        // Thread by thread and float4 by float4 the tiles lie in shared memory as they were read.
+#pragma unroll
+        for (int i = 0; i < A_COUNT; ++i) put_four<false, BK>(As + 4 * (threadIdx.x + i * THREADS), a_next[i]);
+#pragma unroll
+        for (int i = 0; i < B_COUNT; ++i) put_four<false, BN>(Bs + 4 * (threadIdx.x + i * THREADS), b_next[i]);
         A += BK;
         B += BK * static_cast<Offset>(ldb);
         __syncthreads();
-        warp.template add<BK, BK, BN>(As + y * BK, Bs + x);
+#pragma unroll
+        for (int k = 0; k < BK; k += 8) {
+            WmmaInput a[WM / 16], b[WN / 16];
+#pragma unroll
+            for (int i = 0; i < WM / 16; ++i) load_rounded_a<BK>(a[i], As + (y + 16 * i) * BK + k);
+#pragma unroll
+            for (int j = 0; j < WN / 16; ++j) load_rounded_b<BN>(b[j], Bs + k * BN + x + 16 * j);
+#pragma unroll
+            for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+                for (int j = 0; j < WN / 16; ++j) add_product(sums[i][j], a[i], b[j]);
+        }
         __syncthreads();  // before the next tiles, or the sums, overwrite these
     }
     C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
-    warp.store(shared + threadIdx.x / 32 * Warp::PATCH, C, ldc, rows - y, cols - x, alpha, beta);
+    store_wmma(shared + threadIdx.x / 32 * WMMA_PATCH, C, ldc, rows - y, cols - x, alpha, sums, beta);
 }

@@ -53,7 +53,7 @@ MODULO = [0, 1]
 #include "block_order.cuh"
 #include "copied_tile.cuh"
 #include "tile.cuh"
-#include "wmma_warp.cuh"
+#include "wmma_tf32.cuh"
 
 //   STAGES = 3        block of k   0   1   2   3   4
 //   copies under way               2   3   4            each into the stage of the block before, which all warps have
@@ -63,13 +63,12 @@ template <int BM, int BN, int BK, int WM, int WN, int STAGES, int A_PAD, int B_P
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) wmma_tf32_pipelined(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)
 {
-    using Warp = WmmaWarp<WM, WN>;
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
     constexpr int A_LD = BK + A_PAD, B_LD = BN + B_PAD;
     using ATile = CopiedTile<BM, BK, A_LD, THREADS, ALONG_K>;
     using BTile = CopiedTile<BK, BN, B_LD, THREADS, ACROSS_K>;
     constexpr int STAGE = ATile::FLOATS + BTile::FLOATS;
-    static_assert(THREADS / 32 * Warp::PATCH <= STAGES * STAGE, "the sums take the tiles' place in the end");
+    static_assert(THREADS / 32 * WMMA_PATCH <= STAGES * STAGE, "the sums take the tiles' place in the end");
     extern __shared__ __align__(128) float stages[];  // STAGES times a tile of A and one of B
 
     const Tile tile = tile_in_order<BM, BN, GROUPED, GROUP>(M, N);
@@ -77,7 +76,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) wmma_tf32_pipeline
     const int y = threadIdx.x / 32 / (BN / WN) * WM;  // [0, BM): the warp's first row in the tile
     const int x = threadIdx.x / 32 % (BN / WN) * WN;  // [0, BN): and column
 
-    Warp warp;
+    WmmaSums sums[WM / 16][WN / 16];
     const int depth = sum_depth(K, alpha);
     const int blocks = static_cast<int>(ceil_div(depth, BK));
     if (blocks > 0) {
@@ -103,14 +102,25 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN)) wmma_tf32_pipeline
             wait_for_copies<STAGES - 2>();
             __syncthreads();
             fetch(block + STAGES - 1, free);
-            const float* a = stages + full * STAGE + y * A_LD;
-            const float* b = stages + full * STAGE + ATile::FLOATS + x;
-            warp.template add<BK, A_LD, B_LD>(a, b);
+            const float* As = stages + full * STAGE + y * A_LD;  // of the warp
+            const float* Bs = stages + full * STAGE + ATile::FLOATS + x;
+#pragma unroll
+            for (int k = 0; k < BK; k += 8) {
+                WmmaInput a[WM / 16], b[WN / 16];
+#pragma unroll
+                for (int i = 0; i < WM / 16; ++i) load_rounded_a<A_LD>(a[i], As + 16 * i * A_LD + k);
+#pragma unroll
+                for (int j = 0; j < WN / 16; ++j) load_rounded_b<B_LD>(b[j], Bs + k * B_LD + 16 * j);
+#pragma unroll
+                for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+                    for (int j = 0; j < WN / 16; ++j) add_product(sums[i][j], a[i], b[j]);
+            }
             free = full;
             full = full == STAGES - 1 ? 0 : full + 1;
         }
         __syncthreads();  // before the sums take the tiles' place
     }
     C += (tile.row + y) * static_cast<Offset>(ldc) + tile.col + x;
-    warp.store(stages + threadIdx.x / 32 * Warp::PATCH, C, ldc, rows - y, cols - x, alpha, beta);
+    store_wmma(stages + threadIdx.x / 32 * WMMA_PATCH, C, ldc, rows - y, cols - x, alpha, sums, beta);
 }

@@ -85,7 +85,7 @@ results: $(STAMP)
 # The same on a GPU: the ladders by size, configurations, sums, and what Nsight Compute says. No table is written over.
 gpu-results: $(STAMP)
 	$(BIN)/gemmlab climb --device cuda --out $(H200)
-	$(BIN)/gemmlab bench $(SIMT) $(ON_GPU) --sizes $(GPU_SIZES) --peers cublas,torch --rounds 9 --save $(H200)/gemm.json
+	$(BIN)/gemmlab bench $(SIMT) $(ON_GPU) --sizes $(GPU_SIZES) --peers cublas,torch --rounds 5 --save $(H200)/gemm.json
 	$(BIN)/gemmlab bench $(TENSOR) $(ON_GPU) --sizes 256,512,1024,2048,4096,8192 --peers cublas:tf32,torch:tf32 --rounds 7 \
 		--save $(H200)/tf32.json
 	$(BIN)/gemmlab bench wmma_tf32_pipelined $(ON_GPU) $(foreach s,2 3 4,--config STAGES=$s,MODULO=0 --config STAGES=$s,MODULO=1) \

@@ -122,6 +122,7 @@ def test_a_configuration_of_ones_own_and_all_of_them() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)  # it compiles 80 kernels
 def test_a_sweep_is_a_record_that_can_be_read_back(folder: Path) -> None:
     path = folder / "sweep.json"
     result = run("block_tile", "--all-configs", "--arch", "sm_80,sm_90", "--save", str(path), "--processes", "2")

@@ -57,7 +57,7 @@ def test_json_says_what_became_of_each_kernel(bench: Path, tmp_path: Path, monke
         {"id": "naive", "explained": True, "why_not": "", "same_code": False},
         {"id": "naive_ijk", "explained": False, "why_not": "", "same_code": None},
     ]
-    assert "for A100 with BM=32 BN=32, counted at" in out.read_text(encoding="utf-8")
+    assert "for A100 with BM=32 BN=32 UNROLL=16, counted at" in out.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_a_shape_is_chosen_and_loaded_once(driver: GemmDriver, monkeypatch: pyte
 
 def test_kernel_and_config_force(driver: GemmDriver) -> None:
     close(gemmlab.gemm(OnGpu(A), OnGpu(B), kernel="naive", config={"BM": 16}), A @ B)
-    assert driver.launches[-1][0] == "naive<16, 32>"
+    assert driver.launches[-1][0] == "naive<16, 32, 16>"
     close(gemmlab.gemm(OnGpu(A), OnGpu(B), kernel="async_copy", config={"STAGES": 2}), A @ B)
     assert driver.launches[-1][0].startswith("async_copy<128, 256, 8, 16, 8, 2,")
     # Shared memory beyond the usual is asked for, as for any launch.
@@ -133,7 +133,7 @@ def test_kernel_and_config_force(driver: GemmDriver) -> None:
 def test_a_file_of_one_s_own(driver: GemmDriver, tmp_path: Path) -> None:
     shipped = Path(kernels.__file__).parent / "gemm_cuda" / "naive.cu"
     close(gemmlab.gemm(OnGpu(A), OnGpu(B), kernel=str(shipped)), A @ B)
-    assert driver.launches[-1][0] == "naive<32, 32>"
+    assert driver.launches[-1][0] == "naive<32, 32, 16>"
     picky = tmp_path / "picky.cu"
     text = shipped.read_text().replace("naive(", "picky(").replace('"BM >= 1"', '"BM >= 1", "beta == 0"')
     picky.write_text(re.sub(r"expect = \[.*?\n\]\n", "", text, flags=re.DOTALL))

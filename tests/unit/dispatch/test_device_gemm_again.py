@@ -122,7 +122,7 @@ def test_what_differs_is_looked_at(driver: GemmDriver) -> None:
         close(gemmlab.gemm(x, y, kernel="naive"), A @ B)
         assert driver.launches[-1][0].startswith("naive<")
         close(gemmlab.gemm(x, y, kernel="naive", config={"BM": 8}), A @ B)
-        assert driver.launches[-1][0] == "naive<8, 32>"
+        assert driver.launches[-1][0] == "naive<8, 32, 16>"
         with pytest.raises(ArgumentTypeError, match="dtype float64"):
             gemmlab.gemm(x, Tensor(B.astype(np.float64)))
         with pytest.raises(UsageError, match="there is no c"):

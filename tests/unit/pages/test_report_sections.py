@@ -103,7 +103,7 @@ def test_the_roofline_has_measured_speeds_of_the_same_code_only(naive: Study) ->
 def test_what_is_explained_is_what_was_timed() -> None:
     seen = results_by_kernel([gpu_bench("0" * 64)])
     asked = request_for(find_kernel("naive"), "naive", seen["naive"], "")
-    assert asked == Request("naive", (("BM", 32), ("BN", 32)), "sm_90", "H200")
+    assert asked == Request("naive", (("BM", 32), ("BN", 32), ("UNROLL", 16)), "sm_90", "H200")
     # Code of an architecture that the chosen GPU does not run gives way.
     assert request_for(find_kernel("naive"), "naive", seen["naive"], "L4") == replace(asked, arch="", gpu="L4")
     assert request_for(find_kernel("naive"), "naive", [], "") == Request("naive")

@@ -36,6 +36,8 @@ class Counted:
     compiler: str
     code: str
     """Digest."""
+    resources: Mapping[str, int]
+    """Registers, shared memory and the like, as the compiler reported them."""
 
     def total(self, figure: str, kinds: tuple[str, ...]) -> float:
         """`"wavefronts"` over some kinds of access."""
@@ -115,4 +117,5 @@ def _counted(result: Result) -> Counted:
         facts=known["facts"], opcodes=known["opcodes"],
         metrics={name: metric["value"] for name, metric in known["counters"].items()}, arch=known["target"],
         right=result.verified is not False, compiler=known["compiler"], code=known["code_sha256"],
+        resources=known["resources"],
     )  # fmt: skip

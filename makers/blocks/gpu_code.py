@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -9,7 +10,6 @@ from functools import cache
 from blocks.markdown import markdown_table
 from blocks.records import RESULTS, with_defaults
 from blocks.speeds import rungs
-from gemmlab.core.gpu import Occupancy, limits, occupancy
 from gemmlab.core.program import Config
 from gemmlab.precompile.sweep import SweepRow, load_sweep
 
@@ -31,11 +31,6 @@ def swept(kernel: str, arch: str, config: Config) -> SweepRow | None:
     )
 
 
-def fit(row: SweepRow) -> Occupancy:
-    """Blocks that an SM has room for, with the arithmetic."""
-    return occupancy(limits(row.arch), row.figures["registers"], row.figures["smem_bytes"], row.figures["threads"])
-
-
 def sweep_block() -> str:
     """Every configuration of a rung in one line an architecture, with its heading, or nothing."""
     lines = []
@@ -54,8 +49,10 @@ def sweep_block() -> str:
         "rung", "for", "instances", "registers", "shared bytes", "blocks an SM", "warps an SM", "code bytes",
         "spilling",
     ]  # fmt: skip
+    made = json.loads((RESULTS / SWEEP).read_text(encoding="utf-8"))
     said = (
-        "What the compiler made of every legal configuration, operand layouts included: least and most of each figure."
+        "What the compiler made of every legal configuration, operand layouts included: least and most of each figure. "
+        f"Compiled by {made['compiler']} on {made['time_utc'][:10]}; the rungs' code may have changed since."
     )
     return "\n\n".join(["### What the compiler makes of them", said, markdown_table(heading, lines, ["for"])])
 

@@ -7,16 +7,15 @@ from functools import partial
 
 from blocks.counted import FMA, ISSUE, L1, Counted
 from blocks.diffs import link
-from blocks.gpu_code import fit, swept
 from blocks.gpu_counts import COUNTS, FIGURES, number, rung_counts
 from blocks.gpu_times import CONFIGS, TIMES, TOP
 from blocks.markdown import markdown_table
 from blocks.records import load, matching
 from blocks.speeds import VENDOR, Speed, Speeds, below, rungs, square
+from gemmlab.core.gpu import limits, occupancy
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.precompile.sweep import block_of
 from gemmlab.results.climb_rows import digits, percent, times
-
-ARCH = "sm_90"
 
 
 def rung_block(kernel: Kernel) -> str:
@@ -84,16 +83,20 @@ def _bound(kernel: Kernel) -> str:
 
 def _occupancy(kernel: Kernel) -> str:
     """How many blocks fit, by each limit, of what the compiler made of the reference configuration."""
-    row = swept(kernel.id, ARCH, kernel.params)
-    if row is None:
+    record = load(COUNTS)
+    rows = {} if record is None else rung_counts(record)
+    if kernel.id not in rows:
         return ""
-    figures, found = row.figures, fit(row)
-    allowed = ", ".join(f"{name} {count}" for name, count in found.allowed.items())
+    item = rows[kernel.id]
+    threads, dynamic_bytes = block_of(kernel, kernel.params)
+    registers, smem_bytes = item.resources["registers"], item.resources["static_smem_bytes"] + dynamic_bytes
+    fit = occupancy(limits(item.arch), registers, smem_bytes, threads)
+    allowed = ", ".join(f"{name} {count}" for name, count in fit.allowed.items())
     return (
-        f"{figures['registers']} registers a thread, {figures['smem_bytes']:,} bytes of shared memory and "
-        f"{figures['threads']} threads a block. Blocks that an SM of {ARCH} has room for, by limit: {allowed}. So "
-        f"{found.blocks} {'block' if found.blocks == 1 else 'blocks'}, {found.warps} of {found.warps_per_sm} warps, "
-        f"{percent(found.fraction)}; {' and '.join(found.binding)} {'binds' if found.binding == ('smem',) else 'bind'}."
+        f"{registers} registers a thread, {smem_bytes:,} bytes of shared memory and "
+        f"{threads} threads a block. Blocks that an SM of {item.arch} has room for, by limit: {allowed}. So "
+        f"{fit.blocks} {'block' if fit.blocks == 1 else 'blocks'}, {fit.warps} of {fit.warps_per_sm} warps, "
+        f"{percent(fit.fraction)}; {' and '.join(fit.binding)} {'binds' if fit.binding == ('smem',) else 'bind'}."
     )
 
 

@@ -48,6 +48,7 @@ def load(path: Path) -> ModuleType:
     return module
 
 
+@pytest.mark.sampled(99)
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
 def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "python"):
@@ -76,6 +77,7 @@ def commands() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.sampled(99)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_shown_exist_with_their_options(page: Path) -> None:
     for line in "\n".join(blocks(page, "(?:sh|text)")).splitlines():

@@ -127,7 +127,7 @@ def counted(**facts: float) -> Counted:
     opcodes = {"FFMA": 1000}
     config = {"BM": 64, "BN": 64, "BK": 8, "WM": 32, "WN": 64, "WNITER": 2, "TM": 8, "TN": 4}
     return Counted("one", "1x32x1000", config, 32_000, 1000, 32, {"instructions": 1000, **facts}, opcodes, {}, "sm_90",
-                   right=True, compiler="", code="")  # fmt: skip
+                   right=True, compiler="", code="", resources={})  # fmt: skip
 
 
 def test_an_sm_needs_a_cycle_for_128_multiply_adds_four_instructions_a_wavefront_and_four_sectors() -> None:

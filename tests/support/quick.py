@@ -10,8 +10,10 @@ import pytest
 QUICK = "--quick"
 MARKERS = (
     "slow: left out by --quick",
-    "sampled(n): --quick runs n of the test's cases, spread over the list with the first and the last of it",
+    "sampled(n): --quick runs n of the test's cases instead of 4",
 )
+CASES = 4
+"""Cases of a test that the quick run takes, spread over the list with the first and the last of it."""
 
 
 def is_chosen(index: int, count: int, wanted: int) -> bool:
@@ -34,6 +36,6 @@ def split(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.
         rest += [item for item in family if item.get_closest_marker("slow") is not None]
         for index, item in enumerate(cases):
             sampled = item.get_closest_marker("sampled")
-            chosen = sampled is None or is_chosen(index, len(cases), int(sampled.args[0]))
+            chosen = is_chosen(index, len(cases), CASES if sampled is None else int(sampled.args[0]))
             (quick if chosen else rest).append(item)
     return quick, rest

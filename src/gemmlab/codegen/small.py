@@ -14,32 +14,17 @@ same to the bit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gemmlab.codegen.blocking import Blocks
-from gemmlab.codegen.microkernel import FLOATS, LINE, Tile
+from gemmlab.codegen.microkernel import FLOATS, Tile
 from gemmlab.codegen.packing import transpose
+from gemmlab.codegen.small_tiles import AHEAD, STEPS, TILE, emit_tile, tile_shapes
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import F32, I64, VOID, vector
-from gemmlab.ir.values import Value, Var
+from gemmlab.ir.values import Operand, Value
 
-STEPS = (("count", I64), ("a_next", I64), ("b_next", I64), ("c_next", I64))
-"""Number of products, and the distance in elements from one product's operand to that of the next."""
-_TILE = (
-    *STEPS,
-    ("k", I64),
-    ("a", FLOATS),
-    ("a_row", I64),
-    ("a_col", I64),
-    ("b", FLOATS),
-    ("b_row", I64),
-    ("c", FLOATS),
-    ("ldc", I64),
-    ("alpha", F32),
-    ("beta", F32),
-    ("last", I64),
-    ("ahead", FLOATS),
-)
-"""`last` is the number of columns in the last vector; `ahead` is the address that is prefetched."""
 SMALL = (
     *STEPS,
     ("m", I64),
@@ -62,11 +47,8 @@ LONGEST = 256
 """The longest k."""
 _MOST_B = 1 << 14
 """The most elements of B: 64 KiB."""
-_MOST_WORK = (1 << 18) - 1
-"""The most multiply-adds: from 64 x 64 x 64 on, blocks and packing are faster."""
-_GROUP = 3
-_AHEAD = 32
-"""Floats prefetched in a step of k: two lines beside the tile's fourteen loads."""
+_MOST_WORK = (1 << 20) - 1
+"""The most multiply-adds: from 100 x 100 x 100 on, packing is as fast, and several threads share a product."""
 
 
 def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
@@ -78,18 +60,17 @@ def is_small(m: Value, n: Value, k: Value, blocks: Blocks) -> Value:
 
 def small_workspace_floats(tile: Tile) -> int:
     """Number of floats for B, packed: each strip padded to whole vectors, and k to a whole square."""
-    return 2 * _MOST_B + 2 * tile.cols * (LONGEST + tile.lanes)
+    return 2 * _MOST_B + 2 * max(tile_shapes(tile)) * tile.lanes * (LONGEST + tile.lanes)
 
 
 def emit_small(module: Module, tile: Tile) -> Function:
     """Emit `small`: `count` products whose extents `is_small` accepts."""
-    tiles = [
-        _emit_tile(module, rows, vectors) for vectors in range(1, tile.vectors + 1) for rows in range(1, tile.rows + 1)
-    ]
+    shapes = tile_shapes(tile)
+    tiles = [emit_tile(module, rows, vectors) for vectors, most in shapes.items() for rows in range(1, most + 1)]
     table = module.table("small_tiles", tiles)
     pack = _emit_pack(module)
-    lanes, mr, nr = tile.lanes, tile.rows, tile.cols
-    signature = [type_ for _name, type_ in _TILE]
+    lanes, widest = tile.lanes, max(shapes)
+    signature = [type_ for _name, type_ in TILE]
     with module.function("small", SMALL) as fn:
         count, a_next, b_next, c_next, m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace = (
             fn.args
@@ -98,29 +79,49 @@ def emit_small(module: Module, tile: Tile) -> Function:
         if lanes == 4:
             readable = readable & (n % lanes).equals(0)
 
+        def of_shape(vectors: Value, numbers: Mapping[int, int]) -> Value:
+            """Return the number that belongs to a strip's width in vectors."""
+            found: Value = fn.index(numbers[widest])
+            for width in sorted(shapes, reverse=True)[1:]:
+                found = fn.select(vectors <= width, numbers[width], found)
+            return found
+
+        firsts = {vectors: sum(most for other, most in shapes.items() if other < vectors) for vectors in shapes}
+
         def multiply(
-            many: Value, rows: Value, cols: Value, at: tuple[Value, Value, Value], b_step: Value, ahead: Value
-        ) -> None:
-            """Emit one tile of `many` products; `at` are the addresses in A, B and C."""
+            many: Value, steps: tuple[Operand, Operand, Operand], rows: Value, cols: Value,
+            at: tuple[Value, Value, Value], b_step: Value, ahead: tuple[Value, Operand],
+        ) -> None:  # fmt: skip
+            """Emit `many` tiles, `steps` apart in A, B and C; `at` are the addresses of the first."""
             vectors = fn.ceil_div(cols, lanes)
-            target = fn.table_entry(table, (vectors - 1) * mr + (rows - 1))
+            target = fn.table_entry(table, of_shape(vectors, firsts) + (rows - 1))
             a_at, b_at, c_at = at
             fn.call_pointer(
-                target, VOID, signature, many, a_next, fn.select(readable, b_next, 0), c_next, k, a_at, a_row, a_col,
-                b_at, b_step, c_at, ldc, alpha, beta, cols - (vectors - 1) * lanes, ahead,
+                target, VOID, signature, many, *steps, k, a_at, a_row, a_col, b_at, b_step, c_at, ldc, alpha, beta,
+                cols - (vectors - 1) * lanes, *ahead,
             )  # fmt: skip
 
+        all_vectors = fn.ceil_div(n, lanes)
+        # Strips of nearly equal width: one of a single vector would load nearly as much as it computes.
+        strips = fn.ceil_div(all_vectors, widest)
+        strip = fn.ceil_div(all_vectors, strips)
+        nr, mr = strip * lanes, of_shape(strip, shapes)
         one_tile = (m <= mr) & (n <= nr)
         width = fn.ceil_div(n, lanes) * lanes
         same_b = b_next.equals(0)
         with fn.when(one_tile & readable):
-            multiply(count, m, n, (a, b, c), b_row, a)
+            multiply(count, (a_next, b_next, c_next), m, n, (a, b, c), b_row, (b + b_next, b_next))
             fn.ret()
         with fn.when(one_tile & same_b):
             fn.call(pack, k, n, b, b_row, b_col, workspace)
-            multiply(count, m, n, (a, workspace, c), width, a)
+            multiply(count, (a_next, 0, c_next), m, n, (a, workspace, c), width, (workspace, 0))
             fn.ret()
-        one = fn.index(1)
+        # The rows of a thin last panel are shared with the one before.
+        rest = m % mr
+        thin = (m > mr) & (rest > 0) & (rest < mr * 2 // 3)
+        whole = m // mr - fn.zero_extend(thin)
+        end = whole * mr
+        last_rows = fn.select(thin, fn.ceil_div(m - end, 2), m - end)
         tile_number = fn.var(I64, 0)
         third = fn.ceil_div(fn.ceil_div(m, mr) * fn.ceil_div(n, nr), 3)
         a_at, b_at, c_at = (fn.var(FLOATS, start) for start in (a, b, c))
@@ -144,106 +145,29 @@ def emit_small(module: Module, tile: Tile) -> Function:
                 with fn.loop() as done:
                     i = at.read()
                     fn.leave_if(done, i >= m)
-                    left = m - i
-                    # A thin last panel shares its rows with the one before.
-                    shared = (left > mr) & (left < mr + mr * 2 // 3)
-                    rows = fn.select(shared, (left + 1) // 2, fn.minimum(left, mr))
                     # A third of the tiles fetch the next A, a third B, a third the place for C.
                     number = tile_number.read()
                     which = number // third
                     matrix = fn.select(
                         which.equals(0), ahead[0], fn.select(which.equals(1), ahead[1], ahead[2], FLOATS), FLOATS
                     )
-                    hint = matrix + (number - which * third) * k * _AHEAD
-                    multiply(one, rows, cols, (here_a + a_row * i, source, here_c + ldc * i + j), step, hint)
-                    tile_number.set(number + 1)
-                    at.set(i + rows)
+                    of_third = number - which * third
+                    many, rows = fn.var(I64, 1), fn.var(I64, fn.minimum(last_rows, m - i))
+                    with fn.when(i < end):
+                        many.set(fn.minimum((end - i) // mr, third - of_third))
+                        rows.set(mr)
+                    multiply(
+                        many.read(), (a_row * rows, 0, ldc * rows), rows.read(), cols,
+                        (here_a + a_row * i, source, here_c + ldc * i + j), step,
+                        (matrix + of_third * k * AHEAD, k * AHEAD),
+                    )  # fmt: skip
+                    tile_number += many.read()
+                    at.set(i + many * rows)
             a_at.set(here_a + a_next)
             b_at.set(here_b + b_next)
             c_at.set(here_c + c_next)
         fn.finish()
     return fn
-
-
-def _emit_tile(module: Module, rows: int, vectors: int) -> Function:
-    lanes = module.lanes
-    with module.function(f"small_{rows}x{vectors}", _TILE, noalias=("c",)) as fn:
-        count, a_next, b_next, c_next, k, a, a_row, a_col, b, b_row, c, ldc, alpha, beta, last, ahead = fn.args
-        mask = fn.first_lanes(last, lanes)
-        acc = [[fn.var(vector(F32, lanes)) for _ in range(vectors)] for _ in range(rows)]
-        a_first, b_first, c_at = fn.var(FLOATS, a), fn.var(FLOATS, b), fn.var(FLOATS, c)
-        a_at = [fn.var(FLOATS) for _ in range(0, rows, _GROUP)]
-        b_at = fn.var(FLOATS)
-        fresh = beta.equals(0.0)
-        large, ahead_at = rows * vectors > 8, fn.var(FLOATS, ahead)
-        with fn.range(count):
-            for sums in acc:
-                for one in sums:
-                    one.set(0.0)
-            for index, where in enumerate(a_at):
-                where.set(a_first + a_row * (index * _GROUP))
-            b_at.set(b_first.read())
-
-            def step() -> None:
-                row_of_b = b_at.read()
-                some = None if lanes == 4 else mask
-                b_row_at = [
-                    fn.load(row_of_b + v * lanes, lanes, some if v == vectors - 1 else None) for v in range(vectors)
-                ]
-                # Otherwise LLVM would step from row to row by a chain of dependent additions.
-                bases = [fn.opaque(where.read()) for where in a_at]
-                for row in range(rows):
-                    element = fn.splat(fn.load(bases[row // _GROUP] + a_row * (row % _GROUP)), lanes)
-                    for v in range(vectors):
-                        acc[row][v].set(fn.fma(element, b_row_at[v], acc[row][v].read()))
-                    if large:
-                        fn.pin(acc[row])
-                for where, base in zip(a_at, bases, strict=True):
-                    where.set(base + a_col)
-                b_at.set(row_of_b + b_row)
-
-            unroll = 4 if large else 1
-            whole = k - k % unroll
-            with fn.range(0, whole, unroll):
-                if large:
-                    hint = ahead_at.read()
-                    for line in range(0, _AHEAD * unroll, LINE):
-                        fn.prefetch(hint + line)
-                    ahead_at.set(hint + _AHEAD * unroll)
-                for _ in range(unroll):
-                    step()
-            if large:
-                with fn.range(whole, k):
-                    step()
-            _write(fn, acc, c_at.read(), ldc, alpha, beta, fresh, mask)
-            a_first.set(a_first + a_next)
-            b_first.set(b_first + b_next)
-            c_at.set(c_at + c_next)
-        fn.finish()
-    return fn
-
-
-def _write(
-    fn: Function, acc: list[list[Var]], c: Value, ldc: Value, alpha: Value, beta: Value, fresh: Value, mask: Value
-) -> None:
-    vectors, lanes = len(acc[0]), acc[0][0].type.lanes
-    scale, keep = fn.splat(alpha, lanes), fn.splat(beta, lanes)
-    places = [
-        (c + ldc * row + v * lanes, mask if v == vectors - 1 else None, acc[row][v])
-        for row in range(len(acc))
-        for v in range(vectors)
-    ]
-    with fn.choose(fresh) as which:
-        with which.yes(), fn.choose(alpha.equals(1.0)) as factor:
-            with factor.yes():
-                for where, some, total in places:
-                    fn.store(where, total, some)
-            with factor.no():
-                for where, some, total in places:
-                    fn.store(where, total * scale, some)
-        with which.no():
-            for where, some, total in places:
-                fn.store(where, fn.fma(keep, fn.load(where, lanes, some), total * scale), some)
 
 
 def _emit_pack(module: Module) -> Function:

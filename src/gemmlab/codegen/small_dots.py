@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gemmlab.codegen.gemv import update
 from gemmlab.codegen.microkernel import FLOATS
-from gemmlab.codegen.small import STEPS
+from gemmlab.codegen.small_tiles import STEPS
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import F32, I64, vector

@@ -20,7 +20,7 @@ from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
 needs_recording = pytest.mark.skipif(not recorded.available(), reason="no GPU has recorded the conformance kernels yet")
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @needs_recording
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("file", FILES)
@@ -87,6 +87,7 @@ def check_product(case: Case, wanted: Any) -> None:
     assert error.max() <= 4, case.kernel
 
 
+@pytest.mark.slow
 def test_every_kernel_is_described() -> None:
     for arch in ARCHITECTURES:
         for case in cases(arch):

@@ -24,6 +24,7 @@ def results() -> list[Result]:
     return list(launches(EmulatedDevice("sm_90")))
 
 
+@pytest.mark.slow
 def test_every_launch_leaves_the_bits_that_the_gpu_left(results: list[Result]) -> None:
     with np.load(RECORDED) as recorded:
         exact = 0

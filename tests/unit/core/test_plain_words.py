@@ -12,6 +12,8 @@ import pytest
 
 from support.paths import ROOT
 
+pytestmark = pytest.mark.sampled(9999)
+
 PACKAGE = ROOT / "src" / "gemmlab"
 OPENING = re.compile(r"(Of|That|Which|Who|What|Where|When|Whether|How|Whose|Why)\b")
 DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

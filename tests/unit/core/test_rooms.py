@@ -16,6 +16,8 @@ CALLS = """
 import importlib, pkgutil
 import numpy as np
 import gemmlab
+
+pytestmark = pytest.mark.sampled(99)
 for module in pkgutil.walk_packages(gemmlab.__path__, "gemmlab."):
     if not module.name.startswith(("gemmlab.__main__", "gemmlab.torch", "gemmlab.emulator.isa.")):
         importlib.import_module(module.name)

@@ -75,6 +75,7 @@ def test_no_layout_costs_a_bank_conflict(layout: str, config: dict[str, int]) ->
     assert facts["global_load_requests"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wmma_tf32_pipelined", "mma_tf32_pipelined"])
 def test_no_sampled_configuration_meets_itself_in_a_bank_when_it_loads_fragments(name: str) -> None:
     kernel, seen = find_kernel(name), set()

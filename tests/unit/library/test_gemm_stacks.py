@@ -16,7 +16,8 @@ Array = npt.NDArray[np.float32]
 RNG = np.random.default_rng(5)
 SHAPES = [
     (1, 1, 1), (1, 1, 7), (1, 5, 3), (5, 1, 3), (5, 1, 40), (1, 33, 20), (3, 3, 3), (4, 4, 4), (8, 8, 8), (12, 32, 9),
-    (13, 33, 5), (17, 16, 18), (31, 33, 35), (64, 64, 64), (70, 9, 300), (2, 300, 2), (40, 50, 1100),
+    (13, 33, 5), (17, 16, 18), (31, 33, 35), (64, 64, 64), (49, 50, 33), (65, 80, 70), (70, 9, 300),
+    (2, 300, 2), (40, 50, 1100),
 ]  # fmt: skip
 
 
@@ -50,6 +51,18 @@ def test_a_product_has_the_bits_that_it_has_alone(shape: tuple[int, int, int], l
             out[...] = c if "c" in own else np.nan
             assert gemmlab.gemm(a, b, **({**own, "c": out} if "c" in own else own), out=out) is out
             assert np.array(out, order="C").tobytes() == np.array(alone).tobytes(), options
+
+
+@pytest.mark.parametrize("n", [16, 33, 48, 49, 64, 65, 80, 97])
+def test_every_number_of_rows_and_columns_at_the_edges_of_tiles(n: int) -> None:
+    """Right, and nothing written beside the results, for one to four vectors in a row and for strips of them."""
+    for m in (1, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 18, 21, 24, 28, 33, 64):
+        for k in (1, 2, 5, 8, 19):
+            a, b = (RNG.integers(-4, 5, shape).astype(np.float32) for shape in ((3, m, k), (3, k, n)))
+            whole = np.full((3, m + 1, n + 3), np.nan, np.float32)
+            gemmlab.gemm(a, b, out=whole[:, :m, 1 : n + 1])
+            np.testing.assert_array_equal(whole[:, :m, 1 : n + 1], np.einsum("...ik,...kj->...ij", a, b))
+            assert np.isnan(whole).sum() == 3 * ((m + 1) * (n + 3) - m * n)
 
 
 @pytest.mark.parametrize(

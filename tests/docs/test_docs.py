@@ -48,7 +48,7 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.sampled(99)
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
 def test_python_blocks_run(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "python"):
@@ -77,7 +77,7 @@ def commands() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.sampled(99)
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_shown_exist_with_their_options(page: Path) -> None:
     for line in "\n".join(blocks(page, "(?:sh|text)")).splitlines():
@@ -131,6 +131,7 @@ def test_changelog_knows_this_version() -> None:
     assert f"\n## {gemmlab.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_generated_tables_are_fresh() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "makers" / "build_tables.py"), "--check"],

@@ -99,6 +99,7 @@ def test_what_was_counted_are_the_reference_configurations() -> None:
     assert [name for name in rows if rows[name].config != dict(kernel(name).params)] == [], "run `make counts`"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [gpu_counts.COUNTS, CONFIG_COUNTS])
 def test_what_was_counted_is_what_the_code_does(name: str) -> None:
     record = load(name)

@@ -122,7 +122,8 @@ def _agrees(result: Array, product: Array, added: Array, bound: Array, magnitude
     expected = product + added
     finite, overflows = np.isfinite(expected), ~np.isfinite(result)
     beyond = np.abs(expected) - bound >= _OVERFLOW
-    both = (np.abs(product) + bound >= _OVERFLOW) & (np.abs(added) + bound >= _OVERFLOW)
+    error = np.where(np.isfinite(bound), bound, 0)  # infinite where an operand is
+    both = (np.abs(product) + error >= _OVERFLOW) & (np.abs(added) + error >= _OVERFLOW)
     near = (np.abs(result - expected) <= bound) & ~beyond
     perhaps = (magnitude + bound >= _OVERFLOW) & ~beyond & overflows
     certainly = beyond & (result == np.copysign(np.inf, expected))

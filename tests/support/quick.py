@@ -10,10 +10,10 @@ import pytest
 QUICK = "--quick"
 MARKERS = (
     "slow: left out by --quick",
-    "sampled(n): --quick runs n of the test's cases instead of 4",
+    "sampled(n): --quick runs n of the test's cases instead of 2",
 )
-CASES = 4
-"""Cases of a test that the quick run takes, spread over the list with the first and the last of it."""
+CASES = 2
+"""Cases of a test that the quick run takes: the first and the last of its list. More are spread over the list."""
 
 
 def is_chosen(index: int, count: int, wanted: int) -> bool:

@@ -20,7 +20,7 @@ from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
 needs_recording = pytest.mark.skipif(not recorded.available(), reason="no GPU has recorded the conformance kernels yet")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @needs_recording
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("file", FILES)

@@ -47,6 +47,7 @@ def canonical(values: np.ndarray) -> np.ndarray:
     return values.view(np.uint8)
 
 
+@pytest.mark.slow
 def test_the_three_rungs_and_a_dozen_other_kernels_are_among_them(results: list[Result]) -> None:
     files = {re.split(r"[ ]", result.name)[0] for result in results}
     assert set(RUNGS) <= files

@@ -159,6 +159,7 @@ def test_a_rung_is_shown_what_the_next_ones_do(name: str, wanted: str, rung: str
         assert found[wanted].rung == rung
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_what_a_rung_has_cured_is_not_found_again() -> None:
     assert "uncoalesced loads" not in keys("naive")

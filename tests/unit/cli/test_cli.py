@@ -204,6 +204,7 @@ def test_importing_gemmlab_imports_no_heavy_package() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_climb_on_this_machine_writes_record_and_charts(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "climb"
     result = run(

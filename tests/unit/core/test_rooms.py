@@ -9,6 +9,8 @@ import pytest
 
 import gemmlab
 
+pytestmark = pytest.mark.sampled(99)
+
 FUNCTIONS = ("gemm", "launch", "sgemm", "sum", "explain_choice")
 LATER = ("bench", "check", "climb", "compare", "explain", "pack", "profile", "report", "tune", "workspace_bytes")
 """What the command line does today and the package will export."""
@@ -16,8 +18,6 @@ CALLS = """
 import importlib, pkgutil
 import numpy as np
 import gemmlab
-
-pytestmark = pytest.mark.sampled(99)
 for module in pkgutil.walk_packages(gemmlab.__path__, "gemmlab."):
     if not module.name.startswith(("gemmlab.__main__", "gemmlab.torch", "gemmlab.emulator.isa.")):
         importlib.import_module(module.name)

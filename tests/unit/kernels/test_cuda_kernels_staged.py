@@ -40,6 +40,7 @@ def product_loops(artifact: Artifact) -> list[list[Instruction]]:
     return sorted(found, key=lambda body: (by_single_floats(body), len(body)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 def test_the_loop_of_async_copy_is_nearly_all_products(arch: str, layout: str) -> None:
@@ -62,7 +63,7 @@ def test_loads_hold_registers_where_cp_async_is_not_used() -> None:
     assert not [name for name in names if name.startswith("LDGSTS")]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("kernel_id", "config"),
     [

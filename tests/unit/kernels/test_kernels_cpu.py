@@ -68,7 +68,7 @@ def block_edge_cases(kernel: Kernel) -> Iterator[GemmProblem]:
             yield GemmProblem(m, n, k, alpha, beta).with_layout(layout)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("lanes", WIDTHS)
 @pytest.mark.parametrize(
     "kernel", names([kernel for kernel in CPU_KERNELS if any(name in kernel.params for name in BLOCK_NAMES)])
@@ -107,6 +107,7 @@ def test_the_number_of_threads_does_not_change_a_bit(kernel: Kernel) -> None:
         assert len(results) == 1
 
 
+@pytest.mark.slow
 def test_no_kernel_reads_or_writes_beyond_its_operands() -> None:
     script = SUPPORT / "fenced.py"
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100, check=False)

@@ -31,6 +31,7 @@ def opcodes(rung: str, arch: str, **config: int) -> Counter[str]:
     return Counter(".".join((i.opcode, *i.modifiers)) for i in parse(made.texts["sass"])[made.entry].instructions)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
 @each_rung
 def test_a_half_loads_with_one_set_of_instructions(rung: str, arch: str) -> None:

@@ -94,6 +94,7 @@ def test_no_sampled_configuration_meets_itself_in_a_bank_when_it_loads_fragments
     assert len(seen) >= 4
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("config", [{"BM": 64, "BN": 64, "WM": 32, "WN": 32, "BK": 32, "STAGES": 3, "GROUP": 2}])
 def test_other_configurations_are_right_at_the_edges(layout: str, config: dict[str, int]) -> None:
@@ -117,6 +118,7 @@ def test_every_word_that_reaches_a_tensor_core_is_rounded(name: str, arch: str) 
         assert ptx.count("cvt.rna.tf32.f32") >= words
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_one_instruction_rounds_a_word_and_half_a_one_watches_it(arch: str) -> None:
     for layout in LAYOUTS:

@@ -26,7 +26,7 @@ extern "C" __global__ void doubled(const float* x, float* y) {
 """
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @needs_compiler
 @pytest.mark.parametrize("threads", [2, 8])
 @pytest.mark.parametrize("opened", [False, True])

@@ -92,6 +92,7 @@ def test_packing_is_counted_apart() -> None:
     assert 0 < found.packing.l2_misses <= found.total.l2_misses
 
 
+@pytest.mark.slow
 def test_packing_in_tiles_is_counted_by_its_stores() -> None:
     n = 128
     found = counts("microkernel", REFERENCE, n)
@@ -122,6 +123,7 @@ def test_probed_kernels_still_compute_what_they_should(kernel: str, probe: Cache
     assert report.passed, report.explain()
 
 
+@pytest.mark.slow
 def test_a_probed_worker_pool_does_no_harm() -> None:
     program = """
 import gc

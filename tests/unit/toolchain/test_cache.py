@@ -253,7 +253,7 @@ def test_a_file_under_another_name_is_not_loaded(folder: Path) -> None:
     assert not list(folder.iterdir())
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["HOME unset", "HOME not from the root"])
 def test_without_a_home_there_is_one_warning_and_everything_works(home: str, tmp_path: Path) -> None:
     """A container with a user number that has no entry anywhere."""

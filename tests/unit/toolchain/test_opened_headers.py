@@ -107,7 +107,7 @@ DIRECTIVES: dict[str, tuple[str, Callable[[Path], tuple[str, ...]]]] = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", DIRECTIVES)
 def test_an_edited_header_is_compiled_anew(work: Path, made: list[str], form: str) -> None:
     text, options = DIRECTIVES[form]
@@ -268,7 +268,7 @@ def test_cudas_headers_are_the_compilers_own_and_cost_one_compilation(
 ) -> None:
     """The copy is compiled, not the real files again; what CUDA's headers include is not listed file by file."""
     kinds: list[str] = []
-    for kind, really in [(kind, getattr(listing, kind)) for kind in ("preprocessing", "traced")]:
+    for kind, really in [(kind, getattr(listing, kind)) for kind in ("preprocessing", "trace_option")]:
 
         def noted(folder: Path, kind: str = kind, really: Any = really) -> Any:
             kinds.append(kind)
@@ -277,7 +277,7 @@ def test_cudas_headers_are_the_compilers_own_and_cost_one_compilation(
         monkeypatch.setattr(listing, kind, noted)
     made = build(asked('#include <cuda_fp16.h>\n#include <cstdint>\n#include "h.h"', work / "k.cu"))
     # Twice the directives, without CUDA's headers and with them, and one compilation.
-    assert (kinds.count("preprocessing"), kinds.count("traced")) == (2, 3)
+    assert (kinds.count("preprocessing"), kinds.count("trace_option")) == (2, 3)
     assert made.searched is not None
     assert {place for place, mark in made.searched.items() if mark} == {"0/h.h"}
     assert {"0/cuda_fp16.h", "0/cstdint"} <= set(made.searched)

@@ -28,10 +28,14 @@ def float32_array(call: str, name: str, value: object) -> Float32Array:
             f"{name}.filled(0) has 0 in place of masked elements"
         )
     if value.dtype != np.float32 or not value.dtype.isnative:
-        raise ArgumentTypeError(
-            f"{call}: {name} has dtype {value.dtype.str if value.dtype.kind == 'f' else value.dtype}, not native "
-            f"float32; {name}.astype(numpy.float32) converts it"
+        # A copy of `out` would receive the result and be lost.
+        made = (
+            f"numpy.empty({name}.shape, numpy.float32) makes one"
+            if name == "out"
+            else f"{name}.astype(numpy.float32) converts it"
         )
+        dtype = value.dtype if value.dtype.isnative else value.dtype.str
+        raise ArgumentTypeError(f"{call}: {name} has dtype {dtype}, not native float32; {made}")
     return cast("Float32Array", value.view(np.ndarray))
 
 

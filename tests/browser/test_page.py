@@ -22,6 +22,8 @@ from support.cuda_source import needs_compiler
 from support.paths import CPU, RESULTS
 from support.report_records import HOSTILE, gpu_bench, hostile_record
 
+pytestmark = pytest.mark.slow
+
 NAME = "kernel-naive"
 SIZES = (256, 384, 512, 768, 1024, 2048)
 DRAWN = "[...document.querySelectorAll('figure')].every((one) => one.dataset.drawn || !one.offsetParent)"

@@ -111,6 +111,7 @@ def test_lanes_that_stay_away_are_counted_as_off() -> None:
 needs_profile = pytest.mark.skipif(not profiled.available(), reason="no GPU has profiled the counter probes yet")
 
 
+@pytest.mark.slow
 @needs_profile
 def test_every_site_of_every_probe_counts_as_ncu_counts() -> None:
     wrong = [

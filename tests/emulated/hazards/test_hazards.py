@@ -240,6 +240,7 @@ def test_a_grid_that_is_not_made_of_whole_clusters_is_not_launched() -> None:
     assert launch(HERE / "cluster.cu", "fours_bad", 8, 32, [fresh(256)], device=device).hazards == ()
 
 
+@pytest.mark.slow
 def test_words_of_barriers_constants_and_warps() -> None:
     told = {}
     for name in ("number", "past_the_end", "before_the_start", "some_lanes", "returned", "mask"):

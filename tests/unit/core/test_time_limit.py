@@ -161,6 +161,7 @@ def command(*arguments: str) -> tuple[subprocess.CompletedProcess[str], float]:
     return done, time.monotonic() - start
 
 
+@pytest.mark.slow
 def test_what_cannot_be_interrupted_ends_with_the_process() -> None:
     # A product of the naive loop that takes minutes.
     done, took = command("check", "naive_ijk", "gemmlab.gemm", "--sizes", "2400", "--timeout", "5", "--json")

@@ -154,6 +154,7 @@ def test_any_function_of_three_words(table: int) -> None:
     np.testing.assert_array_equal(rig.r[4], expected)
 
 
+@pytest.mark.slow
 def test_every_table_on_predicates() -> None:
     rig = Rig()
     rig.p[0], rig.p[1], rig.p[2] = 0x0F0F0F0F, 0x33333333, 0x55555555

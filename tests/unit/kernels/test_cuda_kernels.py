@@ -147,7 +147,7 @@ def test_an_older_architecture_is_refused() -> None:
     assert kernel.program(kernel.configure(), "sm_100a").target == "sm_100a"
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @each_kernel

@@ -101,7 +101,7 @@ def test_a_row_that_ends_within_a_texel_is_loaded_float_by_float(
     assert (facts["texture_load_requests"] > 0, facts["global_load_requests"] > 0) == (fetched, loaded)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @each_rung
 @pytest.mark.parametrize("config", [{"SPLIT": 0, "LANE_MAP": 0}, {"COALESCE": 0, "TEXTURE": 0}])
 def test_every_switch_leaves_it_right(rung: str, config: dict[str, int]) -> None:

@@ -118,7 +118,7 @@ def test_every_word_that_reaches_a_tensor_core_is_rounded(name: str, arch: str) 
         assert ptx.count("cvt.rna.tf32.f32") >= words
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_one_instruction_rounds_a_word_and_half_a_one_watches_it(arch: str) -> None:
     for layout in LAYOUTS:
@@ -163,6 +163,7 @@ def instructions_a_block(stages: int, modulo: int) -> float:
     return (many - few) / (warps * blocks)
 
 
+@pytest.mark.slow
 def test_a_remainder_by_three_costs_a_few_instructions_a_block() -> None:
     by_two, by_three, by_four = (instructions_a_block(stages, 1) for stages in (2, 3, 4))
     counting = instructions_a_block(3, 0)

@@ -180,6 +180,7 @@ def test_the_core_type_asked_for_is_the_one_used() -> None:
     assert run_bench(plan).results[0].facts["core_type"] == "Haswell"
 
 
+@pytest.mark.slow
 def test_a_core_type_that_openblas_replaces_is_refused_with_those_that_work() -> None:
     _library("openblas")
     op = GemmOp()
@@ -194,6 +195,7 @@ def test_a_core_type_that_openblas_replaces_is_refused_with_those_that_work() ->
     )
 
 
+@pytest.mark.slow
 def test_the_best_core_type_runs_here_and_keeps_the_name() -> None:
     _library("openblas")
     spec = with_best_core_type(parse_contestant("openblas:best"), 1)

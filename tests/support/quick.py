@@ -13,7 +13,7 @@ MARKERS = (
     "sampled(n): --quick runs n of the test's cases instead of 1",
 )
 CASES = 1
-"""Cases of a test that the quick run takes: the last of its list. More are spread over it, from the first to the last."""
+"""Cases of a test that the quick run takes: the last of its list. More are spread over the list."""
 
 
 def is_chosen(index: int, count: int, wanted: int) -> bool:

@@ -129,6 +129,7 @@ def test_every_site_of_the_rungs_counts_as_ncu_counts() -> None:
     assert not wrong, f"{len(wrong)} sites:\n" + "\n".join(wrong[:40])
 
 
+@pytest.mark.slow
 @needs_profile
 def test_bank_conflicts_are_those_of_the_hardware_counters_where_nothing_else_runs() -> None:
     wrong = []

@@ -119,6 +119,7 @@ def test_naive_repeats_what_a_block_shares() -> None:
     assert "L2 at 4096x4096x4096" in explained("naive").roofline.doubtful
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_accesses_add_up() -> None:
     for name in ("naive_strided", "vector_load", "async_copy"):

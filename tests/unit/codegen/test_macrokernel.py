@@ -75,6 +75,7 @@ def test_blocks_follow_from_the_caches() -> None:
     assert cache_blocks(Tile(8, 3, 4), 64 * KIB, 4, 1024 * KIB) == Blocks(40, 1536, 672, 4096, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (1.0, 1.0), (0.7, 1.0), (1.0, -0.5)])
 @pytest.mark.parametrize("off", range(-SLACK - 2, SLACK + 3))
 def test_crowded_rows_are_copied_and_change_no_bit(off: int, alpha: float, beta: float) -> None:

@@ -76,7 +76,7 @@ def observed_once(kernel_id: str, settings: tuple[tuple[str, int], ...], size: s
     return seen
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("kernel", [pytest.param(kernel, id=kernel.id) for kernel in CUDA_KERNELS])
 def test_a_kernel_is_right_at_every_edge_and_commits_no_hazard(kernel: Kernel, arch: str) -> None:
@@ -113,7 +113,7 @@ def tile_cases(config: Config, layout: str) -> list[GemmProblem]:
     return [replace(p, lda=p.lda + 4 * place, ldc=p.ldc + place) for place, p in enumerate(problems)]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kernel", "config", "layout", "arch"), list(sampled()))
 def test_configurations_spread_over_the_space_are_right_too(
     kernel: Kernel, config: Config, layout: str, arch: str
@@ -122,7 +122,7 @@ def test_configurations_spread_over_the_space_are_right_too(
     assert report.passed, report.explain()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize(
     ("kernel", "expectation"),

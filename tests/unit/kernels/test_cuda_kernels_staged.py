@@ -63,7 +63,7 @@ def test_loads_hold_registers_where_cp_async_is_not_used() -> None:
     assert not [name for name in names if name.startswith("LDGSTS")]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel_id", "config"),
     [

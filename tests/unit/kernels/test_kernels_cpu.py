@@ -68,7 +68,7 @@ def block_edge_cases(kernel: Kernel) -> Iterator[GemmProblem]:
             yield GemmProblem(m, n, k, alpha, beta).with_layout(layout)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", WIDTHS)
 @pytest.mark.parametrize(
     "kernel", names([kernel for kernel in CPU_KERNELS if any(name in kernel.params for name in BLOCK_NAMES)])

@@ -56,7 +56,7 @@ def run(kernel: Kernel, x: Float32Array, operator: str = "sum", shift: int = 0, 
     return case.guarded["out"].contents()[0, 0], seen
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @each_rung
 def test_a_kernel_is_right_at_every_edge_and_commits_no_hazard(kernel: Kernel, arch: str) -> None:
@@ -65,7 +65,7 @@ def test_a_kernel_is_right_at_every_edge_and_commits_no_hazard(kernel: Kernel, a
     assert report.cases == len(edge_cases())
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @each_rung
 def test_what_a_file_expects_is_what_is_counted(kernel: Kernel, arch: str) -> None:
@@ -74,7 +74,7 @@ def test_what_a_file_expects_is_what_is_counted(kernel: Kernel, arch: str) -> No
     assert [broken for _, broken in judged if broken] == []
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel_id", "config"),
     [

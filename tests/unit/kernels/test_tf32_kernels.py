@@ -179,6 +179,7 @@ def divisions(ptx: str) -> int:
     return len(re.findall(r"mul\.(?:hi\.u32|wide\.u32)[^;]*-1431655765", ptx))
 
 
+@pytest.mark.slow
 def test_the_compiler_divides_by_three_with_a_product_and_by_powers_of_two_with_a_mask() -> None:
     found: dict[Any, int] = {}
     for stages, modulo in ((2, 1), (3, 1), (4, 1), (3, 0)):

@@ -210,6 +210,7 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
     assert f"{row.l1_misses:.2f}" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_command_prints_json_of_the_ladder() -> None:
     result = run("--sizes", "32", "--json", "--l1", "48K/12", "--l2", "2M/16")
     assert result.exit_code == 0, result.output

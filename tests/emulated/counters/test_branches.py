@@ -31,6 +31,7 @@ def test_threads_that_the_second_predicate_keeps_are_off_in_the_total_alone(arch
     assert missing == {"two_predicates_hold": 0, "two_predicates_fail": 20}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rung", ["double_buffer", "warp_tile"])
 def test_a_rung_with_such_branches_counts_as_ncu_counts(rung: str) -> None:
     one, bound = recorded(rung)

@@ -37,6 +37,7 @@ def on_page(site: SiteCounters) -> tuple[int, int, int]:
     return site.page_wavefronts, site.page_wavefronts_ideal, site.page_sectors
 
 
+@pytest.mark.slow
 def test_the_rule_gives_every_probe_as_it_was_profiled() -> None:
     file, wrong, seen = CudaFile(EmulatedDevice("sm_90"), COPIES), [], 0
     for probe in copies():

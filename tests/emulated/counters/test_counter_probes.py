@@ -56,7 +56,7 @@ def last_of_width(ran: Ran, kind: str, length: int) -> SiteCounters:
     return exact[-1] if kind != GLOBAL_STORE or length == 1 else exact[0]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_wavefronts_are_those_measured_on_an_h200(arch: str) -> None:
     wrong = []

@@ -130,7 +130,7 @@ def marked(pair: Pair, mark: str) -> set[int]:
     return {number + 1 for number in range(start, end) if f"// {mark}" in lines[number]}
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_what_is_committed_is_reported_with_its_lines(pair: Pair, arch: str) -> None:
@@ -148,7 +148,7 @@ def test_what_is_committed_is_reported_with_its_lines(pair: Pair, arch: str) -> 
         assert lines == here | other, told
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_the_twin_is_clean(pair: Pair, arch: str) -> None:

@@ -60,7 +60,7 @@ def multiply_adds(block: list[str]) -> int:
     return sum(bool(_FUSED.match(line)) for line in block)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("lanes", WIDTHS)
 def test_the_loop_over_k_spills_nothing_and_wastes_no_multiply_add(lanes: int) -> None:
     try:

@@ -136,6 +136,7 @@ def test_check_tells_how_many_cases_there_was_time_for_and_goes_on(run: Callable
     assert (good["passed"], good["cases"]) == (True, 59)
 
 
+@pytest.mark.slow
 def test_the_limit_of_check_counts_for_each_kernel(run: Callable[..., Any]) -> None:
     result = run("slow", "also_slow", "--sizes", ",".join(map(str, range(1, 17))), "--timeout", "3", "--json")
     data = json.loads(result.stdout)

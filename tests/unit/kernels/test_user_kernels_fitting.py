@@ -59,7 +59,7 @@ def test_each_comes_once_and_in_order() -> None:
     assert [problem.m for problem in fitted(kernel, OP, {}, problems)] == [16, 32]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("name", FLAGS)
 def test_the_whole_contract_is_tried_as_far_as_it_goes(name: str) -> None:

@@ -15,6 +15,7 @@ SECONDS = float(os.environ.get("GEMMLAB_STRESS_SECONDS", "4"))
 LONG = 30
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.timeout(SECONDS + 120)
 def test_nothing_is_wrong_in_any_thread_of_any_process() -> None:

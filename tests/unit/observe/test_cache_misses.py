@@ -106,6 +106,7 @@ def test_the_same_counts_every_time() -> None:
     assert counts("packed", REFERENCE, 50) == counts("packed", REFERENCE, 50)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probe", [CacheProbe(REFERENCE), PackingClock()], ids=["caches", "clock"])
 @pytest.mark.parametrize("kernel", ["loop_reorder_ikj", "packed", "microkernel"])
 def test_probed_kernels_still_compute_what_they_should(kernel: str, probe: CacheProbe | PackingClock) -> None:

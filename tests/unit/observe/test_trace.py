@@ -34,6 +34,7 @@ def access(addresses: list[int], width: int = 4, *, store: bool = False, on: int
     return Access(0, step, "shared", width, store, on, tuple(addresses))
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     ("kernel", "m", "n", "k"),

@@ -10,6 +10,7 @@ from support.cuda_source import needs_compiler
 from support.picture_subjects import subject
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_the_order_of_blocks() -> None:
     swizzled = subject("block_swizzle").order

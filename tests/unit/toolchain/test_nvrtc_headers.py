@@ -15,7 +15,7 @@ from support.cuda_source import compiled, needs_compiler, program
 from support.nvrtc_code import SOURCE, headers
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     "includes",

@@ -212,7 +212,7 @@ def fixed(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         ({"a": A, "b": B, "out": OnGpu(C)}, r"a is numpy\.ndarray and out is .*OnGpu on a GPU"),
         ({"a": OnGpu(A)}, r"b is .*Tensor, which lies on no GPU; other operands of this call do"),
         ({"b": [[1.0]]}, r"b is builtins\.list and a is .*Tensor"),
-        ({"a": Plain(A.astype(np.float16)), "b": Plain(B)}, "a has dtype <f2, not native float32"),
+        ({"a": Plain(A.astype(np.float16)), "b": Plain(B)}, "a has dtype float16, not native float32"),
         pytest.param(
             {"a": Plain(A), "b": Plain(B), "out": Plain(fixed(C))},
             r"out is .*Plain, which cannot be written to by DLPack",

@@ -133,7 +133,7 @@ class Rig:
 
     @property
     def events(self) -> npt.NDArray[np.int64]:
-        """What the instructions so far have noted, a row each (`instruction_layout.Event`)."""
+        """Events of the instructions so far, one row each (`instruction_layout.Event`)."""
         count = int(self.launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
         return self._events[:count]
 

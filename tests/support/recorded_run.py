@@ -13,11 +13,12 @@ from gemmlab.core.hardware import cpu_info
 from gemmlab.core.version import __version__
 
 RECORD = "--record-run"
-SCHEMA = "gemmlab.tests/1"
 
 
 def write_run(reporter: pytest.TerminalReporter, started: float, path: Path) -> None:
     """Write the record of a run that began at `started` (seconds since the epoch)."""
+    from blocks.suite import SCHEMA  # what reads the record, imported only where a run is recorded
+
     stats = reporter.stats
     counts = {name: len(stats.get(name, [])) for name in ("passed", "failed", "error", "skipped")}
     record = {

@@ -65,6 +65,12 @@ def test_what_is_no_float32_array_is_named(value: Any, said: str) -> None:
         gemm(A, B, out=value)
 
 
+def test_an_output_of_another_dtype_is_not_to_be_converted() -> None:
+    # The result would go into the copy.
+    with pytest.raises(ArgumentTypeError, match=r"out has dtype float64.*numpy\.empty\(out\.shape, numpy\.float32\)"):
+        gemm(A, B, out=np.empty((4, 6)))
+
+
 @pytest.mark.parametrize(
     ("a", "b", "options", "said"),
     [

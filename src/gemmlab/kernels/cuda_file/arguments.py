@@ -25,7 +25,8 @@ C_TYPES: Mapping[str, type[np.generic]] = {
 TEXTURE_TYPE = "cudaTextureObject_t"
 _TEXTURE = re.compile(r"(?:tex(?:ture)?_?)?(\w+?)(?:_?tex(?:ture)?)?", re.IGNORECASE)
 _TEXTURE_OVER = re.compile(r"texture\((\w+)\)")
-FLOAT_POINTERS = ("float*", "float2*", "float4*", "void*")
+FLOAT_POINTERS = ("float*", "float2*", "float4*", "void*", "Stored*")
+"""Types of pointers to floats. `Stored` of `cuda_common/stored.cuh` is float unless a rung is compiled for halves."""
 _DECORATED = re.compile(
     r"(?:(?:d|dev|device|gpu|g|p|ptr|in|out|mat|matrix)_|(?:d|dev|gpu|g|p|ptr|mat|matrix)(?=[A-Z]))*"
     r"(?P<bare>\w+?)(?:_(?:d|dev|device|gpu|ptr|mat|matrix|in|out))*"

@@ -81,7 +81,7 @@ def sweep(options: argparse.Namespace) -> int:
                     print(f"{left} left: call it again")
                     return 0
                 line = {"size": problem.label, "problem": problem.to_json(), "kernel": trial.kernel,
-                        "config": dict(trial.config), **timed(times, problem, trial, options, best)}  # fmt: skip
+                        "config": dict(trial.config), **figures(times, problem, trial, options, best)}  # fmt: skip
                 write_line(file, line)
                 left -= 1
                 best = min(filter(None, (best, line.get("us", 0.0))), default=0.0)
@@ -89,7 +89,7 @@ def sweep(options: argparse.Namespace) -> int:
     return 0
 
 
-def timed(
+def figures(
     times: QuickTimes, problem: GemmProblem, trial: Trial, options: argparse.Namespace, best: float
 ) -> dict[str, Any]:
     """Return the figures of one line, or why there are none."""

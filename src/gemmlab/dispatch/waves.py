@@ -75,10 +75,14 @@ def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
     return Gpu(name, limits, sms, mhz, called)
 
 
-def estimate(entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
-    """Estimate the time of a product. On a GPU other than `measured_on`, block times scale with clock and FMA lanes."""
+def estimate(
+    entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu, products: int = 1
+) -> Estimate:  # fmt: skip
+    """Estimate the time of products of one shape in one launch. On a GPU other than `measured_on`, block times scale
+    with clock and FMA lanes.
+    """
     down, across = -(-m // entry.config["BM"]), -(-n // entry.config["BN"])
-    blocks = down * across
+    blocks = products * down * across
     covered = blocks * entry.config["BM"] * entry.config["BN"]
     resident = _resident(where.limits, entry.registers, entry.smem, entry.threads)
     if not resident or not blocks:
@@ -88,7 +92,7 @@ def estimate(entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on
     share = entry.share_us * clock * measured_on.limits.fma_lanes / where.limits.fma_lanes
     rounds, rest = divmod(-(-blocks // where.sms), resident)
     step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
-    return Estimate(entry.start_us + k * step, blocks, resident, rounds + bool(rest), m * n / covered)
+    return Estimate(entry.start_us + k * step, blocks, resident, rounds + bool(rest), products * m * n / covered)
 
 
 @cache

@@ -17,11 +17,11 @@ struct Product {
 };
 
 // How many blocks should be resident on a multiprocessor, for __launch_bounds__: small tiles hide each other's latency,
-// and their threads need few registers.
+// and their threads need few registers. Of 256 threads with 64 sums each, two blocks fit only with 128 registers.
 constexpr int resident_products(int BM, int BN, int threads)
 {
     const int sums = BM * BN / threads;
-    const int registers = sums > 64 ? 255 : sums > 32 ? 168 : sums > 16 ? 112 : 80;
+    const int registers = sums > 64 ? 255 : sums > 32 ? (threads < 256 ? 168 : 128) : sums > 16 ? 112 : 80;
     const int blocks = 65536 / registers / threads;
     return blocks < 1 ? 1 : blocks > 16 ? 16 : blocks;
 }

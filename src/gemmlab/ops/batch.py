@@ -14,10 +14,10 @@ import numpy as np
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.ops.batch_cases import contract_cases
-from gemmlab.ops.batch_problem import OPERANDS, BatchProblem
+from gemmlab.ops.batch_problem import OPERANDS, PACKED, BatchProblem
 from gemmlab.ops.gemm import GemmOp
+from gemmlab.ops.gemm_sizes import Products, parse_products
 from gemmlab.ops.op import GFLOPS, Expected, Float32Array, Operand
-from gemmlab.ops.sizes import LARGEST_EXTENT, parse_sizes
 
 __all__ = ["AXES", "BatchOp", "BatchProblem", "axes_value"]
 
@@ -37,16 +37,8 @@ class BatchOp:
     flags: Mapping[str, tuple[int, ...]] = GemmOp.flags
 
     def parse_sizes(self, text: str) -> list[BatchProblem]:
-        """Return packed batches from `16*512x64x512`; without a number of products it is 1."""
-        found: dict[BatchProblem, None] = {}
-        for part in text.split(","):
-            count, star, extents = part.rpartition("*")
-            batch = parse_sizes(count, 1)[0][0] if star else 1
-            if star and ":" in count:
-                raise UsageError(f"size {part.strip()!r}: the number of products is one number, as in 16*512x64x512")
-            for m, n, k in parse_sizes(extents, 3, LARGEST_EXTENT):
-                found[BatchProblem(m, n, k, batch=batch)] = None
-        return list(found)
+        """Return batches with alpha 1 and beta 0, as `ops/gemm_sizes.py` reads them: `16*512x64x512:nt`."""
+        return [_batch(one) for one in parse_products(text)]
 
     def problem_from_json(self, data: Mapping[str, Any]) -> BatchProblem:
         """Inverse of `BatchProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""
@@ -129,6 +121,14 @@ def axes_value(axes: Sequence[tuple[int, int, int, int]]) -> np.void:
     for index, (extent, a, b, c) in enumerate(reversed(axes)):
         value[index] = (a, b, c, extent, 0)
     return np.void(value.tobytes())
+
+
+def _batch(products: Products) -> BatchProblem:
+    p, shared = products.problem, {name: 0 if name == products.shared else PACKED for name in "ab"}
+    return BatchProblem(
+        p.m, p.n, p.k, lda=p.lda, ldb=p.ldb, ldc=p.ldc, trans_a=p.trans_a, trans_b=p.trans_b, batch=products.batch,
+        stride_a=shared["a"], stride_b=shared["b"],
+    )  # fmt: skip
 
 
 def _matrix(words: np.ndarray[Any, Any], problem: BatchProblem, name: str, index: int) -> np.ndarray[Any, Any]:

@@ -13,13 +13,15 @@ OP = BatchOp()
 
 
 def test_sizes_of_the_command_line() -> None:
-    found = OP.parse_sizes("16*512x64x512,8*1024,64,2^3*4x5x6")
+    found = OP.parse_sizes("16*512x64x512,8*1024:nt:ldc+4,64,8*4x5x6:b0")
     assert found == [
-        BatchProblem(512, 64, 512, batch=16), BatchProblem(1024, 1024, 1024, batch=8), BatchProblem(64, 64, 64),
-        BatchProblem(4, 5, 6, batch=8),
+        BatchProblem(512, 64, 512, batch=16), BatchProblem(1024, 1024, 1024, ldc=1028, trans_b=True, batch=8), BatchProblem(64, 64, 64),
+        BatchProblem(4, 5, 6, batch=8, stride_b=0),
     ]  # fmt: skip
-    assert [p.label for p in found] == ["16*512x64x512", "8*1024x1024x1024", "1*64x64x64", "8*4x5x6"]
-    for text in ("*4x4x4", "2*", "1:3:1*4x4x4", "x*4", "2*3*4"):
+    assert [p.label for p in found] == [
+        "16*512x64x512", "8*1024x1024x1024 nt ldc=1028", "1*64x64x64", "8*4x5x6 stride_b=0",
+    ]  # fmt: skip
+    for text in ("*4x4x4", "2*", "0*4", "x*4", "2*3*4"):
         with pytest.raises(UsageError):
             OP.parse_sizes(text)
 

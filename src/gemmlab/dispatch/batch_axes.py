@@ -45,9 +45,8 @@ def axes_of(batch: Batch) -> tuple[Axis, ...]:
     for extent, a, b, c in zip(batch.fulls.shape[:-2], *strides, strict=True):
         if extent == 1:
             continue
-        if found and found[-1][1:] == (extent * a, extent * b, extent * c):
-            extent *= found.pop()[0]
-        found.append((extent, a, b, c))
+        evenly = bool(found) and found[-1][1:] == (extent * a, extent * b, extent * c)
+        found.append((extent * found.pop()[0] if evenly else extent, a, b, c))
     return tuple(found)
 
 

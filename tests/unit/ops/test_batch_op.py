@@ -14,10 +14,9 @@ OP = BatchOp()
 
 def test_sizes_of_the_command_line() -> None:
     found = OP.parse_sizes("16*512x64x512,8*1024:nt:ldc+4,64,8*4x5x6:b0")
-    assert found == [
-        BatchProblem(512, 64, 512, batch=16), BatchProblem(1024, 1024, 1024, ldc=1028, trans_b=True, batch=8), BatchProblem(64, 64, 64),
-        BatchProblem(4, 5, 6, batch=8, stride_b=0),
-    ]  # fmt: skip
+    turned = BatchProblem(1024, 1024, 1024, ldc=1028, trans_b=True, batch=8)
+    shared = BatchProblem(4, 5, 6, batch=8, stride_b=0)
+    assert found == [BatchProblem(512, 64, 512, batch=16), turned, BatchProblem(64, 64, 64), shared]
     assert [p.label for p in found] == [
         "16*512x64x512", "8*1024x1024x1024 nt ldc=1028", "1*64x64x64", "8*4x5x6 stride_b=0",
     ]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.dispatch.batches import ONE, Batch, Step
-from gemmlab.ops.batch import AXES
+from gemmlab.ops.batch_records import AXES
 
 MOST_BLOCKS = 2**31 - 1
 """The most blocks of a launch along x."""
@@ -34,7 +34,7 @@ class Part:
 
     @property
     def in_elements(self) -> list[Axis]:
-        """The axes with steps in elements, for `ops.batch.axes_value`."""
+        """The axes with steps in elements, for `ops.batch_records.axes_value`."""
         return [(extent, a // FLOAT_BYTES, b // FLOAT_BYTES, c // FLOAT_BYTES) for extent, a, b, c in self.axes]
 
 

@@ -20,7 +20,7 @@ from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan
 from gemmlab.dispatch.scratch import Needs, Scratch
 from gemmlab.dispatch.storage import Stored
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.ops.batch import axes_value
+from gemmlab.ops.batch_records import axes_value
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 

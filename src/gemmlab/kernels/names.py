@@ -11,8 +11,6 @@ import numpy as np
 
 from gemmlab.ops.catalog import all_ops, find_op
 
-_DISTANCES = ("ld", "stride")
-
 
 @dataclass(frozen=True, slots=True)
 class OpNames:
@@ -29,8 +27,8 @@ class OpNames:
 
     @property
     def extents(self) -> tuple[str, ...]:
-        """Names of sizes, without leading dimensions, strides and flags."""
-        return tuple(name for name in self.whole if not name.startswith(_DISTANCES) and name not in self.flags)
+        """Names of sizes, which are one letter each; not those of leading dimensions, strides and flags."""
+        return tuple(name for name in self.whole if len(name) == 1)
 
     @property
     def in_expressions(self) -> tuple[str, ...]:

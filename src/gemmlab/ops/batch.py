@@ -11,21 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.ops.batch_cases import contract_cases
 from gemmlab.ops.batch_problem import OPERANDS, PACKED, BatchProblem
+from gemmlab.ops.batch_records import GROUP, GroupProduct, axes_value, group_value
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_sizes import Products, parse_products
 from gemmlab.ops.op import GFLOPS, Expected, Float32Array, Operand
 
-__all__ = ["AXES", "BatchOp", "BatchProblem", "axes_value"]
+__all__ = ["BatchOp", "BatchProblem"]
 
 UNTOUCHED = np.float32(-12345.678)
 """Every word of C that belongs to no matrix."""
-AXES = 4
-"""The most leading axes of one launch."""
-_AXIS = np.dtype([("a", np.int64), ("b", np.int64), ("c", np.int64), ("extent", np.uint32), ("unused", np.uint32)])
 _ONE = GemmOp()
 
 
@@ -74,12 +71,19 @@ class BatchOp:
         return tuple(Operand(n, 1, problem.words(n), max(1, problem.words(n)), roles[n]) for n in OPERANDS)
 
     def scalars(self, problem: BatchProblem) -> dict[str, Any]:
-        """Those of one product, the number of products and the strides as int64, and `axes`, the one axis of them all
-        as `axes_value` lays it out.
+        """Those of one product, the number of products and the strides as int64, and the batch as structures: `axes`,
+        its one axis, and `group`, its first products, whose first tiles are counted in tiles of one product.
         """
-        steps = {f"stride_{name}": np.int64(problem.step(name)) for name in OPERANDS}
-        axes = axes_value([(problem.batch, problem.step("a"), problem.step("b"), problem.step("c"))])
-        return {**_ONE.scalars(problem), "batch": np.int64(problem.batch), **steps, "axes": axes}
+        p, (a, b, c) = problem, (problem.step(name) for name in OPERANDS)
+        group = [
+            GroupProduct(i * a, i * b, i * c, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, first=i)
+            for i in range(min(p.batch, GROUP))
+        ]
+        return {
+            **_ONE.scalars(p), "batch": np.int64(p.batch),
+            "stride_a": np.int64(a), "stride_b": np.int64(b), "stride_c": np.int64(c),
+            "axes": axes_value([(p.batch, a, b, c)]), "group": group_value(group),
+        }  # fmt: skip
 
     def fill(self, problem: BatchProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
         """Data of the kind `problem.contents`; NaN in every operand that must not be read."""
@@ -108,19 +112,6 @@ class BatchOp:
     def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[BatchProblem]:  # noqa: ARG002 - all of them are stated
         """Yield batches that cover the whole contract, in each layout."""
         return contract_cases(layouts, scale)
-
-
-def axes_value(axes: Sequence[tuple[int, int, int, int]]) -> np.void:
-    """Return up to `AXES` leading axes (extent, steps of a, b and c in elements), the outermost first, as the kernels'
-    `BatchAxes` has them: the innermost first, and extents of 1 behind the last.
-    """
-    if len(axes) > AXES:
-        raise UsageError(f"{len(axes)} leading axes; a launch takes {AXES}")
-    value = np.zeros(AXES, _AXIS)
-    value["extent"] = 1
-    for index, (extent, a, b, c) in enumerate(reversed(axes)):
-        value[index] = (a, b, c, extent, 0)
-    return np.void(value.tobytes())
 
 
 def _batch(products: Products) -> BatchProblem:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gemmlab.core.errors import UsageError
-from gemmlab.ops.batch import AXES, UNTOUCHED, BatchOp, BatchProblem, axes_value
+from gemmlab.ops.batch import UNTOUCHED, BatchOp, BatchProblem
+from gemmlab.ops.batch_records import AXES, GROUP, GroupProduct, axes_value, group_value
 from gemmlab.verify.elementwise import compare
 
 OP = BatchOp()
@@ -99,3 +100,14 @@ def test_axes_lie_as_kernels_read_them() -> None:
     assert words.reshape(AXES, 4).tolist() == [[2**40, 0, -6, 7], [1, 2, 3, 5], [0, 0, 0, 1], [0, 0, 0, 1]]
     with pytest.raises(UsageError, match="5 leading axes; a launch takes 4"):
         axes_value([(2, 1, 1, 1)] * 5)
+
+
+def test_a_group_lies_as_kernels_read_it() -> None:
+    product = GroupProduct(-3, 2**40, 5, 1, 2, 3, 4, 6, 7, first=8)
+    value = group_value([product, product]).tobytes()
+    assert len(value) == 56 * GROUP
+    assert np.frombuffer(value[56:80], np.int64).tolist() == [-3, 2**40, 5]
+    assert np.frombuffer(value[80:112], np.int32).tolist() == [1, 2, 3, 4, 6, 7, 8, 0]
+    assert not any(value[112:])
+    with pytest.raises(UsageError, match="65 products in a group; a launch takes 64"):
+        group_value([product] * 65)

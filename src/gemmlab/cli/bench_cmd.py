@@ -107,7 +107,7 @@ def bench(
     from gemmlab.timing.bench import run_bench
     from gemmlab.timing.configurations import config_tables
     from gemmlab.timing.families import family_of, operation_of
-    from gemmlab.timing.prebuild import of_plan, prebuild
+    from gemmlab.timing.prebuild import of_library, of_plan, prebuild
 
     where = open_device(device, mode)
     bounded = target is not None or floor is not None
@@ -135,7 +135,8 @@ def bench(
         return
     plan = request.plan()
     with _display() as bar:
-        prebuild(of_plan(plan), where, lambda text: bar.update(bar.task_ids[0], description=text) if bar else None)
+        code = (*of_plan(plan), *of_library(plan, where))
+        prebuild(code, where, lambda text: bar.update(bar.task_ids[0], description=text) if bar else None)
         record = run_bench(plan, device=_describe(where), progress=_reporter(bar))
     if save is not None:
         save_record(record, save)

@@ -8,6 +8,10 @@ from typing import Any
 from gemmlab.core.errors import DeviceError
 from gemmlab.core.hardware import usable_cpus
 from gemmlab.devices.device import Device
+from gemmlab.dispatch.choice import choose
+from gemmlab.dispatch.measurements import shipped_table
+from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.dispatch.waves import gpu_of_facts
 from gemmlab.kernels.by_name import is_own, kernel_named
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.op import Op
@@ -42,6 +46,20 @@ def prebuild(wanted: Selection, device: Device, report: Callable[[str], object] 
 def of_plan(plan: Plan) -> Iterator[tuple[Kernel, dict[str, Any]]]:
     """Yield the kernels that the workers of a bench will run."""
     return of_specs(plan.op, plan.contestants, plan.problems)
+
+
+def of_library(plan: Plan, device: Device) -> Iterator[tuple[Kernel, dict[str, Any]]]:
+    """Yield the kernels that the library call will choose on a GPU, if it is in a bench of products. Those of batches
+    are left out, because all run the same few.
+    """
+    if device.family != "cuda" or plan.op.name != "gemm" or all(spec.kind != "gemmlab" for spec in plan.contestants):
+        return
+    info, table = device.describe(), shipped_table()
+    where = gpu_of_facts(info.name, info.facts)
+    for problem in plan.problems:
+        choice = choose(problem, where, table, precision=HIGHEST)
+        kernel = kernel_named(choice.kernel)
+        yield kernel, kernel.instantiate(choice.config, plan.op.scalars(problem))
 
 
 def of_specs(op: Op, specs: Iterable[Spec], problems: Sequence[Any]) -> Iterator[tuple[Kernel, dict[str, Any]]]:

@@ -65,7 +65,7 @@ class CudaBatches:
         if call.forced or batch.fulls.ndim == 2:
             return None
         axes, p = axes_of(batch), what.problem
-        how = (what.aligned, call.precision)
+        how = (call.precision, bool(call.reproducible))
         key = (axes, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, *how)
         if key not in self._plans:
             if len(self._plans) >= _MOST_PLANS:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import RULE, Candidate, Choice, choice_for, named
+from gemmlab.dispatch.choice import CHAIN, RULE, Candidate, Choice, choice_for, named
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import Gpu, estimate, gpu_model
@@ -39,7 +39,7 @@ def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | N
         kernel=best.kernel, config=best.config, basis=RULE, where=where.name,
         problem=f"{count}*{named(what.problem, call.precision)}",
         reason=f"by rule: one launch is estimated at {best.us:.1f} us, one for each product at {count} x {each:.1f} us",
-        considered=considered,
+        order=CHAIN, considered=considered,
     )  # fmt: skip
 
 

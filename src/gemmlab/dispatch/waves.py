@@ -108,7 +108,7 @@ def estimate(
 
     On a GPU other than `measured_on`, block times scale with clock and FMA lanes, memory times with bandwidth.
     """
-    blocks = products * _blocks(entry, m, n, k, parts)
+    blocks = _blocks(entry, m, n, k, parts, products)
     resident = _resident(where.limits, entry.registers, entry.smem, entry.threads)
     if not resident or not blocks:
         return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
@@ -127,8 +127,8 @@ def estimate(
     return Estimate(entry.start_us + max(steps * step, memory) + meeting, blocks, resident, rounds + bool(rest))
 
 
-def _blocks(entry: Measurement, m: int, n: int, k: int, parts: int) -> int:
-    names = {**entry.config, "M": m, "N": n, "K": k, PARTS: parts}
+def _blocks(entry: Measurement, m: int, n: int, k: int, parts: int, products: int) -> int:
+    names = {**entry.config, "M": m, "N": n, "K": k, PARTS: parts, "batch": products}
     return math.prod(dimension.whole(names) for dimension in _grid(entry.grid))
 
 

@@ -4,6 +4,7 @@ idea = "A launch costs more than a small product, and one small product fills no
 source = "batched GEMM as in cuBLAS (gemmStridedBatched) and MAGMA; the tile is async_copy's, in several sizes"
 op = "batch"
 arch = "sm_80"
+in_order = true
 transposes = ["nn", "nt", "tn", "tt"]
 args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, axes"
 grid = "batch * ceil_div(M, BM) * ceil_div(N, BN)"

@@ -4,6 +4,7 @@ idea = "What batched works out from strides a table says here, which comes with 
 source = "grouped GEMM as in cuBLAS (gemmGroupedBatched) and CUTLASS, with the table by value; the tile is async_copy's"
 op = "batch"
 arch = "sm_80"
+in_order = true
 transposes = ["nn", "nt", "tn", "tt"]
 args = "alpha, A, B, beta, C, batch, ceil_div(M, BM) * ceil_div(N, BN), group"
 grid = "batch * ceil_div(M, BM) * ceil_div(N, BN)"

@@ -55,7 +55,12 @@ __device__ __forceinline__ void store_product_tile(const Product& p, Tile tile, 
         multiply_pipelined<BM, BN, BK, STAGES, THREADS, APART_M, APART_N, TRANS_A, TRANS_B, 1, 1>(
             sums, shared, at, depth, A, p.lda, rows, B, p.ldb, cols);
 
+    // Rounded here, alpha * sum cannot become part of a multiply-add: all tiles of all sizes have the same bits.
+#pragma unroll
+    for (int i = 0; i < TM; ++i)
+#pragma unroll
+        for (int j = 0; j < TN; ++j) sums[i][j] = __fmul_rn(alpha, sums[i][j]);
     float* const c = p.C + (tile.row + at.row) * static_cast<Offset>(p.ldc) + tile.col + at.col;
     store_parts<APART_M, APART_N>(
-        c, p.ldc, rows - at.row, cols - at.col, rows_are_aligned(c, p.ldc), alpha, sums, beta);
+        c, p.ldc, rows - at.row, cols - at.col, rows_are_aligned(c, p.ldc), 1.0f, sums, beta);
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from gemmlab.core.errors import DeviceError
 from gemmlab.core.hardware import usable_cpus
+from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.device import Device
 from gemmlab.dispatch.choice import choose
 from gemmlab.dispatch.measurements import shipped_table
@@ -52,12 +54,14 @@ def of_library(plan: Plan, device: Device) -> Iterator[tuple[Kernel, dict[str, A
     """Yield the kernels that the library call will choose on a GPU, if it is in a bench of products. Those of batches
     are left out, because all run the same few.
     """
-    if device.family != "cuda" or plan.op.name != "gemm" or all(spec.kind != "gemmlab" for spec in plan.contestants):
+    calls = [spec for spec in plan.contestants if spec.kind == "gemmlab"]
+    precisions = {HIGHEST if spec.precision == FLOAT32 else spec.precision for spec in calls}
+    if device.family != "cuda" or plan.op.name != "gemm" or not precisions:
         return
     info, table = device.describe(), shipped_table()
     where = gpu_of_facts(info.name, info.facts)
-    for problem in plan.problems:
-        choice = choose(problem, where, table, precision=HIGHEST)
+    for problem, precision in product(plan.problems, sorted(precisions)):
+        choice = choose(problem, where, table, precision=precision)
         kernel = kernel_named(choice.kernel)
         yield kernel, kernel.instantiate(choice.config, plan.op.scalars(problem))
 

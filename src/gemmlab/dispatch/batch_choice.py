@@ -14,7 +14,7 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import CHAIN, RULE, Candidate, Choice, choice_for, named
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import Gpu, estimate, gpu_model
+from gemmlab.dispatch.waves import Gpu, estimate
 
 FILE = Path(__file__).parent / "batched.json"
 """Figures of `batched`, for the rule of waves."""
@@ -26,7 +26,7 @@ def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | N
 
     Raises as `choice_for` does.
     """
-    if count < 2 or call.forced or call.reproducible or not what.begins_on(FLOAT_BYTES):
+    if count < 2 or call.forced or not what.begins_on(FLOAT_BYTES):
         return None
     considered = _considered(count, what, where)
     if not considered:
@@ -54,7 +54,7 @@ def _considered(count: int, what: Stored, where: Gpu) -> tuple[Candidate, ...]:
     """Return the tiles of one launch, the fastest first."""
     table, p, found = shipped_table(FILE), what.problem, list[Candidate]()
     for entry in table.entries:
-        guess = estimate(entry, p.m, p.n, p.k, where, gpu_model(table.gpu), products=count)
+        guess = estimate(entry, p, where, table, products=count)
         if int(entry.arch.removeprefix("sm_")) <= where.arch and guess.resident:
             found.append(
                 Candidate(

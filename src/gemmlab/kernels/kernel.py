@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from gemmlab.kernels.claims import Expectation, Restriction
 
 Bound = Mapping[str, Any]
-"""A NumPy scalar or a device buffer by each name of the operation, and `threads` and `workspace`."""
+"""A NumPy scalar or a device buffer by each name of the operation, and `threads`, `workspace` and `tickets`."""
+NO_MEMORY: Bound = {"workspace": None, "tickets": None}
+"""The memory beside the operands, for launches that are only looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Kernel:
     """The publication or project that the technique comes from."""
     params: Config
     args: tuple[str, ...]
-    """Argument names in signature order; `threads` and `workspace` are supplied by the caller of `launches`."""
+    """Argument names in signature order; the caller of `launches` supplies `threads`, `workspace` and `tickets`."""
     make_program: Callable[[Config, str], Program] = field(repr=False)
     path: Path
     after: str | None = None
@@ -64,6 +66,10 @@ class Kernel:
     """True if the workspace must be zeros before its first use. Executions that share a workspace run one after
     another.
     """
+    tickets: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
+    """Number of 32-bit words for a problem and an instance that are zero before each launch and after it. With tickets,
+    nothing is promised about what the workspace contains.
+    """
     threaded: bool = False
     """True if it uses more than one CPU thread when it is given them."""
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
@@ -74,6 +80,10 @@ class Kernel:
     """Compile-time parameters that the problem decides, not the configuration: `TRANS_A`, `OPERATOR`."""
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)
     """The most consecutive additions that a term goes through, from an instance and `Op.scalars`; `None` if not stated.
+    """
+    in_order: bool = False
+    """True if each sum is one chain of multiply-adds in the order of k and the result `fma(beta, c, alpha * sum)`, in
+    every configuration; of a kernel that splits k, in those with a single part.
     """
     arch: str = ""
     """The least CUDA architecture it is for, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one."""

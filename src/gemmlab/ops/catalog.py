@@ -11,10 +11,11 @@ from gemmlab.ops.op import Op
 @cache
 def all_ops() -> tuple[Op, ...]:
     """Every operation."""
+    from gemmlab.ops.batch import BatchOp
     from gemmlab.ops.gemm import GemmOp
     from gemmlab.ops.reduce import ReduceOp
 
-    return GemmOp(), ReduceOp()
+    return GemmOp(), ReduceOp(), BatchOp()
 
 
 def find_op(name: str) -> Op:

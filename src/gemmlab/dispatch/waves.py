@@ -113,8 +113,7 @@ def estimate(
     if not resident or not blocks:
         return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
     clock = measured_on.mhz / where.mhz
-    alone = entry.alone_us * clock
-    share = entry.share_us * clock * measured_on.limits.fma_lanes / where.limits.fma_lanes
+    alone, share = block_times(entry, where, measured_on)
     rounds, rest = divmod(-(-blocks // where.sms), resident)
     step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
     depth = entry.config.get("BK", 1)
@@ -125,6 +124,12 @@ def estimate(
         levels = math.ceil(math.log(parts, _FAN))
         meeting = levels * entry.meet_us * clock + 2 * FLOAT_BYTES * m * n * parts / (_CACHE_SHARE * where.l2_gbs * 1e3)
     return Estimate(entry.start_us + max(steps * step, memory) + meeting, blocks, resident, rounds + bool(rest))
+
+
+def block_times(entry: Measurement, where: Gpu, measured_on: Gpu) -> tuple[float, float]:
+    """Return the time of a step along k of a block alone, and its share of a full multiprocessor's, in microseconds."""
+    clock = measured_on.mhz / where.mhz
+    return entry.alone_us * clock, entry.share_us * clock * measured_on.limits.fma_lanes / where.limits.fma_lanes
 
 
 def _blocks(entry: Measurement, m: int, n: int, k: int, parts: int, products: int) -> int:

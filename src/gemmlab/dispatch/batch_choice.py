@@ -27,7 +27,7 @@ def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | N
 
     Raises as `choice_for` does.
     """
-    if count < 2 or call.forced or not what.begins_on(FLOAT_BYTES):
+    if count < 2 or call.forced or call.reproducible or not what.begins_on(FLOAT_BYTES):
         return None
     considered = _considered(count, what, where)
     if not considered:

@@ -121,7 +121,7 @@ def choose(
             refused.setdefault(entry.kernel, why)
             continue
         for parts in _parts(entry, problem, reproducible):
-            guess = estimate(entry, *size, where, measured_on, parts)
+            guess = estimate(entry, *size, where, measured_on, parts=parts)
             if guess.blocks and not guess.resident:
                 refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
                 break

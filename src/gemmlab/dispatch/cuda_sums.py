@@ -15,7 +15,8 @@ import numpy as np
 from gemmlab import kernels
 from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.arrays.packages import PER_THREAD_STREAM, package_of
-from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.argument_checks import dtype_error
+from gemmlab.core.errors import UsageError
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import open_driver, preserved_context
@@ -85,8 +86,7 @@ def device_sum(x: Any, found: DeviceArray, shape: tuple[int, ...], first: int, w
     """
     package = package_of(x)
     if found.dtype != np.float32:
-        how = f"; {package.to_float32} converts it" if package else ""
-        raise ArgumentTypeError(f"sum: x has dtype {found.dtype}, not float32{how}")
+        raise dtype_error("sum", "x", found.dtype, package.to_float32 if package else "")
     if math.prod(shape) != 1:
         instead = f"; {package.along_axis} does" if package else ""
         raise UsageError(f"sum: on a GPU all elements are summed into one, not into shape {shape}{instead}")

@@ -17,7 +17,7 @@ from gemmlab.core.errors import RecordError
 from gemmlab.kernels.catalog import current_id
 
 FILE = Path(__file__).parent / "measured.json"
-SCHEMA = "gemmlab.choices/1"
+SCHEMA = "gemmlab.choices/2"
 
 
 @dataclass(frozen=True, slots=True)

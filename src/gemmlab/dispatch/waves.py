@@ -102,9 +102,9 @@ def gpu_of_facts(name: str, facts: Mapping[str, Any]) -> Gpu:
 
 
 def estimate(
-    entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu, parts: int = 1, products: int = 1
+    entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu, *, parts: int = 1, products: int = 1
 ) -> Estimate:  # fmt: skip
-    """Estimate the time of a product whose k is split into `parts`, or of several products of one shape in one launch.
+    """Estimate the time of one launch: `products` of one shape, the k of each split into `parts`.
 
     On a GPU other than `measured_on`, block times scale with clock and FMA lanes, memory times with bandwidth.
     """

@@ -117,9 +117,7 @@ def estimate(
     if not resident or not blocks:
         return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
     clock = measured_on.mhz / where.mhz
-    slower = entry.factors.get(problem.layout, 1.0) * (entry.factors.get(ODD, 1.0) if odd_rows(problem) else 1.0)
-    alone = entry.alone_us * clock * slower
-    share = entry.share_us * clock * slower * measured_on.limits.fma_lanes / where.limits.fma_lanes
+    alone, share = block_times(entry, problem, where, table)
     rounds, rest = divmod(-(-blocks // where.sms), resident)
     step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
     depth = entry.config.get("BK", 1)
@@ -133,6 +131,14 @@ def estimate(
         passed = 2 * FLOAT_BYTES * m * n * parts
         meeting = levels * entry.meet_us * clock + passed / (table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3)
     return Estimate(entry.start_us + max(steps * step, memory) + meeting, blocks, resident, rounds + bool(rest))
+
+
+def block_times(entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> tuple[float, float]:
+    """Return the time of a step along k of a block alone, and its share of a full multiprocessor's, in microseconds."""
+    measured_on = gpu_model(table.gpu)
+    slower = entry.factors.get(problem.layout, 1.0) * (entry.factors.get(ODD, 1.0) if odd_rows(problem) else 1.0)
+    slower *= measured_on.mhz / where.mhz
+    return entry.alone_us * slower, entry.share_us * slower * measured_on.limits.fma_lanes / where.limits.fma_lanes
 
 
 def odd_rows(problem: GemmProblem) -> bool:

@@ -45,6 +45,17 @@ __device__ __forceinline__ float4 operator+(float4 a, float4 b)
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
+// COUNT values, a power of two, in pairs of neighbours.
+template <int COUNT>
+__device__ __forceinline__ float4 add_in_pairs(float4 (&fours)[COUNT])
+{
+#pragma unroll
+    for (int width = 1; width < COUNT; width *= 2)
+#pragma unroll
+        for (int i = 0; i < COUNT; i += 2 * width) fours[i] = fours[i] + fours[i + width];
+    return fours[0];
+}
+
 // All threads of `parts` blocks call this, each block with its number `part` in [0, parts). True for the block that
 // comes last: its `sums` are then the whole ones. `tickets` and `workspace` belong to these blocks alone.
 template <int FAN, int THREADS, int COUNT>
@@ -70,20 +81,19 @@ join_parts(float (&sums)[COUNT], unsigned part, unsigned parts, unsigned* ticket
         for (int i = 0; i < COUNT / 4; ++i)
             *four_of(own, i) = make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]);
         if (!take_last_ticket(ticket, children)) return false;
+        const float4* from[FAN];
+#pragma unroll
+        for (int c = 0; c < FAN; ++c) from[c] = four_of((first + c) * apart, 0);
 #pragma unroll
         for (int i = 0; i < COUNT / 4; ++i) {
             float4 child[FAN];
 #pragma unroll
-            for (int c = 0; c < FAN; ++c)
-                child[c] = c < children ? __ldcg(four_of((first + c) * apart, i)) : float4{};
-#pragma unroll
-            for (int width = 1; width < FAN; width *= 2)
-#pragma unroll
-                for (int c = 0; c < FAN; c += 2 * width) child[c] = child[c] + child[c + width];
-            sums[4 * i] = child[0].x;
-            sums[4 * i + 1] = child[0].y;
-            sums[4 * i + 2] = child[0].z;
-            sums[4 * i + 3] = child[0].w;
+            for (int c = 0; c < FAN; ++c) child[c] = c < children ? __ldcg(from[c] + i * THREADS) : float4{};
+            const float4 sum = add_in_pairs(child);
+            sums[4 * i] = sum.x;
+            sums[4 * i + 1] = sum.y;
+            sums[4 * i + 2] = sum.z;
+            sums[4 * i + 3] = sum.w;
         }
     }
     return true;

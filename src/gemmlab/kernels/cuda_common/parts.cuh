@@ -26,6 +26,13 @@ __device__ __forceinline__ constexpr unsigned tickets_for(unsigned parts)
     return (parts + FAN / 2 - 1) / (FAN / 2);
 }
 
+// Orders what this thread has read and written, and what it knows of others by barriers, before what follows, for the
+// whole GPU. __threadfence also puts all fences into one order, which costs more and which nobody here asks for.
+__device__ __forceinline__ void fence_of_gpu()
+{
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
 // For all threads of a block: whether `blocks` - 1 others have taken this ticket before. What they had written until
 // then can be read, by loads that do not use the level-1 cache.
 __device__ __forceinline__ bool take_last_ticket(unsigned* ticket, unsigned blocks)
@@ -33,9 +40,9 @@ __device__ __forceinline__ bool take_last_ticket(unsigned* ticket, unsigned bloc
     __syncthreads();  // what all threads of the block have written comes before the fence of one
     bool last = false;
     if (threadIdx.x == 0) {
-        __threadfence();  // the parts are there for all before the count tells of them
+        fence_of_gpu();  // the parts are there for all before the count tells of them
         last = atomicInc(ticket, blocks - 1) == blocks - 1;
-        __threadfence();  // and none is read before the count said that it is there
+        fence_of_gpu();  // and none is read before the count said that it is there
     }
     return __syncthreads_or(last);
 }

@@ -24,6 +24,23 @@ require = [
     "4 * max(STAGES * BK * (BM + BN + 8), BM * BN * KGROUPS if KGROUPS > 1 else 0) <= 101376",
     "1 <= SPLITS <= 1024 and 4 <= FAN <= 16 and FAN & FAN - 1 == 0",
 ]
+expect = [
+    # Every block takes one ticket; its part is written once and read once by the block that adds. C is the last write.
+    { shape = "64x64x256", that = "global_atomic_requests == SPLITS" },
+    { shape = "64x64x256", that = "128 * global_store_requests == M * N * (SPLITS + 1)" },
+    { shape = "64x64x256", that = "128 * global_load_requests == M * N * SPLITS" },
+    # More parts than are added at a time: two levels, and what the first one leaves is read again by the second.
+    { shape = "64x64x320", config = { SPLITS = 10 }, that = "global_atomic_requests == SPLITS + 2" },
+    { shape = "64x64x320", config = { SPLITS = 10 }, that = "128 * global_load_requests == M * N * (SPLITS + 2)" },
+    # One part: no tickets, no workspace. Parts beyond the blocks of k are not launched.
+    { shape = "64x64x256", config = { SPLITS = 1 }, that = "global_atomic_requests == 0 and global_load_requests == 0" },
+    { shape = "64x64x64", config = { SPLITS = 9 }, that = "global_atomic_requests == 2" },
+    # Groups leave 8 x 8 sums a thread in shared memory, 16 bytes a lane, and meet no bank twice.
+    { shape = "64x64x256", that = "128 * shared_store_requests == KGROUPS * SPLITS * M * N" },
+    { shape = "64x64x256", that = "shared_load_excess == 0 and shared_store_excess == 0 and async_copy_excess == 0" },
+    # Rows of C that are not aligned: 32 neighbours in 4 or 5 sectors, through shared memory.
+    { shape = "64x63x64", config = { SPLITS = 1 }, that = "4 <= global_store_sectors_per_request <= 5" },
+]
 
 [params]
 BM = 64
@@ -65,7 +82,7 @@ SPLITS = [1, 2, 4, 8, 16, 32]
 template <
     int BM, int BN, int BK, int TM, int TN, int KGROUPS, int STAGES, int SPREAD, int FAN, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(
-    KGROUPS * (BM / TM) * (BN / TN), resident_blocks(KGROUPS * BM, BN, 0, KGROUPS * (BM / TM) * (BN / TN)))
+    KGROUPS * (BM / TM) * (BN / TN), resident_blocks(KGROUPS * BM, BN, BK, KGROUPS * (BM / TM) * (BN / TN)))
 split_k(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc,
     void* workspace, unsigned* tickets)

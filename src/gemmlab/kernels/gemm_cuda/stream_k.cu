@@ -24,6 +24,16 @@ require = [
     "1 <= BLOCKS <= 4096 and 4 <= FAN <= 16 and FAN & FAN - 1 == 0",
     "ceil_div(M, BM) * ceil_div(N, BN) * max(1, ceil_div(K, BK)) < 1 << 32",
 ]
+expect = [
+    # Four tiles of 9 blocks of k on three blocks, 12 steps each: the second and the third tile are shared by two.
+    { shape = "256x512x72", config = { BLOCKS = 3 }, that = "global_atomic_requests == 4" },
+    { shape = "256x512x72", config = { BLOCKS = 3 }, that = "128 * global_store_requests == M * N + 4 * BM * BN" },
+    { shape = "256x512x72", config = { BLOCKS = 3 }, that = "128 * global_load_requests == 4 * BM * BN" },
+    # Whole tiles alone: stored as soon as they are done, as without stretches.
+    { shape = "256x512x72", config = { BLOCKS = 4 }, that = "global_atomic_requests == 0 and global_load_requests == 0" },
+    { shape = "256x512x72", config = { BLOCKS = 2 }, that = "global_atomic_requests == 0" },
+    { shape = "256x512x72", config = { BLOCKS = 3 }, that = "async_copy_excess == 0 and shared_load_excess == 0" },
+]
 
 [params]
 BM = 128
@@ -81,7 +91,7 @@ struct Stretches {
 template <
     int BM, int BN, int BK, int TM, int TN, int KGROUPS, int STAGES, int SPREAD, int FAN, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(
-    KGROUPS * (BM / TM) * (BN / TN), resident_blocks(KGROUPS * BM, BN, 0, KGROUPS * (BM / TM) * (BN / TN)))
+    KGROUPS * (BM / TM) * (BN / TN), resident_blocks(KGROUPS * BM, BN, BK, KGROUPS * (BM / TM) * (BN / TN)))
 stream_k(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc,
     void* workspace, unsigned* tickets)

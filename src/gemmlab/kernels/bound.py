@@ -19,6 +19,10 @@ from gemmlab.kernels.names import texture_over
 from gemmlab.ops.footprint import require_memory
 from gemmlab.ops.op import Op, Problem
 
+_WORD = 4
+_NAN_BYTE = 0xFF
+"""Four of these are a NaN: a part that is read before it was written shows in the result."""
+
 
 @dataclass(frozen=True, slots=True)
 class BoundKernel:
@@ -30,6 +34,8 @@ class BoundKernel:
     buffers: Mapping[str, Buffer]
     """The operands, by name, as they were given."""
     workspace: Buffer
+    tickets: Buffer | None = None
+    """Words that each execution leaves zero; `None` for a kernel without."""
 
     def run(self) -> None:
         """Execute once."""
@@ -57,6 +63,14 @@ class BoundKernel:
             return Observation(Counters(self.loaded.artifact.entry, device.id, ()))
         return merge([device.observe(self.loaded, launch, races=races) for launch in self.launches])
 
+    def spent_tickets(self) -> int:
+        """Return how many tickets are not zero: none, after an execution of a kernel that puts them back."""
+        if self.tickets is None:
+            return 0
+        words = np.empty(self.tickets.nbytes // _WORD, np.uint32)
+        self.device.download(self.tickets, words)
+        return int(np.count_nonzero(words))
+
     def download(self, name: str, out: npt.NDArray[np.float32]) -> None:
         """Copy operand `name` back into a C-contiguous array (a no-op where memory is shared)."""
         self.device.download(self.buffers[name], out)
@@ -83,7 +97,8 @@ class PlacedKernel:
         instance = self.kernel.instantiate(self.config, scalars)
         loaded = self._load(instance)
         workspace = self._workspace(max(1, self.kernel.workspace_bytes(problem, instance)))
-        bound = {**scalars, **buffers, "threads": np.int64(threads), "workspace": workspace}
+        tickets = self._tickets(self.kernel.tickets(problem, instance))
+        bound = {**scalars, **buffers, "threads": np.int64(threads), "workspace": workspace, "tickets": tickets}
         for operand in op.operands(problem):
             if (name := texture_over(operand.name)) in self.kernel.args:
                 bound[name] = np.uint64(matrix_texture(self.device, buffers[operand.name], operand.ld))
@@ -92,13 +107,22 @@ class PlacedKernel:
             operand.role != "in" and operand.rows * operand.cols for operand in op.operands(problem)
         ):
             raise UsageError(_no_blocks(self.kernel, problem))
-        return BoundKernel(self.device, loaded, launches, buffers, workspace)
+        return BoundKernel(self.device, loaded, launches, buffers, workspace, tickets)
 
     def _workspace(self, nbytes: int) -> Buffer:
         require_memory(nbytes, f"{self.kernel.id}'s workspace")
         if self.kernel.zeroed_workspace:
             return self.device.upload(np.zeros(nbytes, np.uint8))
+        # A device that counts finds reads of unwritten memory itself.
+        if "tickets" in self.kernel.args and not isinstance(self.device, CountingDevice):
+            return self.device.upload(np.full(nbytes, _NAN_BYTE, np.uint8))
         return self.device.allocate(nbytes)
+
+    def _tickets(self, words: int) -> Buffer | None:
+        if "tickets" not in self.kernel.args:
+            return None
+        require_memory(_WORD * words, f"{self.kernel.id}'s tickets")
+        return self.device.upload(np.zeros(max(1, words), np.uint32))
 
     def _load(self, instance: Mapping[str, int]) -> Loaded:
         key = tuple(sorted(instance.items()))

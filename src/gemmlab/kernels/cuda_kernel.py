@@ -15,7 +15,7 @@ from gemmlab.kernels.cuda_file.arguments import ArgumentMatch, c_value, check_ty
 from gemmlab.kernels.cuda_file.header import HeaderValues, read_header, read_text
 from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
-from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, single_workspace
+from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, stated_size
 from gemmlab.kernels.cuda_file.signature import Argument, Signature, signatures
 from gemmlab.kernels.kernel import Bound, Kernel
 from gemmlab.kernels.names import problem_names
@@ -87,8 +87,9 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         objection=objection,
         grid=tuple(expression.text for expression in facts.grid),
         make_launches=passes.launches if passes else launches,
-        workspace_bytes=passes.workspace_bytes if passes else single_workspace(facts),
-        zeroed_workspace=facts.workspace is not None,
+        workspace_bytes=passes.workspace_bytes if passes else stated_size(facts, facts.workspace),
+        zeroed_workspace=facts.workspace is not None and facts.tickets is None,
+        tickets=stated_size(facts, facts.tickets),
         roundings=passes.roundings if passes else single_roundings(facts),
         from_problem=instances.flags,
         arch=facts.arch,

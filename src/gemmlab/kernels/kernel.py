@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from gemmlab.kernels.claims import Expectation, Restriction
 
 Bound = Mapping[str, Any]
-"""A NumPy scalar or a device buffer by each name of the operation, and `threads` and `workspace`."""
+"""A NumPy scalar or a device buffer by each name of the operation, and `threads`, `workspace` and `tickets`."""
+NO_MEMORY: Bound = {"workspace": None, "tickets": None}
+"""The memory beside the operands, for launches that are only looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Kernel:
     """The publication or project that the technique comes from."""
     params: Config
     args: tuple[str, ...]
-    """Argument names in signature order; `threads` and `workspace` are supplied by the caller of `launches`."""
+    """Argument names in signature order; the caller of `launches` supplies `threads`, `workspace` and `tickets`."""
     make_program: Callable[[Config, str], Program] = field(repr=False)
     path: Path
     after: str | None = None
@@ -63,6 +65,10 @@ class Kernel:
     zeroed_workspace: bool = False
     """True if the workspace must be zeros before its first use. Executions that share a workspace run one after
     another.
+    """
+    tickets: Callable[[Any, Config], int] = field(default=lambda _problem, _config: 0, repr=False)
+    """Number of 32-bit words for a problem and an instance that are zero before each launch and after it. With tickets,
+    nothing is promised about what the workspace contains.
     """
     threaded: bool = False
     """True if it uses more than one CPU thread when it is given them."""

@@ -33,6 +33,8 @@ class GuardedRun:
             )
             for index, operand in enumerate(op.operands(problem))
         }
+        self.spent_tickets = 0
+        """Number of tickets that the run did not leave zero."""
 
     def run(self, *, races: bool = False) -> Observation | None:
         """Execute once and copy everything back, guards and inputs too; return the device's observation, if any.
@@ -49,7 +51,10 @@ class GuardedRun:
                 observation = bound.observe(races=races)
             else:
                 bound.run()
+            self.spent_tickets = bound.spent_tickets()
             device.free(bound.workspace)
+            if bound.tickets is not None:
+                device.free(bound.tickets)
             for name, guarded in self.guarded.items():
                 device.download(copies[name], guarded.words)
         finally:

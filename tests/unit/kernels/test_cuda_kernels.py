@@ -14,7 +14,7 @@ from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.cuda_kernel import MOST_CONFIGURATIONS
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import NO_MEMORY, Kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain.build_cuda import build
@@ -33,7 +33,7 @@ each_kernel = pytest.mark.parametrize("kernel", [pytest.param(kernel, id=kernel.
 def launches(kernel: Kernel, problem: GemmProblem) -> list[Launch]:
     scalars = OP.scalars(problem)
     instance = kernel.instantiate(kernel.configure(), scalars)
-    bound: dict[str, Any] = {**scalars, "a": "a", "b": "b", "c": "c", "threads": np.int64(1), "workspace": None}
+    bound: dict[str, Any] = {**scalars, "a": "a", "b": "b", "c": "c", "threads": np.int64(1), **NO_MEMORY}
     bound |= dict.fromkeys(TEXTURES, np.uint64(7))
     return kernel.launches(instance, bound)
 

@@ -11,7 +11,7 @@ import pytest
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Launch
 from gemmlab.kernels.cuda_kernel import shipped_kernel
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import NO_MEMORY, Kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 
 OP = GemmOp()
@@ -35,7 +35,7 @@ __global__ void mine(int M, int N, int K, float alpha, const float* A, int lda, 
 def launches(kernel: Kernel, problem: GemmProblem) -> list[Launch]:
     scalars = OP.scalars(problem)
     instance = kernel.instantiate(kernel.configure(), scalars)
-    bound: dict[str, Any] = {**scalars, "a": "a", "b": "b", "c": "c", "threads": np.int64(1), "workspace": None}
+    bound: dict[str, Any] = {**scalars, "a": "a", "b": "b", "c": "c", "threads": np.int64(1), **NO_MEMORY}
     return kernel.launches(instance, bound)
 
 

@@ -18,7 +18,7 @@ from gemmlab.core.trace import TraceRequest
 from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
 from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.fitting import fitted
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import NO_MEMORY, Kernel
 from gemmlab.kernels.names import texture_over
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
@@ -82,7 +82,7 @@ def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> 
         raise UsageError(f"{kernel.id} does not take {problem.label}: {why}")
     if kernel.make_launches is None:
         raise UsageError(f"{kernel.id} has no launch grid")
-    bound: dict[str, Any] = {**scalars, "threads": np.int64(1), "workspace": None}
+    bound: dict[str, Any] = {**scalars, "threads": np.int64(1), **NO_MEMORY}
     for operand in op.operands(problem):
         bound |= {operand.name: None, texture_over(operand.name): np.uint64(0)}
     launches = kernel.make_launches(kernel.instantiate(chosen, scalars), bound)

@@ -26,6 +26,8 @@ TEXTURE_TYPE = "cudaTextureObject_t"
 _TEXTURE = re.compile(r"(?:tex(?:ture)?_?)?(\w+?)(?:_?tex(?:ture)?)?", re.IGNORECASE)
 _TEXTURE_OVER = re.compile(r"texture\((\w+)\)")
 FLOAT_POINTERS = ("float*", "float2*", "float4*", "void*")
+TICKETS = "tickets"
+TICKET_POINTERS = ("unsigned*", "unsigned int*", "uint*", "uint32_t*")
 _DECORATED = re.compile(
     r"(?:(?:d|dev|device|gpu|g|p|ptr|in|out|mat|matrix)_|(?:d|dev|gpu|g|p|ptr|mat|matrix)(?=[A-Z]))*"
     r"(?P<bare>\w+?)(?:_(?:d|dev|device|gpu|ptr|mat|matrix|in|out))*"
@@ -126,7 +128,9 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
             expression = parse(text)
             expression.check_names((*names.in_expressions, *known))
             values.append(expression)
-        if argument.is_pointer != (name in names.operands) or (name in textures) > (argument.type == TEXTURE_TYPE):
+        counts = argument.type in TICKET_POINTERS
+        texture = argument.type == TEXTURE_TYPE
+        if (argument.is_pointer, counts) != (name in names.operands, name == TICKETS) or (name in textures) > texture:
             raise UsageError(f"{text!r} cannot be {str(argument)!r} of {signature}")
     if missing := [name for name in names.operands if name not in values]:
         raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(texts)}")
@@ -137,11 +141,12 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
 def check_types(signature: Signature) -> None:
     """Raise `UsageError` for an argument of a type that no value can be given to."""
     for argument in signature.args:
-        fits = argument.type in FLOAT_POINTERS if argument.is_pointer else argument.type in C_TYPES
+        fits = argument.type in (*FLOAT_POINTERS, *TICKET_POINTERS) if argument.is_pointer else argument.type in C_TYPES
         if not fits:
             raise UsageError(
-                f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too), "
-                "values int, unsigned, long long, size_t, float, double, bool or cudaTextureObject_t"
+                f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too) "
+                "or unsigned* tickets, values int, unsigned, long long, size_t, float, double, bool or "
+                "cudaTextureObject_t"
             )
 
 
@@ -161,9 +166,14 @@ def _plain_match(argument: Argument, names: OpNames) -> str | None:
         return texture_over(over[1].lower()) if over and over[1].lower() in names.operands else None
     match = _DECORATED.fullmatch(argument.name)
     bare = match["bare"] if match else argument.name
-    candidates = names.operands if argument.is_pointer else _values(argument, names)
+    candidates = _pointers(argument, names) if argument.is_pointer else _values(argument, names)
     written = (argument.name.lower(), bare.lower(), bare.lower().replace("_", ""))
     return next((name for name in (_OTHER_NAMES.get(each, each) for each in written) if name in candidates), None)
+
+
+def _pointers(argument: Argument, names: OpNames) -> tuple[str, ...]:
+    counts = argument.type in TICKET_POINTERS
+    return tuple(name for name in names.operands if (name == TICKETS) == counts)
 
 
 def _values(argument: Argument, names: OpNames) -> tuple[str, ...]:

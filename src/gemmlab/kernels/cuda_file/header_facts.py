@@ -53,7 +53,9 @@ class Facts:
     """Values of the next launch by name (`{N = "blocks", x = "out"}`), if more than one block is launched; else empty.
     """
     workspace: Expression | None
-    """Bytes of zeros that it is given beside the operands; it may also name `blocks`. `None` where it has none."""
+    """Bytes of memory that it is given beside the operands; it may also name `blocks`. `None` where it has none."""
+    tickets: Expression | None
+    """Number of 32-bit words that are zero before each launch and after it; `None` where it has none."""
     roundings: Expression | None
     """The roundings of one launch; the expression may also name `blocks`, the number of blocks."""
     align: int
@@ -63,9 +65,10 @@ class Facts:
 
     @property
     def names(self) -> OpNames:
-        """Names of the operation's values; `workspace` is among the operands if there is one."""
+        """Names of the operation's values; `workspace` and `tickets` are among the operands if the kernel has them."""
         names = names_of(self.op)
-        return names if self.workspace is None else replace(names, operands=(*names.operands, "workspace"))
+        memory = (("workspace", self.workspace), ("tickets", self.tickets))
+        return replace(names, operands=(*names.operands, *(name for name, stated in memory if stated is not None)))
 
 
 def read_facts(stated: HeaderValues, default_op: str) -> Facts:
@@ -97,7 +100,8 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         threads=reader.dimensions("threads", known),
         smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), known),
         again=reader.again(names),
-        workspace=reader.workspace((*known, "blocks")),
+        workspace=reader.memory("workspace", (*known, "blocks")),
+        tickets=reader.memory("tickets", (*known, "blocks")),
         roundings=reader.optional("roundings", (*known, "blocks")),
         align=reader.align(),
         layouts=reader.layouts(),
@@ -231,10 +235,10 @@ class _Reader:
         value = self.number_or_text(key)
         return self.expression(key, value, known) if value else None
 
-    def workspace(self, known: Iterable[str]) -> Expression | None:
-        found = self.optional("workspace", known)
+    def memory(self, key: str, known: Iterable[str]) -> Expression | None:
+        found = self.optional(key, known)
         if found is not None and self._stated.get("again") is not None:
-            raise self._stated.error("workspace", "launches that follow each other have one already (again)")
+            raise self._stated.error(key, "launches that follow each other have a workspace already (again)")
         return found
 
     def align(self) -> int:

@@ -77,9 +77,8 @@ class Passes:
         return {**problem_names({**scalars, self._extent: np.int64(extent)}), **instance}
 
 
-def single_workspace(facts: Facts) -> Callable[[Any, Config], int]:
-    """Return the workspace in bytes that the file states, for a kernel that is launched once."""
-    stated = facts.workspace
+def stated_size(facts: Facts, stated: Expression | None) -> Callable[[Any, Config], int]:
+    """Return the size of memory that the file states, by problem and instance; 0 where it states none."""
     if stated is None:
         return lambda _problem, _config: 0
     scalars = find_op(facts.op).scalars

@@ -3,7 +3,7 @@
 //
 //   wide     lines in global memory  x  k    ALONG_K: rows of k, chunks of four swizzled; lane l has lines l, l + 32, ..
 //                                    k  x    ACROSS_K: rows of lines; lane l has lines l * LINES and on
-//   narrow   either                          rows of k, 4 words longer than the tile; each lane reads all of them
+//   narrow   either                          rows of k; each lane reads all of them
 #pragma once
 
 #include "copied_tile.cuh"
@@ -81,7 +81,9 @@ __device__ __forceinline__ void load_wide(float (&wide)[4][LINES], const float* 
 // exist from there on, and the others become zeros unread.
 template <int STRIP, int BK, bool LIES>
 struct NarrowTile {
-    static constexpr int LD = BK + 4;  // words from one line to the next
+    // Words from one line to the next. Chunks are copied without conflict where lines follow each other, and single words
+    // of several lines where these begin 4 banks apart.
+    static constexpr int LD = LIES == ALONG_K || STRIP == 1 ? BK : BK + 4;
     static constexpr int FLOATS = STRIP * LD;
 
     __device__ __forceinline__ NarrowTile(const float* src, int ld, int lines, int depth)

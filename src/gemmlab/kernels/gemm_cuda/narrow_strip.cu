@@ -9,14 +9,14 @@ arch = "sm_80"
 transposes = ["nn", "nt", "tn", "tt"]
 grid = "ceil_div(min(M, N), STRIP) * ceil_div(max(M, N), 32 * LINES) * SPLITS"
 threads = "32 * WARPS"
-smem_bytes = "4 * WARPS * max(STAGES * (BK * 32 * LINES + STRIP * (BK + 4)), STRIP * 32 * LINES)"
-tickets = "ceil_div(min(M, N), STRIP) * ceil_div(max(M, N), 32 * LINES) * ceil_div(SPLITS, 8) if SPLITS > 1 else 0"
+smem_bytes = "4 * WARPS * max(STAGES * (BK * 32 * LINES + STRIP * (BK + 4 * min(1, STRIP - 1))), STRIP * 32 * LINES)"
+tickets = "ceil_div(min(M, N), STRIP) * ceil_div(max(M, N), 32 * LINES) * ceil_div(SPLITS, 4) if SPLITS > 1 else 0"
 workspace = "512 * WARPS * ceil_div(STRIP * LINES, 4 * WARPS) * blocks if SPLITS > 1 else 0"
 require = [
     "1 <= STRIP <= 32 and (LINES == 1 or LINES == 2 or LINES == 4) and STRIP * LINES <= 128",
     "(BK == 8 or BK == 16 or BK == 32 or BK == 64) and 1 <= SPLITS <= 1024 and 2 <= STAGES <= 8",
     "1 <= WARPS <= 16 and WARPS & WARPS - 1 == 0",
-    "4 * WARPS * max(STAGES * (BK * 32 * LINES + STRIP * (BK + 4)), STRIP * 32 * LINES) <= 101376",
+    "4 * WARPS * max(STAGES * (BK * 32 * LINES + STRIP * (BK + 4 * min(1, STRIP - 1))), STRIP * 32 * LINES) <= 101376",
 ]
 
 [params]
@@ -39,7 +39,16 @@ WARPS = [4, 8]
 #include "strip_sums.cuh"
 #include "strip_tiles.cuh"
 
-constexpr int FAN = 16;  // parts that meet at a ticket
+constexpr int FAN = 8;  // parts that meet at a ticket
+
+// How many blocks should be resident on a multiprocessor: as many as have room in 227 KiB of shared memory, if that
+// leaves a thread registers for its sums, for as many words on their way from shared memory, and for addresses.
+constexpr int resident_strips(int sums, int warps, int words)
+{
+    const int registers = sums > 64 ? 255 : sums > 8 ? 128 : 96;
+    const int by_registers = 65536 / (32 * warps * registers), by_words = 232448 / (4 * warps * words + 1024);
+    return by_registers < by_words ? (by_registers < 1 ? 1 : by_registers) : by_words;
+}
 
 //   M <= N: B is wide                       M > N: A is wide, and everything is turned
 //
@@ -60,7 +69,8 @@ constexpr int FAN = 16;  // parts that meet at a ticket
 // Only lanes of the warp have to be waited for, so warps of a block are at different places, and memory always has
 // something to do. Sums of the warps are added in shared memory, in pairs, then those of the parts (parts.cuh).
 template <int STRIP, int LINES, int BK, int WARPS, int STAGES, bool TRANS_A, bool TRANS_B>
-__global__ void __launch_bounds__(32 * WARPS) narrow_strip(
+__global__ void __launch_bounds__(32 * WARPS, resident_strips(STRIP * LINES, WARPS, STAGES * BK * (32 * LINES + STRIP)))
+narrow_strip(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc,
     unsigned* tickets, float* workspace)
 {
@@ -101,18 +111,17 @@ __global__ void __launch_bounds__(32 * WARPS) narrow_strip(
             narrow_ld, strip_lines, steps);
 
         float* const ring = shared + threadIdx.x / 32 * WORDS;
-        unsigned next = 0;  // the block of k to be started
-        const auto start = [&](float* stage) {
-            if (next < count) {
-                wide.copy(stage, next);
+        const auto start = [&](unsigned block, float* stage) {
+            if (block < count) {
+                wide.copy(stage, block);
                 narrow.copy(stage + Wide::FLOATS);
             }
-            ++next;
             commit_copies();  // a group a block of k, an empty one where there is none
         };
         float sums[STRIP][LINES] = {};
         const auto multiply = [&](const float* stage) {
-            constexpr int QUADS = 4 * STRIP * LINES * BK / 4 <= 512 ? BK / 4 : 512 / (4 * STRIP * LINES);
+            constexpr int SUMS = STRIP * LINES, MOST = SUMS < 32 ? 32 / SUMS : 1;
+            constexpr int QUADS = MOST < BK / 4 ? MOST : BK / 4;  // in the body of the loop
 #pragma unroll QUADS
             for (int quad = 0; quad < BK / 4; ++quad) {
                 float wide_frag[4][LINES], narrow_frag[4];
@@ -130,13 +139,13 @@ __global__ void __launch_bounds__(32 * WARPS) narrow_strip(
         };
 
 #pragma unroll
-        for (int stage = 0; stage < STAGES - 1; ++stage) start(ring + stage * STAGE);
+        for (int stage = 0; stage < STAGES - 1; ++stage) start(stage, ring + stage * STAGE);
         float* now = ring;                          // the stage to be multiplied
         float* free = ring + (STAGES - 1) * STAGE;  // the one that was, a block before
-        for (unsigned left = count; left > 0; --left) {
+        for (unsigned block = 0; block < count; ++block) {
             wait_for_copies<STAGES - 2>();  // the next block has come, of this lane's pieces
             __syncwarp();                   // and of all
-            start(free);
+            start(block + STAGES - 1, free);
             multiply(now);
             free = now;
             now = now == ring + (STAGES - 1) * STAGE ? ring : now + STAGE;

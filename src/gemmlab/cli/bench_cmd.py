@@ -14,8 +14,8 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.bench_request import BenchRequest
-from gemmlab.cli.check_cmd import parse_config
 from gemmlab.cli.console import DEVICE_HELP, progress_console
+from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import UsageError, WrongResultError
 from gemmlab.devices.select import open_device

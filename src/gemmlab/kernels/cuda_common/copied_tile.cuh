@@ -2,8 +2,7 @@
 // global memory: 16 bytes at a time while they are whole and aligned, float by float otherwise.
 //
 // A tile has so many lines (rows of op(A), columns of op(B)) and steps of k. In global memory k goes along its rows or
-// across them. PLACE says where a row comes from and where its chunks of four floats go. A tile is the block's, or each
-// warp's own; then THREADS is 32.
+// across them. PLACE says where a row comes from and where its chunks of four floats go.
 #pragma once
 
 #include "async_tile.cuh"
@@ -29,15 +28,7 @@ struct InOrder {
     static __device__ __forceinline__ constexpr int chunk(int, int chunk) { return chunk; }
 };
 
-// Which threads bring a tile, by their numbers in it.
-struct OfBlock {
-    static __device__ __forceinline__ unsigned thread() { return threadIdx.x; }
-};
-struct OfWarp {
-    static __device__ __forceinline__ unsigned thread() { return threadIdx.x % 32; }
-};
-
-template <int ROWS, int COLS, int LD, int THREADS, bool LIES, class PLACE = InOrder, class OWNER = OfBlock>
+template <int ROWS, int COLS, int LD, int THREADS, bool LIES, class PLACE = InOrder>
 struct CopiedTile {
     static constexpr int FLOATS = ROWS * LD;
     static constexpr int LINES = LIES == ALONG_K ? ROWS : COLS;
@@ -87,8 +78,8 @@ struct CopiedTile {
     }
 
 private:
-    static __device__ __forceinline__ int first_row() { return OWNER::thread() / CHUNKS; }  // [0, PASS)
-    static __device__ __forceinline__ int chunk() { return OWNER::thread() % CHUNKS; }      // [0, CHUNKS)
+    static __device__ __forceinline__ int first_row() { return threadIdx.x / CHUNKS; }  // [0, PASS)
+    static __device__ __forceinline__ int chunk() { return threadIdx.x % CHUNKS; }      // [0, CHUNKS)
 
     // Zeros where the tile has ended.
     __device__ __forceinline__ void copy_edge(float* dst, int k) const
@@ -97,7 +88,7 @@ private:
         const int rows = LIES == ALONG_K ? lines : depth - k, cols = LIES == ALONG_K ? depth - k : lines;
 #pragma unroll 2
         for (int first = 0; first < ROWS * COLS; first += THREADS) {
-            const int row = (first + OWNER::thread()) / COLS, col = (first + OWNER::thread()) % COLS;
+            const int row = (first + threadIdx.x) / COLS, col = (first + threadIdx.x) % COLS;
             const bool exists = PLACE::row(row) < rows && col < cols;
             copy_one_async(
                 dst + row * LD + 4 * PLACE::chunk(row, col / 4) + col % 4,

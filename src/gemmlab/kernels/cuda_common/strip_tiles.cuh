@@ -6,8 +6,10 @@
 //   narrow   either                          rows of k; each lane reads all of them
 #pragma once
 
+#include "async_tile.cuh"
 #include "copied_tile.cuh"
 #include "fragment.cuh"
+#include "specialize.cuh"
 
 // Eight lanes are served at once. Where each reads a chunk of another line, lines take turns in the banks.
 template <int BK, bool LIES>
@@ -21,10 +23,83 @@ struct LinesInTurn {
     }
 };
 
+// Tiles of an operand that a warp copies one after the other, as they lie in global memory: ROWS x COLS words, k along the
+// rows or across them. `src` is the first element of the first tile; `lines` and `depth` steps exist from there on, and the
+// others become zeros unread.
+template <int ROWS, int COLS, bool LIES, class PLACE = InOrder>
+struct WarpTile {
+    static constexpr int LD = COLS, FLOATS = ROWS * COLS;
+    static constexpr int LINES = LIES == ALONG_K ? ROWS : COLS, BK = LIES == ALONG_K ? COLS : ROWS;
+
+    __device__ __forceinline__ WarpTile(const float* src, int ld, int lines, int depth)
+        : ld(ld), lines(lines), depth(depth), fours(rows_are_aligned(src, ld)), from(src + first_piece())
+    {
+    }
+
+    // Starts the next tile on its way to `dst`: its pieces are 16 bytes or, if rows do not begin on such, single words.
+    __device__ __forceinline__ void copy(float* dst)
+    {
+        specialize(lines >= LINES && depth >= BK, [&](auto whole) {
+            if (fours) copy_pieces<4>(dst, whole);
+            else copy_pieces<1>(dst, whole);
+        });
+        from += LIES == ALONG_K ? BK : BK * static_cast<Offset>(ld);
+        depth -= BK;
+    }
+
+private:
+    // A warp's pieces in turn: neighbours along a row, then the following rows.
+    template <int WIDTH>
+    struct Pieces {
+        static constexpr int IN_ROW = COLS / WIDTH;
+        static constexpr int ACROSS = IN_ROW > 32 ? IN_ROW / 32 : 1;  // turns for a row
+        static constexpr int DOWN = IN_ROW < 32 ? 32 / IN_ROW : 1;    // rows in a turn
+        static __device__ __forceinline__ int row() { return threadIdx.x % 32 / IN_ROW; }
+        static __device__ __forceinline__ int col() { return threadIdx.x % 32 % IN_ROW * WIDTH; }
+    };
+
+    __device__ __forceinline__ Offset first_piece() const
+    {
+        return fours ? Pieces<4>::row() * static_cast<Offset>(ld) + Pieces<4>::col()
+                     : Pieces<1>::row() * static_cast<Offset>(ld) + Pieces<1>::col();
+    }
+
+    template <int WIDTH, class WHOLE>
+    __device__ __forceinline__ void copy_pieces(float* dst, WHOLE) const
+    {
+        using Own = Pieces<WIDTH>;
+        const int rows = LIES == ALONG_K ? lines : depth, cols = LIES == ALONG_K ? depth : lines;
+        constexpr int UNROLL = WHOLE() ? ROWS : 1;
+#pragma unroll UNROLL
+        for (int down = 0; down < ROWS; down += Own::DOWN) {
+            const int row = Own::row() + down;
+            if (ROWS % Own::DOWN != 0 && row >= ROWS) break;
+#pragma unroll
+            for (int across = 0; across < COLS; across += Own::ACROSS > 1 ? 32 * WIDTH : COLS) {
+                const int col = Own::col() + across;
+                float* const to = dst + row * LD + 4 * PLACE::chunk(row, col / 4) + col % 4;
+                const float* const piece = from + down * static_cast<Offset>(ld) + across;
+                const int left = row < rows ? cols - col : 0;  // words of the piece, any number from below 0 to beyond 4
+                if constexpr (WIDTH == 4) {
+                    if constexpr (WHOLE()) copy_four_async(to, piece);
+                    else copy_four_async(to, piece, left);
+                } else {
+                    if constexpr (WHOLE()) copy_one_async(to, piece);
+                    else copy_one_async(to, piece, left > 0);
+                }
+            }
+        }
+    }
+
+    const int ld, lines;
+    int depth;
+    const bool fours;
+    const float* from;  // this lane's first piece of the next tile
+};
+
 template <int LINES, int BK, bool LIES>
-using WideTile = CopiedTile<
-    LIES == ALONG_K ? 32 * LINES : BK, LIES == ALONG_K ? BK : 32 * LINES, LIES == ALONG_K ? BK : 32 * LINES, 32, LIES,
-    LinesInTurn<BK, LIES>, OfWarp>;
+using WideTile =
+    WarpTile<LIES == ALONG_K ? 32 * LINES : BK, LIES == ALONG_K ? BK : 32 * LINES, LIES, LinesInTurn<BK, LIES>>;
 
 // The first of the lane's lines, and how far the next one is.
 template <int LINES, bool LIES>
@@ -77,58 +152,38 @@ __device__ __forceinline__ void load_wide(float (&wide)[4][LINES], const float* 
     }
 }
 
-// The narrow operand's tiles one after the other. `src` is element (line, k) = (0, 0) of the first; `lines` and `depth`
-// exist from there on, and the others become zeros unread.
+// The narrow operand's tiles: STRIP lines, with k along the rows.
 template <int STRIP, int BK, bool LIES>
-struct NarrowTile {
-    // Words from one line to the next. Chunks are copied without conflict where lines follow each other, and single words
-    // of several lines where these begin 4 banks apart.
-    static constexpr int LD = LIES == ALONG_K || STRIP == 1 ? BK : BK + 4;
-    static constexpr int FLOATS = STRIP * LD;
+struct NarrowTile : WarpTile<STRIP, BK, ALONG_K> {
+    using WarpTile<STRIP, BK, ALONG_K>::WarpTile;
+};
+
+// What lies across k is turned on its way, word by word: neighbouring lanes have up to eight neighbouring lines, and
+// lines begin 4 banks apart, so that the words of a turn meet in no bank.
+template <int STRIP, int BK>
+struct NarrowTile<STRIP, BK, ACROSS_K> {
+    static constexpr int LD = STRIP == 1 ? BK : BK + 4, FLOATS = STRIP * LD;
 
     __device__ __forceinline__ NarrowTile(const float* src, int ld, int lines, int depth)
-        : src(src), ld(ld), lines(lines), depth(depth), fours(LIES == ALONG_K && rows_are_aligned(src, ld))
+        : ld(ld), lines(lines), depth(depth), from(src)
     {
     }
 
-    // Starts the next block of k on its way to `dst`.
     __device__ __forceinline__ void copy(float* dst)
     {
-        if (fours) copy_fours(dst);
-        else copy_singles(dst);
-        src += LIES == ALONG_K ? BK : BK * static_cast<Offset>(ld);
+        constexpr int TOGETHER = STRIP % 8 == 0 ? 8 : STRIP % 4 == 0 ? 4 : STRIP % 2 == 0 ? 2 : 1;  // lines
+#pragma unroll 2
+        for (int at = threadIdx.x % 32; at < STRIP * BK; at += 32) {
+            const int line = at / (BK * TOGETHER) * TOGETHER + at % TOGETHER, k = at % (BK * TOGETHER) / TOGETHER;
+            const bool exists = line < lines && k < depth;
+            copy_one_async(dst + line * LD + k, from + (exists ? k * static_cast<Offset>(ld) + line : 0), exists);
+        }
+        from += BK * static_cast<Offset>(ld);
         depth -= BK;
     }
 
 private:
-    __device__ __forceinline__ void copy_fours(float* dst) const
-    {
-        constexpr int CHUNKS = STRIP * BK / 4;
-#pragma unroll
-        for (int first = 0; first < CHUNKS; first += 32) {
-            const int at = first + threadIdx.x % 32, line = at / (BK / 4), k = at % (BK / 4) * 4;
-            const int cols = line < lines ? depth - k : 0;
-            if (CHUNKS % 32 == 0 || at < CHUNKS)
-                copy_four_async(dst + line * LD + k, src + (cols > 0 ? line * static_cast<Offset>(ld) + k : 0), cols);
-        }
-    }
-
-    // Neighbouring lanes copy neighbours in global memory: steps of a line, or up to eight lines of a step.
-    __device__ __forceinline__ void copy_singles(float* dst) const
-    {
-        constexpr int TOGETHER = LIES == ALONG_K ? 1 : STRIP % 8 == 0 ? 8 : STRIP % 4 == 0 ? 4 : STRIP % 2 == 0 ? 2 : 1;
-        constexpr int STEPS = BK * TOGETHER;  // of TOGETHER lines
-#pragma unroll 2
-        for (int at = threadIdx.x % 32; at < STRIP * BK; at += 32) {
-            const int line = at / STEPS * TOGETHER + at % TOGETHER, k = at % STEPS / TOGETHER;
-            const bool exists = line < lines && k < depth;
-            const Offset from = LIES == ALONG_K ? line * static_cast<Offset>(ld) + k : k * static_cast<Offset>(ld) + line;
-            copy_one_async(dst + line * LD + k, src + (exists ? from : 0), exists);
-        }
-    }
-
-    const float* src;
     const int ld, lines;
     int depth;
-    const bool fours;
+    const float* from;
 };

@@ -113,7 +113,7 @@ narrow_strip(
         float* const ring = shared + threadIdx.x / 32 * WORDS;
         const auto start = [&](unsigned block, float* stage) {
             if (block < count) {
-                wide.copy(stage, block);
+                wide.copy(stage);
                 narrow.copy(stage + Wide::FLOATS);
             }
             commit_copies();  // a group a block of k, an empty one where there is none

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from gemmlab.core import gpu
-from gemmlab.core.counters import Counters, Hazard
+from gemmlab.core.counters import Counters
 from gemmlab.core.errors import UsageError
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.emulated import ARCHITECTURES, MODELS, EmulatedDevice

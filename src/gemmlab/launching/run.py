@@ -10,8 +10,9 @@ from typing import Any, SupportsIndex
 
 import numpy.typing as npt
 
-from gemmlab.core.counters import Counters, Hazard, Observation
+from gemmlab.core.counters import Counters, Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.time_limit import require_seconds, time_limit

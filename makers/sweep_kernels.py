@@ -24,6 +24,7 @@ from gemmlab.core.errors import CompileError, GemmlabError, UsageError
 from gemmlab.devices.device import Device
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.timing.configurations import ALL, spread
 from gemmlab.timing.prebuild import prebuild
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--kernels", nargs="+", required=True, help="NAME, NAME:all, NAME:N, NAME:P=1,Q=2, or table")
+    parser.add_argument("--op", default=OP.name, choices=("gemm", "batch"))
     parser.add_argument("--sizes", help="as gemmlab bench takes them")
     parser.add_argument("--suite", action="store_true", help="the products of the suite of shapes")
     parser.add_argument("--family", help="one family of the suite")
@@ -58,13 +60,14 @@ def main(arguments: Sequence[str]) -> int:
 def sweep(options: argparse.Namespace) -> int:
     """Time all that the file lacks. Returns 0, also where time ran out; the last line of output says so."""
     started = time.monotonic()
-    trials = [trial for text in options.kernels for trial in parsed_trials(text)]
+    op = find_op(options.op)
+    trials = [trial for text in options.kernels for trial in parsed_trials(text, op.name)]
     trials = list({trial.key: trial for trial in trials}.values())
     problems = wanted_problems(options)
     device = cold_device(options.device)
     known = read_lines(options.file)
-    prebuild(instances(problems, trials), device, lambda text: print(text, end="\r", file=sys.stderr))
-    times = QuickTimes(device, problems)
+    prebuild(instances(problems, trials, op), device, lambda text: print(text, end="\r", file=sys.stderr))
+    times = QuickTimes(device, problems, op=op)
     done = {(line["size"], trial_of(line).key) for line in known if "kernel" in line}
     left = len(problems) * len(trials) - len(done)
     with options.file.open("a", encoding="utf-8") as file:
@@ -107,12 +110,16 @@ def figures(
     return {"us": statistics.median(us), "least_us": min(us), "runs": len(us), "right": True, **code_facts(bound)}
 
 
-def parsed_trials(text: str) -> list[Trial]:
-    """Return the trials that one argument of `--kernels` names. Raises `UsageError`."""
+def parsed_trials(text: str, op: str = OP.name) -> list[Trial]:
+    """Return the trials that one argument of `--kernels` names. Raises `UsageError`, also for a kernel of another
+    operation.
+    """
     if text == TABLE:
         return table_trials()
     name, colon, which = text.partition(":")
     kernel = find_kernel(name)
+    if (kernel.op, kernel.device) != (op, "cuda"):
+        raise UsageError(f"--kernels {text}: {name} is a {kernel.device} kernel for {kernel.op}, not a GPU's for {op}")
     if not colon:
         return [Trial(kernel.id, kernel.configure())]
     if which == ALL:
@@ -138,12 +145,13 @@ def wanted_problems(options: argparse.Namespace) -> list[GemmProblem]:
     """Return the products of `--sizes` and of `--suite`, in each of `--layouts`. Raises `UsageError`."""
     texts = [options.sizes] if options.sizes else []
     if options.suite or options.family:
-        texts += [shape.text for shape in shipped_suite().of_family(options.family) if shape.op == OP.name]
+        texts += [shape.text for shape in shipped_suite().of_family(options.family) if shape.op == options.op]
     if not texts:
         raise UsageError("no products: give --sizes, or --suite")
-    problems = OP.parse_sizes(",".join(texts))
+    op = find_op(options.op)
+    problems: list[GemmProblem] = op.parse_sizes(",".join(texts))
     layouts = options.layouts.split(",") if options.layouts else []
-    return [each for problem in problems for each in (OP.in_layouts(problem, layouts) if layouts else [problem])]
+    return [each for problem in problems for each in (op.in_layouts(problem, layouts) if layouts else [problem])]
 
 
 def trial_of(line: dict[str, Any]) -> Trial:

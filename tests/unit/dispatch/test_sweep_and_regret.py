@@ -105,11 +105,21 @@ def test_a_wrong_kernel_has_no_time(
     assert not times.right(problem, trial)
 
 
+@needs_compiler
+def test_batches_are_swept_too(maker: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    sweep, path = maker("sweep_kernels"), tmp_path / "sweep.jsonl"
+    asked = ["--op", "batch", "--sizes", "3*5x6x7:nt:b0,2*4:ldc+3", "--device", "emulated:sm_90", "--repeats", "1"]
+    assert sweep.main([str(path), "--kernels", "batched", *asked]) == 0
+    assert [line["right"] for line in lines_of(path)[1:]] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--kernels", "naive"], "no products: give --sizes, or --suite"),
         (["--kernels", "nosuch", "--sizes", "8"], "nosuch"),
+        (["--kernels", "packed", "--sizes", "8"], "packed is a cpu kernel for gemm, not a GPU's for gemm"),
+        (["--kernels", "naive", "--sizes", "2*8", "--op", "batch"], "naive is a cuda kernel for gemm"),
         (["--kernels", "naive:BM", "--sizes", "8"], "write naive, naive:all, naive:20 or naive:BM=64,BN=64"),
         (["--kernels", "naive:XX=3", "--sizes", "8"], "XX"),
         (["--kernels", "naive", "--family", "round"], "no family 'round'"),
@@ -143,7 +153,7 @@ def test_kernels_of_a_sweep_by_name(maker: Callable[[str], ModuleType]) -> None:
     assert len(sweep.parsed_trials("table")) == sum(len(entry.parts or (0,)) for entry in entries)
     for trial in sweep.parsed_trials("table"):
         find_kernel(trial.kernel).configure(trial.config)
-    problems = sweep.wanted_problems(Namespace(sizes="8", suite=True, family="layouts", layouts=None))
+    problems = sweep.wanted_problems(Namespace(op="gemm", sizes="8", suite=True, family="layouts", layouts=None))
     assert [problem.label for problem in problems[:2]] == ["8x8x8", "1024x1024x1024 nt"]
 
 

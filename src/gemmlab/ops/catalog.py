@@ -13,8 +13,9 @@ def all_ops() -> tuple[Op, ...]:
     """Every operation."""
     from gemmlab.ops.gemm import GemmOp
     from gemmlab.ops.reduce import ReduceOp
+    from gemmlab.ops.sums import SumsOp
 
-    return GemmOp(), ReduceOp()
+    return GemmOp(), ReduceOp(), SumsOp()
 
 
 def find_op(name: str) -> Op:

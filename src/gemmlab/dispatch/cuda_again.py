@@ -20,8 +20,9 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batches import Batch, Step
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.cuda_gemm import Plan
+from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan
 from gemmlab.dispatch.request import Float32Array, Request
+from gemmlab.dispatch.scratch import Fresh, Scratch, ScratchMemory
 
 _ALIGNED = 15
 """Address bits that are zero for 16-byte alignment, on which a choice depends."""
@@ -40,6 +41,9 @@ class _Entry:
     """Make a new array for the result."""
     stream: Callable[[], int]
     steps: tuple[Step, ...]
+    memory: ScratchMemory
+    scratch: Fresh | None
+    """Make an array with room for the scratch memory; `None` if the launch needs none."""
     swapped: bool
     near_a: tuple[int, int]
     """Bounds in bytes of the distance from `a` to `out` within which the two may overlap."""
@@ -94,15 +98,22 @@ def again(
     first, second = (right, left) if known.swapped else (left, right)
     stream = known.stream() or LEGACY_STREAM
     if known.device.is_current:
-        known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps)
+        scratch = None if known.scratch is None else _scratch(known, package, stream)
+        known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps, scratch)
     else:
         with preserved_context():
             known.device.activate()
-            known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps)
+            scratch = None if known.scratch is None else _scratch(known, package, stream)
+            known.plan.enqueue(stream, alpha, beta, first, second, place, known.steps, scratch)
     return out
 
 
-def remember(call: Call, device: CudaDevice, plan: Plan, request: Request, batch: Batch) -> None:
+def _scratch(known: _Entry, package: Package, stream: int) -> Scratch | None:
+    needs = known.plan.needs
+    return None if needs is None else known.memory.take(needs, stream, package, known.scratch)
+
+
+def remember(call: Call, gemm: CudaGemm, plan: Plan, request: Request, batch: Batch) -> None:
     """Store the facts found for a call, if they hold for later calls with the same layouts."""
     if call.config is not None:
         return
@@ -122,7 +133,9 @@ def remember(call: Call, device: CudaDevice, plan: Plan, request: Request, batch
         _entries.clear()
     how = (bool(call.trans_a), bool(call.trans_b), call.precision, call.kernel)
     _entries[package.layout(call.a), package.layout(call.b), *forms, aligned, *how] = _Entry(
-        device=device, plan=plan, fresh=package.fresh(beside, request.shape), stream=package.current_stream(beside),
+        device=gemm.device, plan=plan, memory=gemm.scratch,
+        scratch=plan.needs.fresh(package, beside) if plan.needs else None,
+        fresh=package.fresh(beside, request.shape), stream=package.current_stream(beside),
         steps=steps, swapped=batch.swapped,
         near_a=_near(request.left, batch.fulls), near_b=_near(request.right, batch.fulls),
     )  # fmt: skip

@@ -19,10 +19,11 @@ from gemmlab.devices.cuda_memory import ordinal_of
 from gemmlab.dispatch.batches import Batch, batch_of
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_again import remember
-from gemmlab.dispatch.cuda_gemm import gemm_on
+from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan, gemm_on
 from gemmlab.dispatch.lending import hold
 from gemmlab.dispatch.request import Operand, Request, checked_target, request, same
 from gemmlab.dispatch.results import as_its_package_s, place_for
+from gemmlab.dispatch.scratch import Scratch
 from gemmlab.dispatch.shadows import copied, device_operand, in_place, packed
 from gemmlab.dispatch.storage import Stored, stored
 
@@ -62,9 +63,10 @@ def device_gemm(call: Call) -> Any:
             batch = batch_of(operands, target)
             what = _stored(batch, operands)
             plan = gemm.plan(what, call)
-            plan.enqueue(stream, operands.alpha, operands.beta, what.a, what.b, what.c, batch.steps)
+            scratch = _scratch(gemm, plan, stream, values[name])
+            plan.enqueue(stream, operands.alpha, operands.beta, what.a, what.b, what.c, batch.steps, scratch)
             hold(driver, list(found.values()), stream)
-            remember(call, gemm.device, plan, operands, batch)
+            remember(call, gemm, plan, operands, batch)
     return as_its_package_s(values[name], result)
 
 
@@ -72,6 +74,15 @@ def _places(operands: Request, out: Operand | None) -> dict[str, DeviceArray]:
     """Return all arrays of a call on the GPU, by name."""
     pairs = zip(("a", "b", "c", "out"), (*operands.operands, out), strict=True)
     return {name: x.on_gpu for name, x in pairs if x is not None and x.on_gpu is not None}
+
+
+def _scratch(gemm: CudaGemm, plan: Plan, stream: int, value: Any) -> Scratch | None:
+    """Return scratch memory for a plan from the package of the result, if it needs some."""
+    if plan.needs is None:
+        return None
+    package = package_of(value)
+    fresh = None if package is None else plan.needs.fresh(package, value)
+    return gemm.scratch.take(plan.needs, stream, package, fresh)
 
 
 def _stored(batch: Batch, operands: Request) -> Stored:

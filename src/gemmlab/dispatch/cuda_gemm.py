@@ -19,9 +19,10 @@ from gemmlab.dispatch.batches import Step
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import Choice, choice_for
 from gemmlab.dispatch.override import checked_config, named_kernel
+from gemmlab.dispatch.scratch import Needs, Scratch, ScratchMemory
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import Gpu, gpu_of_facts
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.kernel import NO_MEMORY, Kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -42,6 +43,10 @@ class Plan:
     """Positions of the addresses of a, b and c among the arguments."""
     scalars_at: tuple[int, int]
     """Positions of alpha and beta among the arguments."""
+    needs: Needs | None = None
+    """Scratch memory of the launch; `None` for a kernel without."""
+    scratch_at: tuple[int, ...] = ()
+    """Positions of the addresses of workspace and tickets; empty for a kernel without."""
 
     @property
     def free(self) -> bool:
@@ -49,17 +54,27 @@ class Plan:
         return not self.kernel.restrictions and self.kernel.align == FLOAT_BYTES
 
     def enqueue(
-        self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...]
+        self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...],
+        scratch: Scratch | None = None,
     ) -> None:  # fmt: skip
-        """Queue the launch on a stream of the current context, once for each step from the addresses given."""
+        """Queue the launch on a stream of the current context, once for each step from the addresses given.
+
+        A plan with `needs` gets scratch memory, which all steps use and which is given back.
+        """
         launch, at_alpha, at_beta = self.launch, *self.scalars_at
         at_a, at_b, at_c = self.at
         block = launch.take()
         words, floats = block.words, block.floats
         floats[2 * at_alpha], floats[2 * at_beta] = alpha, beta
-        for to_a, to_b, to_c in steps:
-            words[at_a], words[at_b], words[at_c] = a + to_a, b + to_b, c + to_c
-            launch.enqueue(stream, block)
+        if scratch is not None:
+            words[self.scratch_at[0]], words[self.scratch_at[1]] = scratch.workspace, scratch.tickets
+        try:
+            for to_a, to_b, to_c in steps:
+                words[at_a], words[at_b], words[at_c] = a + to_a, b + to_b, c + to_c
+                launch.enqueue(stream, block)
+        finally:
+            if scratch is not None:
+                scratch.give_back()
         launch.give(block)
 
 
@@ -72,6 +87,7 @@ class CudaGemm:
         self.gpu: Gpu = gpu_of_facts(
             self.device.name, facts["compute_capability"], int(facts["sms"]), max(1.0, facts["clock_khz"] / 1e3)
         )
+        self.scratch = ScratchMemory(self.device)
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
     def plan(self, what: Stored, call: Call) -> Plan:
@@ -96,17 +112,21 @@ class CudaGemm:
             raise UsageError(f"gemm: {kernel.id} does not take {problem.label}: {why}")
         instance = kernel.instantiate(choice.config, scalars)
         # A texture needs a caller that keeps it alive; without one, the kernel uses plain loads.
-        nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)"), np.uint64(0))
+        nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)", *NO_MEMORY), np.uint64(0))
         launches = kernel.launches(instance, {**scalars, **nothing})
         at = {name: index for index, name in enumerate(kernel.args) if name in _CHANGING}
-        if len(launches) != 1 or kernel.workspace_bytes(problem, instance) or set(at) != set(_CHANGING):
+        scratch_at = tuple(kernel.args.index(name) for name in NO_MEMORY if name in kernel.args)
+        if len(launches) != 1 or set(at) != set(_CHANGING) or len(scratch_at) not in (0, len(NO_MEMORY)):
             raise UsageError(
-                f"gemm: {kernel.id} must be one launch that takes all of {', '.join(_CHANGING)}, without workspace"
+                f"gemm: {kernel.id} must be one launch that takes all of {', '.join(_CHANGING)}; a workspace it may "
+                "have only together with tickets"
             )
+        needs = Needs(kernel.workspace_bytes(problem, instance), kernel.tickets(problem, instance))
         loaded = self.device.load(self.device.build(kernel.program(instance, self.device.target(instance))))
         return Plan(
             kernel=kernel, config=choice.config, launch=self.device.words_launch(loaded, launches[0]),
             at=(at["a"], at["b"], at["c"]), scalars_at=(at["alpha"], at["beta"]),
+            needs=needs if any(needs) else None, scratch_at=scratch_at,
         )  # fmt: skip
 
 

@@ -1,0 +1,108 @@
+"""Scratch memory of a launch on a GPU: a workspace, and tickets (words that are zero before and after each launch).
+
+A workspace comes from the caller's own allocator, in the order of the stream: the array is dropped as soon as the
+launch is queued, and its memory is given out again only to work that follows on the stream. For arrays of an unknown
+package the driver allocates and frees it on the stream.
+
+Launches on one stream follow each other, so they share the tickets of that stream. A stream that is captured is
+different: the replays of its graph may overlap with launches on the stream. Then the tickets are memory of the graph,
+which sets them to zero itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gemmlab.arrays.packages import PER_THREAD_STREAM, Package
+from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.cuda_driver import Driver, open_driver
+from gemmlab.devices.cuda_memory import CudaBuffer
+
+_ALIGNED = 256
+_SHARED_TICKETS = 1 << 15
+"""Words in the buffer of a stream. A launch that needs more sets its own to zero."""
+_MOST_STREAMS = 256
+_NOT_CAPTURING = 0
+
+Fresh = Callable[[], Any]
+"""Make an uninitialised array that is large enough, on the caller's current stream."""
+
+
+class Needs(NamedTuple):
+    """The scratch memory of one launch."""
+
+    workspace_bytes: int
+    tickets: int
+    """Number of 32-bit words."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes for both, the tickets first."""
+        return -(-4 * self.tickets // _ALIGNED) * _ALIGNED + self.workspace_bytes
+
+    def fresh(self, package: Package, beside: Any) -> Fresh:
+        """Return a maker of arrays of a package that have room for both."""
+        return package.fresh(beside, (-(-self.nbytes // FLOAT_BYTES),))
+
+
+class Scratch(NamedTuple):
+    """The addresses that a launch gets. `give_back` must be called once the launch is queued."""
+
+    workspace: int
+    tickets: int
+    give_back: Callable[[], object]
+
+
+class ScratchMemory:
+    """Scratch memory of one GPU."""
+
+    def __init__(self, device: CudaDevice) -> None:
+        self._device = device
+        self._tickets: dict[tuple[int, int], CudaBuffer] = {}
+        self._lock = threading.Lock()
+
+    def take(self, needs: Needs, stream: int, package: Package | None, fresh: Fresh | None) -> Scratch:
+        """Return scratch memory for one launch on `stream`, in the current context. `MemoryError` if there is none.
+
+        `fresh` makes an array of `package`; without one, the driver allocates on the stream.
+        """
+        driver = open_driver()
+        shared = None
+        if needs.tickets <= _SHARED_TICKETS and not _is_captured(driver, stream):
+            shared = self._of_stream(stream)
+        start, give_back = _allocated(driver, needs, stream, package, fresh)
+        if shared is None and needs.tickets:
+            driver("cuMemsetD32Async", start, 0, needs.tickets, stream)
+        return Scratch(start + needs.nbytes - needs.workspace_bytes, shared or start, give_back)
+
+    def _of_stream(self, stream: int) -> int | None:
+        """Return the address of the tickets of a stream; `None` if too many streams have some."""
+        key = stream, threading.get_ident() if stream == PER_THREAD_STREAM else 0
+        with self._lock:
+            found = self._tickets.get(key)
+            if found is None:
+                if len(self._tickets) >= _MOST_STREAMS:
+                    return None
+                found = self._tickets[key] = self._device.upload(np.zeros(_SHARED_TICKETS, np.uint32))
+            return found.address
+
+
+def _allocated(
+    driver: Driver, needs: Needs, stream: int, package: Package | None, fresh: Fresh | None
+) -> tuple[int, Callable[[], object]]:  # fmt: skip
+    if package is not None and fresh is not None:
+        array = fresh()
+        return package.address(array), partial(id, array)  # The call holds the array until its memory is free again.
+    start = int(driver("cuMemAllocAsync", max(1, needs.nbytes), stream, what=f"{needs.nbytes} bytes of scratch memory"))
+    return start, lambda: driver("cuMemFreeAsync", start, stream)
+
+
+def _is_captured(driver: Driver, stream: int) -> bool:
+    status, found = driver.module.cuStreamIsCapturing(stream)
+    return not int(status) and int(found) != _NOT_CAPTURING

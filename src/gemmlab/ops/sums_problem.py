@@ -53,7 +53,7 @@ class SumsProblem:
     def across(self) -> bool:
         """True if adjacent elements are terms of one sum rather than of adjacent ones."""
         inner = [step for extent, step in self.terms if extent > 1]
-        beside = [step for extent, step, _ in self.free if extent > 1]
+        beside = [step for extent, step, _ in self.free if extent > 1 and step]
         return min(inner, default=math.inf) < min(beside, default=math.inf)
 
     @property

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.arrays.on_gpu import UNKNOWN, DeviceArray
+from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.arrays.packages import package_of, stream_for
 from gemmlab.core.errors import DeviceError, UsageError
-from gemmlab.devices.cuda_driver import Driver, open_driver, order, preserved_context
+from gemmlab.devices.cuda_driver import Driver, open_driver, preserved_context
 from gemmlab.devices.cuda_memory import ordinal_of
 from gemmlab.dispatch.batches import Batch, batch_of
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_again import remember
 from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan, gemm_on
-from gemmlab.dispatch.lending import hold
+from gemmlab.dispatch.lending import hold, wait_for
 from gemmlab.dispatch.request import Operand, Request, checked_target, request, same
 from gemmlab.dispatch.results import as_its_package_s, place_for
 from gemmlab.dispatch.scratch import Scratch
@@ -56,7 +56,7 @@ def device_gemm(call: Call) -> Any:
         else:
             result, stream = call.out, stream_for(call.out, found["out"])
         for operand in found.keys() - {name}:
-            _wait(driver, values[operand], found[operand], stream)
+            wait_for(driver, values[operand], found[operand], stream)
         if operands.addend is not None and not same(operands.addend, target):
             _fill(driver, result, call.c, target, operands.addend, stream)
         if target.size:
@@ -103,15 +103,6 @@ def _ordinal(driver: Driver, found: Mapping[str, DeviceArray]) -> int:
             f"gemm: {', '.join(f'{name} lies on cuda:{n}' for name, n in known.items())}; one GPU is needed"
         )
     return next(iter(known.values()), 0)
-
-
-def _wait(driver: Driver, value: Any, array: DeviceArray, stream: int) -> None:
-    """Let a stream wait for the stream that makes an operand, if that is another one and is known."""
-    making = stream_for(value, array)
-    stated = package_of(value) is not None or array.stream not in (None, UNKNOWN)
-    if making == stream or not stated:
-        return
-    order(driver, stream, making)
 
 
 def _fill(driver: Driver, result: Any, c: Any, target: Float32Array, addend: Float32Array, stream: int) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32, FLOAT_BYTES, OVERFLOW, UNIT_ROUNDOFF
@@ -19,6 +20,7 @@ __all__ = ["SumsOp", "SumsProblem"]
 _FEWEST_ROUNDINGS = 64
 """The fewest roundings that the bound allows a term, as for a sum of all elements (`ops.reduce`)."""
 _FLOAT64_ROUNDOFF = 2.0**-53
+_Kind = TypeVar("_Kind", np.float32, np.float64)
 _FIELDS = ("free", "terms", "contents")
 
 
@@ -35,7 +37,7 @@ class SumsOp:
 
     def parse_sizes(self, text: str) -> list[SumsProblem]:
         """Return sums along the middle axis of three."""
-        return [middle_axis(*extents) for extents in parse_sizes(text, 3)]
+        return [middle_axis(outer, length, inner) for outer, length, inner in parse_sizes(text, 3)]
 
     def problem_from_json(self, data: Mapping[str, Any]) -> SumsProblem:
         """Inverse of `SumsProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""
@@ -91,8 +93,8 @@ class SumsOp:
         """
         free = [*problem.free, *[(1, 0, 0)] * (MOST_FREE - len(problem.free))]
         terms = [*problem.terms, *[(1, 0)] * (MOST_TERMS - len(problem.terms))]
-        columns = zip(("n", "s", "o", "k", "t"), (*zip(*free, strict=True), *zip(*terms, strict=True)), strict=True)
-        named = {f"{letter}{index}": np.int64(value) for letter, values in columns for index, value in enumerate(values)}
+        groups = zip("nsokt", (*zip(*free, strict=True), *zip(*terms, strict=True)), strict=True)
+        named = {f"{letter}{n}": np.int64(value) for letter, values in groups for n, value in enumerate(values)}
         return {**named, "across": np.int64(problem.across)}
 
     def fill(self, problem: SumsProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
@@ -151,15 +153,14 @@ class SumsOp:
 
 def _view(x: Float32Array, problem: SumsProblem) -> Float32Array:
     """Return the array: axes of the result first, then those that are summed along."""
-    axes = [(extent, step) for extent, step, _ in problem.free] + list(problem.terms)
-    return _strided(x, axes)
+    return _strided(x, [(extent, step) for extent, step, _ in problem.free] + list(problem.terms))
 
 
 def _out_view(out: Float64Array, problem: SumsProblem) -> Float64Array:
     return _strided(out, [(extent, step) for extent, _, step in problem.free])
 
 
-def _strided(x: Any, axes: Sequence[tuple[int, int]]) -> Any:
+def _strided(x: npt.NDArray[_Kind], axes: Sequence[tuple[int, int]]) -> npt.NDArray[_Kind]:
     shape, strides = [extent for extent, _ in axes], [step * x.itemsize for _, step in axes]
     return np.lib.stride_tricks.as_strided(x, shape, strides)
 

@@ -20,8 +20,9 @@ Term = tuple[int, int]
 class SumsProblem:
     """Sums of an array along some of its axes. `UsageError` for what makes no sense.
 
-    Steps are in elements, at least 0. Axes of the result are in any order; that of the array's narrowest step comes
-    first. `contents` names the kind of data that `SumsOp.fill` makes.
+    Steps are in elements. Those of results may be negative in a library call; the instruments' are at least 0. The axis
+    with the narrowest step comes first, among results and among terms. `contents` names the kind of data that
+    `SumsOp.fill` makes.
     """
 
     free: tuple[Free, ...]
@@ -32,8 +33,8 @@ class SumsProblem:
 
     def __post_init__(self) -> None:
         for axes, most, width, name in ((self.free, MOST_FREE, 3, "free"), (self.terms, MOST_TERMS, 2, "terms")):
-            if len(axes) > most or any(len(axis) != width or min(axis) < 0 for axis in axes):
-                raise UsageError(f"{name} {axes!r}: at most {most} axes of {width} numbers that are at least 0")
+            if len(axes) > most or any(len(axis) != width or axis[0] < 0 for axis in axes):
+                raise UsageError(f"{name} {axes!r}: at most {most} axes of {width} numbers, extents at least 0")
         if self.results and any(extent > 1 and out == 0 for extent, _, out in self.free):
             raise UsageError(f"free {self.free!r}: results that share a place")
         if self.contents not in CONTENTS:
@@ -52,8 +53,8 @@ class SumsProblem:
     @property
     def across(self) -> bool:
         """True if adjacent elements are terms of one sum rather than of adjacent ones."""
-        inner = [step for extent, step in self.terms if extent > 1]
-        beside = [step for extent, step, _ in self.free if extent > 1 and step]
+        inner = [step for extent, step in self.terms if extent > 1 and step]
+        beside = [abs(step) for extent, step, _ in self.free if extent > 1 and step]
         return min(inner, default=math.inf) < min(beside, default=math.inf)
 
     @property

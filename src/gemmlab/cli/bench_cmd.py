@@ -14,8 +14,8 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.bench_request import BenchRequest
-from gemmlab.cli.check_cmd import parse_config
 from gemmlab.cli.console import DEVICE_HELP, progress_console
+from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import UsageError, WrongResultError
 from gemmlab.devices.select import open_device
@@ -36,12 +36,19 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[KERNEL]...",
-            help="Kernels by id, or .cu files. Default: gemmlab.gemm; on a GPU its ladder.",
+            help="Kernels by id, or .cu files. Default: gemmlab.gemm or gemmlab.sum, else the ladder.",
         ),
     ] = None,
     op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
     sizes: Annotated[
-        str | None, typer.Option(help="256, 256,512, 256:4096:128, MxNxK. Default: a few that suit the device.")
+        str | None,
+        typer.Option(
+            help="256, 256,512, 256:4096:128, MxNxK, MxNxK:nt:lda+4, batches B*MxNxK:b0. Default: a few that suit."
+        ),
+    ] = None,
+    suite: Annotated[bool, typer.Option(help="The frozen suite of shapes; its batches with --op batch.")] = False,
+    family: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --suite: one family of shapes, as squares or deep.")
     ] = None,
     config: Annotated[
         list[str] | None,
@@ -54,7 +61,7 @@ def bench(
         str,
         typer.Option(
             help="On a CPU openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; "
-            "on a GPU cublas, torch, cupy, for sums cub; none."
+            "on a GPU cublas, torch, cupy, cublaslt (only quoted), for sums cub; installed; none."
         ),
     ] = "installed",
     threads: Annotated[
@@ -121,6 +128,7 @@ def bench(
         device=where, kernels=[found[name] for name in names], op=op, mode=mode, sizes=sizes, peers=peers,
         threads=workers or "1", rounds=rounds, processes=processes, seed=seed, timeout_s=timeout, verify=verify,
         naive=naive, configs=[parse_config(text.split(",")) for text in config or []], some_configs=configs,
+        suite=suite, shapes_of=family,
     )  # fmt: skip
     if not timed:
         _count(request, save, as_json=as_json)

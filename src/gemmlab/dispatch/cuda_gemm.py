@@ -83,18 +83,15 @@ class CudaGemm:
 
     def __init__(self, ordinal: int) -> None:
         self.device = CudaDevice(ordinal)
-        facts = self.device.facts
-        self.gpu: Gpu = gpu_of_facts(
-            self.device.name, facts["compute_capability"], int(facts["sms"]), max(1.0, facts["clock_khz"] / 1e3)
-        )
+        self.gpu: Gpu = gpu_of_facts(self.device.name, self.device.facts)
         self.scratch = ScratchMemory(self.device)
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
     def plan(self, what: Stored, call: Call) -> Plan:
         """Return the plan for a product of a call. Raises `UsageError`, `DeviceError` and `CompileError`."""
-        p, aligned = what.problem, what.aligned
+        p = what.problem
         named = None if call.config is None else tuple(sorted(checked_config(call.config).items()))
-        how = (aligned, call.precision, str(call.kernel), named)
+        how = (call.precision, str(call.kernel), named, bool(call.reproducible))
         key = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, *how)
         plan = self._plans.get(key)
         if plan is None:

@@ -37,11 +37,19 @@ class Measurement:
     registers: int
     smem: int
     """Bytes of shared memory of a block, static and dynamic."""
+    grid: tuple[str, ...]
+    """The launch's blocks, as the kernel's file states them."""
     start_us: float
     alone_us: float
     share_us: float
+    meet_us: float = 0.0
+    parts: tuple[int, ...] = ()
+    """Numbers of parts that k may be split into; empty for a kernel whose blocks do not share k."""
+    in_order: bool = True
+    """True if each result is one chain of multiply-adds in the order of k (with a single part, where k may be split).
+    """
     times_us: Mapping[str, float] = field(default_factory=dict)
-    """Medians by `MxNxK`, in layout nn with aligned rows, caches cold."""
+    """Medians by `time_key`, in layout nn with aligned rows, caches cold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,11 @@ class Table:
         return {"schema": SCHEMA, **asdict(self)}
 
 
+def time_key(m: int, n: int, k: int, parts: int = 1) -> str:
+    """Return the name of a product in `times_us`: `MxNxK`, and `/P` for k in P parts."""
+    return f"{m}x{n}x{k}" + (f"/{parts}" if parts > 1 else "")
+
+
 def table_from_json(data: Mapping[str, Any]) -> Table:
     """Return the table that `Table.to_json` wrote as `data`; `RecordError` for anything else."""
     try:
@@ -72,7 +85,8 @@ def table_from_json(data: Mapping[str, Any]) -> Table:
 
 def _measured(entry: Mapping[str, Any]) -> Measurement:
     kernel = current_id(entry["kernel"], notice=False)
-    return Measurement(**{**entry, "kernel": kernel, "layouts": tuple(entry["layouts"])})
+    lists = {name: tuple(entry[name]) for name in ("layouts", "grid", "parts")}
+    return Measurement(**{**entry, **lists, "kernel": kernel})
 
 
 @cache

@@ -81,7 +81,8 @@ def request(call: Call, view: View) -> Request:
     a, b = _operand("a", call.a, view), _operand("b", call.b, view)
     left, right = a.view, b.view
     row, column = left.ndim == 1, right.ndim == 1
-    for name, flag in (("trans_a", call.trans_a), ("trans_b", call.trans_b)):
+    flags = {"trans_a": call.trans_a, "trans_b": call.trans_b, "reproducible": call.reproducible}
+    for name, flag in flags.items():
         if not isinstance(flag, int | np.integer | np.bool_) or flag not in (0, 1):
             raise ArgumentTypeError(f"gemm: {name} is {shown(flag)}; it must be True or False")
     left = left[np.newaxis, :] if row else left.swapaxes(-1, -2) if call.trans_a else left

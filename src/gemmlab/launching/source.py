@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.program import Artifact, Program
+from gemmlab.kernels.cuda_file.instance import COMMON
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
 from gemmlab.toolchain import nvdisasm
 from gemmlab.toolchain.cubin import Cubin, digest, read_cubin
@@ -28,7 +29,10 @@ class CudaText:
     path: str
 
     def program(self, kernel: str, target: str, options: Sequence[str]) -> Program:
-        """Return the program that a device builds to run the instance that the name expression `kernel` names."""
+        """Return the program that a device builds to run the instance that the name expression `kernel` names.
+
+        It finds the headers that the ladder's kernels share after those in the folders of `options`.
+        """
         parts = (self.text, kernel, self.path, *options)
         return Program(
             kernel=plain(kernel),
@@ -38,7 +42,7 @@ class CudaText:
             fingerprint="" if self.path else hashlib.sha256(repr(parts).encode()).hexdigest(),
             emit=lambda: self.text,
             path=self.path,
-            options=tuple(options),
+            options=(*options, f"-I{COMMON}"),
         )
 
     def signature(self, kernel: str) -> Signature | None:

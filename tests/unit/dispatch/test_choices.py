@@ -17,7 +17,7 @@ from gemmlab.core.errors import ArgumentTypeError, DeviceError, RecordError, Usa
 from gemmlab.core.records import load_record
 from gemmlab.dispatch.choice import RECORD, RULE, choose, forced
 from gemmlab.dispatch.measurements import FILE, Measurement, shipped_table, table_from_json
-from gemmlab.dispatch.waves import Gpu, estimate, gpu_model, gpu_of_facts
+from gemmlab.dispatch.waves import estimate, gpu_model, gpu_of_facts
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm_problem import LAYOUTS, GemmProblem
 from support.paths import RESULTS
@@ -60,8 +60,7 @@ def test_the_table_s_kernels_are_those_of_the_catalog() -> None:
         kernel = find_kernel(entry.kernel)
         assert kernel.configure(entry.config) == dict(entry.config)
         assert (kernel.precision, kernel.layouts, kernel.arch) == (entry.precision, entry.layouts, entry.arch)
-        # What the rule takes for the grid.
-        assert kernel.grid == ("ceil_div(M, BM) * ceil_div(N, BN)",)
+        assert (kernel.grid, kernel.in_order) == (entry.grid, entry.in_order)
 
 
 def test_the_rule_is_near_what_was_measured() -> None:
@@ -90,12 +89,12 @@ def test_what_was_measured_at_a_size_decides_it(label: str) -> None:
     assert found.considered[0].us == least
     assert f"measured at this size on H200, {TABLE.taken}" in found.reason
     # The same shape elsewhere, or laid out otherwise, was not measured.
-    for problem, where, aligned in (
-        (GemmProblem(*extents(label)).with_layout("nt"), H200, True),
-        (GemmProblem(*extents(label)), gpu_model("H100"), True),
-        (GemmProblem(*extents(label)), H200, False),
+    for problem, where in (
+        (GemmProblem(*extents(label)).with_layout("nt"), H200),
+        (GemmProblem(*extents(label)), gpu_model("H100")),
+        (GemmProblem(*extents(label), ldb=extents(label)[1] + 1), H200),
     ):
-        other = choose(problem, where, TABLE, precision="highest", aligned=aligned)
+        other = choose(problem, where, TABLE, precision="highest")
         assert other.basis == RULE
         assert not any(candidate.measured for candidate in other.considered)
 
@@ -124,7 +123,7 @@ def test_whatever_is_chosen_can_run_and_is_no_worse_than_asked(
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 5000), MODELS)
 @settings(max_examples=40, deadline=None)
 def test_laws_of_the_rule(m: int, n: int, k: int, model: str) -> None:
-    """More work never takes less time, and a tile over the edge costs as much as a full one."""
+    """More work never takes less time, and a tile over the edge takes as many rounds as a full one."""
     where = gpu_model(model)
     for entry in TABLE.entries[:6]:
         here = estimate(entry, m, n, k, where, H200)
@@ -133,19 +132,20 @@ def test_laws_of_the_rule(m: int, n: int, k: int, model: str) -> None:
         if not here.resident:  # no block of the kernel fits that GPU
             assert here.us == float("inf")
             continue
-        assert 0 < here.tile_use <= 1
         tile_m, tile_n = entry.config["BM"], entry.config["BN"]
-        assert here.us == estimate(entry, -(-m // tile_m) * tile_m, -(-n // tile_n) * tile_n, k, where, H200).us
+        whole = estimate(entry, -(-m // tile_m) * tile_m, -(-n // tile_n) * tile_n, k, where, H200)
+        assert (here.blocks, here.rounds) == (whole.blocks, whole.rounds)
+        assert here.us <= whole.us
 
 
 def test_the_rule_by_hand() -> None:
     entry = Measurement(
         "naive", "float32", ("nn",), "sm_75", {"BM": 64, "BN": 32}, threads=256, registers=64, smem=0,
-        start_us=5.0, alone_us=0.1, share_us=0.04,
+        grid=("ceil_div(M, BM) * ceil_div(N, BN)",), start_us=5.0, alone_us=0.1, share_us=0.04,
     )  # fmt: skip
     # 65536 registers: four blocks of 256 threads with 64 each. One multiprocessor more than a wave of 132 * 4.
     one = estimate(entry, 64, 32, 100, H200, H200)
-    assert (one.us, one.blocks, one.resident, one.rounds, one.tile_use) == (5 + 100 * 0.1, 1, 4, 1, 1.0)
+    assert (one.us, one.blocks, one.resident, one.rounds) == (5 + 100 * 0.1, 1, 4, 1)
     full = estimate(entry, 64 * 132, 32 * 4, 100, H200, H200)
     assert (full.us, full.rounds) == (5 + 100 * (4 * 0.04), 1)
     more = estimate(entry, 64 * 132 + 1, 32 * 4, 100, H200, H200)
@@ -159,17 +159,26 @@ def test_the_rule_by_hand() -> None:
     assert estimate(entry, 0, 32, 1, H200, H200).blocks == 0
 
 
+def facts(capability: str, sms: int, mhz: float) -> dict[str, Any]:
+    return {
+        "compute_capability": capability, "sms": sms, "clock_khz": mhz * 1e3, "memory_clock_khz": 3_201_000,
+        "memory_bus_bits": 6016,
+    }  # fmt: skip
+
+
 def test_a_gpu_by_its_driver_s_words() -> None:
-    known = gpu_of_facts("NVIDIA H200", "9.0", 132, 1980.0)
+    known = gpu_of_facts("NVIDIA H200", facts("9.0", 132, 1980.0))
     assert (known.known, known.limits) == ("H200", H200.limits)
+    assert known.memory_gbs == pytest.approx(H200.memory_gbs, rel=0.01)
+    assert known.l2_gbs == H200.l2_gbs
     assert choose(GemmProblem(512, 512, 512), known, TABLE, precision="highest").basis == RECORD
     # An unknown model of a known architecture, and an architecture of which no limits are known.
     for name, capability, arch in (("Some GPU", "8.6", "sm_86"), ("Next", "10.1", "sm_100")):
-        found = gpu_of_facts(name, capability, 60, 1500.0)
+        found = gpu_of_facts(name, facts(capability, 60, 1500.0))
         assert (found.known, found.limits.arch) == ("", arch)
         assert f"scaled to {name}" in choose(GemmProblem(512, 512, 512), found, TABLE, precision="highest").reason
     with pytest.raises(UsageError, match=r"nothing is known of Old, compute capability 3\.5"):
-        gpu_of_facts("Old", "3.5", 1, 1.0)
+        gpu_of_facts("Old", facts("3.5", 1, 1.0))
 
 
 def test_precision_is_never_lower_than_asked() -> None:
@@ -259,6 +268,27 @@ def test_errors_of_explain_choice(
 
 
 def test_an_odd_gpu_is_chosen_for_all_the_same() -> None:
-    tiny = Gpu("tiny", H200.limits, 1, 500.0)
+    tiny = replace(H200, name="tiny", sms=1, mhz=500.0, known="")
     found = choose(GemmProblem(64, 64, 64), tiny, TABLE, precision="highest")
     assert found.considered[0].rounds >= 1
+
+
+def test_reproducible_takes_only_kernels_that_add_in_the_order_of_k() -> None:
+    split = replace(
+        TABLE.entries[0], kernel="naive", grid=("SPLITS",), parts=(1, 64), alone_us=0.01, share_us=0.01, times_us={},
+    )  # fmt: skip
+    table = replace(TABLE, entries=(split, *(replace(e, in_order=False) for e in TABLE.entries[1:])))
+    problem = GemmProblem(64, 64, 65536)
+    usual = choose(problem, H200, table, precision="highest")
+    assert usual.config["SPLITS"] == 64
+    assert usual.order not in ("", "k")
+    assert usual.order == choose(problem, H200, table, precision="highest").order
+    assert usual.order != choose(GemmProblem(64, 64, 65535), H200, table, precision="highest").order
+    pinned = choose(problem, H200, table, precision="highest", reproducible=True)
+    assert (pinned.kernel, pinned.config["SPLITS"], pinned.order) == ("naive", 1, "k")
+    assert {one.kernel for one in pinned.considered} == {"naive"}
+    assert "does not add in the order of k" in pinned.refused[TABLE.entries[1].kernel]
+    with pytest.raises(UsageError, match=r"wmma_tf32.* computes in tf32"):
+        forced("wmma_tf32", None, problem, H200, TABLE, "highest", True)
+    with pytest.raises(UsageError, match="is not known to add in the order of k"):
+        forced("wmma_tf32", None, problem, H200, TABLE, "tf32", True)

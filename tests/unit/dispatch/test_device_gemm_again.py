@@ -141,14 +141,14 @@ def test_what_differs_is_looked_at(driver: GemmDriver) -> None:
             gemmlab.gemm(x, y, beta=np.ones(2))
 
 
-def test_rows_off_16_bytes_are_another_case(driver: GemmDriver) -> None:
+def test_addresses_off_16_bytes_are_the_same_case(driver: GemmDriver) -> None:
     room = np.zeros(16 * 16 + 8, np.float32)
     start = -room.ctypes.data // 4 % 4
     for offset in (0, 1, 4, 2):
         first = start + offset
         x = Tensor(room[first : first + 256].reshape(16, 16))
         close(gemmlab.gemm(x, x, out=Tensor(np.empty((16, 16), np.float32))), np.zeros((16, 16)))
-    assert {key[4] for key in cuda_again._entries} == {False, True}
+    assert len(cuda_again._entries) == 1
     assert len(driver.launches) == 4
 
 

@@ -116,7 +116,7 @@ def test_all_matrices_begin_on_16_bytes_or_it_is_said_of_none(monkeypatch: pytes
     real = cuda_gemm.CudaGemm.plan
 
     def plan(self: cuda_gemm.CudaGemm, what: Stored, *how: Any) -> Any:
-        seen.append(what.aligned)
+        seen.append(what.begins_on(16))
         return real(self, what, *how)
 
     monkeypatch.setattr(cuda_gemm.CudaGemm, "plan", plan)

@@ -25,7 +25,8 @@ C_TYPES: Mapping[str, type[np.generic]] = {
 TEXTURE_TYPE = "cudaTextureObject_t"
 _TEXTURE = re.compile(r"(?:tex(?:ture)?_?)?(\w+?)(?:_?tex(?:ture)?)?", re.IGNORECASE)
 _TEXTURE_OVER = re.compile(r"texture\((\w+)\)")
-FLOAT_POINTERS = ("float*", "float2*", "float4*", "void*")
+FLOAT_POINTERS = ("float*", "float2*", "float4*", "void*", "Stored*")
+"""Types of pointers to floats. `Stored` of `cuda_common/stored.cuh` is float unless a rung is compiled for halves."""
 TICKETS = "tickets"
 TICKET_POINTERS = ("unsigned*", "unsigned int*", "uint*", "uint32_t*")
 _DECORATED = re.compile(

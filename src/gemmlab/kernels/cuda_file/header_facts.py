@@ -58,6 +58,8 @@ class Facts:
     """Number of 32-bit words that are zero before each launch and after it; `None` where it has none."""
     roundings: Expression | None
     """The roundings of one launch; the expression may also name `blocks`, the number of blocks."""
+    in_order: bool
+    """True if each result is one chain of multiply-adds in the order of k."""
     align: int
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
@@ -103,6 +105,7 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         workspace=reader.memory("workspace", (*known, "blocks")),
         tickets=reader.memory("tickets", (*known, "blocks")),
         roundings=reader.optional("roundings", (*known, "blocks")),
+        in_order=reader.flag("in_order"),
         align=reader.align(),
         layouts=reader.layouts(),
         args=reader.args(),

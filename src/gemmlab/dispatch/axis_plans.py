@@ -110,7 +110,8 @@ def _stages(free: list[tuple[int, ...]], terms: list[tuple[int, ...]]) -> tuple[
 
 def _stage(free: list[tuple[int, ...]], terms: list[tuple[int, ...]]) -> Stage:
     """Return the launches for at most `MOST_TERMS` axes of terms."""
-    looped = sorted(free, key=lambda axis: axis[0])[: max(0, len(free) - MOST_FREE)]
+    # A launch for each place on the axes that are too many: the shortest, but for the narrowest.
+    looped = sorted(free[1:], key=lambda axis: axis[0])[: max(0, len(free) - MOST_FREE)]
     within: list[Free] = [(extent, step, out) for extent, step, out in free if (extent, step, out) not in looped]
     along: list[Term] = [(extent, step) for extent, step in terms]
     problem = SumsProblem(tuple(within), tuple(along))

@@ -11,6 +11,7 @@ import numpy as np
 from gemmlab.arrays.on_gpu import DeviceArray, device_array, is_device_array
 from gemmlab.arrays.on_host import one_package
 from gemmlab.arrays.packages import package_of, stream_for
+from gemmlab.core.argument_checks import dtype_error
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.core.words import shown
@@ -28,7 +29,8 @@ def device_sum(x: Any, found: DeviceArray, axes: Sequence[int], *, keepdims: boo
     Raises `ArgumentTypeError`, `UsageError`, `DeviceError` and `CompileError`, and says what would be right.
     """
     package = package_of(x)
-    _require_float32("x", found, f"; {package.to_float32} converts it" if package else "")
+    if found.dtype != np.float32:
+        raise dtype_error("sum", "x", found.dtype, package.to_float32 if package else "")
     shape = result_shape(found.shape, axes, keepdims=keepdims)
     target = None if out is None else _target(x, out, shape)
     if any(step % FLOAT_BYTES for step in found.strides):
@@ -55,11 +57,6 @@ def device_sum(x: Any, found: DeviceArray, axes: Sequence[int], *, keepdims: boo
     return out
 
 
-def _require_float32(name: str, found: DeviceArray, how: str) -> None:
-    if found.dtype != np.float32:
-        raise ArgumentTypeError(f"sum: {name} has dtype {found.dtype}, not float32{how}")
-
-
 def _target(x: Any, out: Any, shape: tuple[int, ...]) -> DeviceArray:
     """Return the memory of `out`, if a result of `shape` can be written to it."""
     one_package("sum", {"x": x, "out": out})
@@ -67,7 +64,8 @@ def _target(x: Any, out: Any, shape: tuple[int, ...]) -> DeviceArray:
         kind = f"{type(out).__module__}.{type(out).__qualname__}"
         raise ArgumentTypeError(f"sum: x lies on a GPU and out, {kind}, does not; out must be an array like x")
     target = device_array(out)
-    _require_float32("out", target, "; the result is float32")
+    if target.dtype != np.float32:
+        raise dtype_error("sum", "out", target.dtype)
     if target.shape != shape:
         raise UsageError(f"sum: out has shape {shown(target.shape)}; the result has {shape}")
     if target.read_only:

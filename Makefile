@@ -33,7 +33,7 @@ ON_GPU := --device cuda --processes 1 --no-naive
 # The libraries beside the library call; the last one is only quoted.
 BESIDE := torch,cupy,cublas,cublaslt
 
-.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results counts tables install clean
+.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results regret counts tables install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -103,6 +103,11 @@ gpu-results: $(STAMP)
 	$(BIN)/python makers/time_claims.py --again
 	$(BIN)/python makers/ncu_ladder.py profile $(H200)/ncu.json --sizes 512,2048,4096
 	$(BIN)/python tests/emulated/counters/ncu_record.py --out $(H200)
+
+# How far the library call's kernel is from the best of all on a GPU, at products drawn from SEED. No table is written over.
+regret: $(STAMP)
+	@test -n "$(SEED)" || { echo "Name a seed that no rule was fitted to: make regret SEED=123" >&2; exit 1; }
+	$(BIN)/python makers/regret.py $(SEED) $(H200)/regret.json
 
 # Count the GPU's rungs on the emulator: in their reference configurations, and in those that the claims ask for.
 counts: $(STAMP)

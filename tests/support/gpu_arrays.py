@@ -20,6 +20,8 @@ from support.fake_driver import FakeModule
 
 GEMM_PARAMS = (4, 4, 4, 4, 8, 4, 8, 4, 4, 8, 4)
 """Bytes of M, N, K, alpha, A, lda, B, ldb, beta, C, ldc."""
+BATCH_PARAMS = (*GEMM_PARAMS, 128)
+"""Those, and bytes of the leading axes."""
 _INT, _FLOAT, _ADDRESS = ctypes.c_int32, ctypes.c_float, ctypes.c_uint64
 _ARGUMENTS: tuple[Any, ...] = (
     _INT, _INT, _INT, _FLOAT, _ADDRESS, _INT, _ADDRESS, _INT, _FLOAT, _ADDRESS, _INT,
@@ -187,6 +189,17 @@ def multiply(
     result[...] = product + (np.float32(beta) * result if beta else 0)
 
 
+def multiply_batch(one: Callable[..., None], name: str, *arguments: Any) -> None:
+    """`one` for every product of a batch, whose leading axes come last: the innermost first."""
+    *first, axes = arguments
+    steps = np.frombuffer(axes, np.int64).reshape(4, 4)
+    for index in np.ndindex(*(int(extent) for *_, extent in steps)):
+        a, b, c = (4 * int(np.dot(index, steps[:, which])) for which in range(3))
+        each = list(first)
+        each[4], each[6], each[9] = each[4] + a, each[6] + b, each[9] + c
+        one(name, *each)
+
+
 @dataclass
 class GemmDriver(FakeModule):
     """A driver whose every kernel multiplies; `multiply` gets its name and its arguments."""
@@ -194,6 +207,8 @@ class GemmDriver(FakeModule):
     params: tuple[int, ...] = GEMM_PARAMS
     threads: int = 1024
     multiply: Callable[..., None] = multiply
+    multiply_batch: Callable[..., None] = multiply_batch
+    """Gets `multiply` first, and the leading axes as bytes."""
     events: list[tuple[Any, ...]] = field(default_factory=list)
     """Records and waits: (what, which stream)."""
     placed: dict[int, int] = field(default_factory=dict)
@@ -215,11 +230,18 @@ class GemmDriver(FakeModule):
 
     def launch_kernel(self, function: str, *arguments: Any) -> int:
         self.launches.append((function, *arguments[:8]))
-        places = (ctypes.c_void_p * len(self.params)).from_address(arguments[8])
-        self.multiply(
-            function, *(kind.from_address(place or 0).value for kind, place in zip(_ARGUMENTS, places, strict=True))
-        )
+        batched = "batched" in function
+        places = (ctypes.c_void_p * (len(self.params) + batched)).from_address(arguments[8])
+        values = [kind.from_address(place or 0).value for kind, place in zip(_ARGUMENTS, places, strict=False)]
+        if batched:
+            self.multiply_batch(self.multiply, function, *values, ctypes.string_at(places[-1] or 0, BATCH_PARAMS[-1]))
+        else:
+            self.multiply(function, *values)
         return 0
+
+    def func_get_param_info(self, function: str, index: int) -> tuple[int, ...]:
+        params = BATCH_PARAMS if "batched" in function else self.params
+        return (0, 8 * index, params[index]) if index < len(params) else (1, 0, 0)
 
     def ordinal_of(self, pointer: int) -> int:
         return self.placed.get(pointer, 1)

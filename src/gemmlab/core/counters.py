@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 
 EXACT = "exact"
@@ -29,6 +30,9 @@ TEXTURE_LOAD = "texture load"
 BARRIER = "barrier"
 SHARED_KINDS = (SHARED_LOAD, SHARED_STORE, SHARED_ATOMIC, ASYNC_COPY)
 GLOBAL_KINDS = (GLOBAL_LOAD, GLOBAL_STORE, GLOBAL_ATOMIC, ASYNC_COPY)
+THREADS_ON, THREADS_ON_BY_SITE = "smsp__thread_inst_executed_pred_on.sum", "thread_inst_executed_true"
+EXTRA = (THREADS_ON, THREADS_ON_BY_SITE)
+"""Totals that a device counts apart from its sites, by Nsight Compute's names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,12 @@ class Counters:
     extra: Mapping[str, Metric] = field(default_factory=dict)
     """Totals that are no sums over sites, by Nsight Compute's names."""
 
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """Return all names of `totals` and `facts`."""
+        nothing = Counters("", "", ())
+        return (*nothing.totals(), *nothing.facts(), *EXTRA)
+
     def of_kind(self, *kinds: str) -> tuple[SiteCounters, ...]:
         """Return the sites of these kinds."""
         return tuple(site for site in self.sites if site.kind in kinds)
@@ -134,7 +144,7 @@ class Counters:
         sums = {
             "smsp__inst_executed.sum": _sum(self.sites, "executed"),
             "smsp__thread_inst_executed.sum": _sum(self.sites, "active_threads"),
-            "smsp__thread_inst_executed_pred_on.sum": _sum(self.sites, "predicated_on_threads"),
+            THREADS_ON: _sum(self.sites, "predicated_on_threads"),
             "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": sum(
                 site.predicated_on_threads for site in self.sites if site.base_opcode == "FFMA"
             ),
@@ -205,16 +215,34 @@ class Hazard:
     """Line of the other access of a race; 0 if there is none."""
     count: int = 1
     message: str = ""
+    other_file: str = ""
+    """The file of `other_line` if it is another one than `file`."""
+    space: str = ""
+    """Memory of the access: `"global"`, `"shared"`, `"local"`, `"constant"`; empty if the error is no access."""
+    array: str = ""
+    """Name of the array in the source, if its lines name one array of that memory."""
+    text: str = ""
+    """Source text of `line`, if it is at hand (`core.hazard_source`)."""
+    other_text: str = ""
+    """Source text of `other_line`, likewise."""
 
     def explain(self) -> str:
         """Return the hazard as one sentence."""
         where = f"{self.file or self.kernel}:{self.line}" if self.line else self.kernel
-        other = f" and line {self.other_line}" if self.other_line else ""
+        where += f" `{self.text}`" if self.text else ""
+        there = f"{self.other_file}:" if self.other_file else "line "
+        other = f" and {there}{self.other_line}" if self.other_line else ""
+        other += f" `{self.other_text}`" if self.other_text else ""
         at = "" if self.address is None else f", address 0x{self.address:x}"
         often = "" if self.count == 1 else f", {self.count} times"
         detail = f": {self.message}" if self.message else ""
-        who = f"kernel {self.kernel}, block {self.block}, thread {self.thread}"
+        array = f"array {self.array}, " if self.array else ""
+        who = f"{array}kernel {self.kernel}, block {self.block}, thread {self.thread}"
         return f"{self.kind} at {where}{other} ({who}{at}{often}){detail}"
+
+    def without_folders(self) -> Hazard:
+        """Return the hazard with bare names of files, which are the same on every machine."""
+        return replace(self, file=Path(self.file).name, other_file=Path(self.other_file).name)
 
 
 @dataclass(frozen=True, slots=True)

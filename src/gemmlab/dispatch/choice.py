@@ -26,6 +26,8 @@ from gemmlab.dispatch.waves import PARTS, Gpu, estimate, gpu_model
 from gemmlab.ops.gemm_problem import GemmProblem
 
 RECORD, RULE, FORCED = "record", "rule", "forced"
+CHAIN = "k"
+"""The order of one chain of multiply-adds in the order of k."""
 _MOST_SHOWN = 6
 
 
@@ -119,7 +121,7 @@ def choose(
             refused.setdefault(entry.kernel, why)
             continue
         for parts in _parts(entry, problem, reproducible):
-            guess = estimate(entry, *size, where, measured_on, parts)
+            guess = estimate(entry, *size, where, measured_on, parts=parts)
             if guess.blocks and not guess.resident:
                 refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
                 break
@@ -221,7 +223,7 @@ def _objection(
 
 def _order(kernel: str, config: Mapping[str, int], problem: GemmProblem, chain: bool) -> str:
     if chain:
-        return "k"
+        return CHAIN
     facts = (__version__, kernel, sorted(config.items()), problem.m, problem.n, problem.k, problem.layout,
              problem.lda, problem.ldb, problem.ldc)  # fmt: skip
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]

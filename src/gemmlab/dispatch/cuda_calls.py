@@ -1,6 +1,7 @@
 """`gemmlab.gemm` of arrays of other packages that lie on a GPU.
 
-A product of two matrices is one launch on the caller's stream. Nothing is copied to the host and nothing waited for.
+A product of two matrices is one launch on the caller's stream, and so are most batches. Nothing is copied to the host
+and nothing waited for.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from gemmlab.devices.cuda_memory import ordinal_of
 from gemmlab.dispatch.batches import Batch, batch_of
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_again import remember
-from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan, gemm_on
+from gemmlab.dispatch.cuda_batches import AnyPlan, plan_for
+from gemmlab.dispatch.cuda_gemm import CudaGemm, gemm_on
 from gemmlab.dispatch.lending import hold, wait_for
 from gemmlab.dispatch.request import Operand, Request, checked_target, request, same
 from gemmlab.dispatch.results import as_its_package_s, place_for
@@ -62,11 +64,11 @@ def device_gemm(call: Call) -> Any:
         if target.size:
             batch = batch_of(operands, target)
             what = _stored(batch, operands)
-            plan = gemm.plan(what, call)
+            plan, steps = plan_for(gemm, batch, what, call)
             scratch = _scratch(gemm, plan, stream, values[name])
-            plan.enqueue(stream, operands.alpha, operands.beta, what.a, what.b, what.c, batch.steps, scratch)
+            plan.enqueue(stream, operands.alpha, operands.beta, what.a, what.b, what.c, steps, scratch)
             hold(driver, list(found.values()), stream)
-            remember(call, gemm, plan, operands, batch)
+            remember(call, gemm, plan, steps, operands, batch)
     return as_its_package_s(values[name], result)
 
 
@@ -76,7 +78,7 @@ def _places(operands: Request, out: Operand | None) -> dict[str, DeviceArray]:
     return {name: x.on_gpu for name, x in pairs if x is not None and x.on_gpu is not None}
 
 
-def _scratch(gemm: CudaGemm, plan: Plan, stream: int, value: Any) -> Scratch | None:
+def _scratch(gemm: CudaGemm, plan: AnyPlan, stream: int, value: Any) -> Scratch | None:
     """Return scratch memory for a plan from the package of the result, if it needs some."""
     if plan.needs is None:
         return None

@@ -17,7 +17,7 @@ from gemmlab.core.errors import RecordError
 from gemmlab.kernels.catalog import current_id
 
 FILE = Path(__file__).parent / "measured.json"
-SCHEMA = "gemmlab.choices/1"
+SCHEMA = "gemmlab.choices/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,6 @@ def _measured(entry: Mapping[str, Any]) -> Measurement:
 
 
 @cache
-def shipped_table() -> Table:
-    """The table of the package."""
-    return table_from_json(json.loads(FILE.read_text(encoding="utf-8")))
+def shipped_table(file: Path = FILE) -> Table:
+    """A table of the package: by default that of single products."""
+    return table_from_json(json.loads(file.read_text(encoding="utf-8")))

@@ -102,13 +102,13 @@ def gpu_of_facts(name: str, facts: Mapping[str, Any]) -> Gpu:
 
 
 def estimate(
-    entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu, parts: int = 1
+    entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu, *, parts: int = 1, products: int = 1
 ) -> Estimate:  # fmt: skip
-    """Estimate the time of a product whose k is split into `parts`.
+    """Estimate the time of one launch: `products` of one shape, the k of each split into `parts`.
 
     On a GPU other than `measured_on`, block times scale with clock and FMA lanes, memory times with bandwidth.
     """
-    blocks = _blocks(entry, m, n, k, parts)
+    blocks = _blocks(entry, m, n, k, parts, products)
     resident = _resident(where.limits, entry.registers, entry.smem, entry.threads)
     if not resident or not blocks:
         return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
@@ -119,7 +119,7 @@ def estimate(
     step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
     depth = entry.config.get("BK", 1)
     steps = -(-k // (depth * parts)) * depth
-    memory = FLOAT_BYTES * (m * k + k * n + m * n) / (_MEMORY_SHARE * where.memory_gbs * 1e3)
+    memory = products * FLOAT_BYTES * (m * k + k * n + m * n) / (_MEMORY_SHARE * where.memory_gbs * 1e3)
     meeting = 0.0
     if parts > 1:
         levels = math.ceil(math.log(parts, _FAN))
@@ -127,8 +127,8 @@ def estimate(
     return Estimate(entry.start_us + max(steps * step, memory) + meeting, blocks, resident, rounds + bool(rest))
 
 
-def _blocks(entry: Measurement, m: int, n: int, k: int, parts: int) -> int:
-    names = {**entry.config, "M": m, "N": n, "K": k, PARTS: parts}
+def _blocks(entry: Measurement, m: int, n: int, k: int, parts: int, products: int) -> int:
+    names = {**entry.config, "M": m, "N": n, "K": k, PARTS: parts, "batch": products}
     return math.prod(dimension.whole(names) for dimension in _grid(entry.grid))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
+from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Config
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import OpNames, names_of
@@ -35,7 +36,11 @@ def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
     best, broken = problem, len(kernel.refusals(config, op.scalars(problem)))
     for changed in _changes(names_of(op.name), problem) if broken else ():
         # Later changes build on earlier ones that helped.
-        candidate = changed(best)
+        try:
+            candidate = changed(best)
+        except UsageError:
+            # Not every change makes sense by itself: matrices beside each other need long rows.
+            continue
         left = len(kernel.refusals(config, op.scalars(candidate)))
         if left < broken:
             best, broken = candidate, left

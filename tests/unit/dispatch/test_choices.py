@@ -233,7 +233,7 @@ def test_explain_choice_without_a_gpu() -> None:
     emulated = gemmlab.explain_choice((7, 100, 300), (300, 20), trans_a=False, device="emulated:sm_80")
     # Matrices by one are one tall matrix by it on a GPU; pairs of matrices are not.
     assert (emulated.where, emulated.basis, emulated.problem.split(" ")[0]) == ("A100", RULE, "700x20x300")
-    assert gemmlab.explain_choice((7, 100, 300), (7, 300, 20), device="H200").problem.startswith("100x20x300 (nn)")
+    assert gemmlab.explain_choice((7, 100, 300), (7, 300, 20), device="H200").problem.startswith("7*100x20x300 (nn)")
     assert "scaled to A100" in emulated.reason
     assert "(tn)" in gemmlab.explain_choice((300, 100), (300, 20), trans_a=True, device="H200").problem
     assert gemmlab.explain_choice((300,), (300,), device="H200").problem.startswith("1x1x300")

@@ -13,7 +13,7 @@ from gemmlab.ops.gemm import GemmOp, GemmProblem
 from support.cuda_source import needs_compiler
 
 OP = GemmOp()
-IN_ORDER = [kernel for kernel in all_kernels() if kernel.in_order and kernel.id != "naive"]
+IN_ORDER = [kernel for kernel in all_kernels() if kernel.in_order and kernel.op == "gemm" and kernel.id != "naive"]
 PROBLEM = GemmProblem(37, 70, 203, alpha=0.5, beta=-1.5)
 
 

@@ -1,6 +1,8 @@
 // One launch where two would do: blocks leave partial results, and the last of them to finish goes on with them all.
 #pragma once
 
+#include "parts.cuh"
+
 // Where the blocks of one launch meet: a ticket that is 0 before the launch and after it, and room for a partial result
 // of each block. Launches with the same memory must follow each other, as on one stream they do; others may overlap.
 class Meeting {
@@ -14,9 +16,9 @@ public:
     __device__ __forceinline__ bool leave(float partial) const
     {
         partials[blockIdx.x] = partial;
-        __threadfence();  // the partial result is there for all before the count tells of it
+        fence_of_gpu();  // the partial result is there for all before the count tells of it
         const bool last = atomicInc(finished, gridDim.x - 1) == gridDim.x - 1;
-        __threadfence();  // and no partial result is read before the count said that it is there
+        fence_of_gpu();  // and no partial result is read before the count said that it is there
         return last;
     }
 

@@ -65,7 +65,9 @@ def emit_sum_floats(fn: Function) -> None:
         factor, exponent = _split_sum(old, half)
         top = fn.var(lanes_of_i32, exponent.value)
         with fn.range(depth) as k:
-            power = Lanes(exponents_a[row * depth + k]).splat(WIDE) + Lanes(fn.load(exponents_b + (k * columns + column), WIDE))
+            power = Lanes(exponents_a[row * depth + k]).splat(WIDE) + Lanes(
+                fn.load(exponents_b + (k * columns + column), WIDE)
+            )
             top.set(Lanes(top.read()).smax(power).value)
         highest = Lanes(top.read())
         shift = extra.splat(WIDE) - highest

@@ -28,7 +28,13 @@ FETCH = (
 )  # fmt: skip
 """Copy rows of an operand, `chunks` of 16 bytes each, to `to` one after another. Rows are counted along m or n, chunks
 along k; for a transposed operand the other way round."""
-DECODE = (("bits", pointer(I8)), ("format", I64), ("count", I64), ("factors", pointer(I32)), ("exponents", pointer(I32)))
+DECODE = (
+    ("bits", pointer(I8)),
+    ("format", I64),
+    ("count", I64),
+    ("factors", pointer(I32)),
+    ("exponents", pointer(I32)),
+)
 ZERO_EXPONENT = -4096
 """Exponent of a zero: below that of every product of others."""
 WIDE = 8

@@ -101,7 +101,19 @@ def _edge_bits(kind: str, *, special: bool) -> Bits:
     one, top = 1 << fraction, (1 << width) - 1
     infinity, bias = top << fraction, (1 << (width - 1)) - 1
     largest = (infinity | (one - 2)) if kind == "e4m3" else infinity - 1
-    found = [0, 1, 2, one - 1, one, one + 1, 2 * one - 1, bias << fraction, (bias << fraction) + 1, largest, largest - 1]
+    found = [
+        0,
+        1,
+        2,
+        one - 1,
+        one,
+        one + 1,
+        2 * one - 1,
+        bias << fraction,
+        (bias << fraction) + 1,
+        largest,
+        largest - 1,
+    ]
     if special:
         found = [0, 1, bias << fraction, largest, infinity | (one - 1)]
         found += [] if kind == "e4m3" else [infinity, infinity, infinity | (one >> 1)]

@@ -163,7 +163,7 @@ def _where(device: str | Device | None, arch: str | None) -> Device:
     if name.kernels != "cuda":
         raise UsageError(f"launch: CUDA kernels run on cuda and emulated devices, not on {device}")
     if name.family == "emulated" and not name.which and arch is not None:
-        return _open(str(DeviceName("emulated", arch.rstrip("af"))))
+        return _open(str(DeviceName("emulated", arch)))
     return _open(device)
 
 

@@ -17,7 +17,14 @@ from gemmlab.timing.contestants.cpu_library import library_options
 from gemmlab.timing.contestants.cublas import Cublas, require_int32_extents
 from gemmlab.timing.contestants.cublaslt import CublasLtCall
 from gemmlab.timing.contestants.gpu_arrays import CupyArrays, TorchArrays, installed_arrays, operand
-from gemmlab.timing.contestants.gpu_reductions import CubCall, cupy_reduction, torch_reduction
+from gemmlab.timing.contestants.gpu_reductions import (
+    SUMS,
+    CubCall,
+    FreshResult,
+    cupy_reduction,
+    library_reduction,
+    torch_reduction,
+)
 from gemmlab.timing.contestants.on_device import Attachment, OnDevice
 from gemmlab.timing.contestants.places import PRODUCTS, stored
 
@@ -42,6 +49,8 @@ class Enqueued:
 
     def run(self) -> None:
         self.time(1)
+        if isinstance(self.call, FreshResult):
+            self.device.time_enqueued(self.call.deliver, 1, 1, self.name)
 
     def time(self, repeats: int, inner: int = 1) -> list[float]:
         return self.device.time_enqueued(self.call, repeats, inner, self.name)
@@ -66,14 +75,18 @@ class GpuCall:
 
 
 class LibraryOnGpu:
-    """`gemmlab.gemm(out=)` as a user calls it with arrays on the GPU, stored transposed where the problem says so."""
+    """`gemmlab.gemm(out=)` as a user calls it with arrays on the GPU, stored transposed where the problem says so;
+    `gemmlab.sum(out=)`.
+    """
 
     def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:
         self._arrays = installed_arrays(device)
         self._lowest: Mapping[str, str] = {"precision": TF32} if tf32 else {}
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-        calls = dict.fromkeys(PRODUCTS, self._product)
+        calls: Mapping[str, Callable[..., Any]] = {
+            **dict.fromkeys(PRODUCTS, self._product), **dict.fromkeys(SUMS, partial(library_reduction, self._arrays)),
+        }  # fmt: skip
         call: Callable[[], object] = call_for("gemmlab on a GPU", work.op, calls)(work, buffers)
         return call
 
@@ -122,7 +135,7 @@ class TorchCall:
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         calls: Mapping[str, Callable[..., Any]] = {
             **dict.fromkeys(PRODUCTS, self._product),
-            "reduce": partial(torch_reduction, self._torch, self._arrays.where),
+            **dict.fromkeys(SUMS, partial(torch_reduction, self._arrays)),
         }
         call: Callable[[], object] = call_for("torch", work.op, calls)(work, buffers)
         return call
@@ -146,7 +159,7 @@ class TorchCall:
 
 
 class CupyCall:
-    """`cupy.matmul(out=)`; `cupy.sum(out=)`, which is CUB's."""
+    """`cupy.matmul(out=)`; `cupy.sum`, which is CUB's for whole and adjacent axes."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._arrays = CupyArrays(device)
@@ -154,7 +167,7 @@ class CupyCall:
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         calls: Mapping[str, Callable[..., Any]] = {
-            **dict.fromkeys(PRODUCTS, self._product), "reduce": partial(cupy_reduction, self._cupy),
+            **dict.fromkeys(PRODUCTS, self._product), **dict.fromkeys(SUMS, partial(cupy_reduction, self._arrays)),
         }  # fmt: skip
         call: Callable[[], object] = call_for("cupy", work.op, calls)(work, buffers)
         return call

@@ -124,8 +124,8 @@ class CublasCall:
 class TorchCall:
     """`torch.mm(out=)`, or `torch.addmm(out=)` where alpha and beta are not 1 and 0; `torch.sum(out=)`.
 
-    A batch is `torch.bmm(out=)` or `torch.baddbmm(out=)`; where all products share a matrix, `torch.matmul`, which makes
-    one product of them but, given `out`, replaces its memory instead of writing to it.
+    A batch is `torch.bmm(out=)` or `torch.baddbmm(out=)`; where all products share a matrix, `torch.matmul`, which
+    makes one product of them but, given `out`, replaces its memory instead of writing to it.
     """
 
     def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:

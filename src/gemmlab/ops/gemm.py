@@ -21,8 +21,8 @@ from gemmlab.core.precision import (
 )
 from gemmlab.ops.gemm_cases import contract_cases, operand_contents
 from gemmlab.ops.gemm_problem import GemmProblem
+from gemmlab.ops.gemm_sizes import parse_products
 from gemmlab.ops.op import GFLOPS, Expected, Float32Array, Float64Array, Operand
-from gemmlab.ops.sizes import parse_sizes
 
 __all__ = ["GemmOp", "GemmProblem"]
 
@@ -38,8 +38,12 @@ class GemmOp:
     flags: Mapping[str, tuple[int, ...]] = {"trans_a": (0, 1), "trans_b": (0, 1)}
 
     def parse_sizes(self, text: str) -> list[GemmProblem]:
-        """Return products with alpha 1 and beta 0 in layout nn; a single extent is a square one."""
-        return [GemmProblem(m, n, k) for m, n, k in parse_sizes(text, 3)]
+        """Return products with alpha 1 and beta 0, as `ops/gemm_sizes.py` reads them. `UsageError` for a batch."""
+        products = parse_products(text)
+        for one in products:
+            if one.batch > 1:
+                raise UsageError(f"size {text!r}: a batch is for the operation batch; write {one.problem.label} here")
+        return [one.problem for one in products]
 
     def problem_from_json(self, data: Mapping[str, Any]) -> GemmProblem:
         """Inverse of `GemmProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""

@@ -1,0 +1,120 @@
+"""The suite of shapes (`shapes.toml`): products of every kind, each with its family and where it comes from."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.words import shown
+from gemmlab.ops.gemm_sizes import Products, parse_products
+
+NAME = "shapes.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One product of the suite, or one batch."""
+
+    text: str
+    """The product in the size grammar (`ops/gemm_sizes.py`)."""
+    products: Products
+    family: str
+    source: str
+    """The place that the shape comes from."""
+
+    @property
+    def op(self) -> str:
+        """The operation: `"gemm"`, or `"batch"`."""
+        return "batch" if self.products.batch > 1 else "gemm"
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """All shapes in the order of the file. None occurs twice."""
+
+    families: Mapping[str, str]
+    """Name of a family -> what it holds, in words."""
+    shapes: tuple[Shape, ...]
+
+    def of_family(self, name: str | None) -> tuple[Shape, ...]:
+        """Return the shapes of one family, or all for `None`. Raises `UsageError` for an unknown family."""
+        if name is None:
+            return self.shapes
+        if name not in self.families:
+            raise UsageError(f"no family {name!r} in the suite; families are {', '.join(self.families)}")
+        return tuple(shape for shape in self.shapes if shape.family == name)
+
+
+@cache
+def shipped_suite() -> Suite:
+    """Return the suite of this version."""
+    return read_suite(files(__package__).joinpath(NAME).read_text(encoding="utf-8"))
+
+
+def read_suite(text: str, name: str = NAME) -> Suite:
+    """Return the suite that a TOML text describes.
+
+    A table `family` maps names to descriptions. Each `[[group]]` has a `family`, a `source` and `shapes`. Raises
+    `UsageError` that names the file and the group for anything missing, unknown, malformed, empty or written twice.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name}: {error}") from error
+    _require_keys(name, data, {"family": dict, "group": list})
+    families = data["family"]
+    if wrong := [key for key, value in families.items() if not isinstance(value, str) or not value.strip()]:
+        raise UsageError(f"{name}: family {wrong[0]} needs a description")
+    shapes = [shape for at, group in enumerate(data["group"], 1) for shape in _group(f"{name}, group {at}", group)]
+    first = dict[Products, str]()
+    for shape in shapes:
+        if shape.family not in families:
+            raise UsageError(f"{name}: family {shape.family!r} is not described under [family]")
+        if shape.products in first:
+            raise UsageError(f"{name}: {shape.text!r} is the same product as {first[shape.products]!r}")
+        first[shape.products] = shape.text
+    if empty := [family for family in families if all(shape.family != family for shape in shapes)]:
+        raise UsageError(f"{name}: family {empty[0]} has no shapes")
+    return Suite(families, tuple(shapes))
+
+
+def _group(where: str, group: Any) -> list[Shape]:
+    _require_keys(where, group, {"family": str, "source": str, "shapes": list})
+    if not group["source"].strip():
+        raise UsageError(f"{where}: source is empty; it says where the shapes come from")
+    found = []
+    for text in group["shapes"]:
+        products = _products(where, text)
+        if not all((products.problem.m, products.problem.n, products.problem.k)):
+            raise UsageError(f"{where}: {text!r} has nothing to compute")
+        found.append(Shape(text, products, group["family"], group["source"]))
+    if not found:
+        raise UsageError(f"{where}: shapes is empty")
+    return found
+
+
+def _products(where: str, text: object) -> Products:
+    if not isinstance(text, str):
+        raise UsageError(f'{where}: {shown(text)} is no shape; write it as text, as in "128x4096x4096:nt"')
+    try:
+        found = parse_products(text)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
+    if len(found) != 1:
+        raise UsageError(f"{where}: {text!r} is {len(found)} sizes; write each in quotes of its own")
+    return found[0]
+
+
+def _require_keys(where: str, table: Any, kinds: Mapping[str, type]) -> None:
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: {shown(table)} is no table")
+    if unknown := sorted(set(table) - set(kinds)):
+        raise UsageError(f"{where}: unknown key {unknown[0]!r}; keys are {', '.join(kinds)}")
+    for key, kind in kinds.items():
+        if not isinstance(table.get(key), kind):
+            raise UsageError(f"{where}: {key} is missing or of the wrong kind")

@@ -14,7 +14,7 @@ from gemmlab.devices import cuda, cuda_driver
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.devices.device import Window
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.dispatch import cuda_again, cuda_calls, cuda_gemm
+from gemmlab.dispatch import cuda_again, cuda_calls, cuda_gemm, cuda_groups
 from gemmlab.toolchain.build_cuda import build
 from support.gpu_arrays import GemmDriver, OnGpu, rows, uncompiled
 
@@ -34,7 +34,7 @@ def played_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[GemmDriver]:
     """A driver that multiplies, with nothing known yet of any call: the body of a fixture."""
     fake = GemmDriver()
     opened = Driver(fake)
-    for module in (cuda, cuda_driver, cuda_calls):
+    for module in (cuda, cuda_driver, cuda_calls, cuda_groups):
         monkeypatch.setattr(module, "open_driver", lambda: opened)
     monkeypatch.setattr(cuda, "build", uncompiled)
     monkeypatch.setattr(cuda_gemm, "_gemms", {})
@@ -107,5 +107,5 @@ def emulate(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch, out: Float32Arr
 
     monkeypatch.setattr(cuda, "build", kept)
     driver.multiply = run
-    driver.multiply_batch = lambda _one, *given: run(*given)
+    driver.multiply_batch = driver.multiply_group = lambda _one, *given: run(*given)
     return ran

@@ -7,17 +7,21 @@ where the caller names a kernel.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import CHAIN, RULE, Candidate, Choice, choice_for, named
-from gemmlab.dispatch.measurements import shipped_table
+from gemmlab.dispatch.measurements import Measurement, shipped_table
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import Gpu, estimate, gpu_model
+from gemmlab.dispatch.waves import Gpu, block_times, estimate
+from gemmlab.ops.gemm_problem import GemmProblem
 
 FILE = Path(__file__).parent / "batched.json"
 """Figures of `batched`, for the rule of waves."""
+_PLAIN = GemmProblem(4, 4, 4)
+"""Layout nn with aligned rows: products of a group may differ in both."""
 
 
 def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | None:
@@ -26,7 +30,7 @@ def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | N
 
     Raises as `choice_for` does.
     """
-    if count < 2 or call.forced or call.reproducible or not what.begins_on(FLOAT_BYTES):
+    if count < 2 or call.forced or not what.begins_on(FLOAT_BYTES):
         return None
     considered = _considered(count, what, where)
     if not considered:
@@ -50,11 +54,27 @@ def choice_of_call(call: Call, count: int, what: Stored, where: Gpu) -> Choice:
     return batch_choice(call, count, what, where) or choice_for(call, what, where)
 
 
+def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[str, int] | None:
+    """Return the tile for products of several shapes (m, n, k) in one launch; `None` for a GPU that has no such kernel.
+
+    The fullest multiprocessor has its share of all steps of all tiles, or the deepest tile alone.
+    """
+    table, deepest = shipped_table(FILE), max((k for _, _, k in sizes), default=0)
+
+    def us(entry: Measurement) -> float:
+        alone, share = block_times(entry, _PLAIN, where, table)
+        steps = sum(-(-m // entry.config["BM"]) * -(-n // entry.config["BN"]) * k for m, n, k in sizes)
+        return max(alone * deepest, share * steps / where.sms)
+
+    entries = [entry for entry in table.entries if int(entry.arch.removeprefix("sm_")) <= where.arch]
+    return min(entries, key=us).config if entries else None
+
+
 def _considered(count: int, what: Stored, where: Gpu) -> tuple[Candidate, ...]:
     """Return the tiles of one launch, the fastest first."""
     table, p, found = shipped_table(FILE), what.problem, list[Candidate]()
     for entry in table.entries:
-        guess = estimate(entry, p.m, p.n, p.k, where, gpu_model(table.gpu), products=count)
+        guess = estimate(entry, p, where, table, products=count)
         if int(entry.arch.removeprefix("sm_")) <= where.arch and guess.resident:
             found.append(
                 Candidate(

@@ -24,6 +24,7 @@ from gemmlab.dispatch.cuda_batches import AnyPlan
 from gemmlab.dispatch.cuda_gemm import CudaGemm
 from gemmlab.dispatch.request import Float32Array, Request
 from gemmlab.dispatch.scratch import Fresh, Scratch, ScratchMemory
+from gemmlab.dispatch.storage import span
 
 _NUMBERS = frozenset((float, int, np.float32, np.float64))
 _MOST_ENTRIES, _MOST_STEPS = 1024, 256
@@ -155,11 +156,5 @@ def _scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
 
 def _near(operand: Float32Array, result: Float32Array) -> tuple[int, int]:
     """Return the range of distances, in bytes from operand to result, at which the memory that they span overlaps."""
-    (low, high), (first, last) = _span(operand), _span(result)
+    (low, high), (first, last) = span(operand), span(result)
     return low - last, high - first
-
-
-def _span(array: Float32Array) -> tuple[int, int]:
-    """Return the first byte and the one after the last, counted from an array's address."""
-    ends = [step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True)]
-    return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + array.itemsize

@@ -10,7 +10,7 @@ import pytest
 
 import gemmlab
 from gemmlab.core.errors import UsageError
-from gemmlab.dispatch import batches, choice, cuda_again, cuda_calls, cuda_gemm
+from gemmlab.dispatch import batches, choice, cuda_again, cuda_gemm, cuda_operands
 from gemmlab.dispatch.storage import Stored
 from support.cuda_source import needs_compiler
 from support.gemm_on_gpu import Float32Array, close, emulate, played_driver, uniform
@@ -99,7 +99,7 @@ def test_one_preparation_for_all_and_for_later_calls(driver: GemmDriver, monkeyp
     monkeypatch.setattr(choice, "choose", choose)
     close(gemmlab.gemm(Tensor(LEFT), Tensor(RIGHT)), LEFT @ RIGHT)
     assert len(chosen) == 1
-    monkeypatch.setattr(cuda_calls, "request", lambda *_: pytest.fail("looked at"))
+    monkeypatch.setattr(cuda_operands, "request", lambda *_: pytest.fail("looked at"))
     close(gemmlab.gemm(Tensor(LEFT.copy()), Tensor(RIGHT), alpha=2.0), 2 * LEFT @ RIGHT)
     assert len(driver.launches) == 2
     assert len(chosen) == 1

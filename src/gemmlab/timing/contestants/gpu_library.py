@@ -79,8 +79,9 @@ class LibraryOnGpu:
     `gemmlab.sum(out=)`.
     """
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:
         self._arrays = installed_arrays(device)
+        self._lowest: Mapping[str, str] = {"precision": TF32} if tf32 else {}
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         calls: Mapping[str, Callable[..., Any]] = {
@@ -94,13 +95,13 @@ class LibraryOnGpu:
 
         gemm: Callable[..., object] = gemmlab.gemm
         a, b, c = (self._arrays.array(buffers[name], stored(work, name)) for name in ("a", "b", "c"))
-        return partial(gemm, a, b, **library_options(work, c))
+        return partial(gemm, a, b, **library_options(work, c), **self._lowest)
 
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__
 
-        return {"library": "gemmlab", "version": __version__, "core_type": "float32, no TF32",
-                "arrays": self._arrays.name}  # fmt: skip
+        rounding = "float32, TF32" if self._lowest else "float32, no TF32"
+        return {"library": "gemmlab", "version": __version__, "core_type": rounding, "arrays": self._arrays.name}
 
 
 class CublasCall:
@@ -186,7 +187,7 @@ class CupyCall:
 def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, precision: str = FLOAT32) -> Contestant:
     """Return a contestant of `kind` `"gemmlab"`, `"torch"`, `"cupy"` or `"cub"`; at `path`, `"cublas"` or `"cublaslt"`.
 
-    Only `"cublas"` and `"torch"` do TF32.
+    Only `"gemmlab"`, `"cublas"` and `"torch"` do TF32.
 
     Raises `UnsupportedError` for a device that is no CUDA device.
     """
@@ -196,7 +197,7 @@ def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, pre
     if kind == "cublas":
         return GpuCall(kind, where, CublasCall(path or "", where, tf32=precision == TF32))
     packages: Mapping[str, Callable[[CudaDevice], Library]] = {
-        "gemmlab": LibraryOnGpu, "cublaslt": partial(CublasLtCall, path or ""),
+        "gemmlab": partial(LibraryOnGpu, tf32=precision == TF32), "cublaslt": partial(CublasLtCall, path or ""),
         "torch": partial(TorchCall, tf32=precision == TF32), "cupy": CupyCall, "cub": CubCall,
     }  # fmt: skip
     return GpuCall(kind, where, packages[kind](where))

@@ -24,11 +24,12 @@ from gemmlab.core.errors import CompileError, GemmlabError, UsageError
 from gemmlab.devices.device import Device
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.timing.configurations import ALL, spread
 from gemmlab.timing.prebuild import prebuild
 from gemmlab.timing.suite.shapes import shipped_suite
-from quick_times import OP, QuickTimes, Trial, code_facts, cold_device, instances
+from quick_times import QuickTimes, Trial, code_facts, cold_device, instances
 
 SCHEMA = "gemmlab.sweep/1"
 TABLE = "table"
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--kernels", nargs="+", required=True, help="NAME, NAME:all, NAME:N, NAME:P=1,Q=2, or table")
+    parser.add_argument("--op", default="gemm", help="gemm or batch")
     parser.add_argument("--sizes", help="as gemmlab bench takes them")
     parser.add_argument("--suite", action="store_true", help="the products of the suite of shapes")
     parser.add_argument("--family", help="one family of the suite")
@@ -63,8 +65,9 @@ def sweep(options: argparse.Namespace) -> int:
     problems = wanted_problems(options)
     device = cold_device(options.device)
     known = read_lines(options.file)
-    prebuild(instances(problems, trials), device, lambda text: print(text, end="\r", file=sys.stderr))
-    times = QuickTimes(device, problems)
+    op = find_op(options.op)
+    prebuild(instances(problems, trials, op), device, lambda text: print(text, end="\r", file=sys.stderr))
+    times = QuickTimes(device, problems, op=op)
     done = {(line["size"], trial_of(line).key) for line in known if "kernel" in line}
     left = len(problems) * len(trials) - len(done)
     with options.file.open("a", encoding="utf-8") as file:
@@ -136,14 +139,14 @@ def table_trials() -> list[Trial]:
 
 def wanted_problems(options: argparse.Namespace) -> list[GemmProblem]:
     """Return the products of `--sizes` and of `--suite`, in each of `--layouts`. Raises `UsageError`."""
-    texts = [options.sizes] if options.sizes else []
+    op, texts = find_op(options.op), [options.sizes] if options.sizes else []
     if options.suite or options.family:
-        texts += [shape.text for shape in shipped_suite().of_family(options.family) if shape.op == OP.name]
+        texts += [shape.text for shape in shipped_suite().of_family(options.family) if shape.op == op.name]
     if not texts:
         raise UsageError("no products: give --sizes, or --suite")
-    problems = OP.parse_sizes(",".join(texts))
+    problems = op.parse_sizes(",".join(texts))
     layouts = options.layouts.split(",") if options.layouts else []
-    return [each for problem in problems for each in (OP.in_layouts(problem, layouts) if layouts else [problem])]
+    return [each for problem in problems for each in (op.in_layouts(problem, layouts) if layouts else [problem])]
 
 
 def trial_of(line: dict[str, Any]) -> Trial:

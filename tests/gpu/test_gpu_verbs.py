@@ -14,6 +14,7 @@ import pytest
 from gemmlab.core.errors import PeerError
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device_name import DeviceName
+from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.bench import Plan, run_bench
@@ -37,9 +38,9 @@ def gemmlab(*arguments: str, code: int = 0) -> Any:
     return json.loads(done.stdout)
 
 
-def peer(name: str) -> Spec:
+def peer(name: str, op: str = "gemm") -> Spec:
     try:
-        return parse_contestant(name, DeviceName("cuda", "0"), "cold")
+        return parse_contestant(name, DeviceName("cuda", "0"), "cold", op)
     except PeerError as error:
         pytest.skip(str(error))
 
@@ -61,6 +62,23 @@ def test_a_library_computes_every_layout(name: str) -> None:
             arena.restore(index, None)
             assert crew.run(spec.name, index), crew.lost
             expected = OP.reference(problem, contents)["c"]
+            found = arena.placed[index]["c"].matrix(arena.memory)
+            assert np.all(np.abs(found - expected.values) <= expected.bound), problem.label
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", CONTESTANTS)
+def test_a_library_computes_batches(name: str) -> None:
+    spec, op = peer(name, "batch"), find_op("batch")
+    problems = op.parse_sizes("3*5x7x4:nt:ld+2,2*5x7x4:tn:b0,3*6:a0,300*8:ldc+1")
+    with Arena(op, problems, seed=1) as arena, Crew(op, problems, arena, 1, QUICK) as crew:
+        assert crew.join(spec), crew.lost
+        for index, problem in enumerate(problems):
+            assert crew.prepare(spec.name, index), crew.lost or crew.skipped
+            contents = arena.fill(index)
+            arena.restore(index, None)
+            assert crew.run(spec.name, index), crew.lost
+            expected = op.reference(problem, contents)["c"]
             found = arena.placed[index]["c"].matrix(arena.memory)
             assert np.all(np.abs(found - expected.values) <= expected.bound), problem.label
 

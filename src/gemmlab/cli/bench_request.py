@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import FLOAT32
 
 if TYPE_CHECKING:
     from gemmlab.devices.device import Device
@@ -44,6 +45,9 @@ class BenchRequest:
     shapes_of: str | None = None
     """Family of the suite; `None` for all."""
 
+    precision: str = FLOAT32
+    """The precision that the library call may round its inputs to."""
+
     def plan(self) -> Plan:
         """Return the plan of a timed bench. Raises `UsageError`, and `PeerError` for a peer that is not installed."""
         from gemmlab.ops.catalog import find_op
@@ -55,12 +59,15 @@ class BenchRequest:
 
         op, where = find_op(self.op), self.device.device_name
         family, mode = family_of(where.family, self.op), self.mode or where.modes[0]
+        if (self.kernels or not (family.library_call or family.array_call)) and self.precision != FLOAT32:
+            raise UsageError("--precision: is for the library call; a kernel has its own")
         if self.kernels or not (family.library_call or family.array_call):
             ours = config_specs(self._kernels(), where, mode, self.configs, self.some_configs)
         elif self.configs or self.some_configs is not None:
             raise UsageError("--config, --configs: name the kernel that they configure")
         else:
-            ours = [parse_contestant("gemmlab", where, mode, self.op)]
+            call = "gemmlab" if self.precision == FLOAT32 else f"gemmlab:{self.precision}"
+            ours = [parse_contestant(call, where, mode, self.op)]
         return Plan(
             op=op, problems=op.parse_sizes(self._sizes() or family.bench_sizes),
             contestants=[*ours, *parse_peers(self.peers, where, mode, self.op, {spec.precision for spec in ours})],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gemmlab.core.counters import Hazard
+from gemmlab.core.hazard import Hazard
 
 _MOST = 80
 """Characters of a line that are shown."""

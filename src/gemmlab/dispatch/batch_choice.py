@@ -15,10 +15,13 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import CHAIN, RULE, Candidate, Choice, choice_for, named
 from gemmlab.dispatch.measurements import Measurement, shipped_table
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import Gpu, block_times, estimate, gpu_model
+from gemmlab.dispatch.waves import Gpu, block_times, estimate
+from gemmlab.ops.gemm_problem import GemmProblem
 
 FILE = Path(__file__).parent / "batched.json"
 """Figures of `batched`, for the rule of waves."""
+_PLAIN = GemmProblem(4, 4, 4)
+"""Layout nn with aligned rows: products of a group may differ in both."""
 
 
 def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | None:
@@ -27,7 +30,7 @@ def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | N
 
     Raises as `choice_for` does.
     """
-    if count < 2 or call.forced or call.reproducible or not what.begins_on(FLOAT_BYTES):
+    if count < 2 or call.forced or not what.begins_on(FLOAT_BYTES):
         return None
     considered = _considered(count, what, where)
     if not considered:
@@ -59,7 +62,7 @@ def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[s
     table, deepest = shipped_table(FILE), max((k for _, _, k in sizes), default=0)
 
     def us(entry: Measurement) -> float:
-        alone, share = block_times(entry, where, gpu_model(table.gpu))
+        alone, share = block_times(entry, _PLAIN, where, table)
         steps = sum(-(-m // entry.config["BM"]) * -(-n // entry.config["BN"]) * k for m, n, k in sizes)
         return max(alone * deepest, share * steps / where.sms)
 
@@ -71,7 +74,7 @@ def _considered(count: int, what: Stored, where: Gpu) -> tuple[Candidate, ...]:
     """Return the tiles of one launch, the fastest first."""
     table, p, found = shipped_table(FILE), what.problem, list[Candidate]()
     for entry in table.entries:
-        guess = estimate(entry, p.m, p.n, p.k, where, gpu_model(table.gpu), products=count)
+        guess = estimate(entry, p, where, table, products=count)
         if int(entry.arch.removeprefix("sm_")) <= where.arch and guess.resident:
             found.append(
                 Candidate(

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.arrays.on_gpu import UNKNOWN, DeviceArray
+from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.arrays.packages import package_of, stream_for
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.devices.cuda import CudaDevice
-from gemmlab.devices.cuda_driver import Driver, order
+from gemmlab.devices.cuda_driver import Driver
 from gemmlab.devices.cuda_memory import ordinal_of
 from gemmlab.dispatch.batches import Batch
 from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.lending import wait_for
 from gemmlab.dispatch.request import Operand, Request, checked_target, request, same
 from gemmlab.dispatch.results import place_for
 from gemmlab.dispatch.shadows import copied, device_operand, in_place, packed
@@ -87,7 +88,7 @@ def placed(driver: Driver, device: CudaDevice, one: Checked) -> Placed:
     else:
         result, stream = one.call.out, stream_for(one.call.out, found["out"])
     for operand in found.keys() - {one.name}:
-        _wait(driver, values[operand], found[operand], stream)
+        wait_for(driver, values[operand], found[operand], stream)
     if operands.addend is not None and not same(operands.addend, target):
         _fill(driver, result, one.call.c, target, operands.addend, stream)
     return Placed(result, target, stream)
@@ -118,15 +119,6 @@ def _places(operands: Request, out: Operand | None) -> dict[str, DeviceArray]:
     """Return all arrays of a call on the GPU, by name."""
     pairs = zip(("a", "b", "c", "out"), (*operands.operands, out), strict=True)
     return {name: x.on_gpu for name, x in pairs if x is not None and x.on_gpu is not None}
-
-
-def _wait(driver: Driver, value: Any, array: DeviceArray, stream: int) -> None:
-    """Let a stream wait for the stream that makes an operand, if that is another one and is known."""
-    making = stream_for(value, array)
-    stated = package_of(value) is not None or array.stream not in (None, UNKNOWN)
-    if making == stream or not stated:
-        return
-    order(driver, stream, making)
 
 
 def _require_fillable(beside: Any, c: Any, target: Float32Array | None, addend: Float32Array | None) -> None:

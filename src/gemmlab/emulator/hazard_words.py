@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.core import counters as core
+from gemmlab.core import hazard
 from gemmlab.core.words import counted
 from gemmlab.emulator.barriers import BARRIERS, NO_SUCH_BARRIER
 from gemmlab.emulator.endless_loops import PATIENCE
@@ -125,14 +125,14 @@ def _signed32(offset: int) -> int:
 
 def stalled(kind: str, places: tuple[tuple[int, int, int], ...], geometry: Geometry) -> str:
     match kind:
-        case core.CLUSTER:
+        case hazard.CLUSTER:
             return f"a grid of {geometry.grid} blocks is not made of clusters of {geometry.cluster}: no GPU launches it"
         case "deadlock":
             blocks = {block for block, *_ in places}
             return f"{counted(len(places), 'warp')} of {counted(len(blocks), 'block')} can never go on"
         case "endless loop":
             return "what decides where its warps go is the same again, at the same place: it never ends"
-        case core.UNFINISHED:
+        case hazard.UNFINISHED:
             return f"given up: no block should need so many instructions; if this one does, {PATIENCE} allows more"
         case _:
             return "waited for a block with a higher number, which need not be resident at the same time"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gemmlab.core.counters import Hazard
+from gemmlab.core.hazard import Hazard
 from gemmlab.emulator.hazard_words import (
     Event,
     file_of,

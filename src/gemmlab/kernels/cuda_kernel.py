@@ -93,7 +93,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         zeroed_workspace=facts.workspace is not None and facts.tickets is None,
         tickets=stated_size(facts, facts.tickets),
         roundings=passes.roundings if passes else single_roundings(facts),
-        in_order=facts.in_order,
+        in_order=lambda config: bool(facts.in_order(config)),
         from_problem=instances.flags,
         arch=facts.arch,
         align=facts.align,

@@ -10,8 +10,9 @@ from typing import Any, SupportsIndex
 
 import numpy.typing as npt
 
-from gemmlab.core.counters import Counters, Hazard, Observation
+from gemmlab.core.counters import Counters, Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.time_limit import require_seconds, time_limit
@@ -162,7 +163,7 @@ def _where(device: str | Device | None, arch: str | None) -> Device:
     if name.kernels != "cuda":
         raise UsageError(f"launch: CUDA kernels run on cuda and emulated devices, not on {device}")
     if name.family == "emulated" and not name.which and arch is not None:
-        return _open(str(DeviceName("emulated", arch.rstrip("af"))))
+        return _open(str(DeviceName("emulated", arch)))
     return _open(device)
 
 

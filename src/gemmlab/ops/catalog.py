@@ -14,8 +14,9 @@ def all_ops() -> tuple[Op, ...]:
     from gemmlab.ops.batch import BatchOp
     from gemmlab.ops.gemm import GemmOp
     from gemmlab.ops.reduce import ReduceOp
+    from gemmlab.ops.sums import SumsOp
 
-    return GemmOp(), ReduceOp(), BatchOp()
+    return GemmOp(), ReduceOp(), BatchOp(), SumsOp()
 
 
 def find_op(name: str) -> Op:

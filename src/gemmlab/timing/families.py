@@ -127,6 +127,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
 
 
 _BATCHES = "512*32,64*128,16*512x64x512"
+_ALONG_AXES = "4096x4096x1,1x4096x4096,2^20x16x1,1x2^20x16,1x16x2^20,1024x1024x64,64x65536x1"
 _SUMS = "2^10,2^14,2^18,2^22,2^26"
 OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
     ("cpu", "reduce"): {
@@ -134,8 +135,8 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
         "bench_sizes": _SUMS, "climb_sizes": _SUMS,
     },
     ("cuda", "reduce"): {
-        "array_call": "", "peers": ("torch", "cupy", "cub"), "peer_grammar": "torch, cupy, cub", "tf32_peers": (),
-        "quoted": (),
+        "array_call": "gemmlab.sum", "peers": ("torch", "cupy", "cub"), "peer_grammar": "torch, cupy, cub",
+        "tf32_peers": (), "quoted": (),
         "bench_sizes": f"{_SUMS},2^28", "climb_sizes": "2^20,2^24,2^28", "profile_sizes": "2^26",
     },
     ("cpu", "batch"): {
@@ -147,6 +148,14 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
         "bench_sizes": _BATCHES, "climb_sizes": _BATCHES, "profile_sizes": "64*128",
     },
     ("emulated", "batch"): {"bench_sizes": "4*64", "climb_sizes": "4*64", "profile_sizes": "4*64"},
+    ("cuda", "sums"): {
+        "array_call": "gemmlab.sum", "peers": ("torch", "cupy"), "peer_grammar": "torch, cupy", "tf32_peers": (),
+        "quoted": (), "bench_sizes": _ALONG_AXES, "climb_sizes": "4096x4096x1,1x4096x4096",
+        "profile_sizes": "4096x4096x1",
+    },
+    ("cpu", "sums"): {"library_call": "", "peers": (), "peer_grammar": "none", "tuned_peers": ()},
+    ("emulated", "sums"): {"bench_sizes": "64x1024x1,1x1024x64", "climb_sizes": "64x1024x1,1x1024x64",
+                           "profile_sizes": "64x1024x1"},
     ("emulated", "reduce"): {"bench_sizes": "2^16", "climb_sizes": "2^16", "profile_sizes": "2^16"},
 })  # fmt: skip
 """(family, operation) -> the fields of `Family` that differ from those of the matrix product."""

@@ -97,6 +97,8 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
         return kernel_spec(named_kernel(tail), device, mode)
     if text == "gemmlab" and (family.library_call or family.array_call):
         return Spec(text, "gemmlab", device=device, mode=mode)
+    if text == f"gemmlab:{TF32}" and family.array_call and family.tf32_peers:
+        return Spec(text, "gemmlab", device=device, mode=mode, precision=TF32)
     if "=" in text and family.host_threads:
         return _custom(text, mode)
     if head in family.tuned_peers and (not colon or _CORE_TYPE.match(tail)):

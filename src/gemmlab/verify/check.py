@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.core.counters import UNFINISHED
 from gemmlab.core.errors import TimeLimitError, UsageError
+from gemmlab.core.hazard import UNFINISHED
 from gemmlab.core.hazard_source import with_source
 from gemmlab.core.time_limit import require_time
 from gemmlab.core.words import counted

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmlab.core.counters import Hazard
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
 
 SOURCE = """__global__ void turn(const float* x, float* out, int n) {

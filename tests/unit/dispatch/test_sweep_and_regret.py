@@ -8,6 +8,7 @@ import random
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.select import open_device
 from gemmlab.dispatch.choice import Candidate, Choice
-from gemmlab.dispatch.measurements import Table, shipped_table
+from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -231,7 +232,7 @@ def test_a_regret_is_recorded_and_goes_on(
     regret, path = maker("regret"), tmp_path / "regret.json"
     full = shipped_table()
     entry = next(one for one in full.entries if set(one.layouts) == {"nn", "nt", "tn", "tt"} and not one.parts)
-    monkeypatch.setattr(regret, "shipped_table", lambda: Table(full.gpu, full.taken, (entry,)))
+    monkeypatch.setattr(regret, "shipped_table", lambda: replace(full, entries=(entry,)))
     asked = ["5", str(path), "--shapes", "2", "--largest", "6", "--rounds", "1", "--device", "emulated:sm_90"]
     assert regret.main([*asked, "--seconds", "0"]) == 0
     assert "no product yet, 2 left" in capsys.readouterr().out

@@ -266,6 +266,10 @@ def test_the_library_call_gets_arrays_as_they_are_stored(
     options = calls[1][2]
     assert options["c"] is options["out"]
     assert (options["alpha"], options["beta"]) == (0.5, 2.0)
+    rounding = LibraryOnGpu(any_device(), tf32=True)
+    rounding.prepare(work, buffers)()
+    assert calls[2][2]["precision"] == "tf32"
+    assert rounding.facts()["core_type"] == "float32, TF32"
 
 
 def test_arrays_are_those_of_an_installed_package(played: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,10 @@ def test_what_is_only_quoted_is_timed_on_request_and_competes_with_none() -> Non
 def test_the_library_call_is_a_contestant_on_a_gpu_and_on_a_cpu_only() -> None:
     spec = parse_contestant("gemmlab", CUDA, "cold")
     assert (spec.role, spec.device, spec.mode) == ("library call", CUDA, "cold")
+    rounds = parse_contestant("gemmlab:tf32", CUDA, "cold")
+    assert (rounds.role, rounds.kind, rounds.precision) == ("library call", "gemmlab", TF32)
+    with pytest.raises(UsageError, match="no contestant 'gemmlab:tf32'"):
+        parse_contestant("gemmlab:tf32", CUDA, op="batch")
     assert parse_contestant("gemmlab").device == DeviceName("cpu")
     with pytest.raises(UsageError, match="no contestant 'gemmlab'"):
         parse_contestant("gemmlab", DeviceName("emulated", "sm_90"))

@@ -13,7 +13,8 @@ require = [
 ]
 grid = "1 if N <= ALONE else min(BLOCKS, ceil_div(N, 4 * BLOCK))"
 threads = "BLOCK"
-workspace = "128 + 4 * blocks"
+workspace = "0 if N <= ALONE else 4 * blocks"
+tickets = "0 if N <= ALONE else 1"
 roundings = "ceil_div(N, 4 * BLOCK * blocks) + 3 + 10 + ceil_div(blocks, BLOCK) + 10"
 expect = [
     # 16 bytes a lane and load; one more load is the last block's, of what the others left.
@@ -42,7 +43,8 @@ expect = [
 // One block an SM is all that is asked of the compiler: left alone it wants room for 2048 threads, with 32 registers
 // each, and then uses vectors before it has asked for them all.
 template <int BLOCK, int LOADS, int OPERATOR>
-__global__ void __launch_bounds__(BLOCK, 1) reduce_peak(long long N, const float* x, float* out, void* workspace)
+__global__ void __launch_bounds__(BLOCK, 1) reduce_peak(
+    long long N, const float* x, float* out, float* workspace, unsigned* tickets)
 {
     __shared__ bool last;
     const int thread = threadIdx.x;  // [0, BLOCK)
@@ -83,7 +85,7 @@ __global__ void __launch_bounds__(BLOCK, 1) reduce_peak(long long N, const float
     float own = combine<OPERATOR>(combine<OPERATOR>(four[0], four[1]), combine<OPERATOR>(four[2], four[3]));
     own = reduce_block<BLOCK, OPERATOR>(own);
     if (gridDim.x > 1) {
-        const Meeting meeting(workspace);
+        const Meeting meeting(tickets, workspace);
         if (thread == 0) last = meeting.leave(own);
         __syncthreads();
         if (!last) return;

@@ -17,7 +17,14 @@ from gemmlab.timing.contestants.cpu_library import library_options
 from gemmlab.timing.contestants.cublas import Cublas, require_int32_extents
 from gemmlab.timing.contestants.cublaslt import CublasLtCall
 from gemmlab.timing.contestants.gpu_arrays import CupyArrays, TorchArrays, installed_arrays, operand
-from gemmlab.timing.contestants.gpu_reductions import CubCall, cupy_reduction, torch_reduction
+from gemmlab.timing.contestants.gpu_reductions import (
+    SUMS,
+    CubCall,
+    FreshResult,
+    cupy_reduction,
+    library_reduction,
+    torch_reduction,
+)
 from gemmlab.timing.contestants.on_device import Attachment, OnDevice
 from gemmlab.timing.contestants.places import PRODUCTS, stored
 
@@ -42,6 +49,8 @@ class Enqueued:
 
     def run(self) -> None:
         self.time(1)
+        if isinstance(self.call, FreshResult):
+            self.device.time_enqueued(self.call.deliver, 1, 1, self.name)
 
     def time(self, repeats: int, inner: int = 1) -> list[float]:
         return self.device.time_enqueued(self.call, repeats, inner, self.name)
@@ -66,13 +75,18 @@ class GpuCall:
 
 
 class LibraryOnGpu:
-    """`gemmlab.gemm(out=)` as a user calls it with arrays on the GPU, stored transposed where the problem says so."""
+    """`gemmlab.gemm(out=)` as a user calls it with arrays on the GPU, stored transposed where the problem says so;
+    `gemmlab.sum(out=)`.
+    """
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:
         self._arrays = installed_arrays(device)
+        self._lowest: Mapping[str, str] = {"precision": TF32} if tf32 else {}
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-        calls = dict.fromkeys(PRODUCTS, self._product)
+        calls: Mapping[str, Callable[..., Any]] = {
+            **dict.fromkeys(PRODUCTS, self._product), **dict.fromkeys(SUMS, partial(library_reduction, self._arrays)),
+        }  # fmt: skip
         call: Callable[[], object] = call_for("gemmlab on a GPU", work.op, calls)(work, buffers)
         return call
 
@@ -81,13 +95,13 @@ class LibraryOnGpu:
 
         gemm: Callable[..., object] = gemmlab.gemm
         a, b, c = (self._arrays.array(buffers[name], stored(work, name)) for name in ("a", "b", "c"))
-        return partial(gemm, a, b, **library_options(work, c))
+        return partial(gemm, a, b, **library_options(work, c), **self._lowest)
 
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__
 
-        return {"library": "gemmlab", "version": __version__, "core_type": "float32, no TF32",
-                "arrays": self._arrays.name}  # fmt: skip
+        rounding = "float32, TF32" if self._lowest else "float32, no TF32"
+        return {"library": "gemmlab", "version": __version__, "core_type": rounding, "arrays": self._arrays.name}
 
 
 class CublasCall:
@@ -121,7 +135,7 @@ class TorchCall:
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         calls: Mapping[str, Callable[..., Any]] = {
             **dict.fromkeys(PRODUCTS, self._product),
-            "reduce": partial(torch_reduction, self._torch, self._arrays.where),
+            **dict.fromkeys(SUMS, partial(torch_reduction, self._arrays)),
         }
         call: Callable[[], object] = call_for("torch", work.op, calls)(work, buffers)
         return call
@@ -145,7 +159,7 @@ class TorchCall:
 
 
 class CupyCall:
-    """`cupy.matmul(out=)`; `cupy.sum(out=)`, which is CUB's."""
+    """`cupy.matmul(out=)`; `cupy.sum`, which is CUB's for whole and adjacent axes."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._arrays = CupyArrays(device)
@@ -153,7 +167,7 @@ class CupyCall:
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         calls: Mapping[str, Callable[..., Any]] = {
-            **dict.fromkeys(PRODUCTS, self._product), "reduce": partial(cupy_reduction, self._cupy),
+            **dict.fromkeys(PRODUCTS, self._product), **dict.fromkeys(SUMS, partial(cupy_reduction, self._arrays)),
         }  # fmt: skip
         call: Callable[[], object] = call_for("cupy", work.op, calls)(work, buffers)
         return call
@@ -173,7 +187,7 @@ class CupyCall:
 def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, precision: str = FLOAT32) -> Contestant:
     """Return a contestant of `kind` `"gemmlab"`, `"torch"`, `"cupy"` or `"cub"`; at `path`, `"cublas"` or `"cublaslt"`.
 
-    Only `"cublas"` and `"torch"` do TF32.
+    Only `"gemmlab"`, `"cublas"` and `"torch"` do TF32.
 
     Raises `UnsupportedError` for a device that is no CUDA device.
     """
@@ -183,7 +197,7 @@ def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, pre
     if kind == "cublas":
         return GpuCall(kind, where, CublasCall(path or "", where, tf32=precision == TF32))
     packages: Mapping[str, Callable[[CudaDevice], Library]] = {
-        "gemmlab": LibraryOnGpu, "cublaslt": partial(CublasLtCall, path or ""),
+        "gemmlab": partial(LibraryOnGpu, tf32=precision == TF32), "cublaslt": partial(CublasLtCall, path or ""),
         "torch": partial(TorchCall, tf32=precision == TF32), "cupy": CupyCall, "cub": CubCall,
     }  # fmt: skip
     return GpuCall(kind, where, packages[kind](where))

@@ -257,3 +257,20 @@ def test_a_regret_is_recorded_and_goes_on(
     assert path.read_text() == before
     assert regret.main(["6", *asked[1:]]) == 2
     assert "seed is 5, not 6" in capsys.readouterr().err
+
+
+@needs_compiler
+def test_batches_are_swept_and_their_last_product_is_compared(
+    maker: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep, path = maker("sweep_kernels"), tmp_path / "sweep.jsonl"
+    asked = ["--op", "batch", "--device", "emulated:sm_90", "--repeats", "1", "--kernels", "batched"]
+    assert sweep.main([str(path), *asked, "--sizes", "3*9x8x7,2*5x6x7:b0:nt"]) == 0
+    assert [(line["size"], line["right"]) for line in lines_of(path)[1:]] == [
+        ("3*9x8x7", True), ("2*5x6x7 nt stride_b=0", True),
+    ]  # fmt: skip
+    monkeypatch.setattr(sys.modules["quick_times"], "_last", lambda *_: 0)
+    first = tmp_path / "first.jsonl"
+    assert sweep.main([str(first), *asked, "--sizes", "3*9x8x7"]) == 0
+    # The first product is right, too.
+    assert lines_of(first)[1]["right"]

@@ -10,6 +10,7 @@ transposes = ["nn", "nt", "tn", "tt"]
 grid = "ceil_div(min(M, N), STRIP) * ceil_div(max(M, N), 32 * LINES) * SPLITS"
 threads = "32 * WARPS"
 smem_bytes = "4 * WARPS * max(STAGES * (BK * 32 * LINES + STRIP * (BK + 4 * min(1, STRIP - 1))), STRIP * 32 * LINES)"
+steps = "BK * WARPS * ceil_div(ceil_div(K, BK), SPLITS * WARPS)"
 tickets = "ceil_div(min(M, N), STRIP) * ceil_div(max(M, N), 32 * LINES) * ceil_div(SPLITS, 4) if SPLITS > 1 else 0"
 workspace = "512 * WARPS * ceil_div(STRIP * LINES, 4 * WARPS) * blocks if SPLITS > 1 else 0"
 require = [

@@ -7,10 +7,10 @@ after = "async_copy"
 branch = true
 arch = "sm_80"
 transposes = ["nn", "nt", "tn", "tt"]
-grid = "ceil_div(min(M, N), STRIP) * ceil_div(max(M, N), 32 * LINES) * SPLITS"
+grid = "ceil_div(min(M, N), STRIP) * ceil_div(max(M, N), 32 * LINES) * max(1, min(SPLITS, ceil_div(K, BK)))"
 threads = "32 * WARPS"
 smem_bytes = "4 * WARPS * max(STAGES * (BK * 32 * LINES + STRIP * (BK + 4 * min(1, STRIP - 1))), STRIP * 32 * LINES)"
-tickets = "ceil_div(min(M, N), STRIP) * ceil_div(max(M, N), 32 * LINES) * ceil_div(SPLITS, 4) if SPLITS > 1 else 0"
+tickets = "blocks if SPLITS > 1 else 0"
 workspace = "512 * WARPS * ceil_div(STRIP * LINES, 4 * WARPS) * blocks if SPLITS > 1 else 0"
 require = [
     "1 <= STRIP <= 32 and (LINES == 1 or LINES == 2 or LINES == 4) and STRIP * LINES <= 128",
@@ -59,7 +59,7 @@ SPLITS = [1, 8]
 #include "strip_sums.cuh"
 #include "strip_tiles.cuh"
 
-constexpr int FAN = 8;  // parts that meet at a ticket
+constexpr int FAN = 8;  // parts that meet at a ticket: no tile needs more tickets than it has parts
 
 // How many blocks should be resident on a multiprocessor: as many as have room in 227 KiB of shared memory, if that
 // leaves a thread registers for its sums, for words of both operands, and for addresses.

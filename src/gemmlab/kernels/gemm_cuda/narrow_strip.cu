@@ -13,11 +13,12 @@ smem_bytes = "4 * WARPS * max(STAGES * (BK * 32 * LINES + STRIP * (BK + 4 * min(
 tickets = "blocks if SPLITS > 1 else 0"
 workspace = "512 * WARPS * ceil_div(STRIP * LINES, 4 * WARPS) * blocks if SPLITS > 1 else 0"
 require = [
-    "1 <= STRIP <= 32 and (LINES == 1 or LINES == 2 or LINES == 4) and STRIP * LINES <= 128",
+    "1 <= STRIP <= 64 and (LINES == 1 or LINES == 2 or LINES == 4) and STRIP * LINES <= 128",
     "(BK == 8 or BK == 16 or BK == 32 or BK == 64) and 1 <= SPLITS <= 1024 and 2 <= STAGES <= 8",
     "1 <= WARPS <= 16 and WARPS & WARPS - 1 == 0",
-    "4 * WARPS * STAGES * (BK * 32 * LINES + STRIP * (BK + 4 * min(1, STRIP - 1))) <= 101376",
-    "128 * WARPS * STRIP * LINES <= 101376",
+    # 99 KiB, which every GPU from sm_80 has for a block; 16 warps may fill an SM of sm_90.
+    "WARPS * STAGES * (BK * 32 * LINES + STRIP * (BK + 4 * min(1, STRIP - 1))) <= (25344 if WARPS < 16 else 58112)",
+    "32 * WARPS * STRIP * LINES <= (25344 if WARPS < 16 else 58112)",  # words
 ]
 expect = [
     # 16 bytes a lane; of B each word once, of A a strip for every 64 columns: no sector in vain, and no bank twice.

@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float32]
         ((64, 65536, 1), "sum_rows", {"TEAM": 256, "SPLIT": 8}),
         ((1, 64, 65536), "sum_columns", {"TEAM": 256, "LANES": 32, "SPLIT": 1}),
         # Many small sums share a block.
-        ((65536, 16, 3), "sum_columns", {"TEAM": 2, "LANES": 1, "SPLIT": 1}),
+        ((65536, 16, 3), "sum_columns", {"TEAM": 8, "LANES": 1, "SPLIT": 1}),
     ],
 )
 def test_the_rule_s_choices(shape: tuple[int, int, int], kernel: str, config: dict[str, int]) -> None:

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.precision import FLOAT32, TF32_ROUNDOFF, UNIT_ROUNDOFF
-from gemmlab.devices.device import Buffer, Device, Window
+from gemmlab.devices.device import Buffer, Device, Loaded, Window
 from gemmlab.devices.device_name import parse_device
 from gemmlab.devices.select import open_device
+from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.bound import BoundKernel, PlacedKernel
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
@@ -72,6 +73,23 @@ class Spots:
     magnitudes: npt.NDArray[np.float64]
 
 
+class _Loaded(dict[tuple[tuple[str, int], ...], Loaded]):
+    """Loaded code by compile-time parameters, the same for all numbers of parts, which only the launch knows."""
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(_without_parts(key))
+
+    def __getitem__(self, key: tuple[tuple[str, int], ...]) -> Loaded:
+        return super().__getitem__(_without_parts(key))
+
+    def __setitem__(self, key: tuple[tuple[str, int], ...], value: Loaded) -> None:
+        super().__setitem__(_without_parts(key), value)
+
+
+def _without_parts(key: Any) -> tuple[tuple[str, int], ...]:
+    return tuple(pair for pair in key if pair[0] != PARTS)
+
+
 class QuickTimes:
     """Times of trials at `problems` on a device, products or batches. Operands of all begin at the same addresses."""
 
@@ -87,6 +105,7 @@ class QuickTimes:
             "c": device.allocate(4 * words["c"]),
         }
         self._placed: dict[tuple[Any, ...], Placed] = {}
+        self._loaded: dict[tuple[Any, ...], _Loaded] = {}
         self._scratch: list[Buffer] = []
         self._alphas = itertools.cycle(ALPHAS)
         self._spots: tuple[GemmProblem, Spots] | None = None
@@ -96,7 +115,9 @@ class QuickTimes:
         placed = self._placed.get(trial.key)
         if placed is None:
             kernel = find_kernel(trial.kernel)
-            placed = Placed(kernel, self.device, kernel.configure(trial.config), scratch=self._scratch)
+            code = tuple(pair for pair in trial.key if pair[0] != PARTS)
+            loaded = self._loaded.setdefault(code, _Loaded())
+            placed = Placed(kernel, self.device, kernel.configure(trial.config), loaded, self._scratch)
             self._placed[trial.key] = placed
         return placed.bind(self.op, problem, self._buffers)
 

@@ -14,13 +14,13 @@ PADDING = 16
 """The most elements between the end of a row and the next one; every other product has none."""
 
 
-def draw(seed: int, count: int, largest: int = LARGEST) -> list[GemmProblem]:
-    """Return `count` products, no two alike, the same for the same seed."""
+def draw(seed: int, count: int, largest: int = LARGEST, most: int = MOST_STEPS) -> list[GemmProblem]:
+    """Return `count` products of at most `most` multiply-adds, no two alike, the same for the same seed."""
     chance = random.Random(seed)  # noqa: S311 - a draw that anyone can repeat
     found: dict[str, GemmProblem] = {}
     while len(found) < count:
         m, n, k = (min(largest, int(math.exp(chance.uniform(0.0, math.log(largest + 1))))) for _ in range(3))
-        if m * n * k > MOST_STEPS:
+        if m * n * k > most:
             continue
         layout, padded = chance.choice(LAYOUTS), chance.random() < 0.5
         more = {name: chance.randint(0, PADDING) if padded else 0 for name in ("lda", "ldb", "ldc")}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import time
@@ -20,7 +21,9 @@ from typing import Any
 
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import CompileError, GemmlabError, UsageError
+from gemmlab.core.expr import parse
 from gemmlab.devices.device import Device
+from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -29,16 +32,22 @@ from quick_times import OP, QuickTimes, Trial, code_facts, cold_device, instance
 from sweep_request import parsed_trials, wanted_problems
 
 SCHEMA = "gemmlab.sweep/1"
+MOST_BLOCKS = 1700
+"""The most blocks of a trial that splits k: more of them would take turns."""
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--kernels", nargs="+", required=True, help="NAME, NAME:all, NAME:N, NAME:P=1,Q=2, or table")
+    parser.add_argument(
+        "--kernels", nargs="+", required=True, help="NAME, NAME:all, NAME:N, NAME:P=1,Q=2+3, @FILE, or table"
+    )
     parser.add_argument("--op", default=OP.name, choices=("gemm", "batch"))
     parser.add_argument("--sizes", help="as gemmlab bench takes them")
     parser.add_argument("--suite", action="store_true", help="the products of the suite of shapes")
     parser.add_argument("--family", help="one family of the suite")
+    parser.add_argument("--random", metavar="SEED:COUNT", help="random products, as regret.py draws them")
+    parser.add_argument("--most-steps", type=int, default=38, help="log2 of the most multiply-adds of a random one")
     parser.add_argument("--layouts", help="each size in these layouts, as nn,nt")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--repeats", type=int, default=10)
@@ -73,7 +82,7 @@ def sweep(options: argparse.Namespace) -> int:
                 (line["us"] for line in known if line.get("size") == problem.label and "us" in line), default=0.0
             )
             for trial in trials:
-                if (problem.label, trial.key) in done:
+                if (problem.label, trial.key) in done or not is_sensible(problem, trial):
                     continue
                 if time.monotonic() - started > options.seconds:
                     print(f"{left} left: call it again")
@@ -85,6 +94,16 @@ def sweep(options: argparse.Namespace) -> int:
                 best = min(filter(None, (best, line.get("us", 0.0))), default=0.0)
     print("all timed")
     return 0
+
+
+def is_sensible(problem: GemmProblem, trial: Trial) -> bool:
+    """Return whether a trial splits k into no more parts than k has steps and a GPU has places for blocks."""
+    kernel, parts = find_kernel(trial.kernel), trial.config.get(PARTS, 1)
+    if parts == 1:
+        return True
+    names = {**trial.config, "M": problem.m, "N": problem.n, "K": problem.k}
+    blocks = math.prod(parse(text).whole(names) for text in kernel.grid)
+    return parts * trial.config["BK"] < problem.k + trial.config["BK"] and blocks <= MOST_BLOCKS
 
 
 def figures(

@@ -81,7 +81,7 @@ private:
                 const float* const piece = from + down * static_cast<Offset>(ld) + across;
                 const int left = row < rows ? cols - col : 0;  // words of the piece: from below 0 to beyond 4
                 if constexpr (WIDTH == 4) {
-                    if constexpr (WHOLE()) copy_four_async(to, piece);
+                    if constexpr (WHOLE()) copy_four_of_line_async(to, piece);
                     else copy_four_async(to, piece, left);
                 } else {
                     if constexpr (WHOLE()) copy_one_async(to, piece);

@@ -7,17 +7,19 @@ after = "async_copy"
 branch = true
 arch = "sm_80"
 transposes = ["nn", "nt", "tn", "tt"]
-grid = "ceil_div(min(M, N), STRIP) * ceil_div(max(M, N), 32 * LINES) * SPLITS"
+grid = "ceil_div(min(M, N), STRIP) * ceil_div(max(M, N), 32 * LINES) * max(1, min(SPLITS, ceil_div(K, BK)))"
 threads = "32 * WARPS"
 smem_bytes = "4 * WARPS * max(STAGES * (BK * 32 * LINES + STRIP * (BK + 4 * min(1, STRIP - 1))), STRIP * 32 * LINES)"
-tickets = "ceil_div(min(M, N), STRIP) * ceil_div(max(M, N), 32 * LINES) * ceil_div(SPLITS, 4) if SPLITS > 1 else 0"
+steps = "BK * WARPS * ceil_div(ceil_div(K, BK), SPLITS * WARPS)"
+tickets = "blocks if SPLITS > 1 else 0"
 workspace = "512 * WARPS * ceil_div(STRIP * LINES, 4 * WARPS) * blocks if SPLITS > 1 else 0"
 require = [
-    "1 <= STRIP <= 32 and (LINES == 1 or LINES == 2 or LINES == 4) and STRIP * LINES <= 128",
+    "1 <= STRIP <= 64 and (LINES == 1 or LINES == 2 or LINES == 4) and STRIP * LINES <= 128",
     "(BK == 8 or BK == 16 or BK == 32 or BK == 64) and 1 <= SPLITS <= 1024 and 2 <= STAGES <= 8",
     "1 <= WARPS <= 16 and WARPS & WARPS - 1 == 0",
-    "4 * WARPS * STAGES * (BK * 32 * LINES + STRIP * (BK + 4 * min(1, STRIP - 1))) <= 101376",
-    "128 * WARPS * STRIP * LINES <= 101376",
+    # 99 KiB, which every GPU from sm_80 has for a block; 16 warps may fill an SM of sm_90.
+    "WARPS * STAGES * (BK * 32 * LINES + STRIP * (BK + 4 * min(1, STRIP - 1))) <= (25344 if WARPS < 16 else 58112)",
+    "32 * WARPS * STRIP * LINES <= (25344 if WARPS < 16 else 58112)",  # words
 ]
 expect = [
     # 16 bytes a lane; of B each word once, of A a strip for every 64 columns: no sector in vain, and no bank twice.
@@ -59,7 +61,7 @@ SPLITS = [1, 8]
 #include "strip_sums.cuh"
 #include "strip_tiles.cuh"
 
-constexpr int FAN = 8;  // parts that meet at a ticket
+constexpr int FAN = 8;  // parts that meet at a ticket: no tile needs more tickets than it has parts
 
 // How many blocks should be resident on a multiprocessor: as many as have room in 227 KiB of shared memory, if that
 // leaves a thread registers for its sums, for words of both operands, and for addresses.

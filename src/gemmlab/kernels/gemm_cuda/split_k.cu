@@ -10,6 +10,7 @@ transposes = ["nn", "nt", "tn", "tt"]
 grid = ["ceil_div(M, BM) * ceil_div(N, BN)", "min(SPLITS, max(1, ceil_div(K, BK)))"]
 threads = "KGROUPS * (BM // TM) * (BN // TN)"
 smem_bytes = "4 * max(STAGES * BK * (BM + BN + 8), BM * BN * KGROUPS if KGROUPS > 1 else 0)"
+steps = "BK * ceil_div(ceil_div(K, BK), SPLITS)"
 workspace = "4 * BM * BN * blocks if min(SPLITS, ceil_div(K, BK)) > 1 else 0"
 tickets = "ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(min(SPLITS, ceil_div(K, BK)) - 1, FAN // 2 - 1)"
 require = [

@@ -79,7 +79,7 @@ def summed(device: Any, x: Floats, memory: Floats, plan: AxisPlan) -> Floats:
             here = {"x": Window(source, offset + from_x, 4), "out": Window(target, from_out, 4)}
             bound = placed.bind(find_op(stage.op), stage.problem, here)
             assert bound.observe(races=True).hazards == ()
-            assert bound.spent_tickets() == 0
+            assert bound.nonzero_tickets() == 0
             device.free(bound.workspace)
             if bound.tickets is not None:
                 device.free(bound.tickets)

@@ -29,7 +29,7 @@ from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
 from gemmlab.verify.nan_hint import nan_cause
 
-_SIZES: Mapping[str, str] = {"reduce": "2^22"}
+_SIZES: Mapping[str, str] = {"reduce": "2^22", "sums": "256x4096x1"}
 """Sizes for operations whose usual size on the emulator leaves most threads without work and loops without iterations.
 """
 

@@ -148,7 +148,8 @@ def odd_rows(problem: GemmProblem) -> bool:
 
 
 def _blocks(entry: Measurement, problem: GemmProblem, parts: int, products: int) -> int:
-    names = {**entry.config, "M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts, "batch": products}
+    sizes = {"M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts, "batch": products}
+    names = {**entry.config, **sizes, "TRANS_A": problem.trans_a, "TRANS_B": problem.trans_b}
     return math.prod(dimension.whole(names) for dimension in _grid(entry.grid))
 
 

@@ -53,9 +53,9 @@ def gemm_group(
     requests = []
     for index, call in enumerate(calls):
         with product_of_group(index):
-            given = call.arrays
             foreign = is_host_array(call.a) or is_host_array(call.b)
-            operands, target, _ = checked(call._replace(**host_views("gemm", given)) if foreign else call)
+            views = host_views("gemm", call.arrays) if foreign else {}
+            operands, target, _ = checked(call._replace(**views))
             requests.append((operands, target))
     require_apart(requests)
     return [

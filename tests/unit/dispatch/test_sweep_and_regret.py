@@ -41,7 +41,8 @@ def maker(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
         spec.loader.exec_module(module)
         return module
 
-    load("quick_times")
+    for part in ("quick_times", "sweep_request", "random_products", "best_of_all"):
+        load(part)
     return load
 
 
@@ -105,11 +106,21 @@ def test_a_wrong_kernel_has_no_time(
     assert not times.right(problem, trial)
 
 
+@needs_compiler
+def test_batches_are_swept_too(maker: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    sweep, path = maker("sweep_kernels"), tmp_path / "sweep.jsonl"
+    asked = ["--op", "batch", "--sizes", "3*5x6x7:nt:b0,2*4:ldc+3", "--device", "emulated:sm_90", "--repeats", "1"]
+    assert sweep.main([str(path), "--kernels", "batched", *asked]) == 0
+    assert [line["right"] for line in lines_of(path)[1:]] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--kernels", "naive"], "no products: give --sizes, or --suite"),
         (["--kernels", "nosuch", "--sizes", "8"], "nosuch"),
+        (["--kernels", "packed", "--sizes", "8"], "packed is a cpu kernel for gemm, not a GPU's for gemm"),
+        (["--kernels", "naive", "--sizes", "2*8", "--op", "batch"], "naive is a cuda kernel for gemm"),
         (["--kernels", "naive:BM", "--sizes", "8"], "write naive, naive:all, naive:20 or naive:BM=64,BN=64"),
         (["--kernels", "naive:XX=3", "--sizes", "8"], "XX"),
         (["--kernels", "naive", "--family", "round"], "no family 'round'"),
@@ -210,7 +221,7 @@ def test_the_best_are_timed_again_in_turns_and_the_best_of_those_counts(maker: C
     assert [one["kernel"] for one in found["again"]] == ["best", "chosen", "lucky"]
     assert times.runs.count(("slow", 1)) == 1
     assert ("slow", 3) not in times.runs
-    turns = [name for name, runs in times.runs if runs == regret.RUNS]
+    turns = [name for name, runs in times.runs if runs == sys.modules["best_of_all"].RUNS]
     assert sorted(turns[:3]) == sorted(turns[3:6]) == ["best", "chosen", "lucky"]
 
 

@@ -30,12 +30,9 @@ __device__ __forceinline__ uint3 block_from_the_end()
 #define blockIdx (block_from_the_end())
 """
 SMALL: Config = {"BM": 32, "BN": 64, "BK": 16, "TM": 8, "KGROUPS": 2}
-SHARED: list[tuple[str, Config]] = [
-    ("split_k", {"SPLITS": 3}),
-    ("split_k", {"SPLITS": 20}),
-    ("stream_k", {"BLOCKS": 7}),
-]
-each_way = pytest.mark.parametrize(("name", "shares"), SHARED)
+each_way = pytest.mark.parametrize(
+    ("name", "shares"), [("split_k", {"SPLITS": 3}), ("split_k", {"SPLITS": 20}), ("stream_k", {"BLOCKS": 7})]
+)
 
 
 @cache

@@ -63,17 +63,31 @@ __device__ __forceinline__ float4 add_in_pairs(float4 (&fours)[COUNT])
     return fours[0];
 }
 
-// All threads of `parts` blocks call this, each block with its number `part` in [0, parts). True for the block that
-// comes last: its `sums` are then the whole ones. `tickets` and `workspace` belong to these blocks alone.
-template <int FAN, int THREADS, int COUNT>
-__device__ __forceinline__ bool
-join_parts(float (&sums)[COUNT], unsigned part, unsigned parts, unsigned* tickets, float* workspace)
+// All threads of `parts` blocks call this, each block with its number `part` in [0, parts). The block that comes last
+// has give(i, four) called for i = 0 .. COUNT / 4 - 1 with the whole sums 4 * i .. 4 * i + 3; true for that block.
+// `tickets` and `workspace` belong to these blocks alone. The loop that adds is unrolled UNROLL times: once, and many
+// sums need no more registers than few.
+template <int FAN, int THREADS, int UNROLL, int COUNT, class Give>
+__device__ __forceinline__ bool add_parts(
+    const float (&sums)[COUNT], unsigned part, unsigned parts, unsigned* tickets, float* workspace, const Give& give)
 {
     static_assert(FAN >= 4 && (FAN & (FAN - 1)) == 0, "parts are added in pairs");
     static_assert(COUNT % 4 == 0, "parts are read and written as float4");
+    constexpr int BATCH = COUNT % 8 == 0 && FAN <= 8 ? 2 : 1;  // fours of each part that are asked for at the same time
+    const auto held = [&](int i) {
+        return make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]);
+    };
     const auto four_of = [&](unsigned slot, int i) {
         return reinterpret_cast<float4*>(workspace) + (slot * (COUNT / 4ull) + i) * THREADS + threadIdx.x;
     };
+    if (parts == 1) {
+#pragma unroll
+        for (int i = 0; i < COUNT / 4; ++i) give(i, held(i));
+        return true;
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT / 4; ++i) *four_of(part, i) = held(i);
+
     // `left` nodes of this level lie `apart` slots from each other.
     for (unsigned left = parts, apart = 1; left > 1; apart *= FAN) {
         const unsigned above = part / apart / FAN;                                      // the node of the next level
@@ -82,26 +96,40 @@ join_parts(float (&sums)[COUNT], unsigned part, unsigned parts, unsigned* ticket
         unsigned* const ticket = tickets + above;
         tickets += left;
         if (children == 1) continue;
-
-        const unsigned own = part / apart * apart;
-#pragma unroll
-        for (int i = 0; i < COUNT / 4; ++i)
-            *four_of(own, i) = make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]);
         if (!take_last_ticket(ticket, children)) return false;
+
         const float4* from[FAN];
 #pragma unroll
         for (int c = 0; c < FAN; ++c) from[c] = four_of((first + c) * apart, 0);
+        float4* const to = four_of(first * apart, 0);
+#pragma unroll UNROLL
+        for (int i = 0; i < COUNT / 4; i += BATCH) {
+            float4 child[BATCH][FAN];
 #pragma unroll
-        for (int i = 0; i < COUNT / 4; ++i) {
-            float4 child[FAN];
+            for (int b = 0; b < BATCH; ++b)
 #pragma unroll
-            for (int c = 0; c < FAN; ++c) child[c] = c < children ? __ldcg(from[c] + i * THREADS) : float4{};
-            const float4 sum = add_in_pairs(child);
-            sums[4 * i] = sum.x;
-            sums[4 * i + 1] = sum.y;
-            sums[4 * i + 2] = sum.z;
-            sums[4 * i + 3] = sum.w;
+                for (int c = 0; c < FAN; ++c)
+                    child[b][c] = c < children ? __ldcg(from[c] + (i + b) * THREADS) : float4{};
+#pragma unroll
+            for (int b = 0; b < BATCH; ++b) {
+                const float4 sum = add_in_pairs(child[b]);
+                if (left == 1) give(i + b, sum);
+                else to[(i + b) * THREADS] = sum;
+            }
         }
     }
     return true;
+}
+
+// The same with the whole sums in `sums`, for the block of which it is true.
+template <int FAN, int THREADS, int COUNT>
+__device__ __forceinline__ bool
+join_parts(float (&sums)[COUNT], unsigned part, unsigned parts, unsigned* tickets, float* workspace)
+{
+    return add_parts<FAN, THREADS, COUNT>(sums, part, parts, tickets, workspace, [&](int i, float4 sum) {
+        sums[4 * i] = sum.x;
+        sums[4 * i + 1] = sum.y;
+        sums[4 * i + 2] = sum.z;
+        sums[4 * i + 3] = sum.w;
+    });
 }

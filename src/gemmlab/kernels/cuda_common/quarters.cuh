@@ -21,23 +21,14 @@ __device__ __forceinline__ void load_parts(float (&frag)[COUNT], const float* sr
     }
 }
 
-// Line of a thread's results as a row, counted from its first.
-template <int APART_M>
-__device__ __forceinline__ constexpr int row_of_line(int line)
-{
-    return line / 4 * APART_M + line % 4;
-}
-
-// TM x TN results in parts of 4 x 4. `c` is the first of them in C, which has `rows` and `cols` from there on. They may
-// be some of a thread's lines, from `line` on.
+// TM x TN results in parts of 4 x 4. `c` is the first of them in C, which has `rows` and `cols` from there on.
 template <int APART_M, int APART_N, int TM, int TN>
 __device__ __forceinline__ void store_parts(
-    float* c, int ldc, int rows, int cols, bool vectors, float alpha, const float (&sums)[TM][TN], float beta,
-    int line = 0)
+    float* c, int ldc, int rows, int cols, bool vectors, float alpha, const float (&sums)[TM][TN], float beta)
 {
 #pragma unroll
     for (int i = 0; i < TM; ++i) {
-        const int row = row_of_line<APART_M>(line + i);
+        const int row = i / 4 * APART_M + i % 4;
         if (row >= rows) return;
         float* first = c + row * static_cast<Offset>(ldc);
 #pragma unroll
@@ -81,46 +72,6 @@ __device__ __forceinline__ void store_turned(
             if (r < rows && s < cols)
                 store_element(
                     c + r * static_cast<Offset>(ldc) + s, alpha, patch[swizzled(j / 2, j % 2 * 32 + lane)], beta);
-        }
-    }
-}
-
-// Memory in which a warp turns one line of its lanes' results: a row for each row of lanes. Rows are moved by so many
-// banks that the eight lanes of a store (two rows of four or four rows of two, see lane_map.cuh) meet in none.
-template <int LANES_M, int LANES_N, int TN>
-struct LinesPatch {
-    static constexpr int LD = LANES_N * TN + (LANES_M == 4 ? 16 : 8);
-    static constexpr int WORDS = LANES_M * LD;
-};
-
-// Results in parts of 4 x 4 into rows of C that are not aligned: line by line through the warp's own `patch` of shared
-// memory, so that neighbouring lanes store neighbouring columns. A float of each of 32 lanes then is 4 or 5 sectors;
-// with four neighbours a lane it would be 16 and more. Other arguments as store_parts has them; `place` is the lane's
-// in its warp.
-template <int LANES_M, int LANES_N, int TM, int TN>
-__device__ __forceinline__ void store_lines(
-    float* patch, LanePlace place, float* c, int ldc, int rows, int cols, float alpha, const float (&sums)[TM][TN],
-    float beta, int line)
-{
-    constexpr int LD = LinesPatch<LANES_M, LANES_N, TN>::LD, WIDTH = LANES_N * TN;
-    // From here on of the warp, not of the lane.
-    c -= place.row * static_cast<Offset>(ldc) + place.col;
-    rows += place.row;
-    cols += place.col;
-#pragma unroll
-    for (int i = 0; i < TM; ++i) {
-        __syncwarp();  // the line before has been read
-#pragma unroll
-        for (int j = 0; j < TN; j += 4)
-            *reinterpret_cast<float4*>(patch + place.row / 4 * LD + j * LANES_N + place.col) =
-                make_float4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]);
-        __syncwarp();
-#pragma unroll
-        for (int turn = 0; turn < LANES_M * WIDTH; turn += 32) {
-            const int r = (turn + threadIdx.x % 32) / WIDTH, col = (turn + threadIdx.x % 32) % WIDTH;
-            const int row = 4 * r + row_of_line<4 * LANES_M>(line + i);
-            if (row < rows && col < cols)
-                store_element(c + row * static_cast<Offset>(ldc) + col, alpha, patch[r * LD + col], beta);
         }
     }
 }

@@ -14,7 +14,7 @@ from gemmlab.devices import cuda, cuda_driver
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.devices.device import Window
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.dispatch import cuda_again, cuda_calls, cuda_gemm, cuda_groups
+from gemmlab.dispatch import cuda_again, cuda_calls, cuda_gemm, cuda_group_again, cuda_groups
 from gemmlab.toolchain.build_cuda import build
 from support.gpu_arrays import GemmDriver, OnGpu, rows, uncompiled
 
@@ -40,6 +40,8 @@ def played_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[GemmDriver]:
     monkeypatch.setattr(cuda_gemm, "_gemms", {})
     monkeypatch.setattr(cuda_again, "_entries", {})
     monkeypatch.setattr(cuda_again, "_packages", {})
+    monkeypatch.setattr(cuda_group_again, "_entries", {})
+    monkeypatch.setattr(cuda_group_again, "_packages", {})
     yield fake
     cuda_gemm._gemms.clear()
 

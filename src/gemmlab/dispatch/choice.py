@@ -141,7 +141,7 @@ def choose(
     return Choice(
         kernel=best.kernel, config=best.config, basis=RECORD if best.measured else RULE, where=where.name,
         problem=named(problem, precision), reason=_reason(best, problem, where, table),
-        order=_order(best.kernel, best.config, problem, best.in_order), considered=tuple(found), refused=refused,
+        order=order_of(best.kernel, best.config, problem, best.in_order), considered=tuple(found), refused=refused,
     )  # fmt: skip
 
 
@@ -178,7 +178,7 @@ def forced(
     return Choice(
         kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,
         problem=named(problem, precision), reason="the caller names it",
-        order=_order(found.id, chosen, problem, chain),
+        order=order_of(found.id, chosen, problem, chain),
     )  # fmt: skip
 
 
@@ -212,7 +212,8 @@ def _objection(
     return ""
 
 
-def _order(kernel: str, config: Mapping[str, int], problem: GemmProblem, chain: bool) -> str:
+def order_of(kernel: str, config: Mapping[str, int], problem: GemmProblem, chain: bool) -> str:
+    """Return `Choice.order` of a kernel; `chain` says that it adds in the order of k."""
     if chain:
         return CHAIN
     facts = (__version__, kernel, sorted(config.items()), problem.m, problem.n, problem.k, problem.layout,

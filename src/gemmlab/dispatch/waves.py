@@ -164,7 +164,8 @@ def block_steps(entry: Measurement, problem: GemmProblem, parts: int, blocks: in
 
 
 def _names(entry: Measurement, problem: GemmProblem, parts: int) -> dict[str, int]:
-    return {**entry.config, "M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts}
+    sizes = {"M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts}
+    return {**entry.config, **sizes, "TRANS_A": problem.trans_a, "TRANS_B": problem.trans_b}
 
 
 @cache

@@ -22,7 +22,7 @@ from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
-from gemmlab.dispatch.request import checked_target, host_operand, request, same
+from gemmlab.dispatch.request import Request, checked_target, host_operand, request, same
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.choice import Choice
@@ -169,18 +169,26 @@ def _load() -> CpuProduct:
         return _product
 
 
-def _general(call: Call) -> Float32Array:
-    """Compute the product of any views on the CPU."""
+def checked(call: Call) -> tuple[Request, Float32Array | None, int | None]:
+    """Return the operands of a call for the CPU, a view of `out` if it is given, and the number of threads.
+
+    Raises what `gemm` raises for arrays that it does not take.
+    """
     try:
         operands = request(call, host_operand)
         count = thread_count("gemm", call.threads)
-        if call.out is None:
-            target = _fresh_of(operands.shape)
-        else:
-            target = checked_target(float32_array("gemm", "out", call.out), operands)
+        target = None if call.out is None else checked_target(float32_array("gemm", "out", call.out), operands)
     except ArgumentTypeError:
         one_package("gemm", call.arrays)
         raise
+    return operands, target, count
+
+
+def _general(call: Call) -> Float32Array:
+    """Compute the product of any views on the CPU."""
+    operands, target, count = checked(call)
+    if target is None:
+        target = _fresh_of(operands.shape)
     if operands.addend is not None and not same(operands.addend, target):
         np.copyto(target, operands.addend)
     if call.forced:

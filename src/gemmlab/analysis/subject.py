@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from gemmlab.core import gpu
-from gemmlab.core.counters import Counters, Hazard
+from gemmlab.core.counters import Counters
 from gemmlab.core.errors import UsageError
+from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard_source import with_source
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.emulated import ARCHITECTURES, MODELS, EmulatedDevice
 from gemmlab.kernels.bound import place
@@ -99,16 +101,16 @@ def machine(arch: str = "", model: str = "") -> tuple[str, gpu.GpuModel]:
     if not model:
         named = arch or "sm_90"
         if named not in MODELS:
-            raise UsageError(f"--arch {named}: the emulator runs {', '.join(ARCHITECTURES)}")
+            raise UsageError(f"--arch {named}: the emulator runs {', '.join(MODELS)}")
         return named, gpu.model(MODELS[named])
     chosen = gpu.model(model)
-    fitting = [known for known in ARCHITECTURES if _runs(known, chosen.limits.arch)]
+    fitting = [known for known in MODELS if _runs(known, chosen.limits.arch)]
     if arch and arch not in fitting:
         runs = ", ".join(fitting) or "none"
         raise UsageError(f"--arch {arch}: of the emulator's architectures, a {chosen.name} runs {runs}")
     if not fitting:
         raise UsageError(f"--gpu {chosen.name}: the emulator runs no code for {chosen.limits.arch}")
-    return arch or max(fitting), chosen
+    return arch or max(set(fitting).intersection(ARCHITECTURES)), chosen
 
 
 def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str, int], sizes: str = "") -> Subject:
@@ -144,7 +146,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=max(bound.launches, key=lambda launch: math.prod(launch.grid)),
-        counters=observation.counters, hazards=observation.hazards, wrong=tuple(wrong), unit=op.unit,
+        counters=observation.counters, hazards=with_source(observation.hazards), wrong=tuple(wrong), unit=op.unit,
         size=_size(op, problem), scaled=_size(op, large),
     )  # fmt: skip
 
@@ -167,4 +169,6 @@ def _problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str) -> A
 
 
 def _runs(code: str, device: str) -> bool:
+    if code.endswith("a"):
+        return code[:-1] == device
     return code[:-1] == device[:-1] and int(code[3:]) <= int(device[3:])

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core import gpu
-from gemmlab.core.counters import Hazard, Observation
+from gemmlab.core.counters import Observation
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.core.time_limit import blocks_in_words, current_limit
 from gemmlab.core.trace import Trace, TraceRequest
@@ -34,9 +35,10 @@ from gemmlab.sass.parse import parse
 from gemmlab.toolchain import build_cuda, nvdisasm
 from gemmlab.toolchain.cubin import read_cubin
 
-MODELS = {"sm_80": "A100", "sm_89": "L40S", "sm_90": "H200"}
+MODELS = {"sm_80": "A100", "sm_89": "L40S", "sm_90": "H200", "sm_90a": "H200"}
 """The GPU whose number of multiprocessors gives the blocks resident together, by architecture."""
-ARCHITECTURES = tuple(MODELS)
+ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
+"""The architectures that every kernel is compiled for; those with a letter have instructions that no other has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,8 @@ class EmulatedDevice(DeviceIdentity):
 
         Default: as many as `MODELS` has resident together.
         """
-        if arch not in ARCHITECTURES:
-            raise DeviceError(f"no emulator for {arch!r}; there is one for {', '.join(ARCHITECTURES)}")
+        if arch not in MODELS:
+            raise DeviceError(f"no emulator for {arch!r}; there is one for {', '.join(MODELS)}")
         self.device_name, self.arch = DeviceName("emulated", arch), arch
         self.limits = gpu.limits(arch)
         self.check_races = check_races
@@ -99,7 +101,7 @@ class EmulatedDevice(DeviceIdentity):
         if artifact.kind != "cubin":
             raise UsageError(f"{artifact.kernel}: {self.id} loads a cubin, not a {artifact.kind}")
         cubin = read_cubin(artifact.code, artifact.kernel)
-        if cubin.arch.rstrip("af") != self.arch:
+        if cubin.arch.rstrip("af") != self.arch.rstrip("af"):
             raise DeviceError(f"{artifact.kernel} is for {cubin.arch}; this device is {self.id}")
         # No text: there was no disassembler when the code was built or fetched. The error names its package.
         sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)

@@ -22,10 +22,12 @@ from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, tim
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import no_lower, precision_for
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import PARTS, Gpu, estimate, gpu_model
+from gemmlab.dispatch.waves import PARTS, Gpu, estimate
 from gemmlab.ops.gemm_problem import GemmProblem
 
 RECORD, RULE, FORCED = "record", "rule", "forced"
+CHAIN = "k"
+"""The order of one chain of multiply-adds in the order of k."""
 _MOST_SHOWN = 6
 
 
@@ -110,7 +112,6 @@ def choose(
     """
     refused: dict[str, str] = {}
     found = list[Candidate]()
-    measured_on = gpu_model(table.gpu)
     plain = aligned_rows(problem) and problem.layout == "nn" and where.known == table.gpu
     precision_for(precision, {entry.precision for entry in table.entries})
     size = problem.m, problem.n, problem.k
@@ -119,7 +120,7 @@ def choose(
             refused.setdefault(entry.kernel, why)
             continue
         for parts in _parts(entry, problem, reproducible):
-            guess = estimate(entry, *size, where, measured_on, parts)
+            guess = estimate(entry, problem, where, table, parts=parts)
             if guess.blocks and not guess.resident:
                 refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
                 break
@@ -153,7 +154,7 @@ def forced(
 
     `config` replaces parameters of the kernel's reference configuration or, if no kernel is named, parameters of the
     best one. Raises `ArgumentTypeError` and `UsageError` for unknown names, for a kernel that cannot compute this and,
-    with `reproducible`, for one that is not in the table as adding in the order of k.
+    with `reproducible`, for one that does not add in the order of k.
     """
     precision_for(precision, PRECISIONS)
     overrides = checked_config(config)
@@ -170,12 +171,10 @@ def forced(
         raise UsageError(
             f"gemm: {found.id} reads layouts {', '.join(found.layouts)}; the operands are {problem.layout}"
         )
-    in_order = {entry.kernel for entry in table.entries if entry.in_order}
-    chain = found.id in in_order and chosen.get(PARTS, 1) == 1
+    chain = found.in_order(chosen)
     if reproducible and not chain:
         raise UsageError(
-            f"gemm: {found.id} {_words(chosen)} is not known to add in the order of k, which reproducible asks for; "
-            f"{', '.join(sorted(in_order))} do"
+            f"gemm: {found.id} {_words(chosen)} does not add in the order of k, which reproducible asks for"
         )
     return Choice(
         kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,
@@ -221,7 +220,7 @@ def _objection(
 
 def _order(kernel: str, config: Mapping[str, int], problem: GemmProblem, chain: bool) -> str:
     if chain:
-        return "k"
+        return CHAIN
     facts = (__version__, kernel, sorted(config.items()), problem.m, problem.n, problem.k, problem.layout,
              problem.lda, problem.ldb, problem.ldc)  # fmt: skip
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]

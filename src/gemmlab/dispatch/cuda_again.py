@@ -20,9 +20,11 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batches import Batch, Step
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan
+from gemmlab.dispatch.cuda_batches import AnyPlan
+from gemmlab.dispatch.cuda_gemm import CudaGemm
 from gemmlab.dispatch.request import Float32Array, Request
 from gemmlab.dispatch.scratch import Fresh, Scratch, ScratchMemory
+from gemmlab.dispatch.storage import span
 
 _NUMBERS = frozenset((float, int, np.float32, np.float64))
 _MOST_ENTRIES, _MOST_STEPS = 1024, 256
@@ -34,7 +36,7 @@ class _Entry:
     """The facts about one call that follow from layouts, flags and names."""
 
     device: CudaDevice
-    plan: Plan
+    plan: AnyPlan
     fresh: Callable[[], Any]
     """Make a new array for the result."""
     stream: Callable[[], int]
@@ -112,8 +114,12 @@ def _scratch(known: _Entry, package: Package, stream: int) -> Scratch | None:
     return None if needs is None else known.memory.take(needs, stream, package, known.scratch)
 
 
-def remember(call: Call, gemm: CudaGemm, plan: Plan, request: Request, batch: Batch) -> None:
-    """Store the facts found for a call, if they hold for later calls with the same layouts."""
+def remember(
+    call: Call, gemm: CudaGemm, plan: AnyPlan, steps: tuple[Step, ...], request: Request, batch: Batch
+) -> None:  # fmt: skip
+    """Store the facts found for a call, if they hold for later calls with the same layouts. `steps` are the starts of
+    the plan's launches.
+    """
     if call.config is not None:
         return
     package, added = package_of(call.a), None if call.c is call.out else call.c
@@ -122,7 +128,6 @@ def remember(call: Call, gemm: CudaGemm, plan: Plan, request: Request, batch: Ba
     if package is None or not alike or (call.out is not None and added is not None):
         return
     by_name = call.kernel is None or type(call.kernel) is str
-    steps = batch.steps
     if not (by_name and plan.free and len(steps) <= _MOST_STEPS):
         return
     forms = [None if x is None else package.layout(x) for x in (added, call.out)]
@@ -151,11 +156,5 @@ def _scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
 
 def _near(operand: Float32Array, result: Float32Array) -> tuple[int, int]:
     """Return the range of distances, in bytes from operand to result, at which the memory that they span overlaps."""
-    (low, high), (first, last) = _span(operand), _span(result)
+    (low, high), (first, last) = span(operand), span(result)
     return low - last, high - first
-
-
-def _span(array: Float32Array) -> tuple[int, int]:
-    """Return the first byte and the one after the last, counted from an array's address."""
-    ends = [step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True)]
-    return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + array.itemsize

@@ -15,6 +15,7 @@ from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import preserved_context
+from gemmlab.dispatch.batch_choice import choice_of_call
 from gemmlab.dispatch.batches import Step
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import Choice, choice_for
@@ -148,7 +149,9 @@ def gemm_on(ordinal: int) -> CudaGemm:
         return _gemms[ordinal]
 
 
-def choice_on(ordinal: int, call: Call, what: Stored) -> Choice:
-    """Return the choice for a GPU of this machine. Raises `DeviceError` where there is none."""
+def choice_on(ordinal: int, call: Call, count: int, what: Stored) -> Choice:
+    """Return the choice for `count` products on a GPU of this machine, of which `what` is the first. Raises
+    `DeviceError` where there is none.
+    """
     with preserved_context():
-        return choice_for(call, what, gemm_on(ordinal).gpu)
+        return choice_of_call(call, count, what, gemm_on(ordinal).gpu)

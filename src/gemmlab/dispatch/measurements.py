@@ -17,7 +17,7 @@ from gemmlab.core.errors import RecordError
 from gemmlab.kernels.catalog import current_id
 
 FILE = Path(__file__).parent / "measured.json"
-SCHEMA = "gemmlab.choices/1"
+SCHEMA = "gemmlab.choices/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,9 @@ class Measurement:
     alone_us: float
     share_us: float
     meet_us: float = 0.0
+    factors: Mapping[str, float] = field(default_factory=dict)
+    """The time of a step relative to layout nn with aligned rows, by layout and `waves.ODD`; 1 where it is not stated.
+    """
     parts: tuple[int, ...] = ()
     """Numbers of parts that k may be split into; empty for a kernel whose blocks do not share k."""
     in_order: bool = True
@@ -60,6 +63,10 @@ class Table:
     """A name that `core.gpu.model` knows."""
     taken: str
     """The date of the measurement."""
+    memory_gbs: float
+    """The rate at which cold matrices pass through memory, 10^9 bytes a second."""
+    parts_gbs: float
+    """The rate at which blocks exchange parts of sums through the level-2 cache."""
     entries: tuple[Measurement, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -78,7 +85,8 @@ def table_from_json(data: Mapping[str, Any]) -> Table:
         if data["schema"] != SCHEMA:
             raise RecordError(f"no table of choices: schema {data['schema']!r}")
         entries = tuple(_measured(entry) for entry in data["entries"])
-        return Table(str(data["gpu"]), str(data["taken"]), entries)
+        rates = float(data["memory_gbs"]), float(data["parts_gbs"])
+        return Table(str(data["gpu"]), str(data["taken"]), *rates, entries)
     except (KeyError, TypeError) as error:
         raise RecordError(f"no table of choices: {error}") from error
 
@@ -90,6 +98,6 @@ def _measured(entry: Mapping[str, Any]) -> Measurement:
 
 
 @cache
-def shipped_table() -> Table:
-    """The table of the package."""
-    return table_from_json(json.loads(FILE.read_text(encoding="utf-8")))
+def shipped_table(file: Path = FILE) -> Table:
+    """A table of the package: by default that of single products."""
+    return table_from_json(json.loads(file.read_text(encoding="utf-8")))

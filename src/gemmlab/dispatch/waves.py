@@ -12,10 +12,12 @@ issue slots, shared memory. So `rounds` rounds of `r` blocks and a last round of
     steps * (rounds * max(alone, r * share) + max(alone, rest * share))
 
 for blocks of `steps` steps along k: all of k, or a part of it if the grid has several blocks for each tile of C (k is
-split over blocks). A product cannot take less than its matrices take to pass through memory. Blocks that computed parts
-of the same sums meet in a tree: each level takes a constant time, and the parts pass through the level-2 cache. So
+split over blocks). A step takes longer by a factor for each layout, and by one where rows that are read four floats at
+a time do not begin on 16 bytes. A product cannot take less than its matrices take to pass through memory. Blocks that
+computed parts of the same sums meet in a tree: each level takes a constant time, and the parts pass through the
+level-2 cache. So
 
-    start + max(steps * ..., bytes / memory) + levels * meet + bytes of parts * 2 / level-2 cache
+    start + max(steps * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache
 
 Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge costs as much as a full
 one.
@@ -33,14 +35,15 @@ from gemmlab.core import gpu
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.precision import FLOAT_BYTES
-from gemmlab.dispatch.measurements import Measurement
+from gemmlab.dispatch.measurements import Measurement, Table
+from gemmlab.ops.gemm_problem import GemmProblem
 
 PARTS = "SPLITS"
 """The parameter of kernels whose blocks share k: the number of parts."""
-_FAN = 8
+FAN = 8
 """Number of blocks that meet at a node of the tree (`cuda_common/parts.cuh`)."""
-_MEMORY_SHARE, _CACHE_SHARE = 0.88, 0.5
-"""Ratios of the rates that copies reach to the peaks of memory and level-2 cache."""
+ODD = "odd"
+"""The name of the factor for rows off 16 bytes, beside those of layouts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,33 +105,50 @@ def gpu_of_facts(name: str, facts: Mapping[str, Any]) -> Gpu:
 
 
 def estimate(
-    entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu, parts: int = 1
+    entry: Measurement, problem: GemmProblem, where: Gpu, table: Table, *, parts: int = 1, products: int = 1
 ) -> Estimate:  # fmt: skip
-    """Estimate the time of a product whose k is split into `parts`.
+    """Estimate the time of one launch of a kernel of `table`: `products` of one shape, the k of each in `parts`.
 
-    On a GPU other than `measured_on`, block times scale with clock and FMA lanes, memory times with bandwidth.
+    On a GPU other than the table's, block times scale with clock and FMA lanes, memory times with bandwidth.
     """
-    blocks = _blocks(entry, m, n, k, parts)
+    measured_on = gpu_model(table.gpu)
+    blocks = _blocks(entry, problem, parts, products)
     resident = _resident(where.limits, entry.registers, entry.smem, entry.threads)
     if not resident or not blocks:
         return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
     clock = measured_on.mhz / where.mhz
-    alone = entry.alone_us * clock
-    share = entry.share_us * clock * measured_on.limits.fma_lanes / where.limits.fma_lanes
+    alone, share = block_times(entry, problem, where, table)
     rounds, rest = divmod(-(-blocks // where.sms), resident)
     step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
     depth = entry.config.get("BK", 1)
+    m, n, k = problem.m, problem.n, problem.k
     steps = -(-k // (depth * parts)) * depth
-    memory = FLOAT_BYTES * (m * k + k * n + m * n) / (_MEMORY_SHARE * where.memory_gbs * 1e3)
+    memory_gbs = table.memory_gbs * where.memory_gbs / measured_on.memory_gbs
+    memory = products * FLOAT_BYTES * (m * k + k * n + m * n) / (memory_gbs * 1e3)
     meeting = 0.0
     if parts > 1:
-        levels = math.ceil(math.log(parts, _FAN))
-        meeting = levels * entry.meet_us * clock + 2 * FLOAT_BYTES * m * n * parts / (_CACHE_SHARE * where.l2_gbs * 1e3)
+        levels = math.ceil(math.log(parts, FAN) - 1e-9)
+        passed = 2 * FLOAT_BYTES * m * n * parts
+        meeting = levels * entry.meet_us * clock + passed / (table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3)
     return Estimate(entry.start_us + max(steps * step, memory) + meeting, blocks, resident, rounds + bool(rest))
 
 
-def _blocks(entry: Measurement, m: int, n: int, k: int, parts: int) -> int:
-    names = {**entry.config, "M": m, "N": n, "K": k, PARTS: parts}
+def block_times(entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> tuple[float, float]:
+    """Return the time of a step along k of a block alone, and its share of a full multiprocessor's, in microseconds."""
+    measured_on = gpu_model(table.gpu)
+    slower = entry.factors.get(problem.layout, 1.0) * (entry.factors.get(ODD, 1.0) if odd_rows(problem) else 1.0)
+    slower *= measured_on.mhz / where.mhz
+    return entry.alone_us * slower, entry.share_us * slower * measured_on.limits.fma_lanes / where.limits.fma_lanes
+
+
+def odd_rows(problem: GemmProblem) -> bool:
+    """Return whether an operand that kernels read four floats at a time, along its rows, has rows off 16 bytes."""
+    p = problem
+    return bool(p.trans_a and p.lda % 4) or bool(not p.trans_b and p.ldb % 4) or bool(p.ldc % 4)
+
+
+def _blocks(entry: Measurement, problem: GemmProblem, parts: int, products: int) -> int:
+    names = {**entry.config, "M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts, "batch": products}
     return math.prod(dimension.whole(names) for dimension in _grid(entry.grid))
 
 

@@ -1,10 +1,10 @@
-"""What happened at a hazard, in words, and where it happened."""
+"""The words and the place of a hazard: messages, source lines, positions in the grid."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.core import counters as core
+from gemmlab.core import hazard
 from gemmlab.core.words import counted
 from gemmlab.emulator.barriers import BARRIERS, NO_SUCH_BARRIER
 from gemmlab.emulator.endless_loops import PATIENCE
@@ -55,7 +55,7 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
         if extra == NOT_NAMED:
             return f"{lanes} of the warp takes part and is not in the mask"
         return f"{lanes} of the warp, which the mask names, ended without reaching it"
-    width, space = extra & 0xFF, SPACES[extra >> 16 & 0xFF]
+    width, space = extra & 0xFF, space_of(event)
     verb = "write" if extra & 0x100 else "read"
     what = f"{width}-byte {verb} of {space} memory"
     if kind in {Kind.RACE_BLOCK, Kind.RACE_WARP, Kind.RACE_GRID}:
@@ -67,8 +67,12 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
                 f"{what} ({instruction.name}) and an access by thread {fellow} of block {block} ({there}) with nothing"
                 " between that orders blocks: an atomic or a flag with __threadfence, or the end of a launch"
             )
-        missing = "no barrier" if kind == Kind.RACE_BLOCK else "no warp-level synchronisation"
-        return f"{what} ({instruction.name}) and an access by thread {fellow} ({there}) with {missing} between"
+        missing = (
+            "no barrier between: __syncthreads() is missing"
+            if kind == Kind.RACE_BLOCK
+            else "no warp-level synchronisation between: __syncwarp() is missing"
+        )
+        return f"{what} ({instruction.name}) and an access by thread {fellow} ({there}) with {missing}"
     if kind == Kind.OUT_OF_BOUNDS:
         return what + _bounds(geometry, memory, space, address)
     if kind == Kind.MISALIGNED:
@@ -121,14 +125,14 @@ def _signed32(offset: int) -> int:
 
 def stalled(kind: str, places: tuple[tuple[int, int, int], ...], geometry: Geometry) -> str:
     match kind:
-        case core.CLUSTER:
+        case hazard.CLUSTER:
             return f"a grid of {geometry.grid} blocks is not made of clusters of {geometry.cluster}: no GPU launches it"
         case "deadlock":
             blocks = {block for block, *_ in places}
             return f"{counted(len(places), 'warp')} of {counted(len(blocks), 'block')} can never go on"
         case "endless loop":
             return "what decides where its warps go is the same again, at the same place: it never ends"
-        case core.UNFINISHED:
+        case hazard.UNFINISHED:
             return f"given up: no block should need so many instructions; if this one does, {PATIENCE} allows more"
         case _:
             return "waited for a block with a higher number, which need not be resident at the same time"
@@ -144,6 +148,19 @@ def line_of(image: Image, index: int) -> int:
         return 0
     line = image.code.instructions[index].line
     return line[1] if line else 0
+
+
+def file_of(image: Image, index: int) -> str:
+    """The source file of an instruction; empty for an index out of range and without line information."""
+    if not 0 <= index < len(image.code.instructions):
+        return ""
+    line = image.code.instructions[index].line
+    return line[0] if line else ""
+
+
+def space_of(event: Event) -> str:
+    """The memory that an access went to."""
+    return SPACES[event.extra >> 16 & 0xFF]
 
 
 def position(linear: int, extent: tuple[int, int, int]) -> tuple[int, int, int]:

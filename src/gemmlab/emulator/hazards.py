@@ -7,8 +7,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gemmlab.core.counters import Hazard
-from gemmlab.emulator.hazard_words import Event, instruction_at, lanes_in_words, line_of, message, position, stalled
+from gemmlab.core.hazard import Hazard
+from gemmlab.emulator.hazard_words import (
+    Event,
+    file_of,
+    instruction_at,
+    lanes_in_words,
+    line_of,
+    message,
+    position,
+    space_of,
+    stalled,
+)
 from gemmlab.emulator.image import Image, plain_name
 from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.layout import LANES
@@ -33,6 +43,8 @@ NAMES = {
 }
 _NO_ADDRESS = frozenset({Kind.BARRIER, Kind.TRAP, Kind.TEXTURE, Kind.WARP_SYNC, Kind.SHUFFLE})
 """Kinds of events whose `address` field holds something else."""
+_ACCESSES = frozenset(NAMES) - _NO_ADDRESS - {Kind.CALL}
+"""Kinds of events that are accesses to memory."""
 
 
 def hazards(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
@@ -46,33 +58,43 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
     """One hazard for each kind and pair of source lines (of instructions, without line information).
 
     It describes the first event and gives the number of events. An instruction records only its first events and counts
-    the rest; if all its recorded events are in one group, they enter with that count.
+    the rest; if all its recorded events are in one group, they enter with that count. A pair of lines that races
+    between warps, for want of a barrier, and within a warp too is one hazard, of the first kind; these come first.
     """
-    events = [Event(*event) for event in outcome.events.tolist()]
     groups: dict[tuple[object, ...], list[Event]] = {}
-    for event in events:
-        places = (line_of(image, event.site) or ("at", event.site), line_of(image, event.other) or ("at", event.other))
-        apart = event.kind if event.kind in (Kind.RACE_WARP, Kind.RACE_GRID) else 0
-        groups.setdefault((NAMES[event.kind], apart, *places), []).append(event)
+    for event in (Event(*event) for event in outcome.events.tolist()):
+        groups.setdefault((NAMES[event.kind], event.kind == Kind.RACE_GRID, *_places(image, event)), []).append(event)
     mixed = Counter(site for group in groups.values() for site in {event.site for event in group})
-    for group in groups.values():
-        first = group[0]
+    for group in sorted(groups.values(), key=_without_barrier, reverse=True):
+        first = next((event for event in group if event.kind == Kind.RACE_BLOCK), group[0])
         noted = {site: _noted(outcome, site) for site in {event.site for event in group} if mixed[site] == 1}
-        instruction = instruction_at(image, first.site)
+        file, other_file = (file_of(image, site) for site in (first.site, first.other))
         yield Hazard(
             kind=NAMES[first.kind],
             kernel=plain_name(image.function.name),
             block=position(first.block, geometry.grid),
             thread=position(first.thread, geometry.threads),
             address=None if first.kind in _NO_ADDRESS else first.address,
-            file=instruction.line[0] if instruction.line else "",
+            file=file,
             line=line_of(
                 image, call_site(image.code.instructions, first.site) if first.kind == Kind.WARP_SYNC else first.site
             ),
+            other_file=other_file if other_file != file else "",
             other_line=line_of(image, first.other),
             count=sum(noted.values()) + sum(1 for event in group if event.site not in noted),
             message=message(image, geometry, outcome.reach, first),
+            space=space_of(first) if first.kind in _ACCESSES else "",
         )
+
+
+def _places(image: Image, event: Event) -> tuple[object, object]:
+    """The two lines of an event, or its instructions; for a race, in which neither is first, always in one order."""
+    first, second = (line_of(image, site) or ("at", site) for site in (event.site, event.other))
+    return (second, first) if NAMES[event.kind] == "race" and event.other < event.site else (first, second)
+
+
+def _without_barrier(group: list[Event]) -> bool:
+    return any(event.kind == Kind.RACE_BLOCK for event in group)
 
 
 def _noted(outcome: Outcome, site: int) -> int:

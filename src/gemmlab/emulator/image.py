@@ -57,6 +57,8 @@ class Image:
     """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
     async_copies: bool
     """True if the kernel copies asynchronously from global to shared memory."""
+    warpgroups: bool
+    """True if the kernel multiplies matrices by warpgroups."""
 
 
 def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, memory: MemoryMap) -> Image:
@@ -107,6 +109,7 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         byte_shared=any(_narrow_shared(instruction) for instruction in instructions),
         global_shift=min(map(_global_shift, instructions), default=2),
         async_copies=any(instruction.opcode == "LDGSTS" for instruction in instructions),
+        warpgroups=any(instruction.opcode.endswith("GMMA") for instruction in instructions),
     )
 
 

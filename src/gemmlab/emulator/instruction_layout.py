@@ -62,6 +62,8 @@ class Kind:
 
     OUT_OF_BOUNDS, MISALIGNED, UNWRITTEN, RACE_BLOCK, RACE_WARP, BARRIER, ASYNC, TRAP, TEXTURE = range(1, 10)
     WARP_SYNC, SHUFFLE, RACE_GRID = range(10, 13)
+    WARPGROUP = 32
+    """Not all lanes of a warp execute a warpgroup instruction; `address` is the mask of those that do not."""
     CALL = 16
     """Control left the kernel's functions or instructions; `extra` is one of these."""
     CALLED, RETURNED, JUMPED, RAN_ON = range(4)

@@ -43,6 +43,7 @@ def geometry_of(
         global_races=global_races,
         global_shift=image.global_shift,
         async_copies=image.async_copies,
+        warpgroups=image.warpgroups,
         cluster=function.cluster or (1, 1, 1),
         constant_bytes=len(function.constants.get(VARIABLES, b"")),
     )

@@ -44,6 +44,8 @@ class Warp:
     """As `Block.VALID`, for local memory."""
     PENDING = 104
     """Host address of the copies in flight (see `emulator.async_copies`); 0 if the kernel makes none."""
+    FLIGHT = 112
+    """Host address of the warpgroup multiplications in flight (see `emulator.wgmma_layout`); 0 if the kernel has none."""
     GROUP = 128
     """32 waiting groups, each (pc i64, lanes i32, wait i32, argument i64, unused i64)."""
     GROUP_SIZE = 32

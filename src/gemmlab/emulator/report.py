@@ -37,7 +37,6 @@ _SITES = {
     "TEX": core.TEXTURE_LOAD,
     "BAR": core.BARRIER,
 }
-ON, ON_BY_SITE = "smsp__thread_inst_executed_pred_on.sum", "thread_inst_executed_true"
 BRANCHES = frozenset({"BRA", "JMP"})
 _COUNTED = {
     "executed": Insn.EXECUTED,
@@ -71,7 +70,10 @@ def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...])
     skipped = outcome.records[:, Insn.NOT_TAKEN : Insn.NOT_TAKEN + 8].copy().view(np.int64)[:, 0]
     branches = (index for index, instruction in enumerate(image.code.instructions) if instruction.opcode in BRANCHES)
     by_site = sum(site.predicated_on_threads for site in sites)
-    return {ON_BY_SITE: Metric(by_site), ON: Metric(by_site - sum(int(skipped[index]) for index in branches))}
+    return {
+        core.THREADS_ON_BY_SITE: Metric(by_site),
+        core.THREADS_ON: Metric(by_site - sum(int(skipped[index]) for index in branches)),
+    }
 
 
 def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:

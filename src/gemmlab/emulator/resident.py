@@ -16,6 +16,7 @@ from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_LANES, GROUP_PC, GROUP_WAIT, ROUNDS, TURN
 from gemmlab.emulator.races import ELEMENT
 from gemmlab.emulator.services import service_addresses
+from gemmlab.emulator.wgmma_layout import Flight
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -44,6 +45,8 @@ class Geometry:
     """Number of blocks resident together on a GPU (a wave); sectors are counted as distinct within a wave."""
     async_copies: bool = False
     """True if warps need room for asynchronous copies in flight."""
+    warpgroups: bool = False
+    """True if warps need room for warpgroup multiplications in flight."""
     constant_bytes: int = 0
     """Bytes that `__constant__` variables take."""
     cluster: tuple[int, int, int] = (1, 1, 1)
@@ -71,6 +74,7 @@ class Resident:
         local = self.count * LANES * geometry.local_bytes
         self.local, self.local_valid = np.zeros(local, np.uint8), np.zeros(local, np.uint8)
         self.pending = np.zeros((self.count if geometry.async_copies else 0, Pending.SIZE), np.uint8)
+        self.flights = np.zeros((self.count if geometry.warpgroups else 0, Flight.SIZE), np.uint8)
         self.block = np.zeros(Block.SIZE, np.uint8)
         self.clocks = np.zeros((LANES, LANES), np.int32)
         self.shadow = self._shadow() if geometry.check_races else np.zeros(0, np.uint8)
@@ -118,6 +122,8 @@ class Resident:
         wide[:, Warp.LOCAL_VALID // 8] = self.local_valid.ctypes.data + np.arange(self.count) * stride
         if self.pending.size:
             wide[:, Warp.PENDING // 8] = self.pending.ctypes.data + np.arange(self.count) * Pending.SIZE
+        if self.flights.size:
+            wide[:, Warp.FLIGHT // 8] = self.flights.ctypes.data + np.arange(self.count) * Flight.SIZE
         for base in (Warp.PREDICATES, Warp.UNIFORM_PREDICATES):
             words[:, base // 4 + 7] = FULL
         for part, values in enumerate((numbers % x, numbers // x % y, numbers // (x * y))):
@@ -134,6 +140,7 @@ class Resident:
         self.valid[:] = 0
         self.local_valid[:] = 0
         self.pending[:, : Pending.ENTRY] = 0
+        self.flights[:, : Flight.ENTRY] = 0
         self.block[Block.BARRIER :] = 0
         # Clocks only grow, so an earlier block's entries in the shadow come before everything that this block does.
         base = int(self.clocks.max())

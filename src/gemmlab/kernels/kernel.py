@@ -81,9 +81,9 @@ class Kernel:
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)
     """The most consecutive additions that a term goes through, from an instance and `Op.scalars`; `None` if not stated.
     """
-    in_order: bool = False
-    """True if each sum is one chain of multiply-adds in the order of k and the result `fma(beta, c, alpha * sum)`, in
-    every configuration; of a kernel that splits k, in those with a single part.
+    in_order: Callable[[Config], bool] = field(default=lambda _config: False, repr=False)
+    """Return whether each sum is one chain of multiply-adds in the order of k and the result
+    `fma(beta, c, alpha * sum)`.
     """
     arch: str = ""
     """The least CUDA architecture it is for, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one."""

@@ -51,6 +51,10 @@ class CudaText:
         named = [s for s in signatures(self.text) if wanted in (s.name, s.name.rpartition("::")[2])]
         return named[0] if len(named) == 1 else None
 
+    def texts(self, kernel: str) -> dict[str, str]:
+        """Return the text by the name of its file, which is made from the kernel's if it came without one."""
+        return {self.path or f"{kernel}.cu": self.text}
+
     def hint(self, kernel: str) -> str:
         """Return a guess at what is wrong with the name of a kernel that does not compile; empty if nothing is.
 
@@ -92,6 +96,10 @@ class ReadyCubin:
             kernel=plain(named[0]), kind="cubin", target=self.cubin.arch, entry=named[0], code=self.data,
             digest=digest(self.data, self.name), compiler="a ready cubin", texts=texts,
         )  # fmt: skip
+
+    def texts(self, _kernel: str) -> dict[str, str]:
+        """Return no text: the files that the code names are read, if they are there."""
+        return {}
 
 
 def read_source(source: Source) -> CudaText | ReadyCubin:

@@ -17,7 +17,7 @@ from gemmlab.core.errors import ArgumentTypeError, DeviceError, RecordError, Usa
 from gemmlab.core.records import load_record
 from gemmlab.dispatch.choice import RECORD, RULE, choose, forced
 from gemmlab.dispatch.measurements import FILE, Measurement, shipped_table, table_from_json
-from gemmlab.dispatch.waves import estimate, gpu_model, gpu_of_facts
+from gemmlab.dispatch.waves import PARTS, estimate, gpu_model, gpu_of_facts
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm_problem import LAYOUTS, GemmProblem
 from support.paths import RESULTS
@@ -33,7 +33,8 @@ def extents(label: str) -> tuple[int, int, int]:
 
 
 def model_us(entry: Measurement, label: str) -> float:
-    return estimate(entry, *extents(label), H200, H200).us
+    size, _, parts = label.partition("/")
+    return estimate(entry, GemmProblem(*extents(size)), H200, TABLE, parts=int(parts or 1)).us
 
 
 def test_the_table_holds_what_the_records_do() -> None:
@@ -60,7 +61,8 @@ def test_the_table_s_kernels_are_those_of_the_catalog() -> None:
         kernel = find_kernel(entry.kernel)
         assert kernel.configure(entry.config) == dict(entry.config)
         assert (kernel.precision, kernel.layouts, kernel.arch) == (entry.precision, entry.layouts, entry.arch)
-        assert (kernel.grid, kernel.in_order) == (entry.grid, entry.in_order)
+        alone = {**entry.config, PARTS: 1} if entry.parts else entry.config
+        assert (kernel.grid, kernel.in_order(alone)) == (entry.grid, entry.in_order)
 
 
 def test_the_rule_is_near_what_was_measured() -> None:
@@ -126,14 +128,14 @@ def test_laws_of_the_rule(m: int, n: int, k: int, model: str) -> None:
     """More work never takes less time, and a tile over the edge takes as many rounds as a full one."""
     where = gpu_model(model)
     for entry in TABLE.entries[:6]:
-        here = estimate(entry, m, n, k, where, H200)
-        assert here.us <= estimate(entry, 2 * m, n, k, where, H200).us
-        assert here.us <= estimate(entry, m, n, k + 1, where, H200).us
+        here = estimate(entry, GemmProblem(m, n, k), where, TABLE)
+        assert here.us <= estimate(entry, GemmProblem(2 * m, n, k), where, TABLE).us
+        assert here.us <= estimate(entry, GemmProblem(m, n, k + 1), where, TABLE).us
         if not here.resident:  # no block of the kernel fits that GPU
             assert here.us == float("inf")
             continue
         tile_m, tile_n = entry.config["BM"], entry.config["BN"]
-        whole = estimate(entry, -(-m // tile_m) * tile_m, -(-n // tile_n) * tile_n, k, where, H200)
+        whole = estimate(entry, GemmProblem(-(-m // tile_m) * tile_m, -(-n // tile_n) * tile_n, k), where, TABLE)
         assert (here.blocks, here.rounds) == (whole.blocks, whole.rounds)
         assert here.us <= whole.us
 
@@ -144,19 +146,19 @@ def test_the_rule_by_hand() -> None:
         grid=("ceil_div(M, BM) * ceil_div(N, BN)",), start_us=5.0, alone_us=0.1, share_us=0.04,
     )  # fmt: skip
     # 65536 registers: four blocks of 256 threads with 64 each. One multiprocessor more than a wave of 132 * 4.
-    one = estimate(entry, 64, 32, 100, H200, H200)
+    one = estimate(entry, GemmProblem(64, 32, 100), H200, TABLE)
     assert (one.us, one.blocks, one.resident, one.rounds) == (5 + 100 * 0.1, 1, 4, 1)
-    full = estimate(entry, 64 * 132, 32 * 4, 100, H200, H200)
+    full = estimate(entry, GemmProblem(64 * 132, 32 * 4, 100), H200, TABLE)
     assert (full.us, full.rounds) == (5 + 100 * (4 * 0.04), 1)
-    more = estimate(entry, 64 * 132 + 1, 32 * 4, 100, H200, H200)
+    more = estimate(entry, GemmProblem(64 * 132 + 1, 32 * 4, 100), H200, TABLE)
     assert more.us == pytest.approx(5 + 100 * (4 * 0.04 + 0.1))
     assert (more.rounds, more.blocks) == (2, 133 * 4)
     # Half the clock, half the lanes: latency doubles, issue takes four times as long.
     slow = replace(H200, mhz=H200.mhz / 2, limits=replace(H200.limits, fma_lanes=64))
-    assert estimate(entry, 64 * 132, 32 * 4, 100, slow, H200).us == pytest.approx(5 + 100 * 4 * 0.16)
+    assert estimate(entry, GemmProblem(64 * 132, 32 * 4, 100), slow, TABLE).us == pytest.approx(5 + 100 * 4 * 0.16)
     # A block that does not fit takes for ever, and nothing takes no time.
-    assert estimate(replace(entry, smem=300_000), 64, 32, 1, H200, H200).us == math.inf
-    assert estimate(entry, 0, 32, 1, H200, H200).blocks == 0
+    assert estimate(replace(entry, smem=300_000), GemmProblem(64, 32, 1), H200, TABLE).us == math.inf
+    assert estimate(entry, GemmProblem(0, 32, 1), H200, TABLE).blocks == 0
 
 
 def facts(capability: str, sms: int, mhz: float) -> dict[str, Any]:
@@ -233,7 +235,7 @@ def test_explain_choice_without_a_gpu() -> None:
     emulated = gemmlab.explain_choice((7, 100, 300), (300, 20), trans_a=False, device="emulated:sm_80")
     # Matrices by one are one tall matrix by it on a GPU; pairs of matrices are not.
     assert (emulated.where, emulated.basis, emulated.problem.split(" ")[0]) == ("A100", RULE, "700x20x300")
-    assert gemmlab.explain_choice((7, 100, 300), (7, 300, 20), device="H200").problem.startswith("100x20x300 (nn)")
+    assert gemmlab.explain_choice((7, 100, 300), (7, 300, 20), device="H200").problem.startswith("7*100x20x300 (nn)")
     assert "scaled to A100" in emulated.reason
     assert "(tn)" in gemmlab.explain_choice((300, 100), (300, 20), trans_a=True, device="H200").problem
     assert gemmlab.explain_choice((300,), (300,), device="H200").problem.startswith("1x1x300")
@@ -290,5 +292,5 @@ def test_reproducible_takes_only_kernels_that_add_in_the_order_of_k() -> None:
     assert "does not add in the order of k" in pinned.refused[TABLE.entries[1].kernel]
     with pytest.raises(UsageError, match=r"wmma_tf32.* computes in tf32"):
         forced("wmma_tf32", None, problem, H200, TABLE, "highest", True)
-    with pytest.raises(UsageError, match="is not known to add in the order of k"):
+    with pytest.raises(UsageError, match="does not add in the order of k"):
         forced("wmma_tf32", None, problem, H200, TABLE, "tf32", True)

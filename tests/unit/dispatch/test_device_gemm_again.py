@@ -11,7 +11,7 @@ import pytest
 
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, UsageError
-from gemmlab.dispatch import cuda_again, cuda_calls
+from gemmlab.dispatch import cuda_again, cuda_operands
 from support.gemm_on_gpu import A, B, C, Float32Array, close, forms, played_driver, uniform
 from support.gpu_arrays import Array, GemmDriver, Tensor, play_cupy, play_torch
 
@@ -27,7 +27,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[GemmDriver]:
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From its call on nothing is looked at as if it were new."""
-    return lambda: monkeypatch.setattr(cuda_calls, "request", lambda *_: pytest.fail("looked at"))
+    return lambda: monkeypatch.setattr(cuda_operands, "request", lambda *_: pytest.fail("looked at"))
 
 
 def test_the_same_call_again_is_not_looked_at(driver: GemmDriver, settled: Callable[[], None]) -> None:

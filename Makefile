@@ -29,6 +29,10 @@ SIMT = $(RUNGS) float32)
 TENSOR = $(RUNGS) tf32)
 GPU_SIZES := 64,128,256:4096:128,8192
 GPU_SUMS := $(SUMS),2^25,2^30
+# Sums along axes, OUTERxLENGTHxINNER: rows, columns, middle axes, few and many, aligned and not, and whole sums.
+GPU_AXES := 4096x4096x1,1x4096x4096,2^20x16x1,1x2^20x16,16x2^20x1,1x16x2^20,1024x1024x64,64x65536x1,1x64x65536,1x65536x64
+GPU_AXES := $(GPU_AXES),256x256x1,1x256x256,1000x1000x1,1x1000x1000,2^20x3x1,1x2^20x3,2^20x100x1,1x4095x4095,4095x4095x1
+GPU_AXES := $(GPU_AXES),65536x16x3,128x512x1,32x3136x256,8x2^22x1,1x2^12x1,1x2^14x1,1x2^16x1,1x2^20x1,1x2^24x1,1x2^28x1
 ON_GPU := --device cuda --processes 1 --no-naive
 # The libraries beside the library call; the last one is only quoted.
 BESIDE := torch,cupy,cublas,cublaslt
@@ -95,6 +99,7 @@ gpu-results: $(STAMP)
 	$(BIN)/gemmlab bench $(ON_GPU) --suite --peers $(BESIDE) --rounds 7 --save $(H200)/suite.json
 	$(BIN)/gemmlab bench --op batch $(ON_GPU) --suite --peers $(BESIDE) --rounds 7 --save $(H200)/suite-batches.json
 	$(BIN)/gemmlab bench --op reduce $(ON_GPU) --sizes $(GPU_SUMS) --peers torch,cupy --rounds 7 --save $(H200)/reduce.json
+	$(BIN)/gemmlab bench --op sums $(ON_GPU) --sizes $(GPU_AXES) --peers torch,cupy --rounds 7 --save $(H200)/reduce-axes.json
 	$(BIN)/gemmlab bench $(SIMT) $(ON_GPU) --configs 8 --sizes 512,1024,2048,4096 --peers cublas --rounds 3 \
 		--save $(H200)/configs.json
 	$(BIN)/gemmlab bench block_swizzle $(ON_GPU) --config ORDER=0 --config ORDER=1,GROUP=8 --config ORDER=2,GROUP=4 \
@@ -113,6 +118,7 @@ regret: $(STAMP)
 counts: $(STAMP)
 	$(BIN)/gemmlab bench --device emulated:sm_90 --sizes 256x256x1024 --save $(EMULATED)/counters.json
 	$(BIN)/gemmlab bench --op reduce --device emulated:sm_90 --sizes 2^16 --save $(EMULATED)/reduce.json
+	$(BIN)/gemmlab bench --op sums --device emulated:sm_90 --sizes 256x256x1,1x256x256 --save $(EMULATED)/sums.json
 	$(BIN)/python makers/count_configurations.py
 	$(BIN)/python makers/count_tensor_code.py
 	$(BIN)/python makers/try_source_test.py

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from choices_fit import MEMORY_GBS, PARTS_GBS, fitted
-from choices_times import Times, benched, swept
+from choices_times import benched, least, stated, swept
 from gemmlab.core.precision import FLOAT32, PRECISIONS
 from gemmlab.dispatch.measurements import FILE, Measurement, Table
 from gemmlab.dispatch.waves import Gpu, estimate, gpu_model
@@ -60,12 +60,14 @@ def table() -> Table:
     """The table of the records."""
     taken, times = swept(SWEEP)
     lower = [entry for name in LOWER for entry in benched(HERE / name) if entry.base.precision != FLOAT32]
-    found = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
-    entries = [fitted(entry, found) for entry in (*times, *lower)]
-    return replace(found, entries=tuple(_chosen_somewhere(replace(found, entries=tuple(entries)), [*times, *lower])))
+    every = [*times, *lower]
+    best = least(every)
+    empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
+    entries = tuple(replace(fitted(one, empty, best), times_us=stated(one, best)) for one in every)
+    return replace(empty, entries=tuple(_chosen_somewhere(replace(empty, entries=entries))))
 
 
-def _chosen_somewhere(found: Table, times: list[Times]) -> Iterator[Measurement]:
+def _chosen_somewhere(found: Table) -> Iterator[Measurement]:
     chosen = set[int]()
     for name, layout, precision in itertools.product(CHOSEN_ON, ("nn", "nt", "tn"), PRECISIONS):
         where = gpu_model(name)
@@ -81,9 +83,13 @@ def _chosen_somewhere(found: Table, times: list[Times]) -> Iterator[Measurement]
             for m, n, k in itertools.product(EXTENTS, EXTENTS, DEPTHS):
                 problem = GemmProblem(m, n, k).with_layout(layout)
                 chosen.add(min(among, key=lambda one: _least(one[1], problem, where, found, in_order))[0])
-    for label in {label for one in times for label in one.base.times_us}:
-        timed = [index for index, one in enumerate(times) if label in one.base.times_us]
-        chosen.add(min(timed, key=lambda index: times[index].base.times_us[label]))
+    for precision in PRECISIONS:
+        fastest: dict[str, tuple[float, int]] = {}
+        for index, entry in enumerate(found.entries):
+            for key, us in entry.times_us.items() if entry.precision == precision else ():
+                label = key.partition("/")[0]
+                fastest[label] = min((us, index), fastest.get(label, (us, index)))
+        chosen |= {index for _, index in fastest.values()}
     return (entry for index, entry in enumerate(found.entries) if index in chosen)
 
 

@@ -6,13 +6,12 @@ import gzip
 import json
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.program import Config
-from gemmlab.dispatch.choice import aligned_rows
 from gemmlab.dispatch.measurements import Measurement, time_key
 from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.aliases import read_record
@@ -22,8 +21,8 @@ from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
 OP = GemmOp()
-FASTEST = 3
-"""Of the numbers of parts timed at a product, so many of the fastest are stated in the table."""
+NEAR = 1.03
+"""The table states the times of a product that are at most this many times its least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,25 @@ class Times:
 
     base: Measurement
     us: Mapping[tuple[GemmProblem, int], float] = field(default_factory=dict)
+
+
+def least(times: Iterable[Times]) -> dict[tuple[GemmProblem, str], float]:
+    """Return the least time of each product at each precision."""
+    found: dict[tuple[GemmProblem, str], float] = {}
+    for one in times:
+        for (problem, _), us in one.us.items():
+            key = problem, one.base.precision
+            found[key] = min(us, found.get(key, math.inf))
+    return found
+
+
+def stated(one: Times, best: Mapping[tuple[GemmProblem, str], float]) -> dict[str, float]:
+    """Return the times that the table states of one kernel and configuration: those near the `least`."""
+    return {
+        time_key(problem, parts): round(us, 2)
+        for (problem, parts), us in one.us.items()
+        if us <= NEAR * best[problem, one.base.precision]
+    }
 
 
 def swept(path: Path) -> tuple[str, list[Times]]:
@@ -81,21 +99,8 @@ def _entry(
         kernel=name, precision=kernel.precision, layouts=kernel.layouts, arch=kernel.arch, config=chosen,
         threads=facts["threads"], registers=facts["registers"], smem=facts["smem"], grid=kernel.grid, parts=parts,
         in_order=kernel.in_order({**chosen, PARTS: 1}), start_us=0.0, alone_us=0.0, share_us=0.0,
-        times_us=_stated(us),
+        steps=kernel.steps,
     )  # fmt: skip
-
-
-def _stated(us: Mapping[tuple[GemmProblem, int], float]) -> dict[str, float]:
-    """Return the times that the table states: layout nn, aligned rows, of each product the fastest few."""
-    plain: dict[GemmProblem, list[tuple[float, int]]] = {}
-    for (problem, parts), time_us in us.items():
-        if problem.layout == "nn" and aligned_rows(problem):
-            plain.setdefault(problem, []).append((time_us, parts))
-    return {
-        time_key(p.m, p.n, p.k, parts): round(time_us, 2)
-        for p, found in plain.items()
-        for time_us, parts in sorted(found)[:FASTEST]
-    }
 
 
 def _launched(name: str, config: Config) -> tuple[int, int]:

@@ -16,15 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.precision import FLOAT32, TF32_ROUNDOFF, UNIT_ROUNDOFF
-from gemmlab.devices.device import Buffer, Device, Window
+from gemmlab.devices.device import Buffer, Device, Loaded, Window
 from gemmlab.devices.device_name import parse_device
 from gemmlab.devices.select import open_device
+from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.bound import BoundKernel, PlacedKernel
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.batch_problem import BatchProblem
 from gemmlab.ops.footprint import require_memory
 from gemmlab.ops.gemm import ROUNDINGS, GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
+from gemmlab.ops.op import Op
 
 OP = GemmOp()
 ALPHAS = (1.0, 2.0, 0.5, 4.0, 0.25)
@@ -70,12 +73,30 @@ class Spots:
     magnitudes: npt.NDArray[np.float64]
 
 
-class QuickTimes:
-    """Times of trials at `problems` on a device. Operands of all problems begin at the same addresses."""
+class _Loaded(dict[tuple[tuple[str, int], ...], Loaded]):
+    """Loaded code by compile-time parameters, the same for all numbers of parts, which only the launch knows."""
 
-    def __init__(self, device: Device, problems: Sequence[GemmProblem], seed: int = 0) -> None:
-        self.device = device
-        words = {name: max(_words(problem, name) for problem in problems) for name in "abc"}
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(_without_parts(key))
+
+    def __getitem__(self, key: tuple[tuple[str, int], ...]) -> Loaded:
+        return super().__getitem__(_without_parts(key))
+
+    def __setitem__(self, key: tuple[tuple[str, int], ...], value: Loaded) -> None:
+        super().__setitem__(_without_parts(key), value)
+
+
+def _without_parts(key: Any) -> tuple[tuple[str, int], ...]:
+    return tuple(pair for pair in key if pair[0] != PARTS)
+
+
+class QuickTimes:
+    """Times of trials at `problems` on a device, products or batches. Operands of all begin at the same addresses."""
+
+    def __init__(self, device: Device, problems: Sequence[GemmProblem], seed: int = 0, op: Op = OP) -> None:
+        self.device, self.op = device, op
+        sizes = [{one.name: one.rows * one.ld for one in op.operands(problem)} for problem in problems]
+        words = {name: max(size[name] for size in sizes) for name in "abc"}
         require_memory(4 * (words["a"] + words["b"]), "the operands of all problems")
         rng = np.random.default_rng(seed)
         self._host = {name: rng.random(words[name], np.float32) * np.float32(2) - np.float32(1) for name in "ab"}
@@ -84,6 +105,7 @@ class QuickTimes:
             "c": device.allocate(4 * words["c"]),
         }
         self._placed: dict[tuple[Any, ...], Placed] = {}
+        self._loaded: dict[tuple[Any, ...], _Loaded] = {}
         self._scratch: list[Buffer] = []
         self._alphas = itertools.cycle(ALPHAS)
         self._spots: tuple[GemmProblem, Spots] | None = None
@@ -93,15 +115,17 @@ class QuickTimes:
         placed = self._placed.get(trial.key)
         if placed is None:
             kernel = find_kernel(trial.kernel)
-            placed = Placed(kernel, self.device, kernel.configure(trial.config), scratch=self._scratch)
+            code = tuple(pair for pair in trial.key if pair[0] != PARTS)
+            loaded = self._loaded.setdefault(code, _Loaded())
+            placed = Placed(kernel, self.device, kernel.configure(trial.config), loaded, self._scratch)
             self._placed[trial.key] = placed
-        return placed.bind(OP, problem, self._buffers)
+        return placed.bind(self.op, problem, self._buffers)
 
     def right(self, problem: GemmProblem, trial: Trial) -> bool:
         """Run a trial and return whether some elements of the result, the last one among them, are within the bound."""
         scaled = replace(problem, alpha=next(self._alphas))
         kernel = find_kernel(trial.kernel)
-        if kernel.refusal(kernel.configure(trial.config), OP.scalars(scaled)):
+        if kernel.refusal(kernel.configure(trial.config), self.op.scalars(scaled)):
             scaled = problem  # a kernel without alpha
         self.bound(scaled, trial).run()
         spots = self._spots_of(problem)
@@ -113,8 +137,8 @@ class QuickTimes:
         return bool(np.all(np.abs(found - scaled.alpha * spots.values) <= bound))
 
     def _row(self, problem: GemmProblem, row: int, columns: int) -> npt.NDArray[np.float32]:
-        """Return the first and the last elements of a row of C."""
-        start, n = row * problem.ldc, problem.n
+        """Return the first and the last elements of a row of C, in a batch of that of the last product."""
+        start, n = _last(problem, "c") + row * problem.ldc, problem.n
         return np.concatenate([self._words_of_c(start, columns), self._words_of_c(start + n - columns, columns)])
 
     def _words_of_c(self, first: int, count: int) -> npt.NDArray[np.float32]:
@@ -132,8 +156,9 @@ class QuickTimes:
             p = problem
             columns = min(COLUMNS, p.n)
             rows = tuple(sorted({int(at * (p.m - 1) / (ROWS - 1)) for at in range(ROWS)}))
-            a = _matrix(self._host["a"], p.m, p.k, p.lda, turned=p.trans_a)[list(rows)].astype(np.float64)
-            b = _matrix(self._host["b"], p.k, p.n, p.ldb, turned=p.trans_b)
+            left, right = (self._host[name][_last(p, name) :] for name in "ab")
+            a = _matrix(left, p.m, p.k, p.lda, turned=p.trans_a)[list(rows)].astype(np.float64)
+            b = _matrix(right, p.k, p.n, p.ldb, turned=p.trans_b)
             ends = np.concatenate([b[:, :columns], b[:, p.n - columns :]], axis=1).astype(np.float64)
             self._spots = p, Spots(rows, columns, a @ ends, np.abs(a) @ np.abs(ends))
         return self._spots[1]
@@ -144,10 +169,12 @@ def cold_device(name: str) -> Device:
     return open_device(name, None if parse_device(name).family == "emulated" else "cold")
 
 
-def instances(problems: Iterable[GemmProblem], trials: Sequence[Trial]) -> Iterator[tuple[Kernel, dict[str, int]]]:
+def instances(
+    problems: Iterable[GemmProblem], trials: Sequence[Trial], op: Op = OP
+) -> Iterator[tuple[Kernel, dict[str, int]]]:  # fmt: skip
     """Yield the code that trials need at problems, for `timing.prebuild`."""
     for problem in problems:
-        scalars = OP.scalars(problem)
+        scalars = op.scalars(problem)
         for trial in trials:
             kernel = find_kernel(trial.kernel)
             config = kernel.configure(trial.config)
@@ -161,14 +188,13 @@ def code_facts(bound: BoundKernel) -> dict[str, int]:
     return {
         "registers": int(resources.get("registers", 0)),
         "smem": int(resources.get("static_smem_bytes", 0)) + launch.smem_bytes,
-        "threads": math.prod(launch.threads), "blocks": math.prod(launch.grid), "workspace": bound.workspace.nbytes,
-        "launches": len(bound.launches),
+        "threads": math.prod(launch.threads), "blocks": math.prod(launch.grid), "launches": len(bound.launches),
     }  # fmt: skip
 
 
-def _words(problem: GemmProblem, name: str) -> int:
-    operand = next(operand for operand in OP.operands(problem) if operand.name == name)
-    return operand.rows * operand.ld
+def _last(problem: GemmProblem, name: str) -> int:
+    """Return where the last matrix of an operand begins, in elements."""
+    return (problem.batch - 1) * problem.step(name) if isinstance(problem, BatchProblem) else 0
 
 
 def _matrix(words: npt.NDArray[np.float32], rows: int, cols: int, ld: int, *, turned: bool) -> npt.NDArray[np.float32]:

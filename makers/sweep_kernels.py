@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
+import math
 import statistics
 import sys
 import time
@@ -21,27 +21,33 @@ from typing import Any
 
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import CompileError, GemmlabError, UsageError
+from gemmlab.core.expr import parse
 from gemmlab.devices.device import Device
-from gemmlab.dispatch.measurements import shipped_table
+from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm_problem import GemmProblem
-from gemmlab.timing.configurations import ALL, spread
 from gemmlab.timing.prebuild import prebuild
-from gemmlab.timing.suite.shapes import shipped_suite
 from quick_times import OP, QuickTimes, Trial, code_facts, cold_device, instances
+from sweep_request import parsed_trials, wanted_problems
 
 SCHEMA = "gemmlab.sweep/1"
-TABLE = "table"
-"""In place of a kernel: all that the library call may choose."""
+MOST_BLOCKS = 1700
+"""The most blocks of a trial that splits k: more of them would take turns."""
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--kernels", nargs="+", required=True, help="NAME, NAME:all, NAME:N, NAME:P=1,Q=2, or table")
+    parser.add_argument(
+        "--kernels", nargs="+", required=True, help="NAME, NAME:all, NAME:N, NAME:P=1,Q=2+3, @FILE, or table"
+    )
+    parser.add_argument("--op", default=OP.name, choices=("gemm", "batch"))
     parser.add_argument("--sizes", help="as gemmlab bench takes them")
     parser.add_argument("--suite", action="store_true", help="the products of the suite of shapes")
     parser.add_argument("--family", help="one family of the suite")
+    parser.add_argument("--random", metavar="SEED:COUNT", help="random products, as regret.py draws them")
+    parser.add_argument("--most-steps", type=int, default=38, help="log2 of the most multiply-adds of a random one")
     parser.add_argument("--layouts", help="each size in these layouts, as nn,nt")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--repeats", type=int, default=10)
@@ -58,13 +64,14 @@ def main(arguments: Sequence[str]) -> int:
 def sweep(options: argparse.Namespace) -> int:
     """Time all that the file lacks. Returns 0, also where time ran out; the last line of output says so."""
     started = time.monotonic()
-    trials = [trial for text in options.kernels for trial in parsed_trials(text)]
+    op = find_op(options.op)
+    trials = [trial for text in options.kernels for trial in parsed_trials(text, op.name)]
     trials = list({trial.key: trial for trial in trials}.values())
     problems = wanted_problems(options)
     device = cold_device(options.device)
     known = read_lines(options.file)
-    prebuild(instances(problems, trials), device, lambda text: print(text, end="\r", file=sys.stderr))
-    times = QuickTimes(device, problems)
+    prebuild(instances(problems, trials, op), device, lambda text: print(text, end="\r", file=sys.stderr))
+    times = QuickTimes(device, problems, op=op)
     done = {(line["size"], trial_of(line).key) for line in known if "kernel" in line}
     left = len(problems) * len(trials) - len(done)
     with options.file.open("a", encoding="utf-8") as file:
@@ -75,7 +82,7 @@ def sweep(options: argparse.Namespace) -> int:
                 (line["us"] for line in known if line.get("size") == problem.label and "us" in line), default=0.0
             )
             for trial in trials:
-                if (problem.label, trial.key) in done:
+                if (problem.label, trial.key) in done or not is_sensible(problem, trial):
                     continue
                 if time.monotonic() - started > options.seconds:
                     print(f"{left} left: call it again")
@@ -87,6 +94,16 @@ def sweep(options: argparse.Namespace) -> int:
                 best = min(filter(None, (best, line.get("us", 0.0))), default=0.0)
     print("all timed")
     return 0
+
+
+def is_sensible(problem: GemmProblem, trial: Trial) -> bool:
+    """Return whether a trial splits k into no more parts than k has steps and a GPU has places for blocks."""
+    kernel, parts = find_kernel(trial.kernel), trial.config.get(PARTS, 1)
+    if parts == 1:
+        return True
+    names = {**trial.config, "M": problem.m, "N": problem.n, "K": problem.k}
+    blocks = math.prod(parse(text).whole(names) for text in kernel.grid)
+    return parts * trial.config["BK"] < problem.k + trial.config["BK"] and blocks <= MOST_BLOCKS
 
 
 def figures(
@@ -105,45 +122,6 @@ def figures(
     except (UsageError, CompileError, MemoryError) as error:
         return {"refused": str(error)}
     return {"us": statistics.median(us), "least_us": min(us), "runs": len(us), "right": True, **code_facts(bound)}
-
-
-def parsed_trials(text: str) -> list[Trial]:
-    """Return the trials that one argument of `--kernels` names. Raises `UsageError`."""
-    if text == TABLE:
-        return table_trials()
-    name, colon, which = text.partition(":")
-    kernel = find_kernel(name)
-    if not colon:
-        return [Trial(kernel.id, kernel.configure())]
-    if which == ALL:
-        return [Trial(kernel.id, config) for config in kernel.configurations()]
-    if re.fullmatch(r"[1-9][0-9]{0,4}", which):
-        return [Trial(kernel.id, config) for config in spread(kernel, int(which))]
-    pairs = [part.partition("=") for part in which.split(",")]
-    if not all(re.fullmatch(r"[0-9]{1,9}", value) for _, _, value in pairs):
-        raise UsageError(f"--kernels {text}: write {name}, {name}:all, {name}:20 or {name}:BM=64,BN=64")
-    return [Trial(kernel.id, kernel.configure({key: int(value) for key, _, value in pairs}))]
-
-
-def table_trials() -> list[Trial]:
-    """Return every kernel and configuration that the library call may choose."""
-    return [
-        Trial(entry.kernel, {**entry.config, **({"SPLITS": parts} if parts else {})})
-        for entry in shipped_table().entries
-        for parts in entry.parts or (0,)
-    ]
-
-
-def wanted_problems(options: argparse.Namespace) -> list[GemmProblem]:
-    """Return the products of `--sizes` and of `--suite`, in each of `--layouts`. Raises `UsageError`."""
-    texts = [options.sizes] if options.sizes else []
-    if options.suite or options.family:
-        texts += [shape.text for shape in shipped_suite().of_family(options.family) if shape.op == OP.name]
-    if not texts:
-        raise UsageError("no products: give --sizes, or --suite")
-    problems = OP.parse_sizes(",".join(texts))
-    layouts = options.layouts.split(",") if options.layouts else []
-    return [each for problem in problems for each in (OP.in_layouts(problem, layouts) if layouts else [problem])]
 
 
 def trial_of(line: dict[str, Any]) -> Trial:

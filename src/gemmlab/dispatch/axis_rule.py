@@ -19,10 +19,8 @@ _VECTOR = 4
 _WARP = 32
 _BUSY_THREADS = 1 << 17
 """With fewer threads, multiprocessors have too few loads under way."""
-_WAVE = 264
-"""Blocks of one wave: two a multiprocessor."""
-_MANY_BLOCKS = 528
-"""Blocks among which a few long sums are divided: four a multiprocessor."""
+_ROW_WAVE, _COLUMN_WAVE = 528, 396
+"""Blocks that run at once: four a multiprocessor, three of `sum_columns`. A few long sums are divided among as many."""
 _FEWEST_TURNS = 4
 """Turns of all loads of a block below which dividing a sum costs more than it saves."""
 _LINE_LANES = 8
@@ -53,7 +51,7 @@ def _rows(problem: SumsProblem) -> KernelChoice:
     while problem.results * team < _BUSY_THREADS and team < min(BLOCK, loads):
         team *= 2
     turns = -(-loads // (BLOCK * LOADS))
-    split = min(-(-_MANY_BLOCKS // problem.results), turns) if turns >= _FEWEST_TURNS else 1
+    split = _parts(turns, problem.results, _ROW_WAVE)
     return KernelChoice("sum_rows", {"TEAM": BLOCK if split > 1 else team, "SPLIT": split})
 
 
@@ -68,17 +66,25 @@ def _columns(problem: SumsProblem) -> KernelChoice:
     while lanes * strips < BLOCK and _VECTOR * lanes < cols:
         lanes *= 2
     tiles = -(-cols // (_VECTOR * lanes))
-    # A small array gives few blocks: narrower tiles have more strips, and so fewer rows each.
-    while lanes > _LINE_LANES and tiles * others < _WAVE and rows > strips * LOADS and lanes * strips == BLOCK:
+    # An array that one turn of all multiprocessors reads: narrower tiles make more blocks, with fewer rows each.
+    small = problem.results * problem.length < _COLUMN_WAVE * BLOCK * LOADS * _VECTOR
+    while small and lanes > _LINE_LANES and rows > strips * LOADS and lanes * strips == BLOCK:
         lanes, strips = lanes // 2, strips * 2
         tiles = -(-cols // (_VECTOR * lanes))
     if not (problem.across and tiles > 1):
         while tiles * others * lanes * strips < _BUSY_THREADS and lanes * strips < BLOCK and strips < rows:
             strips *= 2
     turns = -(-rows // (strips * LOADS))
-    split = min(-(-_MANY_BLOCKS // (tiles * others)), turns) if turns >= _FEWEST_TURNS else 1
+    split = _parts(turns, tiles * others, _COLUMN_WAVE)
     team = BLOCK if split > 1 or (problem.across and tiles > 1) else lanes * strips
     return KernelChoice("sum_columns", {"TEAM": team, "LANES": lanes, "SPLIT": split})
+
+
+def _parts(turns: int, blocks: int, wave: int) -> int:
+    """Return the number of parts, each of whole turns, so that `blocks` become one wave at most."""
+    if turns < _FEWEST_TURNS or blocks >= wave:
+        return 1
+    return -(-turns // -(-turns * blocks // wave))
 
 
 def power_above(number: int) -> int:

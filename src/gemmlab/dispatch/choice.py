@@ -1,7 +1,7 @@
 """Choose the kernel and configuration of a product on a GPU, with the reason: a pure function of the problem.
 
-A time measured at this very problem on this GPU model is used unchanged; any other is estimated (`dispatch/waves.py`)
-from measured times. The least time wins. A precision lower than requested is never considered.
+If times of this very problem were measured on this GPU model, the least of them wins. Otherwise the times of all kernels
+are estimated (`dispatch/waves.py`), and the least estimate wins. A precision lower than requested is never considered.
 
 The choice depends on the problem, its layout and leading dimensions, the GPU model and the table, and on nothing else:
 not on addresses, nor on what else the GPU does. So does the order of each sum, of which `Choice.order` is a digest.
@@ -22,7 +22,7 @@ from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, tim
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import no_lower, precision_for
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import PARTS, Gpu, estimate
+from gemmlab.dispatch.waves import PARTS, Gpu, estimate, odd_rows
 from gemmlab.ops.gemm_problem import GemmProblem
 
 RECORD, RULE, FORCED = "record", "rule", "forced"
@@ -67,7 +67,8 @@ class Choice:
     digest of everything that the order follows from. Results of equal order have equal bits.
     """
     considered: tuple[Candidate, ...] = ()
-    """Everything that could run, the fastest first."""
+    """Everything that could run: what was measured for this product first, then the estimates, each the fastest first.
+    """
     refused: Mapping[str, str] = field(default_factory=dict)
     """Kernels of the table that could not run, with the reason."""
 
@@ -112,9 +113,7 @@ def choose(
     """
     refused: dict[str, str] = {}
     found = list[Candidate]()
-    plain = aligned_rows(problem) and problem.layout == "nn" and where.known == table.gpu
     precision_for(precision, {entry.precision for entry in table.entries})
-    size = problem.m, problem.n, problem.k
     for entry in table.entries:
         if why := _objection(entry, problem, where, no_lower(precision), reproducible):
             refused.setdefault(entry.kernel, why)
@@ -125,7 +124,7 @@ def choose(
                 refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
                 break
             config = {**entry.config, PARTS: parts} if entry.parts else entry.config
-            known = entry.times_us.get(time_key(*size, parts)) if plain else None
+            known = entry.times_us.get(time_key(problem, parts)) if where.known == table.gpu else None
             found.append(
                 Candidate(
                     entry.kernel, entry.precision, config, guess.us if known is None else known, known is not None,
@@ -135,13 +134,13 @@ def choose(
     if not found:
         what = "; ".join(f"{kernel}: {why}" for kernel, why in refused.items())
         raise UsageError(f"gemm: no kernel can compute {problem.label} on {where.name}: {what}")
-    found.sort(key=lambda one: one.us)
+    found.sort(key=lambda one: (not one.measured, one.us))
     best = found[0]
     for one in found:
         refused.pop(one.kernel, None)
     return Choice(
         kernel=best.kernel, config=best.config, basis=RECORD if best.measured else RULE, where=where.name,
-        problem=named(problem, precision), reason=_reason(best, problem, where, table, plain),
+        problem=named(problem, precision), reason=_reason(best, problem, where, table),
         order=_order(best.kernel, best.config, problem, best.in_order), considered=tuple(found), refused=refused,
     )  # fmt: skip
 
@@ -188,11 +187,6 @@ def named(problem: GemmProblem, precision: str) -> str:
     return f"{problem.m}x{problem.n}x{problem.k} ({problem.layout}), precision {precision!r}"
 
 
-def aligned_rows(problem: GemmProblem) -> bool:
-    """Return whether all rows of a problem begin on 16 bytes if its matrices do."""
-    return not any(ld % 4 for ld in (problem.lda, problem.ldb, problem.ldc))
-
-
 def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iterator[int]:
     """Yield the numbers of parts to consider: more than k has steps would leave blocks without work."""
     if not entry.parts or reproducible:
@@ -226,15 +220,13 @@ def _order(kernel: str, config: Mapping[str, int], problem: GemmProblem, chain: 
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
 
 
-def _reason(best: Candidate, problem: GemmProblem, where: Gpu, table: Table, plain: bool) -> str:
+def _reason(best: Candidate, problem: GemmProblem, where: Gpu, table: Table) -> str:
     if best.measured:
-        return f"by record: the least time measured at this size on {table.gpu}, {table.taken}"
+        return f"by record: the least time measured for this product on {table.gpu}, {table.taken}"
     basis = f"by rule: least estimated time, from blocks timed on {table.gpu}, {table.taken}"
     if where.known != table.gpu:
         return f"{basis}, scaled to {where.name} by clock, FMA lanes and bandwidth"
-    if not aligned_rows(problem):
-        return f"{basis}; rows that do not begin on 16 bytes were not timed"
-    return basis if plain else f"{basis}; only layout nn was timed"
+    return f"{basis}; its rows do not begin on 16 bytes" if odd_rows(problem) else basis
 
 
 def _words(config: Mapping[str, int]) -> str:

@@ -117,7 +117,7 @@ class CudaSums:
             workspace = max(workspace, kernel.workspace_bytes(stage.problem, instance))
             tickets = max(tickets, kernel.tickets(stage.problem, instance))
             launches.append(self._launches(kernel, instance, scalars, stage))
-        needs = Needs(between + workspace, tickets) if between + workspace else None
+        needs = Needs(between + workspace, tickets, between > 0) if between + workspace else None
         return PreparedSum(plan, tuple(launches), needs, between)
 
     def _launches(self, kernel: Kernel, instance: dict[str, int], scalars: Any, stage: Stage) -> _Launches:

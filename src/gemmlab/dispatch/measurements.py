@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import RecordError
 from gemmlab.kernels.catalog import current_id
+from gemmlab.ops.gemm_problem import GemmProblem
 
 FILE = Path(__file__).parent / "measured.json"
 SCHEMA = "gemmlab.choices/2"
@@ -43,8 +44,13 @@ class Measurement:
     alone_us: float
     share_us: float
     meet_us: float = 0.0
+    ends: float = 0.0
+    """The time of a block besides its steps, in steps: its beginning, and the store of its results."""
+    steps: str = "K"
+    """The number of steps along k that a block takes, as the kernel's file states it."""
     factors: Mapping[str, float] = field(default_factory=dict)
-    """The time of a step relative to layout nn with aligned rows, by layout and `waves.ODD`; 1 where it is not stated.
+    """The time of a step relative to layout nn with m <= n and aligned rows, by `waves.case_of` and `waves.ODD`; 1 where
+    it is not stated.
     """
     parts: tuple[int, ...] = ()
     """Numbers of parts that k may be split into; empty for a kernel whose blocks do not share k."""
@@ -52,7 +58,7 @@ class Measurement:
     """True if each result is one chain of multiply-adds in the order of k (with a single part, where k may be split).
     """
     times_us: Mapping[str, float] = field(default_factory=dict)
-    """Medians by `time_key`, in layout nn with aligned rows, caches cold."""
+    """Medians by `time_key`, caches cold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +80,10 @@ class Table:
         return {"schema": SCHEMA, **asdict(self)}
 
 
-def time_key(m: int, n: int, k: int, parts: int = 1) -> str:
-    """Return the name of a product in `times_us`: `MxNxK`, and `/P` for k in P parts."""
-    return f"{m}x{n}x{k}" + (f"/{parts}" if parts > 1 else "")
+def time_key(problem: GemmProblem, parts: int = 1) -> str:
+    """Return the name of a product in `times_us`: extents, layout and leading dimensions, and `/P` for k in P parts."""
+    plain = replace(problem, alpha=1.0, beta=0.0, contents="uniform")
+    return plain.label + (f"/{parts}" if parts > 1 else "")
 
 
 def table_from_json(data: Mapping[str, Any]) -> Table:

@@ -42,6 +42,8 @@ class Needs(NamedTuple):
     workspace_bytes: int
     tickets: int
     """Number of 32-bit words."""
+    passed_on: bool = False
+    """True if a launch reads what an earlier one of the call left there: then no other call's may come between."""
 
     @property
     def nbytes(self) -> int:
@@ -78,7 +80,7 @@ class ScratchMemory:
         shared = None
         if needs.tickets <= _SHARED_TICKETS and not _is_captured(driver, stream):
             shared = self._of_stream(stream)
-        if shared is not None and needs.workspace_bytes <= _SHARED_BYTES:
+        if shared is not None and needs.workspace_bytes <= _SHARED_BYTES and not needs.passed_on:
             return Scratch(shared + FLOAT_BYTES * _SHARED_TICKETS, shared, _nothing)
         start, give_back = _allocated(driver, needs, stream, package, fresh)
         if shared is None and needs.tickets:

@@ -12,12 +12,12 @@ issue slots, shared memory. So `rounds` rounds of `r` blocks and a last round of
     steps * (rounds * max(alone, r * share) + max(alone, rest * share))
 
 for blocks of `steps` steps along k: all of k, or a part of it if the grid has several blocks for each tile of C (k is
-split over blocks). A step takes longer by a factor for each layout, and by one where rows that are read four floats at
-a time do not begin on 16 bytes. A product cannot take less than its matrices take to pass through memory. Blocks that
-computed parts of the same sums meet in a tree: each level takes a constant time, and the parts pass through the
-level-2 cache. So
+split over blocks). What a block does besides takes as long as some more steps (`ends`). A step takes longer by a factor
+for each layout, and by one where rows that are read four floats at a time do not begin on 16 bytes. A product cannot
+take less than its matrices take to pass through memory. Blocks that computed parts of the same sums meet in a tree:
+each level takes a constant time, and the parts pass through the level-2 cache. So
 
-    start + max(steps * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache
+    start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache
 
 Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge costs as much as a full
 one.
@@ -43,7 +43,7 @@ PARTS = "SPLITS"
 FAN = 8
 """Number of blocks that meet at a node of the tree (`cuda_common/parts.cuh`)."""
 ODD = "odd"
-"""The name of the factor for rows off 16 bytes, beside those of layouts."""
+"""The name of the factor for rows off 16 bytes, beside those of `case_of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,8 @@ def estimate(
     alone, share = block_times(entry, problem, where, table)
     rounds, rest = divmod(-(-blocks // where.sms), resident)
     step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
-    depth = entry.config.get("BK", 1)
     m, n, k = problem.m, problem.n, problem.k
-    steps = -(-k // (depth * parts)) * depth
+    steps = block_steps(entry, problem, parts, blocks)
     memory_gbs = table.memory_gbs * where.memory_gbs / measured_on.memory_gbs
     memory = products * FLOAT_BYTES * (m * k + k * n + m * n) / (memory_gbs * 1e3)
     meeting = 0.0
@@ -130,15 +129,21 @@ def estimate(
         levels = math.ceil(math.log(parts, FAN) - 1e-9)
         passed = 2 * FLOAT_BYTES * m * n * parts
         meeting = levels * entry.meet_us * clock + passed / (table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3)
-    return Estimate(entry.start_us + max(steps * step, memory) + meeting, blocks, resident, rounds + bool(rest))
+    us = entry.start_us + max((steps + entry.ends) * step, memory) + meeting
+    return Estimate(us, blocks, resident, rounds + bool(rest))
 
 
 def block_times(entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> tuple[float, float]:
     """Return the time of a step along k of a block alone, and its share of a full multiprocessor's, in microseconds."""
     measured_on = gpu_model(table.gpu)
-    slower = entry.factors.get(problem.layout, 1.0) * (entry.factors.get(ODD, 1.0) if odd_rows(problem) else 1.0)
+    slower = entry.factors.get(case_of(problem), 1.0) * (entry.factors.get(ODD, 1.0) if odd_rows(problem) else 1.0)
     slower *= measured_on.mhz / where.mhz
     return entry.alone_us * slower, entry.share_us * slower * measured_on.limits.fma_lanes / where.limits.fma_lanes
+
+
+def case_of(problem: GemmProblem) -> str:
+    """Return the case by which the time of a step differs: the layout, and whether the result is tall (m > n)."""
+    return problem.layout + (" tall" if problem.m > problem.n else "")
 
 
 def odd_rows(problem: GemmProblem) -> bool:
@@ -148,12 +153,22 @@ def odd_rows(problem: GemmProblem) -> bool:
 
 
 def _blocks(entry: Measurement, problem: GemmProblem, parts: int, products: int) -> int:
-    names = {**entry.config, "M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts, "batch": products}
-    return math.prod(dimension.whole(names) for dimension in _grid(entry.grid))
+    names = {**_names(entry, problem, parts), "batch": products}
+    return math.prod(dimension.whole(names) for dimension in _parsed(entry.grid))
+
+
+def block_steps(entry: Measurement, problem: GemmProblem, parts: int, blocks: int) -> int:
+    """Return the number of steps along k that a block takes, one of `blocks`."""
+    (steps,) = _parsed((entry.steps,))
+    return steps.whole({**_names(entry, problem, parts), "blocks": blocks})
+
+
+def _names(entry: Measurement, problem: GemmProblem, parts: int) -> dict[str, int]:
+    return {**entry.config, "M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts}
 
 
 @cache
-def _grid(texts: tuple[str, ...]) -> tuple[Expression, ...]:
+def _parsed(texts: tuple[str, ...]) -> tuple[Expression, ...]:
     return tuple(map(parse, texts))
 
 

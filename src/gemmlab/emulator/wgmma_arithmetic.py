@@ -9,12 +9,11 @@ Y. Wang, F. Yang, M. Yang, "MMA-Sim: bit-accurate reference model of tensor core
 
 from __future__ import annotations
 
-from gemmlab.emulator.isa.halves import half_of, narrowed, FP16
+from gemmlab.emulator.isa.halves import FP16, half_of, narrowed
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.wgmma_layout import ROWS, SUMS
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import F32, I32, I64, pointer, vector
-from gemmlab.ir.values import Value
 
 EXTRA, EXTRA_NARROW = 25, 13
 """Bits behind the point that are preserved while a block is added up: in general, and for 8-bit inputs."""

@@ -53,7 +53,7 @@ def _changes(names: OpNames, problem: Any) -> Iterator[Any]:
     """Yield functions that make of a problem one that demands less of a kernel in one respect: none if its extents are
     no fields of it.
     """
-    if not {*names.extents} <= {each.name for each in fields(problem)}:
+    if not names.extents or not {*names.extents} <= {each.name for each in fields(problem)}:
         return
     packed = {name: 0 for name in names.whole if name.startswith("ld")}
     for name in packed:

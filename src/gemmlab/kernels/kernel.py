@@ -76,6 +76,8 @@ class Kernel:
     """The launches of one execution; without it, one call with `threads` workers."""
     grid: tuple[str, ...] = ()
     """Blocks of one launch, as its file states them; empty where it has none."""
+    steps: str = "K"
+    """The number of steps along k that a block takes, as its file states it."""
     from_problem: tuple[str, ...] = ()
     """Compile-time parameters that the problem decides, not the configuration: `TRANS_A`, `OPERATOR`."""
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)

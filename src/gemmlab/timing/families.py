@@ -135,8 +135,8 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
         "bench_sizes": _SUMS, "climb_sizes": _SUMS,
     },
     ("cuda", "reduce"): {
-        "array_call": "gemmlab.sum", "peers": ("torch", "cupy", "cub"), "peer_grammar": "torch, cupy, cub",
-        "tf32_peers": (), "quoted": (),
+        "array_call": "", "peers": ("torch", "cupy", "cub"), "peer_grammar": "torch, cupy, cub", "tf32_peers": (),
+        "quoted": (),
         "bench_sizes": f"{_SUMS},2^28", "climb_sizes": "2^20,2^24,2^28", "profile_sizes": "2^26",
     },
     ("cpu", "batch"): {

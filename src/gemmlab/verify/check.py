@@ -247,8 +247,8 @@ def check_kernel(
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
         notes = [hazard.explain() for hazard in with_source(observation.hazards)] if observation else []
-        if case.spent_tickets:
-            notes.append(f"{case.spent_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
+        if case.nonzero_tickets:
+            notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
         wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]
         hints = {hint for wrong in wrongs if (hint := nan_cause(wrong, contents))}
         tally.case(problem, mismatches, violations, [*notes, *hints])

@@ -41,7 +41,8 @@ def maker(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
         spec.loader.exec_module(module)
         return module
 
-    load("quick_times")
+    for part in ("quick_times", "sweep_request", "random_products", "best_of_all"):
+        load(part)
     return load
 
 
@@ -105,11 +106,21 @@ def test_a_wrong_kernel_has_no_time(
     assert not times.right(problem, trial)
 
 
+@needs_compiler
+def test_batches_are_swept_too(maker: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    sweep, path = maker("sweep_kernels"), tmp_path / "sweep.jsonl"
+    asked = ["--op", "batch", "--sizes", "3*5x6x7:nt:b0,2*4:ldc+3", "--device", "emulated:sm_90", "--repeats", "1"]
+    assert sweep.main([str(path), "--kernels", "batched", *asked]) == 0
+    assert [line["right"] for line in lines_of(path)[1:]] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--kernels", "naive"], "no products: give --sizes, or --suite"),
         (["--kernels", "nosuch", "--sizes", "8"], "nosuch"),
+        (["--kernels", "packed", "--sizes", "8"], "packed is a cpu kernel for gemm, not a GPU's for gemm"),
+        (["--kernels", "naive", "--sizes", "2*8", "--op", "batch"], "naive is a cuda kernel for gemm"),
         (["--kernels", "naive:BM", "--sizes", "8"], "write naive, naive:all, naive:20 or naive:BM=64,BN=64"),
         (["--kernels", "naive:XX=3", "--sizes", "8"], "XX"),
         (["--kernels", "naive", "--family", "round"], "no family 'round'"),
@@ -143,7 +154,7 @@ def test_kernels_of_a_sweep_by_name(maker: Callable[[str], ModuleType]) -> None:
     assert len(sweep.parsed_trials("table")) == sum(len(entry.parts or (0,)) for entry in entries)
     for trial in sweep.parsed_trials("table"):
         find_kernel(trial.kernel).configure(trial.config)
-    problems = sweep.wanted_problems(Namespace(sizes="8", suite=True, family="layouts", layouts=None))
+    problems = sweep.wanted_problems(Namespace(op="gemm", sizes="8", suite=True, family="layouts", layouts=None))
     assert [problem.label for problem in problems[:2]] == ["8x8x8", "1024x1024x1024 nt"]
 
 
@@ -210,7 +221,7 @@ def test_the_best_are_timed_again_in_turns_and_the_best_of_those_counts(maker: C
     assert [one["kernel"] for one in found["again"]] == ["best", "chosen", "lucky"]
     assert times.runs.count(("slow", 1)) == 1
     assert ("slow", 3) not in times.runs
-    turns = [name for name, runs in times.runs if runs == regret.RUNS]
+    turns = [name for name, runs in times.runs if runs == sys.modules["best_of_all"].RUNS]
     assert sorted(turns[:3]) == sorted(turns[3:6]) == ["best", "chosen", "lucky"]
 
 
@@ -246,3 +257,20 @@ def test_a_regret_is_recorded_and_goes_on(
     assert path.read_text() == before
     assert regret.main(["6", *asked[1:]]) == 2
     assert "seed is 5, not 6" in capsys.readouterr().err
+
+
+@needs_compiler
+def test_batches_are_swept_and_their_last_product_is_compared(
+    maker: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep, path = maker("sweep_kernels"), tmp_path / "sweep.jsonl"
+    asked = ["--op", "batch", "--device", "emulated:sm_90", "--repeats", "1", "--kernels", "batched"]
+    assert sweep.main([str(path), *asked, "--sizes", "3*9x8x7,2*5x6x7:b0:nt"]) == 0
+    assert [(line["size"], line["right"]) for line in lines_of(path)[1:]] == [
+        ("3*9x8x7", True), ("2*5x6x7 nt stride_b=0", True),
+    ]  # fmt: skip
+    monkeypatch.setattr(sys.modules["quick_times"], "_last", lambda *_: 0)
+    first = tmp_path / "first.jsonl"
+    assert sweep.main([str(first), *asked, "--sizes", "3*9x8x7"]) == 0
+    # The first product is right, too.
+    assert lines_of(first)[1]["right"]

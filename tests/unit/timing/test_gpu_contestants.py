@@ -23,6 +23,7 @@ from gemmlab.timing.contestants.cublaslt import CublasLtCall
 from gemmlab.timing.contestants.from_spec import make_contestant
 from gemmlab.timing.contestants.gpu_arrays import BareArrays, installed_arrays
 from gemmlab.timing.contestants.gpu_library import CublasCall, CupyCall, GpuCall, Library, LibraryOnGpu, TorchCall
+from gemmlab.timing.contestants.gpu_reductions import FreshResult
 from gemmlab.timing.contestants.places import stored
 from support.column_major import FakeCublas, FakeCublasLt
 
@@ -120,7 +121,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         backends=SimpleNamespace(cuda=SimpleNamespace(matmul=switch)), float32=np.float32, __version__="2",
         version=SimpleNamespace(cuda="13"), as_tensor=lambda buffer, **_where: buffer.values,
         as_strided=lambda words, shape, strides: strided(words, shape, tuple(4 * s for s in strides)),
-        mm=of_rank(2, np.matmul), bmm=of_rank(3, np.matmul), matmul=np.matmul, addmm=of_rank(2, added),
+        mm=of_rank(2, np.matmul), bmm=of_rank(3, np.matmul), matmul=lambda a, b: a @ b, addmm=of_rank(2, added),
         baddbmm=of_rank(3, added), stream=None,
     )  # fmt: skip
     cupy: Any = SimpleNamespace(
@@ -156,7 +157,10 @@ def test_every_library_computes_every_place(
     for library in libraries:
         work, buffers, expected = product(layout, batch)
         before = work.flat["c"].copy()
-        library.prepare(work, buffers)()
+        call = library.prepare(work, buffers)
+        call()
+        if isinstance(call, FreshResult):
+            call.deliver()
         np.testing.assert_allclose(result(work), expected, rtol=1e-5)
         result(work)[...] = 0
         changed = before != work.flat["c"]

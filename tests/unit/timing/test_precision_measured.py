@@ -130,8 +130,10 @@ def test_the_library_call_is_a_contestant_on_a_gpu_and_on_a_cpu_only() -> None:
     assert parse_contestant("gemmlab").device == DeviceName("cpu")
     with pytest.raises(UsageError, match="no contestant 'gemmlab'"):
         parse_contestant("gemmlab", DeviceName("emulated", "sm_90"))
-    with pytest.raises(UsageError, match="no contestant 'gemmlab'"):
-        parse_contestant("gemmlab", CUDA, op="reduce")
+    assert parse_contestant("gemmlab", CUDA, op="sums").role == "library call"
+    for op in ("reduce", "sums"):
+        with pytest.raises(UsageError, match="no contestant 'cublaslt'"):
+            parse_contestant("cublaslt", CUDA, op=op)
 
 
 def test_libraries_round_only_where_they_were_asked_to() -> None:

@@ -45,29 +45,12 @@ TN = [4, 8]
 STAGES = [3]
 */
 
+#include "batch_axes.cuh"
 #include "block_product.cuh"
-
-// Leading axes of the operands, the innermost first; an axis that is not there has extent 1. Steps are elements from
-// one matrix to the next along the axis, 0 where an operand has the same matrix for all of it.
-struct BatchAxis {
-    long long a, b, c;
-    unsigned extent;
-    unsigned unused;
-};
-struct BatchAxes {
-    BatchAxis axis[4];
-};
 
 //   blockIdx.x    0   1   2   3 | 4   5   6   7 | 8   9  10  11        tiles of one product stand together: blocks
 //   product              0      |       1       |       2              that run at the same time share its A and B
 //   tile          0   1   2   3 | 0   1   2   3 | 0   1   2   3        in L2
-//
-// The product's number is taken apart into a place on each axis, as digits are taken from a number:
-//
-//   axes 5 x 3, product 7:    7 % 3 = 1 on the inner one, 7 / 3 = 2 on the outer one
-//
-// The axes come by value, in the constant bank beside the other arguments: nothing has to be copied to the GPU before
-// the launch, and nothing has to stay alive after it.
 template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN), resident_products(BM, BN, (BM / TM) * (BN / TN)))
 batched(
@@ -76,18 +59,8 @@ batched(
 {
     extern __shared__ __align__(16) float shared[];  // STAGES buffers, each a tile of A and one of B
     const unsigned across = ceil_div(N, BN), tiles = across * ceil_div(M, BM);
-    unsigned product = blockIdx.x / tiles;
     const unsigned at = blockIdx.x % tiles;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const BatchAxis& axis = axes.axis[i];
-        if (axis.extent == 1) continue;
-        const Offset place = product % axis.extent;
-        product /= axis.extent;
-        A += place * axis.a;
-        B += place * axis.b;
-        C += place * axis.c;
-    }
+    go_to_product(blockIdx.x / tiles, axes, A, B, C);
     const Tile tile = {static_cast<int>(at / across) * BM, static_cast<int>(at % across) * BN};
     store_product_tile<BM, BN, BK, TM, TN, STAGES, TRANS_A, TRANS_B>(
         {M, N, K, A, lda, B, ldb, C, ldc}, tile, alpha, beta, shared);

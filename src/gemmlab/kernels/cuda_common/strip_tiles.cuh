@@ -1,9 +1,9 @@
-// What a warp multiplies by itself: STRIP lines of one operand, the narrow one, with 32 * LINES lines of the other. Tiles
-// of BK steps of k come by cp.async into shared memory of the warp's own, so no other warp has to be waited for.
+// What a warp multiplies by itself: STRIP lines of one operand, the narrow one, and 32 * LINES lines of the other.
+// Blocks of BK steps of k come by cp.async into shared memory of the warp's own, so no other warp has to be waited for.
 //
-//   wide     lines in global memory  x  k    ALONG_K: rows of k, chunks of four swizzled; lane l has lines l, l + 32, ..
-//                                    k  x    ACROSS_K: rows of lines; lane l has lines l * LINES and on
-//   narrow   either                          rows of k; each lane reads all of them
+//   wide     ALONG_K    a line's k side by side    swizzled; lane l has lines l, l + 32, ...
+//            ACROSS_K   lines side by side         lane l has lines l * LINES and on
+//   narrow   either     turned if need be          a line's k side by side; every lane reads all lines
 #pragma once
 
 #include "async_tile.cuh"
@@ -23,9 +23,9 @@ struct LinesInTurn {
     }
 };
 
-// Tiles of an operand that a warp copies one after the other, as they lie in global memory: ROWS x COLS words, k along the
-// rows or across them. `src` is the first element of the first tile; `lines` and `depth` steps exist from there on, and the
-// others become zeros unread.
+// Tiles of an operand that a warp copies one after the other, as they lie in global memory: ROWS x COLS words, k along
+// the rows or across them. `src` is the first element of the first tile. From there on there are `lines` and `depth`
+// steps; the others become zeros unread.
 template <int ROWS, int COLS, bool LIES, class PLACE = InOrder>
 struct WarpTile {
     static constexpr int LD = COLS, FLOATS = ROWS * COLS;
@@ -79,9 +79,9 @@ private:
                 const int col = Own::col() + across;
                 float* const to = dst + row * LD + 4 * PLACE::chunk(row, col / 4) + col % 4;
                 const float* const piece = from + down * static_cast<Offset>(ld) + across;
-                const int left = row < rows ? cols - col : 0;  // words of the piece, any number from below 0 to beyond 4
+                const int left = row < rows ? cols - col : 0;  // words of the piece: from below 0 to beyond 4
                 if constexpr (WIDTH == 4) {
-                    if constexpr (WHOLE()) copy_four_async(to, piece);
+                    if constexpr (WHOLE()) copy_four_of_line_async(to, piece);
                     else copy_four_async(to, piece, left);
                 } else {
                     if constexpr (WHOLE()) copy_one_async(to, piece);
@@ -127,7 +127,8 @@ __device__ __forceinline__ void load_few(float (&values)[COUNT], const float* wo
 template <int COUNT>
 __device__ __forceinline__ void store_few(float* words, const float (&values)[COUNT])
 {
-    if constexpr (COUNT == 4) *reinterpret_cast<float4*>(words) = make_float4(values[0], values[1], values[2], values[3]);
+    if constexpr (COUNT == 4)
+        *reinterpret_cast<float4*>(words) = make_float4(values[0], values[1], values[2], values[3]);
     else if constexpr (COUNT == 2) *reinterpret_cast<float2*>(words) = make_float2(values[0], values[1]);
     else *words = values[0];
 }

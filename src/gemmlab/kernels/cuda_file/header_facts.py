@@ -49,6 +49,8 @@ class Facts:
     grid: tuple[Expression, ...]
     threads: tuple[Expression, ...]
     smem_bytes: Expression
+    steps: Expression
+    """The number of steps along k that a block takes; it may also name `blocks`."""
     again: Mapping[str, str]
     """Values of the next launch by name (`{N = "blocks", x = "out"}`), if more than one block is launched; else empty.
     """
@@ -101,6 +103,7 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         grid=reader.dimensions("grid", known),
         threads=reader.dimensions("threads", known),
         smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), known),
+        steps=reader.optional("steps", (*known, "blocks")) or parse("K"),
         again=reader.again(names),
         workspace=reader.memory("workspace", (*known, "blocks")),
         tickets=reader.memory("tickets", (*known, "blocks")),

@@ -10,8 +10,9 @@ transposes = ["nn", "nt", "tn", "tt"]
 grid = ["ceil_div(M, BM) * ceil_div(N, BN)", "min(SPLITS, max(1, ceil_div(K, BK)))"]
 threads = "KGROUPS * (BM // TM) * (BN // TN)"
 smem_bytes = "4 * max(STAGES * BK * (BM + BN + 8), BM * BN * KGROUPS if KGROUPS > 1 else 0)"
+steps = "BK * ceil_div(ceil_div(K, BK), SPLITS)"
 workspace = "4 * BM * BN * blocks if min(SPLITS, ceil_div(K, BK)) > 1 else 0"
-tickets = "ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(min(SPLITS, max(1, ceil_div(K, BK))), FAN // 2)"
+tickets = "ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(min(SPLITS, ceil_div(K, BK)) - 1, FAN // 2 - 1)"
 require = [
     "4 <= TM <= 16 and 4 <= TN <= 8 and TM & TM - 1 == 0 and TN & TN - 1 == 0",
     "min(BM, BN) >= 32 and BM & BM - 1 == 0 and BN & BN - 1 == 0 and BM * BN <= 32768",

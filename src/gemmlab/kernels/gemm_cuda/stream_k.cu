@@ -9,6 +9,7 @@ transposes = ["nn", "nt", "tn", "tt"]
 grid = "min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN) * max(1, ceil_div(K, BK)))"
 threads = "KGROUPS * (BM // TM) * (BN // TN)"
 smem_bytes = "4 * max(STAGES * BK * (BM + BN + 8), BM * BN * KGROUPS if KGROUPS > 1 else 0)"
+steps = "BK * ceil_div(ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(K, BK), max(1, blocks))"
 workspace = "8 * BM * BN * blocks"
 tickets = "2 * blocks"
 require = [

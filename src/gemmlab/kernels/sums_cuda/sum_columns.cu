@@ -22,7 +22,8 @@ args = [
 workspace = "(4 if ACROSS else 16 * LANES) * blocks if SPLIT > 1 or (ACROSS and k0 > 4 * LANES) else 0"
 tickets = "blocks // SPLIT if SPLIT > 1 or (ACROSS and k0 > 4 * LANES) else 0"
 roundings = """ceil_div(k1 * k2 if ACROSS else k0 * k1 * k2, SPLIT * (TEAM // LANES) * LOADS) + (k2 if ACROSS else k1 * k2) + 1
-    + 3 + 2 + 10 + 8 + ceil_div(SPLIT * ceil_div(k0, 4 * LANES) if ACROSS else SPLIT, TEAM if ACROSS else TEAM // LANES) + 20"""
+    + 5 + ceil_div(SPLIT * ceil_div(k0, 4 * LANES) if ACROSS else SPLIT, TEAM if ACROSS else TEAM // LANES)
+    + 2 * (5 + BLOCK // 32)"""
 expect = [
     { shape = "1x64x1024", that = "global_load_requests == 64 * 1024 // 128 and global_atomic_requests == 0" },
     { shape = "1x64x1024", that = "global_load_sectors_per_request == 16 and shared_load_excess == 0" },

@@ -124,7 +124,8 @@ class CublasCall:
 class TorchCall:
     """`torch.mm(out=)`, or `torch.addmm(out=)` where alpha and beta are not 1 and 0; `torch.sum(out=)`.
 
-    A batch is `torch.bmm(out=)` or `torch.baddbmm(out=)`; where all products share a matrix, `torch.matmul(out=)`.
+    A batch is `torch.bmm(out=)` or `torch.baddbmm(out=)`; where all products share a matrix, `torch.matmul`, which
+    makes one product of them but, given `out`, replaces its memory instead of writing to it.
     """
 
     def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:
@@ -146,7 +147,7 @@ class TorchCall:
         if work.plain and a.ndim == b.ndim:
             return partial(torch.mm if a.ndim == 2 else torch.bmm, a, b, out=c)
         if work.plain:
-            return partial(torch.matmul, a, b, out=c)
+            return FreshResult(partial(torch.matmul, a, b), c)
         if a.ndim != b.ndim:
             raise UnsupportedError("torch.baddbmm has no matrix that all products share")
         alpha, beta = float(work.scalars["alpha"]), float(work.scalars["beta"])

@@ -13,7 +13,7 @@ from gemmlab.core.errors import CompileError
 from gemmlab.emulator.decode import Code, decode
 from gemmlab.emulator.launch_layout import DRIVER_CODE, LOCAL_WINDOW, SHARED_WINDOW, Launch
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
-from gemmlab.emulator.operand_limits import highest_register
+from gemmlab.emulator.operand_limits import highest_register, most_registers
 from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction
 from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
 
@@ -72,8 +72,9 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
     sections = _place_variables(cubin, memory)
     bases = {section: allocation.address for section, allocation in sections.items()}
     called = {other: code for other, code in functions.items() if not _is_kernel(cubin, other)}
-    if (most := highest_register(functions[name].instructions)) >= max(function.registers, 1):
-        raise CompileError(f"{name}: damaged: its code names R{most}, and its attributes give it {function.registers}")
+    given = most_registers(functions[name].instructions, function.registers)
+    if (most := highest_register(functions[name].instructions)) >= given:
+        raise CompileError(f"{name}: damaged: its code names R{most}, and its attributes give it {given}")
     starts, instructions = _gather({name: functions[name], **called}, name)
     symbols = {outside: address for address, outside in OUTSIDE.items()} | {
         symbol.name: bases[symbol.section] + symbol.offset

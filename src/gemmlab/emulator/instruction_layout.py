@@ -64,6 +64,10 @@ class Kind:
     WARP_SYNC, SHUFFLE, RACE_GRID = range(10, 13)
     WARPGROUP = 32
     """Not all lanes of a warp execute a warpgroup instruction; `address` is the mask of those that do not."""
+    REGISTERS = 33
+    """setmaxnreg asks for registers (`address`) that it cannot get; `extra` says why."""
+    OVERWRITTEN = 34
+    """A write to an operand of a multiplication that may still read it; `extra` has the writer in bits 32 and up."""
     CALL = 16
     """Control left the kernel's functions or instructions; `extra` is one of these."""
     CALLED, RETURNED, JUMPED, RAN_ON = range(4)

@@ -35,6 +35,7 @@ def geometry_of(
         shared_low=function.reserved_smem_bytes,
         shared_bytes=function.static_smem_bytes + launch.smem_bytes,
         registers=image.registers,
+        maximum_registers=-(-function.registers // 8) * 8,
         local_bytes=image.local_bytes,
         constants=constants,
         check_races=check_races,

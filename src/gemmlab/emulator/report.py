@@ -11,6 +11,7 @@ import numpy as np
 from gemmlab.core import counters as core
 from gemmlab.core.counters import Counters, Hazard, Metric, Observation, SiteCounters
 from gemmlab.core.words import counted
+from gemmlab.emulator import warpgroup_words
 from gemmlab.emulator.barriers import BARRIERS, NO_SUCH_BARRIER
 from gemmlab.emulator.copy_counts import counted_here
 from gemmlab.emulator.endless_loops import PATIENCE
@@ -38,8 +39,11 @@ NAMES = {
     Kind.WARP_SYNC: "warp sync",
     Kind.SHUFFLE: "warp sync",
     Kind.CALL: "call",
+    **warpgroup_words.NAMES,
 }
-_NO_ADDRESS = frozenset({Kind.BARRIER, Kind.TRAP, Kind.TEXTURE, Kind.WARP_SYNC, Kind.SHUFFLE})
+_NO_ADDRESS = warpgroup_words.NO_ADDRESS.union({
+    Kind.BARRIER, Kind.TRAP, Kind.TEXTURE, Kind.WARP_SYNC, Kind.SHUFFLE,
+})  # fmt: skip
 """Kinds of events whose `address` field holds something else."""
 SPACES = {Space.GLOBAL: "global", Space.SHARED: "shared", Space.LOCAL: "local", Space.CONSTANT: "constant"}
 _SITES = {
@@ -180,6 +184,9 @@ def _message(image: Image, geometry: Geometry, memory: Reach, event: _Event) -> 
     instruction = _instruction(image, event.site)
     if kind == Kind.TRAP:
         return _stopped(OUTSIDE.get(address, ""))
+    if kind in warpgroup_words.NAMES:
+        fellow = _position(extra >> 32, geometry.threads)
+        return warpgroup_words.message(kind, address, extra, fellow, _instruction(image, event.other).name)
     if kind == Kind.CALL:
         return _ASTRAY[extra]
     if kind == Kind.TEXTURE:

@@ -45,6 +45,8 @@ class Geometry:
     """Number of blocks resident together on a GPU (a wave); sectors are counted as distinct within a wave."""
     async_copies: bool = False
     """True if warps need room for asynchronous copies in flight."""
+    maximum_registers: int = 0
+    """Registers that each thread has at the start, as setmaxnreg counts them."""
     warpgroups: bool = False
     """True if warps need room for warpgroup multiplications in flight."""
     constant_bytes: int = 0
@@ -116,6 +118,7 @@ class Resident:
         wide[:, Warp.BLOCK // 8] = self.block.ctypes.data
         wide[:, Warp.LAUNCH // 8] = launch_address
         wide[:, Warp.INDEX // 8] = np.arange(self.count)
+        wide[:, Warp.MAXIMUM // 8] = self.geometry.maximum_registers
         wide[:, Warp.LOCAL_BYTES // 8] = self.geometry.local_bytes
         stride = LANES * self.geometry.local_bytes
         wide[:, Warp.LOCAL // 8] = self.local.ctypes.data + np.arange(self.count) * stride
@@ -153,6 +156,7 @@ class Resident:
         self._put(Block.WAVE, linear // self.geometry.wave_blocks % 255 + 1)
         self._put(Block.LIVE, self.threads)
         self._put(Block.FENCED, 0)
+        self._put(Block.POOL, 0)
         self._put(Block.SEEN, 0)
 
     @property

@@ -13,13 +13,15 @@ from gemmlab.emulator.wgmma_flight import (
     emit_wait,
 )
 from gemmlab.emulator.wgmma_operands import DECODE, FETCH, emit_decode, emit_fetch
-from gemmlab.emulator.wgmma_races import OPERAND_RACE, emit_operand_race
+from gemmlab.emulator.wgmma_races import KNOW, OPERAND_RACE, emit_know, emit_operand_race
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import VOID
 
 
 def emit_wgmma(module: Module) -> None:
     """Emit them; handlers call the issue and the wait."""
+    with module.function("know", KNOW, VOID) as fn:
+        emit_know(fn)
     with module.function("operand_race", OPERAND_RACE, VOID) as fn:
         emit_operand_race(fn, module)
     with module.function("fetch", FETCH, VOID) as fn:

@@ -1,20 +1,20 @@
 """The sums of warpgroup multiplications, bit by bit as far as they are known.
 
 Products are exact. The products of one block of k (32 bytes of it) and the accumulator are aligned to the largest
-exponent among them: a product's is the sum of its factors' exponents, and a denormal number has that of the least normal
-one. Each addend is truncated `EXTRA` bits below one unit of that exponent, and the addends are summed exactly. The sum
-is truncated to float32, or for 8-bit inputs to 13 bits behind the point; sums in FP16 are rounded to nearest. (P. Xie,
-Y. Wang, F. Yang, M. Yang, "MMA-Sim: bit-accurate reference model of tensor cores and matrix cores", arXiv:2511.10909.)
+exponent among them: a product's is the sum of its factors' exponents, and a denormal number has that of the least
+normal one. Each addend is truncated `EXTRA` bits below one unit of that exponent, and the addends are summed exactly.
+The sum is truncated to float32, or for 8-bit inputs to 13 bits behind the point; sums in FP16 are rounded to nearest.
+(P. Xie, Y. Wang, F. Yang, M. Yang, "MMA-Sim: bit-accurate reference model of tensor cores and matrix cores",
+arXiv:2511.10909.)
 """
 
 from __future__ import annotations
 
-from gemmlab.emulator.isa.halves import half_of, narrowed, FP16
+from gemmlab.emulator.isa.halves import FP16, half_of, narrowed
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.wgmma_layout import ROWS, SUMS
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import F32, I32, I64, pointer, vector
-from gemmlab.ir.values import Value
 
 EXTRA, EXTRA_NARROW = 25, 13
 """Bits behind the point that are preserved while a block is added up: in general, and for 8-bit inputs."""

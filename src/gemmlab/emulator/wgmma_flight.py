@@ -47,6 +47,7 @@ def emit_issue(fn: Function, module: Module) -> None:
             (Flight.ENTRY_GROUP, flight.load(Flight.GROUP, I64)),
         ):  # fmt: skip
             entry.store(offset, value, I64)
+        fn.call(module["know"], warp_ptr, entry.base)
         flight.add(Flight.COUNT, 1)
     flight.store(Flight.GROUP, flight.load(Flight.GROUP, I64) + closes, I64)
     fn.finish()
@@ -74,13 +75,16 @@ def emit_land_oldest(fn: Function, module: Module) -> None:
 def emit_wait(fn: Function, module: Module) -> None:
     """Body of `wait_wgmma(warp, insn, left)`: land all groups but the last `left`."""
     warp_ptr, _insn, left = fn.args
-    flight = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.FLIGHT, I64), I8))
+    warp = Raw(fn, warp_ptr)
+    flight = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8))
     limit = flight.load(Flight.GROUP, I64) - left
     with fn.loop() as done:
         fn.leave_if(done, flight.load(Flight.COUNT, I64).equals(0))
         first = entry_at(fn, flight, 0).load(Flight.ENTRY_GROUP, I64)
         fn.leave_if(done, first >= limit)
         fn.call(module["land_oldest"], warp_ptr)
+    # What a lane writes behind the wait does not race with what the multiplications read for other lanes.
+    warp.add(Warp.SYNCS, 1)
     fn.finish()
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from wgmma_forms import ROWS, Form, source
 from wgmma_maps import IMAGE, MAPS, Map, descriptors, images, numbers, one_hot
 from wgmma_maps import source as map_source
-from wgmma_tiles import Words, categories, chunks, fragments, matrix, tile
+from wgmma_tiles import categories, chunks, fragments, matrix, tile
 
 import gemmlab
 

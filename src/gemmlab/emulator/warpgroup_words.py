@@ -1,0 +1,30 @@
+"""Hazards of warpgroup instructions in words."""
+
+from __future__ import annotations
+
+from gemmlab.emulator.instruction_layout import Kind
+from gemmlab.emulator.isa.register_pool import GROWS, NEVER, SHRINKS
+
+NAMES = {Kind.WARPGROUP: "warpgroup", Kind.REGISTERS: "setmaxnreg", Kind.OVERWRITTEN: "wgmma"}
+"""Kinds of events of warpgroups, with the names of their hazards."""
+NO_ADDRESS = frozenset({Kind.WARPGROUP, Kind.REGISTERS})
+"""Those whose `address` holds something else."""
+_REGISTERS = {
+    GROWS: "setmaxnreg.dec to {} registers: the warp has fewer",
+    SHRINKS: "setmaxnreg.inc to {} registers: the warp has more",
+    NEVER: "setmaxnreg.inc to {} registers: the block's pool never has so many, whatever its other warps release",
+}
+
+
+def message(kind: int, address: int, extra: int, fellow: object, there: str) -> str:
+    """The message of an event; `fellow` and `there` are thread and instruction of the other access."""
+    if kind == Kind.WARPGROUP:
+        return (
+            f"{address.bit_count()} lanes of the warp do not execute it: a warpgroup instruction needs all four warps"
+        )
+    if kind == Kind.REGISTERS:
+        return _REGISTERS[extra].format(address)
+    return (
+        f"an operand that thread {fellow} writes ({there}) while it may be read: the write is neither ordered before the"
+        " multiplication's issue nor after the wait for it (wgmma.wait_group, then a barrier)"
+    )

@@ -16,9 +16,9 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests/emulated" / name) for name in ("wgmma", "conformance")]
 
-from wgmma_record import bits_of_tiles, maps, sums_of_tiles
+from wgmma_record import bits_of_tiles, maps, sums_of_tiles  # noqa: E402 - beside the tests
 
-from gemmlab.devices.select import open_device
+from gemmlab.devices.select import open_device  # noqa: E402
 
 
 def main() -> int:

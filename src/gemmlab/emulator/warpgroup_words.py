@@ -19,12 +19,10 @@ _REGISTERS = {
 def message(kind: int, address: int, extra: int, fellow: object, there: str) -> str:
     """The message of an event; `fellow` and `there` are thread and instruction of the other access."""
     if kind == Kind.WARPGROUP:
-        return (
-            f"{address.bit_count()} lanes of the warp do not execute it: a warpgroup instruction needs all four warps"
-        )
+        return f"{address.bit_count()} lanes of the warp do not execute it; a warpgroup instruction needs all of them"
     if kind == Kind.REGISTERS:
         return _REGISTERS[extra].format(address)
     return (
-        f"an operand that thread {fellow} writes ({there}) while it may be read: the write is neither ordered before the"
-        " multiplication's issue nor after the wait for it (wgmma.wait_group, then a barrier)"
+        f"an operand that thread {fellow} writes ({there}) while it may be read: the write is ordered neither before"
+        " the multiplication's issue nor after the wait for it (wgmma.wait_group, then a barrier)"
     )

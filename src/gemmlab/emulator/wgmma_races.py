@@ -1,9 +1,9 @@
 """Races of a warpgroup multiplication's operands in shared memory.
 
-A multiplication may read its operands at any time between its issue and the end of the wait for its group. So each write
-must be ordered before the issue, or after the wait. At the wait, the last writer of each element is compared with what
-the warp knew of it at the issue: a later write is a hazard, whether barriers are between or not. The read itself is
-recorded as one at the wait, so that later writes are compared with it as with any other read.
+A multiplication may read its operands at any time between its issue and the end of the wait for its group. So each
+write must be ordered before the issue, or after the wait. At the wait, the last writer of each element is compared with
+what the warp knew of it at the issue: a later write is a hazard, whether barriers are between or not. The read itself
+is recorded as one at the wait, so that later writes are compared with it as with any other read.
 """
 
 from __future__ import annotations

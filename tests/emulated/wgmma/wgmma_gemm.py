@@ -1,4 +1,4 @@
-"""A small GEMM by wgmma whose operands ordinary stores bring to shared memory, in two stages; and variants with bugs."""
+"""A small GEMM by wgmma, whose operands ordinary stores bring to shared memory, in two stages; variants with bugs."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def _bits(kind: str, numbers: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.u
 
 
 def one_hot(what: Map) -> npt.NDArray[np.uint8]:
-    """Rows of the one-hot operand: A (64 x depth) selects row m % depth of B, B (columns x depth) selects A's column."""
+    """Rows of the one-hot operand: A (64 x depth) selects rows of B, B (columns x depth) selects columns of A."""
     rows, depth = (ROWS if what.side == "b" else what.form.columns), what.form.depth
     found = np.zeros((rows, depth), DTYPES[what.kind])
     found[np.arange(rows), np.arange(rows) % depth] = ONE[what.kind]

@@ -54,6 +54,8 @@ class Insn:
     """i64: 1 at the first instruction of a function that may be called by address."""
     STRONG = PAGE_WAVEFRONTS + 32
     """i32: 1 for a load or store that is volatile or bypasses L1 for the level-2 cache."""
+    RETRIED = PAGE_WAVEFRONTS + 40
+    """i64: executions that only repeated a wait for an mbarrier; they are not among `EXECUTED`."""
     SIZE = PAGE_WAVEFRONTS + 64
 
 
@@ -62,6 +64,8 @@ class Kind:
 
     OUT_OF_BOUNDS, MISALIGNED, UNWRITTEN, RACE_BLOCK, RACE_WARP, BARRIER, ASYNC, TRAP, TEXTURE = range(1, 10)
     WARP_SYNC, SHUFFLE, RACE_GRID = range(10, 13)
+    ENDED = 13
+    """An access to the shared memory of a block of the cluster that has ended."""
     CALL = 16
     """Control left the kernel's functions or instructions; `extra` is one of these."""
     CALLED, RETURNED, JUMPED, RAN_ON = range(4)

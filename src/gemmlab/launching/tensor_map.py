@@ -20,8 +20,8 @@ class TensorMap:
 
     `swizzle` is 0, 32, 64 or 128, `interleave` 0, 16 or 32, `promotion` (of requests to the level-2 cache) 0, 64, 128
     or 256, all in bytes; `fill` is `"zeros"` or `"nan"`. `element_strides` copies one of so many elements along each
-    axis. `dtype` names the type as the driver does, in lower case (`"bfloat16"`, `"float32_ftz"`, `"tfloat32"`), if it is
-    not the array's own. `shape` is the tensor's extent along each axis, if the array is padded. A map that the driver
+    axis. `dtype` names the type as the driver does, in lower case (`"bfloat16"`, `"float32_ftz"`, `"tfloat32"`), unless
+    it is the array's own. `shape` is the tensor's extent along each axis, if the array is padded. A map that the driver
     would refuse is refused at the launch with `UsageError`, which says why.
     """
 

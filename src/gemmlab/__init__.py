@@ -25,7 +25,7 @@ from gemmlab.sums import sum  # noqa: A004 - as NumPy calls it
 if TYPE_CHECKING:
     from gemmlab import blas
     from gemmlab.blas import sgemm
-    from gemmlab.launching import launch
+    from gemmlab.launching import TensorMap, launch
 
 __all__ = [
     "ArgumentTypeError",
@@ -35,6 +35,7 @@ __all__ = [
     "NoCompilerError",
     "PeerError",
     "RecordError",
+    "TensorMap",
     "TimeLimitError",
     "UsageError",
     "WrongResultError",
@@ -50,11 +51,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # What runs CUDA kernels is loaded by who launches one.
-    if name == "launch":
+    if name in {"launch", "TensorMap"}:
         require_room_to_import("gemmlab.launching")
-        from gemmlab.launching import launch
+        from gemmlab.launching import TensorMap, launch
 
-        return launch
+        return launch if name == "launch" else TensorMap
     if name in {"blas", "sgemm"}:
         require_room_to_import("gemmlab.blas")
         found = import_module("gemmlab.blas")

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from gemmlab.arrays.on_gpu import DeviceArray, device_array
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.core.tensor_map import TiledMap
 from gemmlab.core.time_limit import current_limit
 from gemmlab.devices.cuda_code import (
     CudaLoaded,
@@ -29,6 +30,7 @@ from gemmlab.devices.cuda_driver import KernelFaultError, finished_in, open_driv
 from gemmlab.devices.cuda_facts import Nvml, device_facts, open_nvml
 from gemmlab.devices.cuda_memory import CudaBuffer, CudaMemory, ordinal_of
 from gemmlab.devices.cuda_peaks import Peaks
+from gemmlab.devices.cuda_tensor_map import encode
 from gemmlab.devices.cuda_texture import create_texture
 from gemmlab.devices.cuda_timing import EventTimer, Mode
 from gemmlab.devices.device import Buffer, Clocks, DeviceInfo
@@ -144,6 +146,11 @@ class CudaDevice(DeviceIdentity):
             self._enter()
             owner.textures[texels] = create_texture(self._driver, self._context, texels)
         return int(owner.textures[texels])
+
+    def tensor_map(self, tensor: TiledMap) -> bytes:
+        """Return the driver's 128 bytes of a tensor map."""
+        self._enter()
+        return encode(self._driver, tensor)
 
     def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
         """Copy a buffer into a C-contiguous array of the same size."""

@@ -17,6 +17,7 @@ from gemmlab.core import gpu
 from gemmlab.core.counters import Hazard, Observation
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.core.tensor_map import TiledMap
 from gemmlab.core.time_limit import blocks_in_words, current_limit
 from gemmlab.core.trace import Trace, TraceRequest
 from gemmlab.devices.device import Buffer, DeviceInfo
@@ -136,6 +137,10 @@ class EmulatedDevice(DeviceIdentity):
         """Return the handle of a texture over a buffer; it lives as long as the buffer."""
         texels = texels_of(buffer, channels, element, self.most_texels)
         return self._memory.texture(texels.address, texels.count, channels, element)
+
+    def tensor_map(self, tensor: TiledMap) -> bytes:
+        """Return the 128 bytes of a tensor map, encoded without a driver."""
+        return tensor.encode()
 
     def launch(self, loaded: EmulatedLoaded, launch: Launch) -> None:
         """Run once. Raises `WrongResultError` for a hazard: the results cannot be trusted then."""

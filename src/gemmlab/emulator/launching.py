@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from gemmlab.emulator.resident import Geometry
 BLOCK_DIM, GRID_DIM = 0x0, 0xC
 """Offsets of blockDim and gridDim in constant bank 0."""
 
+EXPLICIT, CLUSTER_DIM, CLUSTER_INVERSE, CLUSTER_COUNT, CLUSTER_BLOCKS = 0x140, 0x144, 0x154, 0x15C, 0x188
+"""Offsets on sm_90: 1 for a launch with clusters, a cluster's extents in blocks, reciprocals of the last two, number of
+clusters in each dimension, blocks of a cluster."""
+
 
 def geometry_of(
     image: Image, launch: Launch, limits: GpuLimits, *, wave_blocks: int, check_races: bool, global_races: bool = False
@@ -27,6 +32,8 @@ def geometry_of(
     bank = constants[0].copy()
     bank[BLOCK_DIM : BLOCK_DIM + 12].view(np.int32)[:] = launch.threads
     bank[GRID_DIM : GRID_DIM + 12].view(np.int32)[:] = launch.grid
+    if image.arch.startswith("sm_9"):
+        _put_cluster(bank, function.cluster or (1, 1, 1), launch.grid, explicit=function.cluster is not None)
     _pack(bank, image, launch.args, name)
     constants[0] = bank
     return Geometry(
@@ -45,9 +52,25 @@ def geometry_of(
         global_shift=image.global_shift,
         async_copies=image.async_copies,
         warpgroups=image.warpgroups,
+        asynchronous=image.asynchronous,
+        parameters=function.param_base + function.param_bytes if image.parameter_addresses else 0,
+        param_base=function.param_base,
         cluster=function.cluster or (1, 1, 1),
         constant_bytes=len(function.constants.get(VARIABLES, b"")),
     )
+
+
+def _put_cluster(bank: Any, cluster: tuple[int, int, int], grid: tuple[int, int, int], *, explicit: bool) -> None:
+    """Write the words from which compiled code takes the special registers of clusters."""
+    bank[EXPLICIT : EXPLICIT + 4].view(np.uint32)[0] = explicit
+    bank[CLUSTER_DIM : CLUSTER_DIM + 12].view(np.uint32)[:] = cluster
+    # Products with block indices are rounded down, so a reciprocal must not be too small.
+    inverse = np.float32(1) / np.array(cluster[1:], np.float32)
+    above = np.where(inverse.astype(np.float64) * cluster[1:] < 1, np.nextafter(inverse, np.float32(2)), inverse)
+    bank[CLUSTER_INVERSE : CLUSTER_INVERSE + 8].view(np.float32)[:] = above
+    counts = [extent // size for extent, size in zip(grid, cluster, strict=True)]
+    bank[CLUSTER_COUNT : CLUSTER_COUNT + 12].view(np.uint32)[:] = counts
+    bank[CLUSTER_BLOCKS : CLUSTER_BLOCKS + 4].view(np.uint32)[0] = math.prod(cluster)
 
 
 def _check_limits(image: Image, launch: Launch, limits: GpuLimits, name: str) -> None:

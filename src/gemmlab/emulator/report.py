@@ -40,6 +40,7 @@ NAMES = {
     Kind.SHUFFLE: "warp sync",
     Kind.CALL: "call",
     **warpgroup_words.NAMES,
+    Kind.ENDED: "cluster",
 }
 _NO_ADDRESS = warpgroup_words.NO_ADDRESS.union({
     Kind.BARRIER, Kind.TRAP, Kind.TEXTURE, Kind.WARP_SYNC, Kind.SHUFFLE,
@@ -93,6 +94,7 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> 
     sites = tuple(_sites(image, outcome))
     hazards = (
         *_events(image, geometry, outcome),
+        *_findings(image, geometry, outcome),
         *_unmet(image, geometry, outcome),
         *_stalls(image, geometry, outcome),
     )
@@ -175,6 +177,23 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
         )
 
 
+def _findings(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+    """The errors in the use of asynchronous operations."""
+    for finding in outcome.findings:
+        yield Hazard(
+            kind=finding.kind,
+            kernel=plain_name(image.function.name),
+            block=_position(finding.block, geometry.grid),
+            thread=_position(finding.thread, geometry.threads),
+            address=finding.address,
+            file=(_instruction(image, finding.site).line or ("", 0))[0],
+            line=_line(image, finding.site),
+            other_line=_line(image, finding.other),
+            count=finding.count,
+            message=f"{finding.message} ({_instruction(image, finding.site).name})",
+        )
+
+
 def _noted(outcome: Outcome, site: int) -> int:
     return int(outcome.records[site, Insn.EVENTS : Insn.EVENTS + 8].copy().view(np.int64)[0])
 
@@ -220,6 +239,8 @@ def _message(image: Image, geometry: Geometry, memory: Reach, event: _Event) -> 
         return f"{what} ({instruction.name}) and an access by thread {fellow} ({there}) with {missing} between"
     if kind == Kind.OUT_OF_BOUNDS:
         return what + _bounds(geometry, memory, space, address)
+    if kind == Kind.ENDED:
+        return f"{what} of a block of the cluster that has ended"
     if kind == Kind.MISALIGNED:
         return f"{what} at an address that is no multiple of {width}"
     if kind == Kind.ASYNC:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.isa.register_pool import GROWS, NEVER, SHRINKS
 
-NAMES = {Kind.WARPGROUP: "warpgroup", Kind.REGISTERS: "setmaxnreg", Kind.OVERWRITTEN: "wgmma"}
+NAMES = {Kind.WARPGROUP: "warpgroup", Kind.REGISTERS: "setmaxnreg", Kind.OVERWRITTEN: "wgmma", Kind.PROXY: "proxy"}
 """Kinds of events of warpgroups, with the names of their hazards."""
 NO_ADDRESS = frozenset({Kind.WARPGROUP, Kind.REGISTERS})
 """Those whose `address` holds something else."""
@@ -22,6 +22,11 @@ def message(kind: int, address: int, extra: int, fellow: object, there: str) -> 
         return f"{address.bit_count()} lanes of the warp do not execute it; a warpgroup instruction needs all of them"
     if kind == Kind.REGISTERS:
         return _REGISTERS[extra].format(address)
+    if kind == Kind.PROXY:
+        return (
+            f"the asynchronous proxy reads shared memory that thread {fellow} of the block wrote ({there}), without a"
+            " proxy fence (fence.proxy.async) by that thread after its write"
+        )
     return (
         f"an operand that thread {fellow} writes ({there}) while it may be read: the write is ordered neither before"
         " the multiplication's issue nor after the wait for it (wgmma.wait_group, then a barrier)"

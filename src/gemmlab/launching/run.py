@@ -66,8 +66,8 @@ def launch(
     `args` are the kernel's arguments in order, or a dictionary by their names (of a cubin, which has no names, in their
     order). Arrays (NumPy, of any layout and the dtype that the parameter points to; on a GPU also torch, CuPy and
     others there) are passed as copies in C order, so that your arrays are never written to; the same
-    array given twice is the same memory. Scalars are NumPy scalars of the exact type, or Python numbers where the
-    parameter decides the type; None is a null pointer.
+    array given twice is the same memory, and `gemmlab.TensorMap(array, box)` is a tensor map over it. Scalars are NumPy
+    scalars of the exact type, or Python numbers where the parameter decides the type; None is a null pointer.
 
     `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU where there is one, else the
     emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s` limits

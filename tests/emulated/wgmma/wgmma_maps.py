@@ -88,18 +88,15 @@ def descriptors() -> Iterator[Descriptor]:
             yield Descriptor(start % 1024 * 16, leading % 190 * 16, stride % 190 * 16, base % 8, mode)
 
 
-def source() -> str:
-    """A file with one kernel for each map. A block tries one descriptor."""
-    return PRELUDE + "".join(_kernel(each) for each in MAPS)
-
-
-def _kernel(what: Map) -> str:
+def source(what: Map) -> str:
+    """A file with the kernel of a map. A block tries one descriptor."""
     form = what.form
     behind = f"field({IMAGE}) + start + (field(128) << 16 | field(256) << 32)"
     moving = "words[blockIdx.x] + start"
     a, b = (behind, moving) if what.side == "b" else (moving, behind)
     return (
-        multiply(form)
+        PRELUDE
+        + multiply(form)
         + f"""
 extern "C" __global__ void __launch_bounds__(128) {what.name}(
     const uint4 *image, const uint4 *one, const u64 *words, unsigned *out

@@ -20,6 +20,8 @@ LAYOUTS = {"f16": (5, 10), "bf16": (8, 7), "tf32": (8, 10), "e4m3": (4, 3), "e5m
 """Exponent and mantissa bits."""
 CATEGORIES = ("bits", "near", "wide", "cancel", "tiny", "special", "edges", "apart", "large")
 INTEGER_CATEGORIES = ("bits", "edges")
+LEAST = "least"
+"""A category apart: accumulators of zero, and products around and below the least float32 number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,10 @@ def _floats(kind: str, seed: str, shape: tuple[int, int], category: str, side: i
         found = number(choice % (2 * bias + 1) - bias)
     elif category == "near":
         found = near
+    elif category == LEAST:
+        # Products of 2^-165 to 2^-125, where a type has them: one more power of two lower in each row.
+        lower = np.repeat(np.arange(shape[0]) % 32, shape[1])
+        found = np.zeros(count) if side == 2 else number(-63 - choice % 5 if side else -62 - lower - choice % 3)
     elif category == "wide":
         found = number(choice % (2 * span) - span if side < 2 else choice % (4 * span) - 2 * span)
     elif category == "cancel":

@@ -26,6 +26,9 @@ def gemm_source(form: Form, mode: str) -> str:
     place = "r / 8 * 256 + c * 128 + r % 8 * 16" if mode == "none" else f"r * {row} + ((c ^ ({swizzled})) << 4)"
     leading, stride = ("128", "256") if mode == "none" else ("16", f"8 * {row}")
     words, per_word = form.words, 2 if form.sums == "f16" else 1
+    left = (
+        "((const unsigned *)a)[(own_row + i % 2 * 8) * length * 4 + (first + 2 * k) * 4 + threadIdx.x % 4 + i / 2 * 4]"
+    )
     return (
         PRELUDE
         + multiply(form)
@@ -46,7 +49,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     const int bytes_a = {ROWS} * {row}, bytes_b = {form.columns} * {row};
     a += (size_t)blockIdx.y * {ROWS} * length;
     b += (size_t)blockIdx.x * {form.columns} * length;
-    unsigned d[{words}] = {{}}, unused[4] = {{}};
+    unsigned d[{words}] = {{}}, left[{chunks // 2}][4] = {{}};
+    int own_row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
     int stage = 0, first = 0;
     // A loop that may not run at all would bring the zeros beside its result, and ptxas would wait at every step.
     do {{
@@ -62,18 +66,22 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
 #ifdef LATE_PROXY_FENCE
         if (threadIdx.x == 0) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
+        for (int k = 0; k < {chunks // 2 if form.registers else 0}; ++k)
+            for (int i = 0; i < 4; ++i) left[k][i] = {left};
         u64 layout = (u64){number} << 62 | field({leading}) << 16 | field({stride}) << 32;
         fence();
+#pragma unroll
         for (int k = 0; k < {chunks} / 2; ++k) {{
             unsigned ahead = {"k * 256" if mode == "none" else "k * 32"};
-            multiply_{form.name}(d, unused, layout | field(at_shared(tile_a) + ahead),
+            multiply_{form.name}(d, left[k], layout | field(at_shared(tile_a) + ahead),
                 layout | field(at_shared(tile_b) + ahead), 1);
         }}
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #ifdef NO_WAIT
         asm volatile("wgmma.wait_group.sync.aligned 2;" ::: "memory");
 #else
-        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        // Registers of A must not change before the wait, so with them the next stage waits for this one.
+        asm volatile("wgmma.wait_group.sync.aligned {0 if form.registers else 1};" ::: "memory");
 #endif
 #ifndef NO_BARRIER
         __syncthreads();
@@ -81,10 +89,9 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
         stage ^= 1;
     }} while ((first += {chunks}) < length);
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    int row = blockIdx.y * {ROWS} + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+    int row = blockIdx.y * {ROWS} + own_row;
     int column = (blockIdx.x * {form.columns} + threadIdx.x % 4 * 2) / {per_word};
     for (int i = 0; i < {words}; ++i) {{
-
         int part = {"i % 2" if per_word == 2 else "i / 2 % 2"};
         int right = {"i / 2 * 4" if per_word == 2 else "i / 4 * 8 + i % 2"};
         out[(size_t)(row + part * 8) * row_words + column + right] = d[i];

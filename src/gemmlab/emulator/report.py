@@ -23,6 +23,7 @@ from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.out_of_line import call_site
 from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.warp_syncs import NOT_NAMED
+from gemmlab.emulator.wgmma_in_flight import touches
 from gemmlab.sass.instruction import Instruction
 
 NAMES = {
@@ -95,6 +96,7 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> 
     hazards = (
         *_events(image, geometry, outcome),
         *_findings(image, geometry, outcome),
+        *_touches(image, outcome),
         *_unmet(image, geometry, outcome),
         *_stalls(image, geometry, outcome),
     )
@@ -287,6 +289,28 @@ def _signed(offset: int) -> int:
 
 def _signed32(offset: int) -> int:
     return offset if offset < 1 << 31 else offset - (1 << 32)
+
+
+def _touches(image: Image, outcome: Outcome) -> Iterator[Hazard]:
+    """Registers of warpgroup multiplications that the code that ran uses too early."""
+    if not image.warpgroups:
+        return
+    code = image.code.instructions
+    executed = outcome.records[:, Insn.EXECUTED : Insn.EXECUTED + 8].copy().view(np.int64)[:, 0]
+    for touch in touches(code, (executed > 0).tolist()):
+        instruction = code[touch.site]
+        yield Hazard(
+            kind="wgmma",
+            kernel=plain_name(image.function.name),
+            block=(0, 0, 0),
+            thread=(0, 0, 0),
+            address=None,
+            file=instruction.line[0] if instruction.line else "",
+            line=_line(image, touch.site),
+            other_line=_line(image, touch.multiplication),
+            count=int(executed[touch.site]),
+            message=warpgroup_words.touched(instruction.name, code[touch.multiplication].name, fence=touch.fence),
+        )
 
 
 def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:

@@ -31,3 +31,10 @@ def message(kind: int, address: int, extra: int, fellow: object, there: str) -> 
         f"an operand that thread {fellow} writes ({there}) while it may be read: the write is ordered neither before"
         " the multiplication's issue nor after the wait for it (wgmma.wait_group, then a barrier)"
     )
+
+
+def touched(name: str, multiplication: str, *, fence: bool) -> str:
+    """The message of an instruction that touches a multiplication's registers in flight, or without a fence between."""
+    if fence:
+        return f"{name} writes a register of {multiplication}, and no wgmma.fence is between"
+    return f"{name} touches registers of {multiplication} that is in flight: no wgmma.wait_group before it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _ENTRY = re.compile(r"^ptxas info\s*: Compiling entry function '([^']+)'.*$", re.MULTILINE)
 _OWN = {
@@ -44,13 +45,25 @@ def facts_of(log: str, entry: str) -> dict[str, int]:
 
 def errors(log: str, ptx: str) -> str:
     """Return a failed run's log without the resource report; lines of PTX are given as `file(line)` of the source."""
-    files = dict(_FILE.findall(ptx))
-    lines = ptx.splitlines()
 
     def locate(match: re.Match[str]) -> str:
-        for line in reversed(lines[: int(match[1])]):
-            if place := _PLACE.match(line):
-                return f"{files.get(place[1], 'PTX')}({place[2]}): {match[2]}:"
-        return match[0]
+        place = place_in_source(ptx, int(match[1]))
+        return f"{place[0]}({place[1]}): {match[2]}:" if place else match[0]
 
     return _PTX_LINE.sub(locate, _REPORT.sub("", log))
+
+
+def place_in_source(ptx: str, number: int) -> tuple[str, int] | None:
+    """Return file and line of the source for a line of PTX, counted from 1; `None` if the PTX does not say."""
+    return _places(ptx)[number]
+
+
+@lru_cache(maxsize=4)
+def _places(ptx: str) -> tuple[tuple[str, int] | None, ...]:
+    """The place of each line; that of line 0 is unknown."""
+    files = dict(_FILE.findall(ptx))
+    found: list[tuple[str, int] | None] = [None]
+    for line in ptx.splitlines():
+        place = _PLACE.match(line)
+        found.append((files.get(place[1], "PTX"), int(place[2])) if place else found[-1])
+    return tuple(found)

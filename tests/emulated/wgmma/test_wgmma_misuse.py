@@ -38,17 +38,7 @@ def hazards(kernel: str, threads: int = 128) -> tuple[Hazard, ...]:
 
 def artifact(kernel: str) -> Artifact:
     """A kernel's code."""
-    return build(
-        Program(
-            kernel=kernel,
-            language="cuda",
-            target="sm_90a",
-            entry=kernel,
-            fingerprint=kernel,
-            emit=FILE.read_text,
-            path=str(FILE),
-        )  # fmt: skip
-    )
+    return build(Program(kernel, "cuda", "sm_90a", kernel, kernel, FILE.read_text, path=str(FILE)))
 
 
 def edited(kernel: str, old: str, new: str, count: int) -> tuple[Hazard, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuLimits
 from gemmlab.core.program import Launch
+from gemmlab.emulator.asynchronous.engine import landing_seed
 from gemmlab.emulator.image import Image, plain_name
 from gemmlab.emulator.launch_layout import VARIABLES
 from gemmlab.emulator.resident import Geometry
@@ -52,6 +53,7 @@ def geometry_of(
         global_shift=image.global_shift,
         async_copies=image.async_copies,
         warpgroups=image.warpgroups,
+        landing_seed=landing_seed(),
         asynchronous=image.asynchronous,
         parameters=function.param_base + function.param_bytes if image.parameter_addresses else 0,
         param_base=function.param_base,

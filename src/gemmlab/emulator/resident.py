@@ -48,6 +48,8 @@ class Geometry:
     """True if warps need room for asynchronous copies in flight."""
     maximum_registers: int = 0
     """Registers that each thread has at the start, as setmaxnreg counts them."""
+    landing_seed: int | None = None
+    """Multiplications in flight land at random moments by this seed; `None`: at the latest possible ones."""
     warpgroups: bool = False
     """True if warps need room for warpgroup multiplications in flight."""
     parameters: int = 0
@@ -158,6 +160,10 @@ class Resident:
         self.local_valid[:] = 0
         self.pending[:, : Pending.ENTRY] = 0
         self.flights[:, : Flight.ENTRY] = 0
+        if self.geometry.landing_seed is not None and self.flights.size:
+            seed = [self.geometry.landing_seed, linear]
+            random = np.random.default_rng(seed).integers(1, 1 << 62, self.count)
+            self.flights[:, Flight.RANDOM : Flight.RANDOM + 8].view(np.int64)[:, 0] = random
         self.block[Block.BARRIER :] = 0
         # Clocks only grow, so an earlier block's entries in the shadow come before everything that this block does.
         base = int(self.clocks.max())

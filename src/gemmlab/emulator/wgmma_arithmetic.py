@@ -10,8 +10,8 @@ arXiv:2511.10909.)
 
 from __future__ import annotations
 
-from gemmlab.emulator.isa.halves import FP16, half_of, narrowed
 from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.small_floats import FP16, half_of, narrowed
 from gemmlab.emulator.wgmma_layout import ROWS, SUMS
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import F32, I32, I64, pointer, vector

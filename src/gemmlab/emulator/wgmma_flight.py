@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.emulator.isa.halves import half_of, pack_halves
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Warp
 from gemmlab.emulator.raw import Raw
+from gemmlab.emulator.small_floats import half_of, pack_halves
 from gemmlab.emulator.wgmma_arithmetic import NARROW, SATURATE
 from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, ROWS, SUMS, WARPGROUP, Flight, Shape
 from gemmlab.ir.function import Function
@@ -50,8 +50,20 @@ def emit_issue(fn: Function, module: Module) -> None:
         fn.call(module["know"], warp_ptr, entry.base)
         fn.call(module["compare_proxies"], warp_ptr, entry.base)
         flight.add(Flight.COUNT, 1)
+        with fn.when(flight.load(Flight.RANDOM, I64).differs(0)):
+            _land_at_random(fn, module, flight)
     flight.store(Flight.GROUP, flight.load(Flight.GROUP, I64) + closes, I64)
     fn.finish()
+
+
+def _land_at_random(fn: Function, module: Module, flight: Raw) -> None:
+    """Land the oldest multiplications until a coin says no (Knuth's linear congruential generator, MMIX)."""
+    with fn.loop() as done:
+        state = Lanes(flight.load(Flight.RANDOM, I64)) * 6364136223846793005 + 1442695040888963407
+        flight.store(Flight.RANDOM, state.value, I64)
+        fn.leave_if(done, flight.load(Flight.COUNT, I64).equals(0))
+        fn.leave_if(done, state.lt(0).value)
+        fn.call(module["land_oldest"], fn.args[0])
 
 
 def entry_at(fn: Function, flight: Raw, index: Value | int) -> Raw:

@@ -15,6 +15,7 @@ from wgmma_gemm import BUGS, MODES, chunks_of, gemm_source, shared_bytes
 from wgmma_tiles import LAYOUTS, assemble
 
 import gemmlab
+from gemmlab.emulator.asynchronous.engine import LANDING
 from gemmlab.launching.run import Launched
 
 DEVICE = "emulated:sm_90a"
@@ -101,6 +102,23 @@ def test_a_bug_is_reported_with_both_lines(bug: str) -> None:
     assert first.line == line_of('asm volatile("{.reg .pred keep')
     assert first.other_line == line_of("*(uint4 *)(stage")
     assert "STS" in first.message
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_product_is_the_same_whenever_multiplications_land(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LANDING, str(seed))
+    done, exact = multiply(F16, "64", (128, 128, 256))
+    assert exact
+    assert done.hazards == ()
+
+
+def test_a_stage_that_is_overwritten_gives_another_result_at_another_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = set()
+    for seed in ("", "1", "2", "3"):
+        monkeypatch.setenv(LANDING, seed)
+        done, _exact = multiply(F16, "128", (64, 64, 512), ("-DNO_WAIT",))
+        results.add(done.outputs[2].tobytes())
+    assert len(results) > 1
 
 
 def test_an_operand_outside_of_shared_memory_is_reported() -> None:

@@ -135,3 +135,6 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) early(u32* out) {
 }
 
 extern "C" __global__ void __cluster_dims__(16, 1, 1) many(u32* out) { out[blockIdx.x] = cluster_rank(); }
+
+// Compiled without clusters, launched with them.
+extern "C" __global__ void ranks(u32* out) { out[blockIdx.x + gridDim.x * blockIdx.y] = cluster_rank(); }

@@ -7,9 +7,10 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from async_runs import ran
+from async_runs import DEVICE, HERE, ran
 
-from gemmlab import TensorMap
+from gemmlab import TensorMap, launch
+from gemmlab.core.errors import DeviceError, UsageError
 
 FILE = "clusters.cu"
 u32 = np.uint32
@@ -18,7 +19,7 @@ NUMBERS = np.random.default_rng(3).integers(0, 1000, 512).astype(u32)
 
 def test_places_in_a_grid_of_clusters() -> None:
     grid, cluster = (4, 6, 4), (2, 3, 2)
-    (out,) = ran(FILE, "places", 1, np.zeros(96 * 15, u32), grid=grid)
+    (out,) = ran(FILE, "places", 1, np.zeros(96 * 15, u32), grid=grid, wide_clusters=True)
     rows = out.reshape(96, 15)
     for block, row in enumerate(rows.tolist()):
         place = block % 4, block // 4 % 6, block // 24
@@ -66,3 +67,24 @@ def test_copies_and_reductions_between_blocks() -> None:
 def test_threads_that_have_ended_do_not_hold_the_barrier() -> None:
     (out,) = ran(FILE, "early", 64, np.zeros(128, u32), grid=2)
     assert np.flatnonzero(out).tolist() == [*range(32), *range(64, 128)]
+
+
+def test_more_than_eight_blocks_need_the_attribute() -> None:
+    with pytest.raises((UsageError, DeviceError)) as caught:
+        ran(FILE, "many", 1, np.zeros(32, u32), grid=32)
+    if DEVICE.startswith("emulated"):
+        assert "a cluster of 16 blocks; there may be up to 8, up to 16 with wide_clusters=True" in str(caught.value)
+    (out,) = ran(FILE, "many", 1, np.zeros(32, u32), grid=32, wide_clusters=True)
+    assert out.tolist() == [*range(16)] * 2
+
+
+def test_clusters_of_the_launch() -> None:
+    (out,) = ran(FILE, "ranks", 1, np.zeros(12, u32), grid=(4, 3), cluster=(2, 3))
+    assert out.tolist() == [0, 1, 0, 1, 2, 3, 2, 3, 4, 5, 4, 5]
+    with pytest.raises(UsageError, match="compiled for clusters of"):
+        ran(FILE, "many", 1, np.zeros(32, u32), grid=32, cluster=4)
+
+
+def test_other_architectures_have_no_clusters() -> None:
+    with pytest.raises(UsageError, match="sm_80 has no clusters"):
+        launch(HERE / "old.cu", "copies", 1, 32, [np.zeros(1, u32)] * 3, device="emulated:sm_80", cluster=2)

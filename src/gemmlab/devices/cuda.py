@@ -20,9 +20,11 @@ from gemmlab.core.time_limit import current_limit
 from gemmlab.devices.cuda_code import (
     CudaLoaded,
     WordsLaunch,
+    allow_clusters,
     allow_smem,
     argument_bytes,
     check_launch,
+    cluster_config,
     load_code,
     runs_on,
 )
@@ -211,7 +213,10 @@ class CudaDevice(DeviceIdentity):
         sizes = tuple(value.nbytes for value in values)
         check_launch(loaded, launch, sizes, self.name, int(self.facts["smem_per_block"]))
         allow_smem(self._driver, loaded, launch.smem_bytes)
+        allow_clusters(self._driver, loaded, launch)
         pointers = np.array([value.ctypes.data for value in values], np.uint64)
+        if launch.cluster is not None:
+            return self._prepare_clusters(loaded, launch, pointers, (values, launch.args))
         call, driver, where = self._driver.module.cuLaunchKernel, self._driver, pointers.ctypes.data
         extents = (*launch.grid, *launch.threads, launch.smem_bytes)
 
@@ -219,6 +224,17 @@ class CudaDevice(DeviceIdentity):
             (status,) = call(loaded.function, *extents, self.stream, where, 0)
             if status:
                 raise driver.error(status, "cuLaunchKernel", kernel)
+
+        return enqueue
+
+    def _prepare_clusters(
+        self, loaded: CudaLoaded, launch: Launch, pointers: npt.NDArray[np.uint64], alive: Any
+    ) -> Callable[[], None]:
+        config = cluster_config(self._driver, launch, self.stream)
+
+        def enqueue(_keep: Any = (alive, pointers)) -> None:
+            what = loaded.artifact.kernel
+            self._driver("cuLaunchKernelEx", config, loaded.function, pointers.ctypes.data, 0, what=what)
 
         return enqueue
 

@@ -18,6 +18,10 @@ from gemmlab.emulator.resident import Geometry
 BLOCK_DIM, GRID_DIM = 0x0, 0xC
 """Offsets of blockDim and gridDim in constant bank 0."""
 
+CLUSTER_ARCH = 90
+"""First architecture with clusters."""
+PORTABLE_BLOCKS, MOST_BLOCKS = 8, 16
+"""Blocks of a cluster on every GPU that has clusters, and on an H200."""
 EXPLICIT, CLUSTER_DIM, CLUSTER_INVERSE, CLUSTER_COUNT, CLUSTER_BLOCKS = 0x140, 0x144, 0x154, 0x15C, 0x188
 """Offsets on sm_90: 1 for a launch with clusters, a cluster's extents in blocks, reciprocals of the last two, number of
 clusters in each dimension, blocks of a cluster."""
@@ -29,12 +33,14 @@ def geometry_of(
     """The geometry of one launch, for the machine. Raises `UsageError` for what the architecture does not allow."""
     function, name = image.function, plain_name(image.function.name)
     _check_limits(image, launch, limits, name)
+    cluster = _cluster(image, launch, name)
     constants = dict(image.constants)
     bank = constants[0].copy()
     bank[BLOCK_DIM : BLOCK_DIM + 12].view(np.int32)[:] = launch.threads
     bank[GRID_DIM : GRID_DIM + 12].view(np.int32)[:] = launch.grid
     if image.arch.startswith("sm_9"):
-        _put_cluster(bank, function.cluster or (1, 1, 1), launch.grid, explicit=function.cluster is not None)
+        explicit = function.cluster is not None or launch.cluster is not None
+        _put_cluster(bank, cluster, launch.grid, explicit=explicit)
     _pack(bank, image, launch.args, name)
     constants[0] = bank
     return Geometry(
@@ -57,9 +63,24 @@ def geometry_of(
         asynchronous=image.asynchronous,
         parameters=function.param_base + function.param_bytes if image.parameter_addresses else 0,
         param_base=function.param_base,
-        cluster=function.cluster or (1, 1, 1),
+        cluster=cluster,
         constant_bytes=len(function.constants.get(VARIABLES, b"")),
     )
+
+
+def _cluster(image: Image, launch: Launch, name: str) -> tuple[int, int, int]:
+    """The extents of a cluster in blocks. Raises `UsageError` for those that no GPU launches."""
+    compiled, wanted = image.function.cluster, launch.cluster
+    if compiled is not None and wanted not in (None, compiled):
+        raise UsageError(f"{name} was compiled for clusters of {compiled} blocks, not {wanted}")
+    found = wanted or compiled or (1, 1, 1)
+    if found != (1, 1, 1) and int(image.arch[3:5]) < CLUSTER_ARCH:
+        raise UsageError(f"{name}: {image.arch} has no clusters")
+    most = MOST_BLOCKS if launch.wide_clusters else PORTABLE_BLOCKS
+    if not 1 <= math.prod(found) <= most:
+        allowed = "" if launch.wide_clusters else f", up to {MOST_BLOCKS} with wide_clusters=True (a launch attribute)"
+        raise UsageError(f"{name}: a cluster of {math.prod(found)} blocks; there may be up to {most}{allowed}")
+    return found
 
 
 def _put_cluster(bank: Any, cluster: tuple[int, int, int], grid: tuple[int, int, int], *, explicit: bool) -> None:

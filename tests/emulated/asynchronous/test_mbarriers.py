@@ -7,8 +7,9 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from async_runs import ran
+from async_runs import HERE, outputs, ran
 
+from gemmlab import launch
 from gemmlab.emulator.asynchronous.engine import LANDING
 
 f32, u32 = np.float32, np.uint32
@@ -43,3 +44,15 @@ def test_a_ring_of_stages_at_any_moment_of_landing(seed: str, monkeypatch: pytes
     for step in range(9):
         want += NUMBERS[64 * step : 64 * step + 64][::-1]
     assert np.array_equal(out, want)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
+@pytest.mark.sampled(3)
+def test_mbarriers_without_bytes_on_every_architecture(arch: str) -> None:
+    numbers = np.random.default_rng(2).integers(0, 1 << 20, 256).astype(u32)
+    args = numbers, np.zeros(64, u32), np.full(5, 9, u32)
+    done = launch(HERE / "old.cu", "copies", 1, 64, args, device=f"emulated:{arch}")
+    assert not done.hazards, [hazard.explain() for hazard in done.hazards or ()]
+    want = numbers[:64][::-1] + numbers[(4 * np.arange(64) + 17) % 256]
+    assert np.array_equal(outputs(done)[1], want)
+    assert outputs(done)[2].tolist() == [3, 2, 1, 1, 2]

@@ -60,9 +60,10 @@ def test_the_drivers_bytes_and_refusals_are_ours() -> None:
     rows = json.loads(RECORD.read_text())["maps"]
     wrong = []
     for row in rows:
+        shape, strides, box, steps = (tuple(row[name]) for name in ("shape", "strides", "box", "element_strides"))
         tensor = TiledMap(
-            BY_NAME[row["type"]], row["address"], *(tuple(row[name]) for name in ("shape", "strides", "box")),
-            tuple(row["element_strides"]), row["interleave"], row["swizzle"], row["promotion"], row["fill"],
+            BY_NAME[row["type"]], row["address"], shape, strides, box, steps, row["interleave"], row["swizzle"],
+            row["promotion"], row["fill"],
         )  # fmt: skip
         try:
             ours = tensor.encode().hex()

@@ -51,7 +51,7 @@ def test_small_tiles_have_the_gpus_bits(form: Form) -> None:
     assert np.array_equal(run(DEVICE, form, raw_names(form)), wanted)
 
 
-@pytest.mark.parametrize("form", [form for form in SMALL if form.sums != "s32"], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [form for form in forms(8) if form.sums != "s32"], ids=lambda form: form.name)
 @pytest.mark.sampled(2)
 def test_the_least_products_have_the_gpus_bits(form: Form) -> None:
     wanted = record_of("least", form.name)

@@ -6,7 +6,6 @@ Whatever the strides, elements are read in place, by a plan that is made once fo
 
 from __future__ import annotations
 
-import builtins
 import operator
 import os
 import threading
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 Float32Array = npt.NDArray[np.float32]
 
-_SIZE = 4
 _MOST_PLANS = 1024
 _INTEGERS = {int}
 
@@ -63,10 +61,10 @@ def sum(  # noqa: A001 - as NumPy calls it
     by default one for each physical core that the process may use; the result is the same to the bit for any number.
     The sum of nothing is 0.
 
-    `x` may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack). Then all its elements
-    are summed, which must fill their memory in any order of the axes, and the result is a new array of the same package
-    without axes (but for `keepdims`), made on the stream that is current there. Nothing is copied to the host and
-    nothing waited for.
+    `x` may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack). Then the result is an
+    array of the same package, made on the stream that is current there, without axes where NumPy's is a number.
+    Nothing is copied to the host and nothing waited for. The bits of the result depend on shape, strides, axes and on
+    where the array starts within 16 bytes.
 
     Raises `ArgumentTypeError` (a TypeError) for anything but a float32 array without a mask, for an `out` of another
     package or of JAX and for an axis that is no whole number, `UsageError` (a ValueError) for an axis that there is not
@@ -131,18 +129,13 @@ def _target(x: object, out: object, shape: tuple[int, ...]) -> Float32Array:
 
 
 def _on_device(x: Any, axis: object, out: object, keepdims: object, threads: object) -> Any:
-    if out is not None:
-        raise UsageError("sum: out is for arrays on the CPU; on a GPU the result is a new array")
     if threads is not None:
         raise UsageError("sum: threads are for arrays on the CPU; this one lies on a GPU")
     found = device_array(x)
     axes = _axes(axis, len(found.shape))
-    shape = tuple(1 if n in axes else extent for n, extent in enumerate(found.shape) if keepdims or n not in axes)
-    ordered, first = _forward(list(zip(found.shape, found.strides, strict=True)), found.pointer)
-    whole = 0 in found.shape or [stride for _, stride in _folded(ordered)] in ([], [_SIZE])
-    from gemmlab.dispatch.cuda_sums import device_sum
+    from gemmlab.dispatch.cuda_sum_calls import device_sum
 
-    return device_sum(x, found, shape, first, whole)
+    return device_sum(x, found, axes, keepdims=bool(keepdims), out=out)
 
 
 def _axes(axis: object, ndim: int) -> list[int]:
@@ -160,25 +153,6 @@ def _axes(axis: object, ndim: int) -> list[int]:
     if len(set(found)) < len(found):
         raise UsageError(f"sum: an axis is there twice in {shown(axis)}")
     return sorted(found)
-
-
-def _forward(axes: list[tuple[int, int]], first: int) -> tuple[list[tuple[int, int]], int]:
-    """Return axes as (extent, stride), strides at least 0, widest first, and the address of the lowest element."""
-    first += builtins.sum((extent - 1) * stride for extent, stride in axes if stride < 0)
-    return sorted(((extent, abs(stride)) for extent, stride in axes), key=lambda axis: -axis[1]), first
-
-
-def _folded(axes: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join adjacent axes whose elements follow each other; drop those of extent 1."""
-    found: list[tuple[int, int]] = []
-    for extent, stride in axes:
-        if extent == 1:
-            continue
-        if found and found[-1][1] == extent * stride:
-            found[-1] = found[-1][0] * extent, stride
-        else:
-            found.append((extent, stride))
-    return found
 
 
 def _load() -> CpuSums:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gemmlab.analysis.access_sites import AccessRow, access_rows, instruction_rows
@@ -41,7 +40,7 @@ class Explanation:
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as plain JSON values, the loop's instructions as text."""
         subject = self.subject
-        hazards = [asdict(replace(hazard, file=Path(hazard.file).name)) for hazard in subject.hazards]
+        hazards = [asdict(hazard.without_folders()) for hazard in subject.hazards]
         return {
             "kernel": subject.kernel.id, "config": dict(subject.config), "op": subject.kernel.op,
             "arch": subject.arch, "gpu": subject.model.name, "size": subject.size.label,

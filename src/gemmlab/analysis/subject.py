@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from gemmlab.core import gpu
-from gemmlab.core.counters import Counters, Hazard
+from gemmlab.core.counters import Counters
 from gemmlab.core.errors import UsageError
+from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard_source import with_source
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.emulated import ARCHITECTURES, MODELS, EmulatedDevice
 from gemmlab.kernels.bound import place
@@ -144,7 +146,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=max(bound.launches, key=lambda launch: math.prod(launch.grid)),
-        counters=observation.counters, hazards=observation.hazards, wrong=tuple(wrong), unit=op.unit,
+        counters=observation.counters, hazards=with_source(observation.hazards), wrong=tuple(wrong), unit=op.unit,
         size=_size(op, problem), scaled=_size(op, large),
     )  # fmt: skip
 

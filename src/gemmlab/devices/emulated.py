@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core import gpu
-from gemmlab.core.counters import Hazard, Observation
+from gemmlab.core.counters import Observation
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.core.tensor_map import TiledMap
 from gemmlab.core.time_limit import blocks_in_words, current_limit

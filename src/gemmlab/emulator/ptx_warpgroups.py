@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gemmlab.core.counters import Hazard
+from gemmlab.core.hazard import Hazard
 from gemmlab.emulator.wgmma_registers import gmma_registers
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.toolchain.ptxas_log import place_in_source

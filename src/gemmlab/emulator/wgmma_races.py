@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from gemmlab.emulator.instruction_layout import Insn, Kind
+from gemmlab.emulator.instruction_layout import Insn, Kind, Space
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, Block, Warp
 from gemmlab.emulator.races import (
@@ -35,6 +35,8 @@ from gemmlab.ir.values import Value
 
 OPERAND_RACE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("flight", pointer(I8)), ("address", I64))
 CHUNK = 16
+SHARED = Space.SHARED * 65536
+"""The space's part of an event's `extra`."""
 KNOW = OPERAND_RACE[:1] + OPERAND_RACE[2:3]
 
 
@@ -85,7 +87,7 @@ def emit_operand_race(fn: Function, module: Module) -> None:
         late = Lanes(element.load(WRITER_CLOCK)).gt(Lanes(known[(writer >> 5).value]))
         with fn.when(late.value):
             other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
-            fn.call(module["note"], warp_ptr, insn_ptr, Kind.OVERWRITTEN, 0, at, (writer << 32).value, other)
+            fn.call(module["note"], warp_ptr, insn_ptr, Kind.OVERWRITTEN, 0, at, ((writer << 32) + SHARED).value, other)
         element.store(index * 4 + READ_CLOCK, clock)
         element.store(index * 4 + READ_SYNC, sync)
         element.store(index * 4 + READ_BY, number)
@@ -106,5 +108,5 @@ def emit_operand_proxy(fn: Function, module: Module) -> None:
         so_far = there.load((writer & 31).value * 4 + Warp.PROXY_FENCES)
         with fn.when((Lanes(fences).ne(BY_PROXY) & Lanes(fences).eq(Lanes(so_far))).value):
             other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
-            fn.call(module["note"], warp_ptr, insn_ptr, Kind.PROXY, 0, at, (writer << 32).value, other)
+            fn.call(module["note"], warp_ptr, insn_ptr, Kind.PROXY, 0, at, ((writer << 32) + SHARED).value, other)
     fn.finish()

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
 import gemmlab
-from gemmlab.core.counters import Hazard
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.toolchain.build_cuda import build

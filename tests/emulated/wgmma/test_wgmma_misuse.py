@@ -11,10 +11,12 @@ import pytest
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
 import gemmlab
+from gemmlab.core.errors import UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.toolchain.build_cuda import build
+from gemmlab.toolchain.ptxas_log import serialized, setmaxnreg_ignored
 
 FILE = Path(__file__).with_name("wgmma_misuse.cu")
 LINES = FILE.read_text().splitlines()
@@ -95,3 +97,26 @@ def test_registers_beyond_the_pool_are_reported() -> None:
     found = hazards("greedy", 384)
     assert {hazard.kind for hazard in found} == {"setmaxnreg", "deadlock"}
     assert {hazard.line for hazard in found} == {line_of("// taken")}
+
+
+def test_what_ptxas_did_otherwise_is_a_remark_with_its_line() -> None:
+    texts = artifact("serialized").texts
+    found = serialized(texts["log"], texts["ptx"], "serialized")
+    assert found is not None
+    assert "accumulator registers" in found.text
+    assert found.place.startswith("wgmma_misuse.cu:")
+    assert serialized(texts["log"], texts["ptx"], "right") is None
+    ignored = setmaxnreg_ignored(texts["log"], texts["ptx"])
+    assert ignored is not None
+    assert "register count" in ignored.text
+
+
+def test_single_bits_are_refused_by_name() -> None:
+    code = FILE.read_text().replace("m64n8k16.f32.f16.f16", "m64n8k256.s32.b1.b1.and.popc")
+    code = code.replace(", 1, 1, 1, 0, 0", ", 1")
+    code = (
+        code.replace("float (&d)[4], u64", "int (&d)[4], u64").replace('"+f"', '"+r"').replace("float d[4]", "int d[4]")
+    )
+    code = code.replace("float (&d)[4]", "int (&d)[4]")
+    with pytest.raises(UsageError, match="the emulator does not know BGMMA"):
+        gemmlab.launch(code, "right", args=[np.ones(512, np.float32)], grid=1, threads=128, device="emulated:sm_90a")

@@ -105,3 +105,21 @@ template <int LESS, int MORE> __device__ void exchange(float *x) {
 
 extern "C" __global__ void __launch_bounds__(384, 1) fair(float *x) { exchange<24, 240>(x); }
 extern "C" __global__ void __launch_bounds__(384, 1) greedy(float *x) { exchange<40, 240>(x); }
+
+extern "C" __global__ void serialized(float *x, int n) {
+    float d[4] = {};
+    u64 word = operands();
+    for (int i = 0; i < n; ++i) {
+        fence();
+        multiply(d, word);
+        commit();
+        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+    }
+    wait();
+    store(x, d);
+}
+
+extern "C" __global__ void ignored(float *x) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;"); // ignored
+    x[threadIdx.x] = threadIdx.x;
+}

@@ -1,7 +1,8 @@
 """Record what wgmma gives on a GPU of sm_90a: `python makers/wgmma_probe.py --out tests/data/wgmma [--device cuda]`.
 
-Three files: `bits.npz` (accumulators of small tiles), `sums.npz` (checksums of the rows of many tiles), `maps.npz` (the
-bytes that descriptors name). The operands follow from their names (`tests/emulated/wgmma/wgmma_tiles.py`).
+Files: `maps.npz` (the bytes that descriptors name), `bits.npz`, `least.npz` (accumulators of small tiles), `sums.npz`
+(checksums of the rows of many tiles). The operands follow from their names (`tests/emulated/wgmma/wgmma_tiles.py`).
+What the files have already is not recorded again.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "tests/emulated" / name) for name in ("wgmma", "conformance")]
 
-from wgmma_record import bits_of_tiles, maps, sums_of_tiles
+from wgmma_record import jobs  # noqa: E402 - it lies with the tests
 
-from gemmlab.devices.select import open_device
+from gemmlab.devices.select import open_device  # noqa: E402
 
 
 def main() -> int:
@@ -27,14 +28,15 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    for name, records in (("maps", maps), ("bits", bits_of_tiles), ("sums", sums_of_tiles)):
-        start = time.perf_counter()
-        found = {}
-        for form, values in records(options.device):
-            found[form] = values
-            # Each array is kept at once: a kernel that breaks takes the process's GPU context with it.
-            np.savez_compressed(options.out / f"{name}.npz", **found)
-        print(f"{name}: {len(found)} arrays, {time.perf_counter() - start:.1f} s", flush=True)
+    for name, wanted in jobs().items():
+        path, start = options.out / f"{name}.npz", time.perf_counter()
+        found = dict(np.load(path, allow_pickle=False)) if path.exists() else {}
+        new = [array for array in wanted if array not in found]
+        for array in new:
+            found[array] = wanted[array](options.device)
+            # Each array is stored at once: a kernel that breaks takes the process's GPU context with it.
+            np.savez_compressed(path, **found)
+        print(f"{name}: {len(new)} new arrays, {time.perf_counter() - start:.1f} s", flush=True)
     info = open_device(options.device).describe()
     facts = {key: info.facts[key] for key in ("driver", "compute_capability") if key in info.facts}
     record = {"schema": 1, "device": info.name, **facts}

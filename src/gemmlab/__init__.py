@@ -26,7 +26,7 @@ from gemmlab.sums import sum  # noqa: A004 - as NumPy calls it
 if TYPE_CHECKING:
     from gemmlab import blas
     from gemmlab.blas import sgemm
-    from gemmlab.launching import launch
+    from gemmlab.launching import TensorMap, launch
 
 __all__ = [
     "ArgumentTypeError",
@@ -36,6 +36,7 @@ __all__ = [
     "NoCompilerError",
     "PeerError",
     "RecordError",
+    "TensorMap",
     "TimeLimitError",
     "UsageError",
     "WrongResultError",
@@ -52,11 +53,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # What runs CUDA kernels is loaded by who launches one.
-    if name == "launch":
+    if name in {"launch", "TensorMap"}:
         require_room_to_import("gemmlab.launching")
-        from gemmlab.launching import launch
+        from gemmlab.launching import TensorMap, launch
 
-        return launch
+        return launch if name == "launch" else TensorMap
     if name in {"blas", "sgemm"}:
         require_room_to_import("gemmlab.blas")
         found = import_module("gemmlab.blas")

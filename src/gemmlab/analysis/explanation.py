@@ -19,6 +19,7 @@ from gemmlab.analysis.worst_sites import worst_words
 from gemmlab.core.gpu import GpuModel
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.toolchain.ptxas_log import Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,20 @@ def explain_subject(subject: Subject) -> Explanation:
 def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[AccessRow]) -> dict[str, str]:
     """Return the texts that findings quote, by name; their figures are numbers. Each of `rows` is one instruction's."""
     binding = " and ".join(occupancy.binding)
-    return {"binding": binding, "wrong_words": "; ".join(subject.wrong), **worst_words(rows)}
+    return {
+        "binding": binding,
+        "wrong_words": "; ".join(subject.wrong),
+        "serialized_words": _remark(subject.serialized),
+        "ignored_words": _remark(subject.setmaxnreg_ignored),
+        **worst_words(rows),
+    }
+
+
+def _remark(remark: Remark | None) -> str:
+    """A remark of ptxas with its place."""
+    if remark is None:
+        return ""
+    return f"{remark.text} ({remark.place})" if remark.place else remark.text
 
 
 def _occupancy(report: OccupancyReport) -> dict[str, Any]:

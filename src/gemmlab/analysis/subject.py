@@ -25,6 +25,7 @@ from gemmlab.ops.op import Op
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
 from gemmlab.timing.families import family_of
+from gemmlab.toolchain.ptxas_log import Remark, serialized, setmaxnreg_ignored
 from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
 from gemmlab.verify.nan_hint import nan_cause
@@ -85,6 +86,18 @@ class Subject:
     def smem_bytes(self) -> int:
         """Bytes of shared memory that a block asks for, static and dynamic."""
         return self.artifact.resources["static_smem_bytes"] + self.launch.smem_bytes
+
+    @property
+    def serialized(self) -> Remark | None:
+        """Why ptxas lets the kernel wait after each warpgroup multiplication."""
+        texts = self.artifact.texts
+        return serialized(texts.get("log", ""), texts.get("ptx", ""), self.artifact.entry)
+
+    @property
+    def setmaxnreg_ignored(self) -> Remark | None:
+        """Why ptxas ignored setmaxnreg."""
+        texts = self.artifact.texts
+        return setmaxnreg_ignored(texts.get("log", ""), texts.get("ptx", ""))
 
     @property
     def executed(self) -> dict[int, int]:

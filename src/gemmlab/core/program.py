@@ -79,3 +79,7 @@ class Launch:
     grid: tuple[int, int, int] = (1, 1, 1)
     threads: tuple[int, int, int] = (1, 1, 1)
     smem_bytes: int = 0
+    cluster: tuple[int, int, int] | None = None
+    """Blocks of a cluster; `None`: as the kernel was compiled."""
+    wide_clusters: bool = False
+    """True if clusters of more than 8 blocks are allowed, which not every GPU can run."""

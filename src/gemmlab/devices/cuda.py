@@ -15,13 +15,16 @@ import numpy.typing as npt
 from gemmlab.arrays.on_gpu import DeviceArray, device_array
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.core.tensor_map import TiledMap
 from gemmlab.core.time_limit import current_limit
 from gemmlab.devices.cuda_code import (
     CudaLoaded,
     WordsLaunch,
+    allow_clusters,
     allow_smem,
     argument_bytes,
     check_launch,
+    cluster_config,
     load_code,
     runs_on,
 )
@@ -29,6 +32,7 @@ from gemmlab.devices.cuda_driver import KernelFaultError, finished_in, open_driv
 from gemmlab.devices.cuda_facts import Nvml, device_facts, open_nvml
 from gemmlab.devices.cuda_memory import CudaBuffer, CudaMemory, ordinal_of
 from gemmlab.devices.cuda_peaks import Peaks
+from gemmlab.devices.cuda_tensor_map import encode
 from gemmlab.devices.cuda_texture import create_texture
 from gemmlab.devices.cuda_timing import EventTimer, Mode
 from gemmlab.devices.device import Buffer, Clocks, DeviceInfo
@@ -145,6 +149,11 @@ class CudaDevice(DeviceIdentity):
             owner.textures[texels] = create_texture(self._driver, self._context, texels)
         return int(owner.textures[texels])
 
+    def tensor_map(self, tensor: TiledMap) -> bytes:
+        """Return the driver's 128 bytes of a tensor map."""
+        self._enter()
+        return encode(self._driver, tensor)
+
     def download(self, buffer: Any, out: npt.NDArray[Any]) -> None:
         """Copy a buffer into a C-contiguous array of the same size."""
         self._enter()
@@ -204,7 +213,10 @@ class CudaDevice(DeviceIdentity):
         sizes = tuple(value.nbytes for value in values)
         check_launch(loaded, launch, sizes, self.name, int(self.facts["smem_per_block"]))
         allow_smem(self._driver, loaded, launch.smem_bytes)
+        allow_clusters(self._driver, loaded, launch)
         pointers = np.array([value.ctypes.data for value in values], np.uint64)
+        if launch.cluster is not None:
+            return self._prepare_clusters(loaded, launch, pointers, (values, launch.args))
         call, driver, where = self._driver.module.cuLaunchKernel, self._driver, pointers.ctypes.data
         extents = (*launch.grid, *launch.threads, launch.smem_bytes)
 
@@ -212,6 +224,17 @@ class CudaDevice(DeviceIdentity):
             (status,) = call(loaded.function, *extents, self.stream, where, 0)
             if status:
                 raise driver.error(status, "cuLaunchKernel", kernel)
+
+        return enqueue
+
+    def _prepare_clusters(
+        self, loaded: CudaLoaded, launch: Launch, pointers: npt.NDArray[np.uint64], alive: Any
+    ) -> Callable[[], None]:
+        config = cluster_config(self._driver, launch, self.stream)
+
+        def enqueue(_keep: Any = (alive, pointers)) -> None:
+            what = loaded.artifact.kernel
+            self._driver("cuLaunchKernelEx", config, loaded.function, pointers.ctypes.data, 0, what=what)
 
         return enqueue
 

@@ -170,6 +170,28 @@ def allow_smem(driver: Driver, loaded: CudaLoaded, smem_bytes: int) -> None:
         loaded.allowed["smem"] = smem_bytes
 
 
+def allow_clusters(driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
+    """Allow clusters of more than 8 blocks if the launch says so, unless that was done before."""
+    if launch.wide_clusters and not loaded.allowed.get("clusters", 0):
+        attribute = driver.module.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+        driver("cuFuncSetAttribute", loaded.function, attribute, 1, what=loaded.artifact.kernel)
+        loaded.allowed["clusters"] = 1
+
+
+def cluster_config(driver: Driver, launch: Launch, stream: Any) -> Any:
+    """Return the driver's description of a launch in clusters."""
+    module = driver.module
+    config, extent = module.CUlaunchConfig(), module.CUlaunchAttribute()
+    config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = launch.threads
+    config.sharedMemBytes, config.hStream = launch.smem_bytes, stream
+    extent.id = module.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    sizes = extent.value.clusterDim
+    sizes.x, sizes.y, sizes.z = launch.cluster
+    config.attrs, config.numAttrs = [extent], 1
+    return config
+
+
 def _parameters(driver: Driver, function: Any) -> tuple[int, ...] | None:
     """Return the sizes of a kernel's parameters in bytes; drivers before CUDA 12.4 do not tell."""
     query = getattr(driver.module, "cuFuncGetParamInfo", None)

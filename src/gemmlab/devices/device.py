@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gemmlab.core.counters import Observation
 from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.core.tensor_map import TiledMap
 from gemmlab.devices.device_name import DeviceName
 
 Float32Array = npt.NDArray[np.float32]
@@ -175,6 +176,14 @@ class SessionDevice(Protocol):
 def own(device: Device) -> Device:
     """Return `device` with memory of its own, apart from other threads'; itself if it cannot be opened again."""
     return device.session() if isinstance(device, SessionDevice) else device
+
+
+@runtime_checkable
+class TensorMapDevice(Protocol):
+    """A device with tensor maps, by which kernels copy boxes of tensors."""
+
+    def tensor_map(self, tensor: TiledMap) -> bytes:
+        """Return the 128 bytes of a map. Raises `UsageError` or `DeviceError` for one that the driver refuses."""
 
 
 @runtime_checkable

@@ -18,16 +18,18 @@ from gemmlab.core.counters import Observation
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact, Launch, Program
+from gemmlab.core.tensor_map import TiledMap
 from gemmlab.core.time_limit import blocks_in_words, current_limit
 from gemmlab.core.trace import Trace, TraceRequest
 from gemmlab.devices.device import Buffer, DeviceInfo
 from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.endless_loops import TIMED_OUT
-from gemmlab.emulator.image import Image, load_image, names_variables
+from gemmlab.emulator.image import Image, load_image, names_variables, plain_name
 from gemmlab.emulator.launching import geometry_of
 from gemmlab.emulator.machine import Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
+from gemmlab.emulator.ptx_warpgroups import hazards_of, relined
 from gemmlab.emulator.report import observe
 from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.trace_buffers import recording
@@ -105,10 +107,11 @@ class EmulatedDevice(DeviceIdentity):
             raise DeviceError(f"{artifact.kernel} is for {cubin.arch}; this device is {self.id}")
         # No text: there was no disassembler when the code was built or fetched. The error names its package.
         sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
-        functions = parse(sass)
+        ptx = artifact.texts.get("ptx", "")
+        functions = relined(parse(sass), ptx)
         if names_variables(cubin, functions):
             return EmulatedLoaded(artifact, load_image(cubin, functions, artifact.entry, self._memory))
-        return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, artifact.entry))
+        return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, ptx, artifact.entry))
 
     def allocate(self, nbytes: int) -> Allocation:
         """Return memory that counts as never written; `MemoryError` when there is none."""
@@ -138,6 +141,10 @@ class EmulatedDevice(DeviceIdentity):
         texels = texels_of(buffer, channels, element, self.most_texels)
         return self._memory.texture(texels.address, texels.count, channels, element)
 
+    def tensor_map(self, tensor: TiledMap) -> bytes:
+        """Return the 128 bytes of a tensor map, encoded without a driver."""
+        return tensor.encode()
+
     def launch(self, loaded: EmulatedLoaded, launch: Launch) -> None:
         """Run once. Raises `WrongResultError` for a hazard: the results cannot be trusted then."""
         observation = self.observe(loaded, launch)
@@ -151,7 +158,8 @@ class EmulatedDevice(DeviceIdentity):
         `TimeLimitError` when the time limit (`core.time_limit`) passes.
         """
         geometry, outcome = self._run(loaded, launch, races=races)
-        return observe(loaded.image, geometry, outcome, self.id)
+        seen = observe(loaded.image, geometry, outcome, self.id)
+        return replace(seen, hazards=(*seen.hazards, *_hazards_of_ptx(loaded)))
 
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
         """Run once, as `observe` does, and record what `request` asks for."""
@@ -202,12 +210,20 @@ class EmulatedDevice(DeviceIdentity):
         return samples
 
 
+def _hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
+    """Return what is wrong in the PTX of a kernel of warpgroups, and right in its machine code."""
+    texts, name = loaded.artifact.texts, loaded.image.function.name
+    if not loaded.image.warpgroups or "ptx" not in texts:
+        return ()
+    return hazards_of(texts.get("log", ""), texts["ptx"], name, plain_name(name))
+
+
 @lru_cache(maxsize=16)
-def _placeless_image(code: bytes, kernel: str, sass: str, entry: str) -> Image:
+def _placeless_image(code: bytes, kernel: str, sass: str, ptx: str, entry: str) -> Image:
     """Return the image of code that names no variables, which is the same wherever it is loaded. Decoding takes longer
     than many a launch, hence the cache.
     """
-    return load_image(read_cubin(code, kernel), parse(sass), entry, MemoryMap())
+    return load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap())
 
 
 __all__ = ["ARCHITECTURES", "EmulatedDevice", "EmulatedLoaded", "Hazard"]

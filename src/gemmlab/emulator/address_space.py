@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gemmlab.emulator.instruction_layout import Kind, Space
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.launch_layout import RANK_BITS, Launch
 from gemmlab.emulator.layout import Block, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.function import Function
@@ -61,15 +61,28 @@ def translate(fn: Function, warp: Raw, space: str, address: Value, low: Value, h
             host + offset, Lanes(valid).eq(0).select(Lanes(valid), valid_at(valid, offset)).value, inside.value
         )
     if space == "shared":
-        block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+        block, there = cluster_block(fn, warp, address)
         first, last = block.load(Block.SHARED_LOW, I64), block.load(Block.SHARED_HIGH, I64)
         host, valid = block.load(Block.SHARED, I64), block.load(Block.VALID, I64)
-        inside = Lanes(address + low).ge(Lanes(first)) & Lanes(address + high).le(Lanes(last))
+        inside = Lanes(address + low).ge(Lanes(first)) & Lanes(address + high).le(Lanes(last)) & there
         return Place(host + address, valid + address, inside.value)
     size = warp.load(Warp.LOCAL_BYTES, I64)
     inside = Lanes(address + low).ge(0) & Lanes(address + high).le(Lanes(size))
     offset = address + lane * size
     return Place(warp.load(Warp.LOCAL, I64) + offset, warp.load(Warp.LOCAL_VALID, I64) + offset, inside.value)
+
+
+def cluster_block(fn: Function, warp: Raw, address: Value) -> tuple[Raw, Lanes]:
+    """The block of the warp's cluster whose memory has a shared address, and whether it is there and has not ended.
+
+    If there is none, the block is the warp's own.
+    """
+    own = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    rank = Lanes(address) >> RANK_BITS
+    known = rank.ult(Lanes(own.load(Block.CLUSTER, I64)))
+    ahead = known.select(rank - Lanes(own.load(Block.RANK, I64)), 0)
+    block = Raw(fn, own.base + ahead.value * Block.SIZE)
+    return block, known & Lanes(block.load(Block.LIVE, I64)).ne(0)
 
 
 def valid_at(base: Value, offset: Value) -> Lanes:
@@ -88,7 +101,7 @@ def emit_locate(fn: Function, module: Module, space: str) -> None:
     host = fn.var(I64, place.host)
     extra = fn.zero_extend(key) + SPACES[space] * 65536
 
-    def complain(kind: int) -> None:
+    def complain(kind: Value | int) -> None:
         host.set(0)
         fn.call(module["note"], warp_ptr, insn, kind, lane, address, extra, -1)
 
@@ -96,8 +109,16 @@ def emit_locate(fn: Function, module: Module, space: str) -> None:
         with choice.yes(), fn.when((Lanes(address) & Lanes(width - 1)).ne(0).value):
             complain(Kind.MISALIGNED)
         with choice.no():
-            complain(Kind.OUT_OF_BOUNDS)
+            complain(Kind.OUT_OF_BOUNDS if space != "shared" else _why_not(fn, warp, address))
     fn.finish(host.read())
+
+
+def _why_not(fn: Function, warp: Raw, address: Value) -> Value:
+    """The kind of event for a shared address out of bounds, or in a block of the cluster that has ended."""
+    block, _there = cluster_block(fn, warp, address)
+    return (
+        Lanes(block.load(Block.LIVE, I64)).eq(0).select(Lanes(fn.constant(Kind.ENDED, I64)), Kind.OUT_OF_BOUNDS).value
+    )
 
 
 def bit_of(fn: Function, bits: Value, lane: Value) -> Value:

@@ -22,9 +22,10 @@ from gemmlab.core.hazard import UNFINISHED
 from gemmlab.core.time_limit import TimeLimit
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.instruction_layout import Insn
-from gemmlab.emulator.layout import Block, Status, Warp
+from gemmlab.emulator.layout import Status, Warp
 from gemmlab.emulator.memory_map import Reach
-from gemmlab.emulator.resident import Bytes, Resident
+from gemmlab.emulator.resident import Bytes
+from gemmlab.emulator.units import Unit
 from gemmlab.sass.cells import PREDICATE, UNIFORM, UNIFORM_PREDICATE, deciding
 
 PATIENCE = "GEMMLAB_EMULATOR_PATIENCE"
@@ -67,7 +68,7 @@ class Watch:
         self._columns: dict[frozenset[int], npt.NDArray[np.int64]] = {}
         self._analyses: dict[bytes, list[frozenset[int]] | None] = {}
 
-    def look(self, resident: Resident) -> int:
+    def look(self, resident: Unit) -> int:
         """Return `SPENT` if the block may go on, else the `Status` with which it ended.
 
         Raises `StoppedError` if it never ends, or not in time.
@@ -116,13 +117,13 @@ class Watch:
         """Instructions executed so far by all warps of the launch."""
         return int(self._counts().sum())
 
-    def waits(self, resident: Resident) -> None:
+    def waits(self, resident: Unit) -> None:
         """Count the instructions, beyond `_CHEAP`, of a block that has to wait for another one."""
         self._waited += max(0, resident.executed - _CHEAP)
 
-    def _state(self, resident: Resident, decides: list[frozenset[int]]) -> bytes:
+    def _state(self, resident: Unit, decides: list[frozenset[int]]) -> bytes:
         """The positions of all warps and the values that decide which way they go from there."""
-        parts = [_barriers(resident)]
+        parts = [resident.barriers()]
         for index, places in enumerate(resident.next_places()):
             cells = frozenset[int]().union(*(decides[place] for place in places if place < len(decides)))
             if cells not in self._columns:
@@ -158,9 +159,10 @@ def patience(memory: Reach, blocks: int) -> int:
     return int(setting)
 
 
-def settled(resident: Resident, watch: Watch) -> int:
+def settled(resident: Unit, watch: Watch) -> int:
     """Run a block until it ends or needs another block to go on: it is blocked, or repeats its state."""
     visited: set[bytes] = set()
+    excuses = 0
     while True:
         epoch = resident.epoch
         status = resident.run(_PRIME) if 0 < len(visited) <= _OFTEN else resident.run()
@@ -171,10 +173,19 @@ def settled(resident: Resident, watch: Watch) -> int:
             raise StoppedError("trap")
         if status == Status.PAUSED:
             continue
+        if status == Status.BLOCKED and excuses < _EXCUSES:
+            # Waits for mbarriers have a time limit. If they all pass it and come back, nothing is left to wait for.
+            state = resident.state()
+            if state not in visited and resident.excuse():
+                visited.add(state)
+                excuses += 1
+                continue
+            return status
         if status != Status.SPENT:
             return status
         if resident.epoch != epoch:
             visited.clear()
+            excuses = 0
             continue
         # A round without changes. Take short turns of a prime length: equal states then mean a loop.
         state = resident.state()
@@ -185,11 +196,13 @@ def settled(resident: Resident, watch: Watch) -> int:
             visited.clear()
 
 
+_EXCUSES = 10_000
+"""Times that waits for mbarriers pass their time limit, with nothing done meanwhile, before the block is abandoned."""
 _PRIME, _OFTEN, _MOST = 997, 63, 256
 """Instructions of a short turn while states are compared; number of short turns before full ones; states stored."""
 
 
-def _places(resident: Resident) -> tuple[tuple[int, int, int], ...]:
+def _places(resident: Unit) -> tuple[tuple[int, int, int], ...]:
     """Return the positions of the block's warps; warps that execute come before those that wait for others."""
     states = resident.states
     return tuple(sorted(resident.places(), key=lambda place: states[place[1]] != Status.SPENT))
@@ -211,10 +224,3 @@ def _columns(cells: Iterable[int], size: int) -> npt.NDArray[np.int64]:
         if start + count <= size:
             parts.append(range(start, start + count))
     return np.array([at for part in parts for at in part], np.int64)
-
-
-def _barriers(resident: Resident) -> bytes:
-    """The arrivals at each barrier of the block, as bytes."""
-    rows = resident.block[Block.BARRIER :].reshape(16, Block.BARRIER_SIZE)
-    found: bytes = rows[:, : Block.BARRIER_TRUE].tobytes()
-    return found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gemmlab.core import hazard
 from gemmlab.core.words import counted
+from gemmlab.emulator import warpgroup_words
 from gemmlab.emulator.barriers import BARRIERS, NO_SUCH_BARRIER
 from gemmlab.emulator.endless_loops import PATIENCE
 from gemmlab.emulator.image import OUTSIDE, Image
@@ -38,6 +39,9 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
     instruction = instruction_at(image, event.site)
     if kind == Kind.TRAP:
         return _stopped(OUTSIDE.get(address, ""))
+    if kind in warpgroup_words.NAMES:
+        fellow = position(extra >> 32, geometry.threads)
+        return warpgroup_words.message(kind, address, extra, fellow, instruction_at(image, event.other).name)
     if kind == Kind.CALL:
         return _ASTRAY[extra]
     if kind == Kind.TEXTURE:
@@ -75,6 +79,8 @@ def message(image: Image, geometry: Geometry, memory: Reach, event: Event) -> st
         return f"{what} ({instruction.name}) and an access by thread {fellow} ({there}) with {missing}"
     if kind == Kind.OUT_OF_BOUNDS:
         return what + _bounds(geometry, memory, space, address)
+    if kind == Kind.ENDED:
+        return f"{what} of a block of the cluster that has ended"
     if kind == Kind.MISALIGNED:
         return f"{what} at an address that is no multiple of {width}"
     if kind == Kind.ASYNC:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmlab.core.hazard import Hazard
+from gemmlab.emulator import warpgroup_words
 from gemmlab.emulator.hazard_words import (
     Event,
     file_of,
@@ -25,6 +26,7 @@ from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.out_of_line import call_site
 from gemmlab.emulator.resident import Geometry
+from gemmlab.emulator.wgmma_in_flight import touches
 
 NAMES = {
     Kind.OUT_OF_BOUNDS: "out of bounds",
@@ -40,8 +42,12 @@ NAMES = {
     Kind.WARP_SYNC: "warp sync",
     Kind.SHUFFLE: "warp sync",
     Kind.CALL: "call",
+    Kind.ENDED: "cluster",
+    **warpgroup_words.NAMES,
 }
-_NO_ADDRESS = frozenset({Kind.BARRIER, Kind.TRAP, Kind.TEXTURE, Kind.WARP_SYNC, Kind.SHUFFLE})
+_NO_ADDRESS = warpgroup_words.NO_ADDRESS.union({
+    Kind.BARRIER, Kind.TRAP, Kind.TEXTURE, Kind.WARP_SYNC, Kind.SHUFFLE,
+})  # fmt: skip
 """Kinds of events whose `address` field holds something else."""
 _ACCESSES = frozenset(NAMES) - _NO_ADDRESS - {Kind.CALL}
 """Kinds of events that are accesses to memory."""
@@ -50,6 +56,8 @@ _ACCESSES = frozenset(NAMES) - _NO_ADDRESS - {Kind.CALL}
 def hazards(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
     """Yield all hazards of one launch."""
     yield from _events(image, geometry, outcome)
+    yield from _findings(image, geometry, outcome)
+    yield from _touches(image, outcome)
     yield from _unmet(image, geometry, outcome)
     yield from _stalls(image, geometry, outcome)
 
@@ -99,6 +107,44 @@ def _without_barrier(group: list[Event]) -> bool:
 
 def _noted(outcome: Outcome, site: int) -> int:
     return int(outcome.records[site, Insn.EVENTS : Insn.EVENTS + 8].copy().view(np.int64)[0])
+
+
+def _findings(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+    """The errors in the use of asynchronous operations."""
+    for finding in outcome.findings:
+        yield Hazard(
+            kind=finding.kind,
+            kernel=plain_name(image.function.name),
+            block=position(finding.block, geometry.grid),
+            thread=position(finding.thread, geometry.threads),
+            address=finding.address,
+            file=file_of(image, finding.site),
+            line=line_of(image, finding.site),
+            other_line=line_of(image, finding.other),
+            count=finding.count,
+            message=f"{finding.message} ({instruction_at(image, finding.site).name})",
+        )
+
+
+def _touches(image: Image, outcome: Outcome) -> Iterator[Hazard]:
+    """Registers of warpgroup multiplications that the code that ran uses too early."""
+    if not image.warpgroups:
+        return
+    code = image.code.instructions
+    executed = outcome.records[:, Insn.EXECUTED : Insn.EXECUTED + 8].copy().view(np.int64)[:, 0]
+    for touch in touches(code, (executed > 0).tolist()):
+        yield Hazard(
+            kind="wgmma",
+            kernel=plain_name(image.function.name),
+            block=(0, 0, 0),
+            thread=(0, 0, 0),
+            address=None,
+            file=file_of(image, touch.site),
+            line=line_of(image, touch.site),
+            other_line=line_of(image, touch.multiplication),
+            count=int(executed[touch.site]),
+            message=warpgroup_words.touched(code[touch.site].name, code[touch.multiplication].name, fence=touch.fence),
+        )
 
 
 def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import CompileError
 from gemmlab.emulator.decode import Code, decode
-from gemmlab.emulator.launch_layout import DRIVER_CODE, LOCAL_WINDOW, SHARED_WINDOW, Launch
+from gemmlab.emulator.launch_layout import DRIVER_CODE, LOCAL_WINDOW, PARAMETERS, SHARED_WINDOW, Launch
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
-from gemmlab.emulator.operand_limits import highest_register
+from gemmlab.emulator.operand_limits import highest_register, most_registers
 from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction
 from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
 
@@ -33,6 +33,11 @@ WINDOWS = 0x18
 """Offset in constant bank 0 of the generic addresses of shared and local memory."""
 OUTSIDE = {DRIVER_CODE + 16 * i: name for i, name in enumerate(("__assertfail", "vprintf", "malloc", "free"))}
 """Made-up addresses of functions that the driver supplies: a call ends the launch and is reported by name."""
+ASYNCHRONOUS = frozenset({
+    "SYNCS", "ARRIVES", "UBLKCP", "UBLKRED", "UBLKPF", "UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UTMACMDFLUSH",
+    "STAS", "REDAS", "UCGABAR_ARV", "UCGABAR_WAIT",
+})  # fmt: skip
+"""Opcodes that the engine of asynchronous operations executes."""
 _VARIABLES = (".nv.global.init", ".nv.global")
 _LOW = {"R_CUDA_ABS32_LO_32", "R_CUDA_32_LO", "R_CUDA_ABS32_32", "R_CUDA_32", "R_CUDA_FUNC_DESC32_LO_32"}
 _HIGH = {"R_CUDA_ABS32_HI_32", "R_CUDA_32_HI", "R_CUDA_FUNC_DESC32_HI_32"}
@@ -59,6 +64,10 @@ class Image:
     """True if the kernel copies asynchronously from global to shared memory."""
     warpgroups: bool
     """True if the kernel multiplies matrices by warpgroups."""
+    asynchronous: bool
+    """True if it uses mbarriers, bulk copies or cluster barriers."""
+    parameter_addresses: bool
+    """True if it takes addresses of its parameters (`__grid_constant__`)."""
 
 
 def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, memory: MemoryMap) -> Image:
@@ -72,8 +81,9 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
     sections = _place_variables(cubin, memory)
     bases = {section: allocation.address for section, allocation in sections.items()}
     called = {other: code for other, code in functions.items() if not _is_kernel(cubin, other)}
-    if (most := highest_register(functions[name].instructions)) >= max(function.registers, 1):
-        raise CompileError(f"{name}: damaged: its code names R{most}, and its attributes give it {function.registers}")
+    given = most_registers(functions[name].instructions, function.registers)
+    if (most := highest_register(functions[name].instructions)) >= given:
+        raise CompileError(f"{name}: damaged: its code names R{most}, and its attributes give it {given}")
     starts, instructions = _gather({name: functions[name], **called}, name)
     symbols = {outside: address for address, outside in OUTSIDE.items()} | {
         symbol.name: bases[symbol.section] + symbol.offset
@@ -110,6 +120,8 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         global_shift=min(map(_global_shift, instructions), default=2),
         async_copies=any(instruction.opcode == "LDGSTS" for instruction in instructions),
         warpgroups=any(instruction.opcode.endswith("GMMA") for instruction in instructions),
+        asynchronous=any(_asynchronous(instruction) for instruction in instructions),
+        parameter_addresses=cubin.arch.startswith("sm_9") and any(map(_takes_parameter, instructions)),
     )
 
 
@@ -121,6 +133,16 @@ def _local_bytes(function: CubinFunction) -> int:
 def _narrow_shared(instruction: Instruction) -> bool:
     narrow = {"U8", "S8", "U16", "S16"} & set(instruction.modifiers)
     return bool(narrow) and instruction.opcode in {"LDS", "STS", "LD", "ST"}
+
+
+def _takes_parameter(instruction: Instruction) -> bool:
+    return any(
+        (operand.kind, operand.bank, operand.value) == ("const", 0, PARAMETERS) for operand in instruction.operands
+    )
+
+
+def _asynchronous(instruction: Instruction) -> bool:
+    return instruction.opcode in ASYNCHRONOUS or "ARRIVE" in instruction.modifiers
 
 
 def _global_shift(instruction: Instruction) -> int:

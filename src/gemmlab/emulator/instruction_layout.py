@@ -54,6 +54,8 @@ class Insn:
     """i64: 1 at the first instruction of a function that may be called by address."""
     STRONG = PAGE_WAVEFRONTS + 32
     """i32: 1 for a load or store that is volatile or bypasses L1 for the level-2 cache."""
+    RETRIED = PAGE_WAVEFRONTS + 40
+    """i64: executions that only repeated a wait for an mbarrier; they are not among `EXECUTED`."""
     SIZE = PAGE_WAVEFRONTS + 64
 
 
@@ -64,6 +66,14 @@ class Kind:
     WARP_SYNC, SHUFFLE, RACE_GRID = range(10, 13)
     WARPGROUP = 32
     """Not all lanes of a warp execute a warpgroup instruction; `address` is the mask of those that do not."""
+    REGISTERS = 33
+    """setmaxnreg asks for registers (`address`) that it cannot get; `extra` says why."""
+    PROXY = 35
+    """A multiplication reads what a thread wrote that has executed no proxy fence since; `extra` as below."""
+    OVERWRITTEN = 34
+    """A write to an operand of a multiplication that may still read it; `extra` has the writer in bits 32 and up."""
+    ENDED = 13
+    """An access to the shared memory of a block of the cluster that has ended."""
     CALL = 16
     """Control left the kernel's functions or instructions; `extra` is one of these."""
     CALLED, RETURNED, JUMPED, RAN_ON = range(4)

@@ -10,6 +10,10 @@ SHARED_WINDOW = 0x10000
 """Upper half of every generic address in shared memory; larger than that of any allocation."""
 LOCAL_WINDOW = 0x10001
 """Upper half of every generic address in local memory."""
+PARAMETERS = 0x198
+"""Offset in constant bank 0 of the generic address of the first parameter, on sm_90."""
+RANK_BITS = 24
+"""A block's shared addresses have its rank in the cluster above this bit."""
 DRIVER_CODE = 0xFFFF_0000_0000
 """First code address of the functions that the driver supplies."""
 
@@ -53,7 +57,10 @@ class Launch:
     """Host address of the table of each block's last publication."""
     TIME = 256
     """i64, from 1 on: incremented by each fence and publication."""
-    SIZE = 264
+    ASYNC = 264
+    """Address of the function that executes asynchronous operations (see `emulator.async_calls`); 0 if the kernel has
+    none."""
+    SIZE = 272
 
 
 class Trace:

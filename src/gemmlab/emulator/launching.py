@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,21 @@ import numpy as np
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuLimits
 from gemmlab.core.program import Launch
+from gemmlab.emulator.asynchronous.engine import landing_seed
 from gemmlab.emulator.image import Image, plain_name
 from gemmlab.emulator.launch_layout import VARIABLES
 from gemmlab.emulator.resident import Geometry
 
 BLOCK_DIM, GRID_DIM = 0x0, 0xC
 """Offsets of blockDim and gridDim in constant bank 0."""
+
+CLUSTER_ARCH = 90
+"""First architecture with clusters."""
+PORTABLE_BLOCKS, MOST_BLOCKS = 8, 16
+"""Blocks of a cluster on every GPU that has clusters, and on an H200."""
+EXPLICIT, CLUSTER_DIM, CLUSTER_INVERSE, CLUSTER_COUNT, CLUSTER_BLOCKS = 0x140, 0x144, 0x154, 0x15C, 0x188
+"""Offsets on sm_90: 1 for a launch with clusters, a cluster's extents in blocks, reciprocals of the last two, number of
+clusters in each dimension, blocks of a cluster."""
 
 
 def geometry_of(
@@ -23,10 +33,14 @@ def geometry_of(
     """The geometry of one launch, for the machine. Raises `UsageError` for what the architecture does not allow."""
     function, name = image.function, plain_name(image.function.name)
     _check_limits(image, launch, limits, name)
+    cluster = _cluster(image, launch, name)
     constants = dict(image.constants)
     bank = constants[0].copy()
     bank[BLOCK_DIM : BLOCK_DIM + 12].view(np.int32)[:] = launch.threads
     bank[GRID_DIM : GRID_DIM + 12].view(np.int32)[:] = launch.grid
+    if image.arch.startswith("sm_9"):
+        explicit = function.cluster is not None or launch.cluster is not None
+        _put_cluster(bank, cluster, launch.grid, explicit=explicit)
     _pack(bank, image, launch.args, name)
     constants[0] = bank
     return Geometry(
@@ -35,6 +49,7 @@ def geometry_of(
         shared_low=function.reserved_smem_bytes,
         shared_bytes=function.static_smem_bytes + launch.smem_bytes,
         registers=image.registers,
+        maximum_registers=-(-function.registers // 8) * 8,
         local_bytes=image.local_bytes,
         constants=constants,
         check_races=check_races,
@@ -44,9 +59,41 @@ def geometry_of(
         global_shift=image.global_shift,
         async_copies=image.async_copies,
         warpgroups=image.warpgroups,
-        cluster=function.cluster or (1, 1, 1),
+        landing_seed=landing_seed(),
+        asynchronous=image.asynchronous,
+        parameters=function.param_base + function.param_bytes if image.parameter_addresses else 0,
+        param_base=function.param_base,
+        cluster=cluster,
         constant_bytes=len(function.constants.get(VARIABLES, b"")),
     )
+
+
+def _cluster(image: Image, launch: Launch, name: str) -> tuple[int, int, int]:
+    """The extents of a cluster in blocks. Raises `UsageError` for those that no GPU launches."""
+    compiled, wanted = image.function.cluster, launch.cluster
+    if compiled is not None and wanted not in (None, compiled):
+        raise UsageError(f"{name} was compiled for clusters of {compiled} blocks, not {wanted}")
+    found = wanted or compiled or (1, 1, 1)
+    if found != (1, 1, 1) and int(image.arch[3:5]) < CLUSTER_ARCH:
+        raise UsageError(f"{name}: {image.arch} has no clusters")
+    most = MOST_BLOCKS if launch.wide_clusters else PORTABLE_BLOCKS
+    if not 1 <= math.prod(found) <= most:
+        allowed = "" if launch.wide_clusters else f", up to {MOST_BLOCKS} with wide_clusters=True (a launch attribute)"
+        raise UsageError(f"{name}: a cluster of {math.prod(found)} blocks; there may be up to {most}{allowed}")
+    return found
+
+
+def _put_cluster(bank: Any, cluster: tuple[int, int, int], grid: tuple[int, int, int], *, explicit: bool) -> None:
+    """Write the words from which compiled code takes the special registers of clusters."""
+    bank[EXPLICIT : EXPLICIT + 4].view(np.uint32)[0] = explicit
+    bank[CLUSTER_DIM : CLUSTER_DIM + 12].view(np.uint32)[:] = cluster
+    # Products with block indices are rounded down, so a reciprocal must not be too small.
+    inverse = np.float32(1) / np.array(cluster[1:], np.float32)
+    above = np.where(inverse.astype(np.float64) * cluster[1:] < 1, np.nextafter(inverse, np.float32(2)), inverse)
+    bank[CLUSTER_INVERSE : CLUSTER_INVERSE + 8].view(np.float32)[:] = above
+    counts = [extent // size for extent, size in zip(grid, cluster, strict=True)]
+    bank[CLUSTER_COUNT : CLUSTER_COUNT + 12].view(np.uint32)[:] = counts
+    bank[CLUSTER_BLOCKS : CLUSTER_BLOCKS + 4].view(np.uint32)[0] = math.prod(cluster)
 
 
 def _check_limits(image: Image, launch: Launch, limits: GpuLimits, name: str) -> None:

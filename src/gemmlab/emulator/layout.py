@@ -45,7 +45,9 @@ class Warp:
     PENDING = 104
     """Host address of the copies in flight (see `emulator.async_copies`); 0 if the kernel makes none."""
     FLIGHT = 112
-    """Host address of the warpgroup multiplications in flight (see `emulator.wgmma_layout`); 0 if the kernel has none."""
+    """Host address of the warpgroup multiplications in flight (see `emulator.wgmma_layout`); 0 if there are none."""
+    MAXIMUM = 120
+    """i64: registers that each thread may use (setmaxnreg)."""
     GROUP = 128
     """32 waiting groups, each (pc i64, lanes i32, wait i32, argument i64, unused i64)."""
     GROUP_SIZE = 32
@@ -60,7 +62,11 @@ class Warp:
     TID = CONVERGENCE + 16 * ROW
     """3 rows: threadIdx.x, .y, .z; then the lane numbers."""
     LANE = TID + 3 * ROW
-    ZERO = LANE + ROW
+    PROXY_FENCES = LANE + ROW
+    """A row: each lane's number of proxy fences (FENCE.VIEW.ASYNC) so far."""
+    RETURN = PROXY_FENCES + ROW
+    """2 rows: low and high words of the register Rpc, which holds a return address or a temporary value."""
+    ZERO = RETURN + 2 * ROW
     SWALLOW = ZERO + 4 * ROW
     REGISTERS = SWALLOW + 4 * ROW
     WIDEST = 4
@@ -98,6 +104,10 @@ class Wait:
     """Wait for all lanes of the mask in the argument."""
     BARRIER = 3
     """Wait at the block barrier whose number is the argument."""
+    MBARRIER = 4
+    """Wait for a phase of the mbarrier whose shared address is the argument; then execute the instruction again."""
+    CLUSTER = 5
+    """Wait at the cluster's barrier."""
 
 
 class Status:
@@ -150,6 +160,12 @@ class Block:
     """i64: time of the block's last fence; 0 before the first."""
     SEEN = 152
     """i64: time of its last atomic or volatile access to global memory."""
+    POOL = 176
+    """i64: registers, for each lane of a warp, that setmaxnreg released and no warp has taken."""
+    RANK = 160
+    """i64: rank of the block in its cluster."""
+    CLUSTER = 168
+    """i64: blocks of the cluster. Their structures lie one behind another, by rank."""
     CLOCKS = 128
     """Host address of 32 rows of 32 i32: row w holds the clocks of all warps that warp w knows."""
     BARRIER = 192

@@ -7,6 +7,7 @@ that provably never ends, or runs far too long, ends the launch (`endless_loops`
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,16 +20,19 @@ import numpy.typing as npt
 from gemmlab.core.hazard import CLUSTER
 from gemmlab.core.time_limit import TimeLimit
 from gemmlab.core.trace import TraceRequest
+from gemmlab.emulator.asynchronous.engine import Engine
+from gemmlab.emulator.asynchronous.findings import Finding
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.endless_loops import StoppedError, Watch, patience, settled
 from gemmlab.emulator.global_races import Shadows, shadows
 from gemmlab.emulator.instruction_layout import Event, Insn
-from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.launch_layout import PARAMETERS, Launch
 from gemmlab.emulator.layout import Status
 from gemmlab.emulator.memory_map import MemoryMap, Reach
-from gemmlab.emulator.resident import Bytes, Geometry, Resident
+from gemmlab.emulator.resident import Bytes, Geometry
 from gemmlab.emulator.services import service_addresses
 from gemmlab.emulator.trace_buffers import Recorder, recorder
+from gemmlab.emulator.units import Unit, members, unit
 
 EVENTS = 4096
 
@@ -57,6 +61,8 @@ class Outcome:
     """Blocks that ran to their end."""
     instructions: int = 0
     """Instructions executed by all warps."""
+    findings: tuple[Finding, ...] = ()
+    """Errors in the use of asynchronous operations."""
 
 
 def run(
@@ -70,15 +76,19 @@ def run(
     everything = code.records.copy()
     records = everything[:-1]
     events = np.zeros((EVENTS, Event.SIZE // 8), np.int64)
-    reach = memory.reach()
+    reach = _reach(geometry, memory)
     launch = launch_structure(code, everything, events, geometry, reach)
     # The launch structure holds the shadows' addresses; this variable makes them live as long as it runs.
     looked_for = _look_for_races(launch, geometry, reach) if geometry.global_races else None  # noqa: F841
-    blocks = geometry.grid[0] * geometry.grid[1] * geometry.grid[2]
+    engine = Engine(reach) if geometry.asynchronous else None
+    launch[Launch.ASYNC : Launch.ASYNC + 8].view(np.int64)[0] = engine.address if engine is not None else 0
+    blocks = math.prod(geometry.grid)
+    together = math.prod(geometry.cluster)
+    units = blocks // together
     recorded = _record(trace, blocks, records, launch) if trace is not None else None
     awaited: dict[tuple[int, int, int], None] = {}
-    spare: list[Resident] = []
-    waiting: list[Resident] = []
+    spare: list[Unit] = []
+    waiting: list[Unit] = []
     watch = Watch(code, records, patience(reach, blocks), limit)
     stopped, following = "", 0
     blocked: tuple[tuple[int, int, int], ...] = ()
@@ -86,34 +96,46 @@ def run(
     with _stopped_at(limit, launch):
         try:
             _require_whole_clusters(geometry)
-            while following < blocks or waiting:
+            while following < units or waiting:
                 progressed = False
                 for resident in list(waiting):
                     before = resident.epoch
                     status = settled(resident, watch)
                     progressed |= status == Status.DONE or resident.epoch != before
                     if status == Status.DONE:
-                        watch.finished += 1
+                        watch.finished += together
                         waiting.remove(resident)
                         spare.append(resident)
                 if progressed:
                     continue
-                if waiting and (following >= blocks or len(waiting) >= resident_limit or _blocked(waiting)):
+                if waiting and (following >= units or len(waiting) * together >= resident_limit or _blocked(waiting)):
                     stopped, blocked = "deadlock", tuple(place for resident in waiting for place in resident.places())
                     unmet = tuple(each for resident in waiting for each in resident.unmet())
+                    if engine is not None:
+                        engine.report_hang(members(waiting))
                     break
                 for resident in waiting:
                     awaited |= dict.fromkeys(resident.places())
                 following = _run_through(
-                    following, blocks, spare, waiting, watch, lambda: Resident(geometry, launch.ctypes.data)
+                    following, units, spare, waiting, watch, lambda: unit(geometry, launch.ctypes.data, engine)
                 )
         except StoppedError as stop:
             stopped, blocked = stop.why, stop.places
     count = int(launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
     return Outcome(
         records, events[:count].copy(), reach, stopped, blocked, tuple(awaited), unmet, recorded, watch.finished,
-        watch.instructions,
+        watch.instructions, engine.findings.all if engine is not None else (),
     )  # fmt: skip
+
+
+def _reach(geometry: Geometry, memory: MemoryMap) -> Reach:
+    """The memory of the launch, with its parameters if the kernel takes their address."""
+    if not geometry.parameters:
+        return memory.reach()
+    bank = geometry.constants[0]
+    reach = memory.reach(bank[: geometry.parameters])
+    bank[PARAMETERS : PARAMETERS + 8].view(np.uint64)[0] = reach.parameters + geometry.param_base
+    return reach
 
 
 @contextmanager
@@ -165,18 +187,17 @@ def _record(trace: TraceRequest, blocks: int, records: Bytes, launch: Bytes) -> 
 
 
 def _run_through(
-    following: int, blocks: int, spare: list[Resident], waiting: list[Resident], watch: Watch,
-    make: Callable[[], Resident],
-) -> int:  # fmt: skip
-    """Run blocks one after another until one cannot end by itself; return the number of the next block."""
+    following: int, units: int, spare: list[Unit], waiting: list[Unit], watch: Watch, make: Callable[[], Unit]
+) -> int:
+    """Run blocks (or clusters) one after another until one cannot end by itself; return the number of the next one."""
     alone = not waiting
-    while following < blocks:
+    while following < units:
         watch.require_time()
         resident = spare.pop() if spare else make()
         resident.begin(following)
         following += 1
         if settled(resident, watch) == Status.DONE:
-            watch.finished += 1
+            watch.finished += len(resident.blocks)
             spare.append(resident)
             if alone:
                 continue
@@ -187,7 +208,7 @@ def _run_through(
     return following
 
 
-def _blocked(waiting: list[Resident]) -> bool:
+def _blocked(waiting: list[Unit]) -> bool:
     """Return whether every waiting block is blocked at its own barriers, so that no other block can help."""
     return all(resident.run(1) == Status.BLOCKED for resident in waiting)
 

@@ -48,6 +48,8 @@ class Reach:
     """Allocations by slot number."""
     sectors: tuple[Bytes, ...] = field(repr=False)
     """For each allocation, the wave of blocks that last accessed each 32-byte sector."""
+    parameters: int = 0
+    """Address of the launch's parameters; 0 if they have none."""
 
     def find(self, address: int) -> Allocation | None:
         """The allocation whose slot contains the address."""
@@ -94,16 +96,22 @@ class MemoryMap:
         with self._changing:
             return self._textures.handle(base, texels, channels, element)
 
-    def reach(self) -> Reach:
-        """The memory as of now, for a launch that begins, with no sector accessed yet."""
+    def reach(self, parameters: Bytes | None = None) -> Reach:
+        """The memory as of now, for a launch that begins, with no sector accessed yet.
+
+        `parameters` are bytes that only this launch has, in the last slot that is free.
+        """
         with self._changing:
             there, textures = dict(self._allocations), self._textures.table.copy()
+        if parameters is not None:
+            last = next(number for number in reversed(range(Launch.SLOT_COUNT)) if number not in there)
+            there[last] = Allocation(last << Launch.SLOT_BITS, parameters, np.full(parameters.nbytes, 0xFF, np.uint8))
         slots = np.zeros((Launch.SLOT_COUNT, Launch.SLOT_SIZE // 8), np.int64)
         sectors_used = tuple(np.zeros(allocation.nbytes // SECTOR + 1, np.uint8) for allocation in there.values())
         for (number, allocation), sectors in zip(there.items(), sectors_used, strict=True):
             data, valid = allocation.data, allocation.valid
             slots[number] = (data.nbytes, data.ctypes.data, valid.ctypes.data, sectors.ctypes.data)
-        return Reach(slots, textures, there, sectors_used)
+        return Reach(slots, textures, there, sectors_used, last << Launch.SLOT_BITS if parameters is not None else 0)
 
     def write(self, allocation: Allocation, array: npt.NDArray[Any]) -> None:
         """Copy a C-contiguous array to the start of an allocation."""

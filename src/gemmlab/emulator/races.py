@@ -17,7 +17,10 @@ from gemmlab.ir.module import Module
 from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value
 
-WRITER_CLOCK, WRITER, WRITER_SYNC, WRITER_INSTRUCTION, WRITER_TIME = 0, 4, 8, 12, 16
+WRITER_CLOCK, WRITER, WRITER_SYNC, WRITER_INSTRUCTION, WRITER_TIME, WRITER_FENCES = 0, 4, 8, 12, 16, 20
+"""Of the last write. `WRITER_FENCES`: the proxy fences that its lane had executed; `BY_PROXY` if the asynchronous
+proxy wrote."""
+BY_PROXY = -1
 READ_CLOCK = 64
 """A row: the clock of each warp's last read."""
 READ_SYNC = READ_CLOCK + ROW
@@ -114,6 +117,8 @@ class _Access:
         element.store(WRITER_SYNC, self.sync.value)
         element.store(WRITER_INSTRUCTION, self.number.value)
         element.store(WRITER_TIME, self.time.value)
+        fences = self.warp.at(Warp.PROXY_FENCES, I32)
+        element.store(WRITER_FENCES, fn.load(fences + lane))
 
     def _against_writer(self, element: Raw, lane: Value, at: Value, key: Value) -> None:
         fn = self.fn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, reduce
@@ -11,7 +12,7 @@ from operator import or_
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.emulator.launch_layout import Pending
+from gemmlab.emulator.launch_layout import RANK_BITS, Pending
 from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_LANES, GROUP_PC, GROUP_WAIT, ROUNDS, TURN
 from gemmlab.emulator.races import ELEMENT
@@ -45,8 +46,18 @@ class Geometry:
     """Number of blocks resident together on a GPU (a wave); sectors are counted as distinct within a wave."""
     async_copies: bool = False
     """True if warps need room for asynchronous copies in flight."""
+    maximum_registers: int = 0
+    """Registers that each thread has at the start, as setmaxnreg counts them."""
+    landing_seed: int | None = None
+    """Multiplications in flight land at random moments by this seed; `None`: at the latest possible ones."""
     warpgroups: bool = False
     """True if warps need room for warpgroup multiplications in flight."""
+    parameters: int = 0
+    """Bytes of constant bank 0 that must have an address in global memory, up to the last parameter; 0 if none does."""
+    param_base: int = 0
+    """Offset of the first parameter in the bank."""
+    asynchronous: bool = False
+    """True if the kernel uses mbarriers, bulk copies or cluster barriers."""
     constant_bytes: int = 0
     """Bytes that `__constant__` variables take."""
     cluster: tuple[int, int, int] = (1, 1, 1)
@@ -62,33 +73,40 @@ def _runner() -> Callable[[int, int, int], int]:
 class Resident:
     """One block's state: a `Block`, its warps, shared memory and local memory."""
 
-    def __init__(self, geometry: Geometry, launch_address: int) -> None:
+    def __init__(
+        self, geometry: Geometry, launch_address: int, rank: int = 0, place: tuple[Bytes, Bytes] | None = None
+    ) -> None:
+        """Make room for a block. `rank`: its rank in a cluster; `place`: its `Block` and its warps, where these lie
+        beside those of the cluster's other blocks.
+        """
         x, y, z = geometry.threads
         self.threads = x * y * z
         self.count = -(-self.threads // LANES)
         self.size = Warp.size(geometry.registers)
         self.geometry = geometry
-        self.warps = np.zeros((self.count, self.size), np.uint8)
+        self.block, self.warps = place or (np.zeros(Block.SIZE, np.uint8), np.zeros((self.count, self.size), np.uint8))
         self.shared = np.zeros(geometry.shared_low + geometry.shared_bytes + 64, np.uint8)
         self.valid = np.zeros_like(self.shared)
         local = self.count * LANES * geometry.local_bytes
         self.local, self.local_valid = np.zeros(local, np.uint8), np.zeros(local, np.uint8)
         self.pending = np.zeros((self.count if geometry.async_copies else 0, Pending.SIZE), np.uint8)
         self.flights = np.zeros((self.count if geometry.warpgroups else 0, Flight.SIZE), np.uint8)
-        self.block = np.zeros(Block.SIZE, np.uint8)
         self.clocks = np.zeros((LANES, LANES), np.int32)
         self.shadow = self._shadow() if geometry.check_races else np.zeros(0, np.uint8)
         self._template = self._warp_template(launch_address)
+        first = rank << RANK_BITS
         # Set once here, not in `begin`: this object becomes thousands of blocks in turn, and each start must be quick.
         for offset, value in (
             (Block.LAUNCH, launch_address),
             (Block.WARPS, self.warps.ctypes.data),
             (Block.WARP_COUNT, self.count),
             (Block.WARP_SIZE, self.size),
-            (Block.SHARED, self.shared.ctypes.data),
-            (Block.VALID, self.valid.ctypes.data),
-            (Block.SHARED_LOW, geometry.shared_low),
-            (Block.SHARED_HIGH, geometry.shared_low + geometry.shared_bytes),
+            (Block.RANK, rank),
+            (Block.CLUSTER, math.prod(geometry.cluster)),
+            (Block.SHARED, self.shared.ctypes.data - first),
+            (Block.VALID, self.valid.ctypes.data - first),
+            (Block.SHARED_LOW, first + geometry.shared_low),
+            (Block.SHARED_HIGH, first + geometry.shared_low + geometry.shared_bytes),
             (Block.THREADS, self.threads),
             (Block.RACES, self.shadow.ctypes.data if self.shadow.size else 0),
             (Block.RACE_SHIFT, 0 if geometry.byte_races else 2),
@@ -116,6 +134,7 @@ class Resident:
         wide[:, Warp.BLOCK // 8] = self.block.ctypes.data
         wide[:, Warp.LAUNCH // 8] = launch_address
         wide[:, Warp.INDEX // 8] = np.arange(self.count)
+        wide[:, Warp.MAXIMUM // 8] = self.geometry.maximum_registers
         wide[:, Warp.LOCAL_BYTES // 8] = self.geometry.local_bytes
         stride = LANES * self.geometry.local_bytes
         wide[:, Warp.LOCAL // 8] = self.local.ctypes.data + np.arange(self.count) * stride
@@ -141,6 +160,10 @@ class Resident:
         self.local_valid[:] = 0
         self.pending[:, : Pending.ENTRY] = 0
         self.flights[:, : Flight.ENTRY] = 0
+        if self.geometry.landing_seed is not None and self.flights.size:
+            seed = [self.geometry.landing_seed, linear]
+            random = np.random.default_rng(seed).integers(1, 1 << 62, self.count)
+            self.flights[:, Flight.RANDOM : Flight.RANDOM + 8].view(np.int64)[:, 0] = random
         self.block[Block.BARRIER :] = 0
         # Clocks only grow, so an earlier block's entries in the shadow come before everything that this block does.
         base = int(self.clocks.max())
@@ -153,6 +176,7 @@ class Resident:
         self._put(Block.WAVE, linear // self.geometry.wave_blocks % 255 + 1)
         self._put(Block.LIVE, self.threads)
         self._put(Block.FENCED, 0)
+        self._put(Block.POOL, 0)
         self._put(Block.SEEN, 0)
 
     @property
@@ -218,6 +242,21 @@ class Resident:
                     # A waiting group's position is the instruction after the one that it waits at.
                     site = int(row[GROUP_PC : GROUP_PC + 8].view(np.int64)[0]) - 1
                     yield self.linear, index * LANES + first, site, missing
+
+    @property
+    def blocks(self) -> list[Resident]:
+        """The blocks that run together: this one."""
+        return [self]
+
+    def excuse(self) -> bool:
+        """Let waits with a time limit return; a block without asynchronous operations has none."""
+        return False
+
+    def barriers(self) -> bytes:
+        """The arrivals at each barrier of the block, as bytes."""
+        rows = self.block[Block.BARRIER :].reshape(16, Block.BARRIER_SIZE)
+        found: bytes = rows[:, : Block.BARRIER_TRUE].tobytes()
+        return found
 
     def next_places(self) -> list[list[int]]:
         """The next instruction of each group of lanes of each warp; the running group comes first."""

@@ -1,16 +1,17 @@
 """The sums of warpgroup multiplications, bit by bit as far as they are known.
 
 Products are exact. The products of one block of k (32 bytes of it) and the accumulator are aligned to the largest
-exponent among them: a product's is the sum of its factors' exponents, and a denormal number has that of the least normal
-one. Each addend is truncated `EXTRA` bits below one unit of that exponent, and the addends are summed exactly. The sum
-is truncated to float32, or for 8-bit inputs to 13 bits behind the point; sums in FP16 are rounded to nearest. (P. Xie,
-Y. Wang, F. Yang, M. Yang, "MMA-Sim: bit-accurate reference model of tensor cores and matrix cores", arXiv:2511.10909.)
+exponent among them: a product's is the sum of its factors' exponents, and a denormal number has that of the least
+normal one. Each addend is truncated `EXTRA` bits below one unit of that exponent, and the addends are summed exactly.
+The sum is truncated to float32, or for 8-bit inputs to 13 bits behind the point; sums in FP16 are rounded to nearest.
+(P. Xie, Y. Wang, F. Yang, M. Yang, "MMA-Sim: bit-accurate reference model of tensor cores and matrix cores",
+arXiv:2511.10909.)
 """
 
 from __future__ import annotations
 
-from gemmlab.emulator.isa.halves import FP16, half_of, narrowed
 from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.small_floats import FP16, half_of, narrowed
 from gemmlab.emulator.wgmma_layout import ROWS, SUMS
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import F32, I32, I64, pointer, vector
@@ -21,6 +22,8 @@ WIDE = 8
 """Columns added up at once."""
 LEAST, LEAST_HALF = -126, -14
 """Exponent of a denormal accumulator in float32 and FP16."""
+LEAST_OF_ALL = -133
+"""Exponent of an accumulator of zero, below which no sum is aligned: measured on an H200 with products that tiny."""
 SUM = (
     ("factors_a", pointer(I32)), ("exponents_a", pointer(I32)), ("factors_b", pointer(I32)),
     ("exponents_b", pointer(I32)), ("sums", pointer(I32)), ("depth", I64), ("columns", I64), ("kind", I64),
@@ -37,7 +40,7 @@ def _power(exponent: Lanes) -> Lanes:
 
 
 def _split_sum(value: Lanes, half: Lanes) -> tuple[Lanes, Lanes]:
-    """An accumulator as factor and exponent; that of a zero is the least of float32. `half`: its type is FP16."""
+    """An accumulator as factor and exponent. `half`: its type is FP16."""
     bits = value.bits("i32")
     field = (bits >> 23) & 255
     magnitude = value.call("fabs")
@@ -46,7 +49,7 @@ def _split_sum(value: Lanes, half: Lanes) -> tuple[Lanes, Lanes]:
     # Scaled in two steps, because the power may exceed a float32.
     scaled = value * _power(-(least.arithmetic_shift(1))) * _power(-(least.arithmetic_shift(1)))
     normal = ((bits & -0x7F800001) | (127 << 23)).bits("f32")
-    exponent = value.eq(0.0).select(field.like(LEAST), tiny.select(least, field - 127))
+    exponent = value.eq(0.0).select(field.like(LEAST_OF_ALL), tiny.select(least, field - 127))
     special = field.eq(255)
     return special.select(value, tiny.select(scaled, normal)), special.select(field.like(LEAST), exponent)
 
@@ -87,7 +90,9 @@ def emit_sum_floats(fn: Function) -> None:
         ordinary = (rough - rough).eq(0.0)
         cut = _truncated(value)
         wide = narrow.splat(WIDE).select(cut.bits("i32") & -1024, cut.bits("i32")).bits("f32")
-        result = half.select(_nearest_half(value, cut), wide)
+        rounded = half.select(_nearest_half(value, cut), wide)
+        # A zero is positive, also if a negative sum became it.
+        result = rounded.eq(0.0).select(rounded.like(0.0), rounded)
         nan = rough.bits("i32").like(0x7FFFFFFF).bits("f32")
         special = rough.is_nan().select(nan, rough)
         fn.store(here, ordinary.select(result, special).bits("i32").value)

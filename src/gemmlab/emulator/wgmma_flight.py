@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.emulator.isa.halves import half_of, pack_halves
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Warp
 from gemmlab.emulator.raw import Raw
+from gemmlab.emulator.small_floats import half_of, pack_halves
 from gemmlab.emulator.wgmma_arithmetic import NARROW, SATURATE
 from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, ROWS, SUMS, WARPGROUP, Flight, Shape
 from gemmlab.ir.function import Function
@@ -47,9 +47,23 @@ def emit_issue(fn: Function, module: Module) -> None:
             (Flight.ENTRY_GROUP, flight.load(Flight.GROUP, I64)),
         ):  # fmt: skip
             entry.store(offset, value, I64)
+        fn.call(module["know"], warp_ptr, entry.base)
+        fn.call(module["compare_proxies"], warp_ptr, entry.base)
         flight.add(Flight.COUNT, 1)
+        with fn.when(flight.load(Flight.RANDOM, I64).differs(0)):
+            _land_at_random(fn, module, flight)
     flight.store(Flight.GROUP, flight.load(Flight.GROUP, I64) + closes, I64)
     fn.finish()
+
+
+def _land_at_random(fn: Function, module: Module, flight: Raw) -> None:
+    """Land the oldest multiplications until a coin says no (Knuth's linear congruential generator, MMIX)."""
+    with fn.loop() as done:
+        state = Lanes(flight.load(Flight.RANDOM, I64)) * 6364136223846793005 + 1442695040888963407
+        flight.store(Flight.RANDOM, state.value, I64)
+        fn.leave_if(done, flight.load(Flight.COUNT, I64).equals(0))
+        fn.leave_if(done, state.lt(0).value)
+        fn.call(module["land_oldest"], fn.args[0])
 
 
 def entry_at(fn: Function, flight: Raw, index: Value | int) -> Raw:
@@ -74,13 +88,16 @@ def emit_land_oldest(fn: Function, module: Module) -> None:
 def emit_wait(fn: Function, module: Module) -> None:
     """Body of `wait_wgmma(warp, insn, left)`: land all groups but the last `left`."""
     warp_ptr, _insn, left = fn.args
-    flight = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.FLIGHT, I64), I8))
+    warp = Raw(fn, warp_ptr)
+    flight = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8))
     limit = flight.load(Flight.GROUP, I64) - left
     with fn.loop() as done:
         fn.leave_if(done, flight.load(Flight.COUNT, I64).equals(0))
         first = entry_at(fn, flight, 0).load(Flight.ENTRY_GROUP, I64)
         fn.leave_if(done, first >= limit)
         fn.call(module["land_oldest"], warp_ptr)
+    # What a lane writes behind the wait does not race with what the multiplications read for other lanes.
+    warp.add(Warp.SYNCS, 1)
     fn.finish()
 
 
@@ -121,7 +138,7 @@ def emit_multiply(fn: Function, module: Module) -> None:
         with fn.when(work.code(Shape.A).equals(format_.code)):
             bytes_of.set(format_.bits // 8)
     depth = fn.constant(OPERAND_BYTES, I64) // bytes_of.read()
-    _left(work, bytes_of.read(), depth)
+    _left(work, depth)
     _right(work, depth)
     _load_sums(work)
     kind = fn.var(I64, work.code(Shape.SUM))
@@ -148,21 +165,51 @@ def _insn(work: _Work) -> Value:
     return work.fn.cast(work.entry.load(Flight.ENTRY_INSN, I64), I8)
 
 
-def _left(work: _Work, size: Value, depth: Value) -> None:
+def emit_compare_proxies(fn: Function, module: Module) -> None:
+    """Body of `compare_proxies(warp, entry)`: check at the issue that the operands' writers have executed fences."""
+    warp = Raw(fn, fn.args[0])
+    block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    with fn.when(block.load(Block.RACES, I64).differs(0)):
+        flight = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8))
+        work = _Work(fn, module, warp, flight, Raw(fn, fn.args[1]))
+        with fn.when(work.flag(Shape.REGISTERS).equals(0)):
+            _fetch_left(work, issue=1)
+        _fetch_right(work, issue=1)
+    fn.finish()
+
+
+def _fetch_left(work: _Work, issue: int) -> None:
+    fn = work.fn
+    number = work.warp.load(Warp.INDEX, I64) & (WARPGROUP - 1)
+    transposed = work.flag(Shape.TRANSPOSE_A)
+    by_row = fn.select(transposed.differs(0), 0, number * ROWS)
+    by_chunk = fn.select(transposed.differs(0), number * 2, 0)
+    fn.call(
+        work.module["fetch"], work.warp.base, _insn(work), work.entry.base, work.entry.load(Flight.ENTRY_A, I64),
+        transposed, by_row, ROWS, by_chunk, 2, work.flight.at(Flight.BYTES_A, I8), issue,
+    )  # fmt: skip
+
+
+def _fetch_right(work: _Work, issue: int) -> None:
+    fn, columns = work.fn, work.columns
+    transposed = work.flag(Shape.TRANSPOSE_B)
+    rows = fn.select(transposed.differs(0), ROWS, columns)
+    chunks = fn.select(transposed.differs(0), columns // 8, 2)
+    fn.call(
+        work.module["fetch"], work.warp.base, _insn(work), work.entry.base, work.entry.load(Flight.ENTRY_B, I64),
+        transposed, 0, rows, 0, chunks, work.flight.at(Flight.BYTES_B, I8), issue,
+    )  # fmt: skip
+
+
+def _left(work: _Work, depth: Value) -> None:
     """A's 16 rows of this warp as numbers: row-major, `depth` in each."""
     fn, to = work.fn, work.flight.at(Flight.BYTES_A, I8)
-    number = work.warp.load(Warp.INDEX, I64) & (WARPGROUP - 1)
     transposed = work.flag(Shape.TRANSPOSE_A)
     with fn.choose(work.flag(Shape.REGISTERS).differs(0)) as choice:
         with choice.yes():
             _from_registers(work, to)
         with choice.no():
-            by_row = fn.select(transposed.differs(0), 0, number * ROWS)
-            by_chunk = fn.select(transposed.differs(0), number * 2, 0)
-            fn.call(
-                work.module["fetch"], work.warp.base, _insn(work), work.entry.base,
-                work.entry.load(Flight.ENTRY_A, I64), transposed, by_row, ROWS, by_chunk, 2, to,
-            )  # fmt: skip
+            _fetch_left(work, issue=0)
     factors, exponents = work.part(Flight.FACTORS_A), work.part(Flight.EXPONENTS_A)
     code = work.code(Shape.A)
     with fn.choose(transposed.differs(0)) as choice:
@@ -176,7 +223,6 @@ def _left(work: _Work, size: Value, depth: Value) -> None:
         with choice.no():
             fn.call(work.module["decode"], to, code, depth * ROWS, factors, exponents)
     _negate(work, Shape.NEGATE_A, factors, depth * ROWS)
-    del size
 
 
 def _from_registers(work: _Work, to: Value) -> None:
@@ -195,12 +241,7 @@ def _right(work: _Work, depth: Value) -> None:
     """B as numbers: `depth` rows along k of as many as there are columns."""
     fn, to = work.fn, work.flight.at(Flight.BYTES_B, I8)
     transposed, columns = work.flag(Shape.TRANSPOSE_B), work.columns
-    rows = fn.select(transposed.differs(0), ROWS, columns)
-    chunks = fn.select(transposed.differs(0), columns // 8, 2)
-    fn.call(
-        work.module["fetch"], work.warp.base, _insn(work), work.entry.base, work.entry.load(Flight.ENTRY_B, I64),
-        transposed, 0, rows, 0, chunks, to,
-    )  # fmt: skip
+    _fetch_right(work, issue=0)
     factors, exponents = work.part(Flight.FACTORS_B), work.part(Flight.EXPONENTS_B)
     code = work.code(Shape.B)
     with fn.choose(transposed.differs(0)) as choice:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from gemmlab.emulator.address_space import PENDING
 from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.launch_layout import RANK_BITS
 from gemmlab.emulator.layout import Block, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.emulator.wgmma_layout import FORMATS, Format
@@ -24,10 +25,10 @@ from gemmlab.ir.values import Value
 CHUNK = 16
 FETCH = (
     ("warp", pointer(I8)), ("insn", pointer(I8)), ("flight", pointer(I8)), ("descriptor", I64), ("transposed", I64),
-    ("first_row", I64), ("rows", I64), ("first_chunk", I64), ("chunks", I64), ("to", pointer(I8)),
+    ("first_row", I64), ("rows", I64), ("first_chunk", I64), ("chunks", I64), ("to", pointer(I8)), ("issue", I64),
 )  # fmt: skip
 """Copy rows of an operand, `chunks` of 16 bytes each, to `to` one after another. Rows are counted along m or n, chunks
-along k; for a transposed operand the other way round."""
+along k; for a transposed operand the other way round. `issue`: 1 to check the writers' proxy fences instead."""
 DECODE = (
     ("bits", pointer(I8)),
     ("format", I64),
@@ -48,9 +49,10 @@ def _field(descriptor: Lanes, start: int) -> Lanes:
 
 def emit_fetch(fn: Function, module: Module) -> None:
     """Body of `fetch(...)`: see `FETCH`. Chunks out of bounds are zeros."""
-    warp_ptr, insn, entry, word, transposed, first_row, rows, first_chunk, chunks, to = fn.args
+    warp_ptr, insn, entry, word, transposed, first_row, rows, first_chunk, chunks, to, issue = fn.args
     warp, descriptor = Raw(fn, warp_ptr), Lanes(word)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    rank = Lanes(block.load(Block.RANK, I64)) << RANK_BITS
     start, leading, stride = (_field(descriptor, at) for at in (0, 16, 32))
     base, mode = (descriptor >> 49) & 7, (descriptor >> 62) & 3
     # Mode 1 has rows of 8 chunks, 2 of 4, 3 of 2; mode 0 of one.
@@ -62,24 +64,29 @@ def emit_fetch(fn: Function, module: Module) -> None:
     low, high = Lanes(block.load(Block.SHARED_LOW, I64)), Lanes(block.load(Block.SHARED_HIGH, I64))
     shared, valid = block.load(Block.SHARED, I64), block.load(Block.VALID, I64)
     racing = block.load(Block.RACES, I64).differs(0)
+    lands = issue.equals(0)
     with fn.range(rows) as row, fn.range(chunks) as chunk:
         x, y = Lanes(first_row + row), Lanes(first_chunk + chunk)
         inner = (x & 7) * width + (y & (width - 1))
         plain = start + (x >> 3) * by_eight + (y >> bits) * by_width + (inner << 4)
         phase = ((plain >> 7) - base) & (width - 1)
-        address = plain ^ (phase << 4)
+        address = (plain ^ (phase << 4)) + rank
         target = to + (row * chunks + chunk) * CHUNK
         inside = address.ge(low) & (address + CHUNK).le(high)
         with fn.choose(inside.value) as choice:
             with choice.yes():
                 source, state = shared + address.value, fn.cast(valid + address.value, I64)
-                fn.store(target, fn.load(fn.cast(source, I8), CHUNK))
-                whole = Lanes(fn.load(state)) & Lanes(fn.load(state + 1))
-                with fn.when(whole.ne(-1).value):
-                    _unready(fn, module, warp_ptr, insn, state, address)
-                with fn.when(racing):
-                    fn.call(module["operand_race"], warp_ptr, insn, entry, address.value)
-            with choice.no():
+                whole = (Lanes(fn.load(state)) & Lanes(fn.load(state + 1))).eq(-1)
+                with fn.choose(lands) as moment:
+                    with moment.yes():
+                        fn.store(target, fn.load(fn.cast(source, I8), CHUNK))
+                        with fn.when((~whole).value):
+                            _unready(fn, module, warp_ptr, insn, state, address)
+                        with fn.when(racing):
+                            fn.call(module["operand_race"], warp_ptr, insn, entry, address.value)
+                    with moment.no(), fn.when(whole.value):
+                        fn.call(module["operand_proxy"], warp_ptr, insn, entry, address.value)
+            with choice.no(), fn.when(lands):
                 fn.store(target, fn.constant(0, Type(f"<{CHUNK} x i8>", I8, CHUNK)))
                 fn.call(module["note"], warp_ptr, insn, Kind.OUT_OF_BOUNDS, 0, address.value, CHUNK + SHARED, -1)
     fn.finish()

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from gemmlab.launching.run import Launched, launch
+from gemmlab.launching.tensor_map import TensorMap
 
-__all__ = ["Launched", "launch"]
+__all__ = ["Launched", "TensorMap", "launch"]

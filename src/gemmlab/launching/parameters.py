@@ -12,11 +12,13 @@ import numpy.typing as npt
 
 from gemmlab.arrays.on_gpu import device_array, is_device_array
 from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.tensor_map import BYTES
 from gemmlab.core.words import shown
-from gemmlab.devices.device import Buffer, Device, TextureDevice
+from gemmlab.devices.device import Buffer, Device, TensorMapDevice, TextureDevice
 from gemmlab.kernels.cuda_file.arguments import C_TYPES, TEXTURE_TYPE
 from gemmlab.kernels.cuda_file.signature import Signature
 from gemmlab.launching.pointers import fits
+from gemmlab.launching.tensor_map import TensorMap
 from gemmlab.toolchain.nv_info import Param
 
 POINTER_BYTES = 8
@@ -95,10 +97,14 @@ class Bound:
             raise
 
     def _add(self, parameter: Parameter, value: Any) -> None:
-        if isinstance(value, np.ndarray) or is_device_array(value):
+        if isinstance(value, TensorMap):
+            self._arrays.append(id(value.array))
+            self.values.append(self._tensor_map(parameter, value))
+        elif isinstance(value, np.ndarray) or is_device_array(value):
             if parameter.takes_address is False and parameter.type != TEXTURE_TYPE:
                 what = parameter.type or f"of {parameter.size} bytes"
-                raise ArgumentTypeError(f"{parameter.place} is an array, but the parameter is {what}, no pointer")
+                hint = "; a tensor map is gemmlab.TensorMap(array, box)" if parameter.size == BYTES else ""
+                raise ArgumentTypeError(f"{parameter.place} is an array, but the parameter is {what}, no pointer{hint}")
             if id(value) not in self._buffers:
                 self._buffers[id(value)] = self._copy(parameter, value)
             self._arrays.append(id(value))
@@ -112,6 +118,20 @@ class Bound:
         else:
             self._arrays.append(None)
             self.values.append(scalar(parameter, value))
+
+    def _tensor_map(self, parameter: Parameter, value: TensorMap) -> np.void:
+        """Return the 128 bytes of a tensor map over the copy of its array."""
+        if parameter.size != BYTES:
+            what = parameter.type or f"of {parameter.size} bytes"
+            raise ArgumentTypeError(f"{parameter.place} is a tensor map of {BYTES} bytes, but the parameter is {what}")
+        if not isinstance(self._device, TensorMapDevice):
+            raise ArgumentTypeError(f"{parameter.place} is a tensor map, and {self._device.id} has none")
+        if not isinstance(value.array, np.ndarray) and not is_device_array(value.array):
+            raise ArgumentTypeError(f"{parameter.place} is a tensor map over a {type(value.array).__name__}, no array")
+        if id(value.array) not in self._buffers:
+            self._buffers[id(value.array)] = self._copy(parameter, value.array)
+        buffer, array = self._buffers[id(value.array)]
+        return np.void(self._device.tensor_map(value.over(int(buffer.address), array.shape, array.dtype)))
 
     def _texture(self, parameter: Parameter, buffer: Buffer, array: npt.NDArray[Any]) -> np.uint64:
         """Return the handle of a texture over an array: a texel is a row of up to four values, or one value of a

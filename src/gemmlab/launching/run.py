@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, SupportsIndex
 
@@ -65,6 +65,8 @@ def launch(
     options: Sequence[str] = (),
     timeout_s: float | None = None,
     races: bool = False,
+    cluster: Extents | None = None,
+    wide_clusters: bool = False,
 ) -> Launched:
     """Run `kernel` once and wait for it.
 
@@ -75,13 +77,15 @@ def launch(
     `args` are the kernel's arguments in order, or a dictionary by their names (of a cubin, which has no names, in their
     order). Arrays (NumPy, of any layout and the dtype that the parameter points to; on a GPU also torch, CuPy and
     others there) are passed as copies in C order, so that your arrays are never written to; the same
-    array given twice is the same memory. Scalars are NumPy scalars of the exact type, or Python numbers where the
-    parameter decides the type; None is a null pointer.
+    array given twice is the same memory, and `gemmlab.TensorMap(array, box)` is a tensor map over it. Scalars are NumPy
+    scalars of the exact type, or Python numbers where the parameter decides the type; None is a null pointer.
 
     `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU where there is one, else the
     emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s` limits
     the kernel's run in seconds, without compiling. After a timeout on a GPU this process cannot use that GPU any
-    more. With `races` the emulator looks for races in global memory, too (`docs/emulator.md`); that takes longer.
+    more. `cluster` is the extent of a cluster in blocks, if the kernel was not compiled for one (`__cluster_dims__`);
+    `wide_clusters` allows more than 8 blocks in one. With `races` the emulator looks for races in global memory, too
+    (`docs/emulator.md`); that takes longer.
 
     Raises `ArgumentTypeError`, `UsageError` (a launch that does not fit the kernel or the architecture),
     `CompileError`, `DeviceError`, `MemoryError`, `TimeLimitError` that says how far the kernel came in `timeout_s`, and
@@ -116,13 +120,16 @@ def launch(
         if arch not in (None, artifact.target):
             raise UsageError(f"launch: {where.id} runs code for {artifact.target}, not for {arch}")
     function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
-    request = Launch((), _extents("grid", grid), _extents("threads", threads), _whole("smem_bytes", smem_bytes))
+    request = Launch(
+        (), _extents("grid", grid), _extents("threads", threads), _whole("smem_bytes", smem_bytes),
+        None if cluster is None else _extents("cluster", cluster), wide_clusters,
+    )  # fmt: skip
     loaded = where.load(artifact)
     ordered = in_order(artifact.kernel, args, function.params, signature)
     bound = Bound(where, parameters(artifact.kernel, function.params, signature), ordered, artifact.kernel)
     try:
         with time_limit(timeout_s):
-            call = Launch(tuple(bound.values), request.grid, request.threads, request.smem_bytes)
+            call = replace(request, args=tuple(bound.values))
             observation = _run(where, loaded, call, races=races)
         outputs = bound.outputs()
     finally:

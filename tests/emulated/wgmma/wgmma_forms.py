@@ -67,7 +67,7 @@ __device__ void publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "m
 """
 
 
-def multiply(form: Form, scale: str = "1") -> str:
+def multiply(form: Form) -> str:
     """A device function `multiply_NAME(d, a, descriptor_a, descriptor_b, keep)` that issues the form once."""
     d = ", ".join(f"%{n}" for n in range(form.words))
     outputs = ", ".join(f'"+r"(d[{n}])' for n in range(form.words))
@@ -95,7 +95,8 @@ def kernel(form: Form) -> str:
 extern "C" __global__ void __launch_bounds__(128) {form.name}(const uint4 *a, const uint4 *b, unsigned *sums) {{
     __shared__ __align__(1024) uint4 tile_a[{ROWS * CHUNKS}];
     __shared__ __align__(1024) uint4 tile_b[{form.columns * CHUNKS}];
-    const uint4 *mine_a = a + (size_t)blockIdx.x * {ROWS * CHUNKS}, *mine_b = b + (size_t)blockIdx.x * {form.columns * CHUNKS};
+    const uint4 *mine_a = a + (size_t)blockIdx.x * {ROWS * CHUNKS};
+    const uint4 *mine_b = b + (size_t)blockIdx.x * {form.columns * CHUNKS};
     for (int i = threadIdx.x; i < {ROWS * CHUNKS}; i += 128)
         tile_a[i / 16 * 16 + i % 2 * 8 + i / 2 % 8] = mine_a[i];
     for (int i = threadIdx.x; i < {form.columns * CHUNKS}; i += 128)

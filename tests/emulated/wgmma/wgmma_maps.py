@@ -88,18 +88,15 @@ def descriptors() -> Iterator[Descriptor]:
             yield Descriptor(start % 1024 * 16, leading % 190 * 16, stride % 190 * 16, base % 8, mode)
 
 
-def source() -> str:
-    """A file with one kernel for each map. A block tries one descriptor."""
-    return PRELUDE + "".join(_kernel(each) for each in MAPS)
-
-
-def _kernel(what: Map) -> str:
+def source(what: Map) -> str:
+    """A file with the kernel of a map. A block tries one descriptor."""
     form = what.form
     behind = f"field({IMAGE}) + start + (field(128) << 16 | field(256) << 32)"
     moving = "words[blockIdx.x] + start"
     a, b = (behind, moving) if what.side == "b" else (moving, behind)
     return (
-        multiply(form)
+        PRELUDE
+        + multiply(form)
         + f"""
 extern "C" __global__ void __launch_bounds__(128) {what.name}(
     const uint4 *image, const uint4 *one, const u64 *words, unsigned *out
@@ -137,7 +134,7 @@ def _bits(kind: str, numbers: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.u
 
 
 def one_hot(what: Map) -> npt.NDArray[np.uint8]:
-    """Rows of the one-hot operand: A (64 x depth) selects row m % depth of B, B (columns x depth) selects A's column."""
+    """Rows of the one-hot operand: A (64 x depth) selects rows of B, B (columns x depth) selects columns of A."""
     rows, depth = (ROWS if what.side == "b" else what.form.columns), what.form.depth
     found = np.zeros((rows, depth), DTYPES[what.kind])
     found[np.arange(rows), np.arange(rows) % depth] = ONE[what.kind]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,22 @@ import numpy.typing as npt
 from wgmma_forms import ROWS, Form, source
 from wgmma_maps import IMAGE, MAPS, Map, descriptors, images, numbers, one_hot
 from wgmma_maps import source as map_source
-from wgmma_tiles import categories, chunks, fragments, matrix, tile
+from wgmma_tiles import LEAST, categories, chunks, fragments, matrix, tile
 
 import gemmlab
 
-RAW_TILES, CHECKED_TILES = 6, 32
-"""Tiles of each category whose bits are recorded, and those of which there are checksums of rows."""
+RAW_TILES, CHECKED_TILES, LEAST_TILES = 6, 32, 24
+"""Tiles of each category whose bits are recorded, those of which there are checksums of rows, and those of the least
+numbers."""
 ARCH = "sm_90a"
 FLOATS = (("f16", "f16"), ("bf16", "bf16"), ("tf32", "tf32"), ("e4m3", "e4m3"), ("e5m2", "e5m2"), ("e4m3", "e5m2"),
           ("e5m2", "e4m3"))  # fmt: skip
 HALVES = (("f16", "f16"), ("e4m3", "e4m3"), ("e5m2", "e5m2"), ("e4m3", "e5m2"))
 INTEGERS = (("s8", "s8"), ("u8", "u8"), ("s8", "u8"), ("u8", "s8"))
 Bits = npt.NDArray[np.unsignedinteger]
+Names = list[tuple[str, int]]
+Job = Callable[[str], Bits]
+"""Takes a device's name."""
 
 
 def forms(columns: int) -> Iterator[Form]:
@@ -37,7 +42,7 @@ def forms(columns: int) -> Iterator[Form]:
 
 
 def variants() -> Iterator[Form]:
-    """Signs, A from registers, and every number of columns."""
+    """Signs, and A from registers."""
     for signs in ((-1, 1), (1, -1), (-1, -1)):
         yield Form("f16", "f16", "f32", 8, negate=signs)
     yield Form("bf16", "bf16", "f32", 8, negate=(-1, 1), registers=True)
@@ -45,19 +50,50 @@ def variants() -> Iterator[Form]:
     yield Form("e4m3", "e5m2", "f16", 8, negate=(-1, 1))
     for a, b, sums in (("f16", "f16", "f32"), ("tf32", "tf32", "f32"), ("e5m2", "e4m3", "f32"), ("u8", "s8", "s32")):
         yield Form(a, b, sums, 8, registers=True)
+
+
+def widths() -> Iterator[Form]:
+    """Every number of columns but 8 and 64."""
     for columns in range(16, 257, 8):
-        yield Form("f16", "f16", "f32", columns)
+        if columns != 64:
+            yield Form("f16", "f16", "f32", columns)
 
 
-def run(device: str, form: Form, names: list[tuple[str, int]], code: str) -> Bits:
-    """The accumulators of tiles (category, number) after one multiplication: tiles x 64 x columns."""
+def jobs() -> Mapping[str, Mapping[str, Job]]:
+    """What is recorded, by file and array."""
+    return {
+        "maps": {what.name: partial(one_map, what=what) for what in MAPS},
+        "bits": {form.name: partial(run, form=form, names=raw_names(form)) for form in (*forms(8), *variants())},
+        "sums": {form.name: partial(checksums, form=form, names=checked_names(form)) for form in forms(64)}
+        | {form.name: partial(checksums, form=form, names=[("near", 0)]) for form in widths()},
+        "least": {form.name: partial(run, form=form, names=least_names()) for form in forms(8) if form.sums != "s32"},
+    }
+
+
+def raw_names(form: Form) -> Names:
+    """The tiles whose bits are recorded: categories and numbers."""
+    return [(category, number) for category in categories(form) for number in range(RAW_TILES)]
+
+
+def checked_names(form: Form) -> Names:
+    """The tiles of which checksums are recorded."""
+    return [(category, number) for category in categories(form) for number in range(CHECKED_TILES)]
+
+
+def least_names() -> Names:
+    """Tiles of products near and below the least number of the accumulator."""
+    return [(LEAST, number) for number in range(LEAST_TILES)]
+
+
+def run(device: str, form: Form, names: Names) -> Bits:
+    """The accumulators of tiles after one multiplication: tiles x 64 x columns."""
     tiles = [tile(form, *name) for name in names]
     arguments = [
         np.concatenate([chunks(each.a).reshape(-1) for each in tiles]),
         np.concatenate([chunks(each.b).reshape(-1) for each in tiles]),
         np.concatenate([fragments(form, each.sums).reshape(-1) for each in tiles]),
     ]
-    words = _launch(device, code, form.name, arguments, len(tiles), 0)[2].reshape(len(tiles), -1)
+    words = _launch(device, source([form]), form.name, arguments, len(tiles), 0)[2].reshape(len(tiles), -1)
     return np.stack([matrix(form, each) for each in words])
 
 
@@ -68,53 +104,22 @@ def _launch(device: str, code: str, name: str, args: list[Any], blocks: int, sme
     )  # fmt: skip
     if done.hazards:
         raise RuntimeError(f"{name}: {done.hazards[0].explain()}")
+    assert isinstance(done.outputs, list)
     return done.outputs
 
 
-def raw_names(form: Form) -> list[tuple[str, int]]:
-    """The tiles whose bits are recorded."""
-    return [(category, number) for category in categories(form) for number in range(RAW_TILES)]
-
-
-def checked_names(form: Form) -> list[tuple[str, int]]:
-    """The tiles of which checksums are recorded."""
-    return [(category, number) for category in categories(form) for number in range(CHECKED_TILES)]
-
-
-def sums_of(found: Bits) -> npt.NDArray[np.uint32]:
+def sums_of(found: Bits) -> Bits:
     """CRC-32 of each row of each tile."""
-    return np.array([[zlib.crc32(np.ascontiguousarray(row)) for row in each] for each in found], np.uint32)
+    return np.array([[zlib.crc32(row.tobytes()) for row in each] for each in found], np.uint32)
 
 
-def bits_of_tiles(device: str) -> Iterator[tuple[str, Bits]]:
-    """Bits of small tiles by the form's name."""
-    small = [*forms(8), *(each for each in variants() if each.columns == 8)]
-    code = source(small)
-    for form in small:
-        yield form.name, run(device, form, raw_names(form), code)
+def checksums(device: str, form: Form, names: Names) -> Bits:
+    """Checksums of the rows of tiles."""
+    return sums_of(run(device, form, names))
 
 
-def sums_of_tiles(device: str) -> Iterator[tuple[str, npt.NDArray[np.uint32]]]:
-    """Checksums of rows by the form's name: many tiles of 64 columns, and one tile of every other width."""
-    many = list(forms(64))
-    code = source(many)
-    for form in many:
-        yield form.name, sums_of(run(device, form, checked_names(form), code))
-    others = [form for form in variants() if form.columns not in (8, 64)]
-    code = source(others)
-    for form in others:
-        yield form.name, sums_of(run(device, form, [("near", 0)], code))
-
-
-def maps(device: str) -> Iterator[tuple[str, npt.NDArray[np.uint16]]]:
-    """By the map's name, for every descriptor the index of the element of each accumulator: 64 x columns."""
-    code = map_source()
-    for what in MAPS:
-        yield what.name, one_map(device, what, code)
-
-
-def one_map(device: str, what: Map, code: str) -> npt.NDArray[np.uint16]:
-    """One map. A's elements beyond those that it selects are of the first row of accumulators again."""
+def one_map(device: str, what: Map) -> Bits:
+    """For every descriptor the index of the element that each accumulator shows: 64 (of B: depth) x columns."""
     words = np.array([each.word for each in descriptors()], np.uint64)
     shape = (len(words), 128, what.form.words)
     total = np.zeros(shape, np.int64)
@@ -122,6 +127,7 @@ def one_map(device: str, what: Map, code: str) -> npt.NDArray[np.uint16]:
     for image, factor in images(what):
         out = np.zeros(shape, np.uint32)
         args = [image.view(np.uint32), one_hot(what).view(np.uint32), words, out]
-        total += factor * numbers(what, _launch(device, code, what.name, args, len(words), smem)[3].reshape(-1))
-    found = np.stack([matrix(what.form, each.astype(np.uint32)) for each in total])
-    return found[:, : what.form.depth if what.side == "b" else ROWS].astype(np.uint16)
+        found = _launch(device, map_source(what), what.name, args, len(words), smem)[3]
+        total += factor * numbers(what, found.reshape(-1))
+    indices = np.stack([matrix(what.form, each.astype(np.uint32)) for each in total])
+    return indices[:, : what.form.depth if what.side == "b" else ROWS].astype(np.uint16)

@@ -14,12 +14,28 @@ from wgmma_forms import BITS, ROWS, Form
 sys.path.append(str(Path(__file__).parents[1] / "conformance"))
 from edges import raw
 
+__all__ = [
+    "CATEGORIES",
+    "Bits",
+    "Tile",
+    "Words",
+    "assemble",
+    "categories",
+    "chunks",
+    "fragments",
+    "matrix",
+    "raw",
+    "tile",
+]
+
 Words = npt.NDArray[np.uint32]
 Bits = npt.NDArray[np.unsignedinteger]
 LAYOUTS = {"f16": (5, 10), "bf16": (8, 7), "tf32": (8, 10), "e4m3": (4, 3), "e5m2": (5, 2), "f32": (8, 23)}
 """Exponent and mantissa bits."""
 CATEGORIES = ("bits", "near", "wide", "cancel", "tiny", "special", "edges", "apart", "large")
 INTEGER_CATEGORIES = ("bits", "edges")
+LEAST = "least"
+"""A category apart: accumulators of zero, and products around and below the least float32 number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +69,11 @@ def _bits_of(kind: str) -> int:
     return BITS.get(kind, 32)
 
 
+_DTYPES: dict[int, type[np.unsignedinteger]] = {8: np.uint8, 16: np.uint16, 32: np.uint32}
+
+
 def _dtype(kind: str) -> type[np.unsignedinteger]:
-    return {8: np.uint8, 16: np.uint16, 32: np.uint32}[_bits_of(kind)]
+    return _DTYPES[_bits_of(kind)]
 
 
 def _integers(seed: str, shape: tuple[int, int], category: str) -> Bits:
@@ -93,7 +112,8 @@ def assemble(kind: str, sign: npt.NDArray[np.uint64], exponent: npt.NDArray[np.i
     if kind == "e4m3":
         rest = np.where((field == 15) & (rest == 7), np.uint64(6), rest)
     bits = sign << np.uint64(width + fraction) | field << np.uint64(fraction) | rest
-    return (bits << np.uint64(13) if kind == "tf32" else bits).astype(_dtype(kind))
+    found: Bits = (bits << np.uint64(13) if kind == "tf32" else bits).astype(_dtype(kind))
+    return found
 
 
 def _edge_bits(kind: str, *, special: bool) -> Bits:
@@ -140,6 +160,14 @@ def _floats(kind: str, seed: str, shape: tuple[int, int], category: str, side: i
         found = number(choice % (2 * bias + 1) - bias)
     elif category == "near":
         found = near
+    elif category == LEAST:
+        # Products of 2^-165 to 2^-125, where a type has them: one more power of two lower in each row.
+        lower = np.repeat(np.arange(shape[0]) % 32, shape[1])
+        found = (
+            np.zeros(count, _dtype(kind))
+            if side == 2
+            else number(-63 - choice % 5 if side else -62 - lower - choice % 3)
+        )
     elif category == "wide":
         found = number(choice % (2 * span) - span if side < 2 else choice % (4 * span) - 2 * span)
     elif category == "cancel":
@@ -194,7 +222,7 @@ def fragments(form: Form, sums: Bits) -> Words:
 
 def matrix(form: Form, words: Words) -> Bits:
     """The inverse of `fragments`."""
-    dtype = np.uint16 if form.sums == "f16" else np.uint32
+    dtype = _dtype(form.sums)
     index = np.arange(ROWS * form.columns, dtype=np.uint32).reshape(ROWS, form.columns)
     places = fragments(Form(form.a, form.b, "f32", form.columns), index)
     found = np.empty(ROWS * form.columns, dtype)

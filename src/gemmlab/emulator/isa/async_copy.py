@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gemmlab.emulator.async_calls import Operation, request
 from gemmlab.emulator.async_copies import BYPASS, COPY, FILL, LAND
 from gemmlab.emulator.copy_counts import PAST_L1
 from gemmlab.emulator.form import Form
@@ -9,10 +10,11 @@ from gemmlab.emulator.isa.access import addresses, width_of
 from gemmlab.emulator.isa.each_lane import row
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.launch_layout import Pending
+from gemmlab.emulator.launch_layout import Launch, Pending
 from gemmlab.emulator.layout import Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.types import I8, I32, I64, VOID
+from gemmlab.ir.values import Value
 
 
 @opcode("LDGSTS")
@@ -44,9 +46,28 @@ def ldgdepbar(x: Form) -> None:
 @opcode("DEPBAR")
 def depbar(x: Form) -> None:
     """Wait until at most the given number of groups is in flight."""
-    x.take("scoreboard")
+    if x.skip().kind != "scoreboard":
+        # A list of scoreboards, {3,2}: results of other instructions, which the emulator has at once.
+        return
     left = x.source().lane(0) if x.left else Lanes(x.fn.constant(0, I32))
     while x.left:
         x.skip()
+    land(x, left.zext("i64").value)
+    with x.fn.when(x.launch.load(Launch.ASYNC, I64).differs(0)):
+        request(x, Operation.WAIT_READ, left)
+
+
+def land(x: Form, left: Value | int) -> None:
+    """Let the warp's copies land, but for those of the last `left` closed groups (-1: all copies)."""
     with x.fn.when(x.warp.load(Warp.PENDING, I64).differs(0)):
-        x.service("land", VOID, LAND, left.zext("i64").value)
+        x.service("land", VOID, LAND, left)
+
+
+@opcode("CCTL")
+def cctl(x: Form) -> None:
+    """Control a cache. Its invalidation (`IVALL`) ends a full wait for bulk stores, whose writes are visible then."""
+    if x.has("IVALL"):
+        with x.fn.when(x.launch.load(Launch.ASYNC, I64).differs(0)):
+            request(x, Operation.VISIBLE)
+    while x.left:
+        x.skip()

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gemmlab.emulator.address_space import COUNT, STORE, Place, translate
+from gemmlab.emulator.async_calls import Operation, request
 from gemmlab.emulator.form import Form, join
 from gemmlab.emulator.global_races import GLOBAL_RACE
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.isa.access import addresses
 from gemmlab.emulator.isa.each_lane import each_lane, locate, row
-from gemmlab.emulator.isa.halves import bfloat_of, half_of, pack_halves, to_bfloat
+from gemmlab.emulator.isa.halves import to_bfloat
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW
 from gemmlab.emulator.layout import LANES, Block
+from gemmlab.emulator.small_floats import bfloat_of, half_of, pack_halves
 from gemmlab.ir.types import I32, I64, VOID
 from gemmlab.ir.values import Value
 
@@ -26,6 +28,9 @@ KINDS = {"64", "S32", "S64", "U32", "F32", "F64", "F16x2", "BF16x2"}
 @opcode("ATOM", "ATOMG", "ATOMS", "RED", "REDG")
 def atomic(x: Form) -> None:
     """Read, combine and write. The register receives the old value (for CAST: whether the exchange took place)."""
+    if x.has("ARRIVE"):
+        arrive_word(x)
+        return
     name = x.one_of(*OPERATIONS)
     counting = x.has("POPC")  # ATOMS.POPC.INC adds one for each lane, whatever the maximum of a plain INC
     if not name or set(x.modifiers) - HINTS - KINDS - {name} - ({"POPC", "32"} if counting else set()):
@@ -64,6 +69,15 @@ def atomic(x: Form) -> None:
         d.set(Lanes(x.fn.load(old, LANES)))
     for result in results:
         result.set(lane_mask(served.read()))
+
+
+def arrive_word(x: Form) -> None:
+    """Arrive at an mbarrier of sm_80; the result is its word before."""
+    x.allow("ARRIVE", "64")
+    d = x.dest()
+    status, rows = request(x, Operation.ARRIVE_WORD, addresses(x, "shared"))
+    d.set(Lanes(x.fn.load(rows, LANES)))
+    x.status(status)
 
 
 def _operand(x: Form, *, wide: bool) -> Lanes:

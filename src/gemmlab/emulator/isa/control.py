@@ -21,9 +21,10 @@ def nop(x: Form) -> None:
     x.warp.add(Warp.SYNCS, 1)
 
 
-@opcode("YIELD", "NANOSLEEP", "ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "MEMBAR")
+@opcode("YIELD", "NANOSLEEP", "ERRBAR", "CGAERRBAR", "CCTLL", "MEMBAR", "ACQBULK", "PREEXIT")
 def hint(x: Form) -> None:
-    """Ignore a memory-ordering or timing instruction: the emulator executes all accesses in order.
+    """Ignore a memory-ordering or timing instruction: the emulator executes all accesses in order, and one grid after
+    another (ACQBULK and PREEXIT are `griddepcontrol`).
 
     A fence beyond the block is recorded for the detection of races.
     """

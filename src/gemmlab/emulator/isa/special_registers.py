@@ -12,11 +12,11 @@ from gemmlab.emulator.layout import LANES, ROW, Block, Warp
 from gemmlab.ir.types import I32, I64
 
 _ROWS = {"SR_TID.X": Warp.TID, "SR_TID.Y": Warp.TID + ROW, "SR_TID.Z": Warp.TID + 2 * ROW, "SR_LANEID": Warp.LANE}
-_BLOCK = {"SR_CTAID.X": Block.CTAID, "SR_CTAID.Y": Block.CTAID + 4, "SR_CTAID.Z": Block.CTAID + 8}
+_BLOCK = {"SR_CTAID.X": Block.CTAID, "SR_CTAID.Y": Block.CTAID + 4, "SR_CTAID.Z": Block.CTAID + 8,
+          "SR_CgaCtaId": Block.RANK}  # fmt: skip
 _CONSTANTS = {
     "SRZ": 0,
-    # The emulator has no clusters and only one multiprocessor.
-    "SR_CgaCtaId": 0,
+    # The emulator has only one multiprocessor.
     "SR_VIRTUALSMID": 0,
     "SR_SWINHI": SHARED_WINDOW,
     "SR_SWINLO": 0,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import UNIFORM_BASE, WRITE, Form
 from gemmlab.emulator.instruction_layout import Kind
@@ -12,10 +10,10 @@ from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import Warp
 from gemmlab.emulator.wgmma_flight import ISSUE, WAIT
 from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, SUMS, Shape
+from gemmlab.emulator.wgmma_registers import SIZE
 from gemmlab.ir.types import I64, VOID
 from gemmlab.ir.values import Value
 
-_SIZE = re.compile(r"64x(\d+)x(\d+)")
 _INPUTS = {"HGMMA": ("BF16", "TF32"), "QGMMA": ("E4M3", "E5M2"), "IGMMA": ("S8", "U8")}
 _SUFFIXES = {
     "negA": Shape.NEGATE_A, "negB": Shape.NEGATE_B, "tnspA": Shape.TRANSPOSE_A, "tnspB": Shape.TRANSPOSE_B,
@@ -25,7 +23,7 @@ _SUFFIXES = {
 def _shape(x: Form) -> int:
     """The word that describes the form (`Shape`). Raises `UnsupportedError` naming what is not emulated."""
     size, *rest = x.modifiers
-    match = _SIZE.fullmatch(size)
+    match = SIZE.fullmatch(size)
     if match is None:
         raise x.refuse(f"a size of {size}")
     kinds = [name for name in rest if name in _INPUTS[x.instruction.opcode]]
@@ -52,8 +50,8 @@ def gmma(x: Form) -> None:
     registers = x.fn.constant(0, I64)
     operand = x.peek()
     if operand is not None and operand.kind == "reg":
-        _operand, record = x.take("reg")
-        registers, shape = x.field(record), shape | Shape.REGISTERS
+        left, record = x.take("reg")
+        registers, shape = x.field(record), shape | Shape.REGISTERS | (Shape.NEGATE_A if left.neg else 0)
     descriptors, record = x.take("mem")
     unknown = [name for name in descriptors.suffix if name not in _SUFFIXES]
     if unknown or descriptors.name != "gdesc":
@@ -62,7 +60,9 @@ def gmma(x: Form) -> None:
         shape |= _SUFFIXES[name]
     pair = x.field(record, UNIFORM_BASE)
     a, b = (x.warp.load(pair + 8 * part, I64) for part in range(2))
-    _source, source = x.take("reg")
+    kept, source = x.take("reg")
+    if kept.neg:
+        raise x.refuse("a negated accumulator")
     accumulator = Lanes(x.field(source))
     used = accumulator.ne(Warp.ZERO)
     for predicate in x.predicates(1):

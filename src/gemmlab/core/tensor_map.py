@@ -1,0 +1,211 @@
+"""The 128 bytes of a CUtensorMap for tiled copies: encoded without a driver, decoded, and checked as the driver does.
+
+The place of every field that `tensormap.replace` (PTX) can change is that of the code which ptxas makes of it. The
+others (the promotion to larger level-2 requests) are this module's reading of the driver's results.
+
+    byte    0  global address, 64 bits
+            8  31 ..          19   18 17      16        15    14 13    12 11       10 .. 7   6 .. 4    3 .. 0
+               zeros               promotion  TF32      fill  swizzle  interleave  type      rank - 1  zeros
+           12  stride of dimensions 1 to 4 / 16, 32 bits each; the upper 4 bits of each are at byte 28
+           32  extents of dimensions 0 to 4, minus 1, 32 bits each
+           52  element strides minus 1, 3 bits each; bits 24 to 31 and the four bytes at 56: extents of the box, minus 1
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from itertools import pairwise
+
+from gemmlab.core.errors import UsageError
+
+BYTES = 128
+MOST_DIMENSIONS = 5
+MOST_BOX, MOST_ELEMENT_STRIDE, STRIDE_LIMIT = 256, 8, 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """A type of a tensor's elements."""
+
+    name: str
+    """Name in the driver's enumeration, without its prefix."""
+    nbytes: int
+    code: int
+    """Number in the map."""
+    tf32: bool = False
+
+    @property
+    def floating(self) -> bool:
+        return "FLOAT" in self.name
+
+
+TYPES = (
+    ElementType("UINT8", 1, 0),
+    ElementType("UINT16", 2, 1),
+    ElementType("UINT32", 4, 2),
+    ElementType("INT32", 4, 3),
+    ElementType("UINT64", 8, 4),
+    ElementType("INT64", 8, 5),
+    ElementType("FLOAT16", 2, 6),
+    ElementType("FLOAT32", 4, 7),
+    ElementType("FLOAT64", 8, 9),
+    ElementType("BFLOAT16", 2, 10),
+    ElementType("FLOAT32_FTZ", 4, 8),
+    ElementType("TFLOAT32", 4, 7, tf32=True),
+    ElementType("TFLOAT32_FTZ", 4, 8, tf32=True),
+)
+"""In the order of the driver's enumeration."""
+BY_NAME = {each.name: each for each in TYPES}
+INTERLEAVES, SWIZZLES, PROMOTIONS, FILLS = (0, 16, 32), (0, 32, 64, 128), (0, 64, 128, 256), ("zeros", "nan")
+"""Values in bytes, in the order of their numbers in the map and in the driver's enumerations."""
+
+
+@dataclass(frozen=True, slots=True)
+class TiledMap:
+    """A tensor map. Dimensions are in the driver's order: the innermost, which is contiguous, comes first."""
+
+    type: ElementType
+    address: int
+    shape: tuple[int, ...]
+    """Extents in elements."""
+    strides: tuple[int, ...]
+    """Strides in bytes of all dimensions but the first."""
+    box: tuple[int, ...]
+    """Elements that one copy spans in each dimension."""
+    element_strides: tuple[int, ...]
+    """One of so many elements is copied in each dimension."""
+    interleave: int = 0
+    swizzle: int = 0
+    promotion: int = 0
+    fill: str = "zeros"
+
+    @property
+    def copied(self) -> tuple[int, ...]:
+        """Elements that one copy moves in each dimension."""
+        return tuple(-(-extent // step) for extent, step in zip(self.box, self.element_strides, strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a box in shared memory."""
+        total = self.type.nbytes
+        for extent in self.copied:
+            total *= extent
+        return total
+
+    def require_valid(self) -> None:
+        """Raise `UsageError` that says what is wrong with a map that the driver refuses."""
+        for problem in self._problems():
+            raise UsageError(f"tensor map: {problem}")
+
+    def _problems(self) -> list[str]:
+        rank = len(self.shape)
+        if not 1 <= rank <= MOST_DIMENSIONS:
+            return [f"{rank} dimensions; there are 1 to {MOST_DIMENSIONS}"]
+        if (len(self.strides), len(self.box), len(self.element_strides)) != (rank - 1, rank, rank):
+            return [f"a box or strides of other than {rank} dimensions"]
+        found = []
+        unit = 32 if self.interleave == 32 else 16
+        if self.address % unit:
+            found.append(f"address 0x{self.address:x} is no multiple of {unit}")
+        for number, extent in enumerate(self.shape):
+            if not 1 <= extent <= 1 << 32:
+                found.append(f"extent {extent} of dimension {number} is not 1 to 2^32")
+        for number, stride in enumerate(self.strides, 1):
+            if stride % unit or not 0 <= stride < STRIDE_LIMIT:
+                found.append(
+                    f"the stride of dimension {number} is {stride} bytes; it must be a multiple of {unit} below 2^40"
+                )
+        for number, extent in enumerate(self.box):
+            if not 1 <= extent <= MOST_BOX:
+                found.append(f"the box has {extent} elements in dimension {number}; 1 to {MOST_BOX} are possible")
+        for number, step in enumerate(self.element_strides):
+            if not 1 <= step <= MOST_ELEMENT_STRIDE:
+                found.append(f"element stride {step} of dimension {number} is not 1 to {MOST_ELEMENT_STRIDE}")
+        return found + self._layout_problems()
+
+    def _layout_problems(self) -> list[str]:
+        found = []
+        inner = self.box[0] * self.type.nbytes
+        if self.interleave == 0:
+            if inner % 16:
+                found.append(f"the box's rows have {inner} bytes, no multiple of 16")
+            if self.swizzle and inner > self.swizzle:
+                found.append(f"the box's rows have {inner} bytes; swizzle {self.swizzle} takes at most {self.swizzle}")
+        elif len(self.shape) < 3:
+            found.append(f"interleave {self.interleave} needs 3 dimensions or more")
+        if self.interleave == 32 and self.swizzle != 32:
+            found.append("interleave 32 needs swizzle 32")
+        for name, value, known in (
+            ("interleave", self.interleave, INTERLEAVES), ("swizzle", self.swizzle, SWIZZLES),
+            ("promotion", self.promotion, PROMOTIONS), ("fill", self.fill, FILLS),
+        ):  # fmt: skip
+            if value not in known:
+                found.append(f"{name} {value!r}; there are {', '.join(map(str, known))}")
+        if self.fill == "nan" and not self.type.floating:
+            found.append(f"fill with NaN needs a floating-point type, not {self.type.name}")
+        return found
+
+    def encode(self) -> bytes:
+        """Return the 128 bytes. Raises `UsageError` for a map that the driver refuses."""
+        self.require_valid()
+        rank = len(self.shape)
+        word = (rank - 1) << 4 | self.type.code << 7 | INTERLEAVES.index(self.interleave) << 11
+        word |= SWIZZLES.index(self.swizzle) << 13 | FILLS.index(self.fill) << 15 | self.type.tf32 << 16
+        word |= PROMOTIONS.index(self.promotion) << 17
+        units = [stride >> 4 for stride in _padded(self.strides, 0, MOST_DIMENSIONS - 1)]
+        upper = sum((unit >> 32) << 4 * number for number, unit in enumerate(units))
+        extents = [extent - 1 for extent in _padded(self.shape, 1)]
+        steps = sum((step - 1) << 3 * number for number, step in enumerate(_padded(self.element_strides, 1)))
+        box = [extent - 1 for extent in _padded(self.box, 1)]
+        fields = [word, *(unit & 0xFFFFFFFF for unit in units), upper, *extents, steps | box[0] << 24]
+        return (struct.pack("<Q12I4B", self.address, *fields, *box[1:])).ljust(BYTES, b"\0")
+
+    def describe(self) -> str:
+        """Return the map in words: `"FLOAT16 4096 x 512 at 0x1000, box 64 x 128, swizzle 128"`."""
+        notes = [f"{name} {value}" for name, value in (
+            ("interleave", self.interleave), ("swizzle", self.swizzle), ("promotion", self.promotion),
+        ) if value]  # fmt: skip
+        notes += ["fill nan"] if self.fill == "nan" else []
+        if set(self.element_strides) != {1}:
+            notes.append(f"element strides {' x '.join(map(str, self.element_strides))}")
+        shape, box = (" x ".join(map(str, extents)) for extents in (self.shape, self.box))
+        return ", ".join([f"{self.type.name} {shape} at 0x{self.address:x}", f"box {box}", *notes])
+
+
+def _padded(values: tuple[int, ...], filler: int, length: int = MOST_DIMENSIONS) -> list[int]:
+    return [*values, *[filler] * (length - len(values))]
+
+
+def decode(data: bytes) -> TiledMap:
+    """Decode 128 bytes. Raises `UsageError` for bytes that are no map for tiled copies."""
+    if len(data) != BYTES:
+        raise UsageError(f"tensor map: {len(data)} bytes; a map has {BYTES}")
+    address, word, *fields = struct.unpack_from("<Q12I4B", data)
+    units, upper, extents, steps, box = fields[:4], fields[4], fields[5:10], fields[10], fields[11:]
+    rank = (word >> 4 & 7) + 1
+    kinds = [each for each in TYPES if (each.code, each.tf32) == (word >> 7 & 15, bool(word >> 16 & 1))]
+    if not kinds or rank > MOST_DIMENSIONS or word >> 11 & 3 == 3:
+        raise UsageError("tensor map: these bytes are no map for tiled copies")
+    sizes = [(steps >> 24) + 1, *(extent + 1 for extent in box)]
+    return TiledMap(
+        type=kinds[0],
+        address=address,
+        shape=tuple(extent + 1 for extent in extents[:rank]),
+        strides=tuple((unit | (upper >> 4 * number & 15) << 32) << 4 for number, unit in enumerate(units[: rank - 1])),
+        box=tuple(sizes[:rank]),
+        element_strides=tuple((steps >> 3 * number & 7) + 1 for number in range(rank)),
+        interleave=INTERLEAVES[word >> 11 & 3],
+        swizzle=SWIZZLES[word >> 13 & 3],
+        promotion=PROMOTIONS[word >> 17 & 3],
+        fill=FILLS[word >> 15 & 1],
+    )
+
+
+def packed_strides(shape: tuple[int, ...], nbytes: int) -> tuple[int, ...]:
+    """Return the strides in bytes of a tensor without gaps."""
+    strides, stride = [], nbytes
+    for extent, _ in pairwise(shape):
+        stride *= extent
+        strides.append(stride)
+    return tuple(strides)

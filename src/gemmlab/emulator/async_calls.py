@@ -1,0 +1,106 @@
+"""Calls from handlers to the engine of asynchronous operations (`emulator.asynchronous`), which is written in Python.
+
+Mbarriers, bulk copies, tensor maps and cluster barriers are rare beside the instructions that use the data, so their
+handlers only collect the operands and call one function for all of them.
+"""
+
+from __future__ import annotations
+
+from gemmlab.emulator.form import Form
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import LANES
+from gemmlab.ir.types import I8, I32, I64, pointer
+from gemmlab.ir.values import Value
+
+RESULTS = 2
+"""Rows of 32 i64 that an operation may write."""
+CALL = (pointer(I8), pointer(I8), I32, I64, pointer(I64), pointer(I64))
+"""Types of the function's arguments: warp, instruction, lanes that execute, one of `Operation`, rows of operands, rows
+of results. It returns a `Status`."""
+
+
+class Operation:
+    """Numbers of the operations; in brackets the rows of their operands."""
+
+    INIT = 1
+    """Initialise an mbarrier [address, word]."""
+    ARRIVE = 2
+    """Arrive at an mbarrier [address, operand, `Arrival`]; result: its word before."""
+    CHECK = 3
+    """Test whether a phase of an mbarrier has ended [address, state or parity, 1 if it may wait]; result: 1 if so."""
+    INVALIDATE = 4
+    """End the use of an mbarrier [address]."""
+    ARRIVE_LATER = 5
+    """Arrive when the thread's earlier cp.async copies have landed [address, `Arrival`]."""
+    ARRIVE_WORD = 6
+    """Arrive at an mbarrier of sm_80 [address]; result: its word before."""
+    BULK = 7
+    """Copy or reduce bytes [`Direction`, to, from, mbarrier, bytes, blocks of the cluster, reduction]."""
+    TENSOR = 8
+    """Copy or reduce a box of a tensor [`Direction`, tensor map, shared address, mbarrier, blocks of the cluster,
+    reduction, dimensions, five coordinates]."""
+    COMMIT = 9
+    """Close a bulk group []."""
+    WAIT_READ = 10
+    """Wait until at most so many bulk groups have yet to read [groups]."""
+    VISIBLE = 11
+    """Make the writes of the bulk groups that were waited for visible []."""
+    STORE = 12
+    """Store registers in a block of the cluster [address, mbarrier, bytes, reduction, four words]."""
+    CLUSTER_ARRIVE = 13
+    """Arrive at the cluster's barrier []."""
+    CLUSTER_WAIT = 14
+    """Wait at the cluster's barrier []."""
+
+
+class Arrival:
+    """Parts of an arrival at an mbarrier, added up."""
+
+    ONE = 1
+    """One arrival."""
+    COUNT = 2
+    """As many arrivals as the operand says."""
+    EXPECT = 4
+    """The operand is a number of bytes to expect."""
+    COMPLETE = 8
+    """The operand is a number of bytes that have come."""
+    DROP = 16
+    """Later phases expect as many arrivals less."""
+    TOGETHER = 32
+    """The result is the mask of the lanes with the same address, and the word's upper half before all of them."""
+    EXPECT_ONE = 64
+    """Expect one more byte, which stands for a thread's copies."""
+
+
+class Direction:
+    """Where a bulk operation reads and writes."""
+
+    GLOBAL_TO_SHARED, SHARED_TO_GLOBAL, SHARED_TO_SHARED, PREFETCH = range(4)
+
+
+REDUCTIONS = ("", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR")
+TYPES = ("U32", "S32", "U64", "S64", "F16", "BF16", "F32", "F64")
+"""Types of a reduction. Its number is its index in `REDUCTIONS` plus 16 times that of its type."""
+
+
+def request(x: Form, operation: int, *operands: Lanes | int) -> tuple[Value, Value]:
+    """Emit a call; return its status and the pointer to its rows of results."""
+    fn = x.fn
+    rows = fn.scratch(I64, LANES * max(1, len(operands)))
+    results = fn.scratch(I64, LANES * RESULTS)
+    for number, operand in enumerate(operands):
+        value = x.constant(operand, "i64") if isinstance(operand, int) else operand.zext("i64")
+        fn.store(rows + LANES * number, value.splat(LANES).value)
+    engine = fn.cast(x.launch.load(Launch.ASYNC, I64), I8)
+    status = fn.call_pointer(engine, I32, CALL, x.warp.base, x.insn.base, x.exec_bits, operation, rows, results)
+    return status, results
+
+
+def reduction_of(x: Form) -> int:
+    """The number of the reduction that an instruction's modifiers name; 0 if there is none."""
+    name = x.one_of(*REDUCTIONS[1:])
+    if not name:
+        return 0
+    kind = x.one_of(*TYPES, default="U64" if x.has("64") else "U32")
+    return REDUCTIONS.index(name) + 16 * TYPES.index(kind)

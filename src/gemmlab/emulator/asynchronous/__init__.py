@@ -1,0 +1,1 @@
+"""The asynchronous machine of sm_90: mbarriers, bulk copies, tensor maps and clusters."""

@@ -1,0 +1,123 @@
+"""One resident block as the engine knows it: its memory, its mbarriers, its cluster, and what its warps know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.emulator.asynchronous.host_words import put_wide, wide
+from gemmlab.emulator.launch_layout import RANK_BITS
+from gemmlab.emulator.layout import LANES, Block, Warp
+from gemmlab.emulator.races import ELEMENT
+
+if TYPE_CHECKING:
+    from gemmlab.emulator.asynchronous.bulk_groups import WarpGroups
+    from gemmlab.emulator.asynchronous.copies import Copy
+    from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
+    from gemmlab.emulator.resident import Resident
+
+Clocks = npt.NDArray[np.int32]
+"""Clocks that a warp knows: a row of 32 warps for each block of the cluster."""
+
+
+@dataclass(slots=True)
+class BlockState:
+    """State of one block beside its `Resident`."""
+
+    resident: Resident
+    rank: int = 0
+    cluster: list[BlockState] = field(default_factory=list, repr=False)
+    """Blocks of the cluster, by rank."""
+    mbarriers: dict[int, Mbarrier] = field(default_factory=dict)
+    """By shared address."""
+    groups: dict[int, WarpGroups] = field(default_factory=dict)
+    """Bulk groups by warp."""
+    incoming: list[Copy] = field(default_factory=list, repr=False)
+    """Copies into this block that have not landed."""
+    history: list[Copy] = field(default_factory=list, repr=False)
+    """Copies into this block, for reports."""
+    excused: set[tuple[int, int]] = field(default_factory=set)
+    """(warp, instruction) of waits that return without success, as after their time limit."""
+    foreign: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    """Clocks of other blocks' warps that this block knows."""
+    start: int = 0
+    """Clocks up to this one are those of earlier blocks."""
+    cluster_time: int = 0
+    """Barriers of the cluster that are complete."""
+    ended: bool = False
+
+    @property
+    def address(self) -> int:
+        """Host address of its `Block`."""
+        return int(self.resident.block.ctypes.data)
+
+    @property
+    def linear(self) -> int:
+        return self.resident.linear
+
+    @property
+    def checks(self) -> bool:
+        """True if races in shared memory are looked for."""
+        return self.resident.shadow.size > 0
+
+    def begin(self, cluster: list[BlockState], rank: int) -> None:
+        """Reset the state for a block that starts as number `rank` of a cluster."""
+        self.cluster, self.rank, self.ended, self.cluster_time = cluster, rank, False, 0
+        for part in (self.mbarriers, self.groups, self.incoming, self.history, self.excused):
+            part.clear()
+        self.foreign = np.zeros((len(cluster), LANES), np.int32)
+        self.start = int(self.resident.clocks.min())
+
+    def offset(self, address: int) -> int:
+        """Index in `shared` and `valid` of a shared address of this block."""
+        return address - (self.rank << RANK_BITS)
+
+    def holds(self, address: int, nbytes: int) -> bool:
+        """Return whether the bytes are in this block's shared memory."""
+        low = self.resident.geometry.shared_low
+        return (
+            low <= self.offset(address) and self.offset(address) + nbytes <= low + self.resident.geometry.shared_bytes
+        )
+
+    def changed(self) -> None:
+        """Note something that another thread could notice."""
+        put_wide(self.address + Block.EPOCH, wide(self.address + Block.EPOCH) + 1)
+
+    def warp(self, index: int) -> int:
+        """Host address of a warp."""
+        return int(self.resident.warps.ctypes.data) + index * self.resident.size
+
+    def fences(self) -> npt.NDArray[np.int32]:
+        """Proxy fences so far: a row of 32 lanes for each warp."""
+        rows = self.resident.warps[:, Warp.PROXY_FENCES : Warp.PROXY_FENCES + 4 * LANES]
+        return rows.view(np.int32)
+
+    def shadow(self) -> npt.NDArray[np.int32]:
+        """The race shadow: a row of words for each element of shared memory."""
+        rows: npt.NDArray[Any] = self.resident.shadow.view(np.int32).reshape(-1, ELEMENT // 4)
+        return rows
+
+    def known(self, warp: int) -> Clocks:
+        """A copy of the clocks that a warp knows."""
+        rows = self.foreign.copy()
+        rows[self.rank] = self.resident.clocks[warp]
+        return rows
+
+    def release(self, warp: int, into: Clocks) -> None:
+        """Add what a warp knows to `into`, and begin a new interval of the warp."""
+        np.maximum(into, self.known(warp), out=into)
+        self.resident.clocks[warp, warp] += 1
+        self._synchronise(warp)
+
+    def acquire(self, warp: int, rows: Clocks) -> None:
+        """Let a warp know what `rows` know."""
+        np.maximum(self.resident.clocks[warp], rows[self.rank], out=self.resident.clocks[warp])
+        np.maximum(self.foreign, rows, out=self.foreign)
+        self._synchronise(warp)
+
+    def _synchronise(self, warp: int) -> None:
+        where = self.warp(warp) + Warp.SYNCS
+        put_wide(where, wide(where) + 1)

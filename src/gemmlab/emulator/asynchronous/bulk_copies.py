@@ -1,0 +1,103 @@
+"""Bulk copies and reductions of contiguous bytes, and asynchronous stores of registers."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.emulator.async_calls import Direction
+from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.bulk_groups import Store, groups_of
+from gemmlab.emulator.asynchronous.copies import send
+from gemmlab.emulator.asynchronous.findings import BOUNDS, MISALIGNED
+from gemmlab.emulator.asynchronous.global_memory import find as find_global
+from gemmlab.emulator.asynchronous.global_memory import read
+from gemmlab.emulator.asynchronous.host_words import lanes_of
+from gemmlab.emulator.asynchronous.mbarrier_calls import find
+from gemmlab.emulator.asynchronous.proxies import begin_read
+from gemmlab.emulator.asynchronous.reductions import combined
+from gemmlab.emulator.asynchronous.request import Request
+from gemmlab.emulator.launch_layout import RANK_BITS
+from gemmlab.emulator.layout import Status
+from gemmlab.emulator.memory_map import Reach
+
+Bytes = npt.NDArray[np.uint8]
+UNIT = 16
+"""Alignment in bytes of both ends of a bulk copy."""
+OFFSET = (1 << RANK_BITS) - 1
+
+
+def shared_place(request: Request, address: int, nbytes: int, verb: str) -> tuple[BlockState, slice]:
+    """Return the block and the indices of shared bytes. The launch ends if they are not all there."""
+    block = request.target(address, f"a bulk {verb} of shared memory")
+    if not block.holds(address, nbytes):
+        geometry = block.resident.geometry
+        at = block.offset(address) - geometry.shared_low
+        request.fail(BOUNDS, f"a bulk {verb} of {nbytes} bytes at byte {at} of {geometry.shared_bytes}", address)
+    start = block.offset(address)
+    return block, slice(start, start + nbytes)
+
+
+def destinations(address: int, mbarrier: int, blocks: int) -> list[tuple[int, int]]:
+    """Return shared address and mbarrier of each copy: one, or one in each block of a multicast's mask."""
+    if not blocks:
+        return [(address, mbarrier)]
+    return [(rank << RANK_BITS | address & OFFSET, rank << RANK_BITS | mbarrier & OFFSET) for rank in lanes_of(blocks)]
+
+
+def bulk(request: Request, reach: Reach) -> int:
+    """Start a copy or reduction of contiguous bytes."""
+    direction, to, source, mbarrier, nbytes, blocks, reduction = (request.operand(row) for row in range(7))
+    for what, address in (("destination", to), ("source", source)):
+        if address % UNIT and not (what == "destination" and direction == Direction.PREFETCH):
+            request.fail(MISALIGNED, f"the {what} of a bulk copy is no multiple of {UNIT}", address)
+    if direction == Direction.PREFETCH:
+        find_global(request, reach, source, nbytes, "prefetch")
+    elif direction == Direction.GLOBAL_TO_SHARED:
+        data = read(request, reach, source, nbytes)
+        for address, barrier in destinations(to & 0xFFFFFFFF, mbarrier & 0xFFFFFFFF, blocks):
+            block, index = shared_place(request, address, nbytes, "write")
+            send(request, block, find(request, barrier), index, data, (address, nbytes))
+    elif direction == Direction.SHARED_TO_SHARED:
+        _within_cluster(request, to & 0xFFFFFFFF, source & 0xFFFFFFFF, mbarrier & 0xFFFFFFFF, nbytes, reduction)
+    else:
+        _store(request, reach, to, source & 0xFFFFFFFF, nbytes, reduction)
+    return Status.GO
+
+
+def _within_cluster(request: Request, to: int, source: int, mbarrier: int, nbytes: int, reduction: int) -> None:
+    here, index = shared_place(request, source, nbytes, "read")
+    begin_read(request, here, source, nbytes)
+    block, places = shared_place(request, to, nbytes, "write")
+    memory = here.resident.shared
+    send(
+        request, block, find(request, mbarrier), places, memory[index].copy(), (to, nbytes), reduction=reduction,
+        late=memory[index].copy,
+    )  # fmt: skip
+
+
+def _store(request: Request, reach: Reach, to: int, source: int, nbytes: int, reduction: int) -> None:
+    block, index = shared_place(request, source, nbytes, "read")
+    allocation, offset = find_global(request, reach, to, nbytes, "write")
+
+    def write(data: Bytes) -> None:
+        there = allocation.data[offset : offset + nbytes]
+        there[:] = combined(reduction, there, data) if reduction else data
+        allocation.valid[offset : offset + nbytes] = 0xFF
+
+    reading = begin_read(request, block, source, nbytes)
+    groups_of(block, request.warp).open.append(Store(request, source, index, write, reading, request.site))
+
+
+def store(request: Request) -> int:
+    """Send registers of every lane to shared memory of the cluster."""
+    for lane in request.lanes:
+        address, barrier = (request.operand(row, lane) & 0xFFFFFFFF for row in (0, 1))
+        nbytes, reduction = request.operand(2), request.operand(3)
+        if address % nbytes:
+            request.fail(MISALIGNED, f"an asynchronous store of {nbytes} bytes at no multiple of {nbytes}", address)
+        block, index = shared_place(request, address, nbytes, "write")
+        words = np.array([request.operand(4 + part, lane) for part in range(nbytes // 4)], np.uint64)
+        data = words.astype(np.uint32).view(np.uint8)
+        send(request, block, find(request, barrier, lane), index, data, (address, nbytes), reduction=reduction)
+    return Status.GO

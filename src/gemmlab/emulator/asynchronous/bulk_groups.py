@@ -1,0 +1,94 @@
+"""Bulk groups of a warp: stores from shared to global memory, which read at the wait for their group.
+
+`wait_group.read` makes them read; their writes become visible at a full wait, at the latest when the block ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.emulator.address_space import PENDING
+from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.findings import COPY, UNWRITTEN
+from gemmlab.emulator.asynchronous.proxies import Reading, end_read
+from gemmlab.emulator.asynchronous.request import Request
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(slots=True, eq=False)
+class Store:
+    """A bulk store that was issued."""
+
+    request: Request
+    """Its request; only the places of warp and instruction are valid later."""
+    address: int
+    places: slice | npt.NDArray[np.int64]
+    """Indices in the block's shared memory."""
+    write: Callable[[Bytes], None]
+    """Write the bytes to global memory."""
+    reading: Reading | None
+    site: int
+    data: Bytes | None = field(default=None, repr=False)
+
+    def read(self, request: Request) -> None:
+        """Read shared memory."""
+        resident = request.block.resident
+        valid = resident.valid[self.places]
+        if (valid != 0xFF).any():
+            late = bool((valid == PENDING).any())
+            message = "that an asynchronous copy has not brought yet" if late else "that nothing has written"
+            request.report(
+                COPY if late else UNWRITTEN,
+                f"a bulk store reads shared memory {message}",
+                self.address,
+                other=self.site,
+            )
+        if self.reading is not None:
+            end_read(request, request.block, self.reading, self.address)
+        self.data = resident.shared[self.places].copy()
+
+
+@dataclass(slots=True)
+class WarpGroups:
+    """The bulk groups of one warp."""
+
+    open: list[Store] = field(default_factory=list)
+    closed: list[list[Store]] = field(default_factory=list)
+    done: list[Store] = field(default_factory=list)
+    """Stores that have read and whose writes are not visible yet."""
+
+    @property
+    def unread(self) -> Iterator[Store]:
+        """Stores that have not read."""
+        yield from self.open
+        for group in self.closed:
+            yield from group
+
+    def commit(self) -> None:
+        """Close the group."""
+        self.closed.append(self.open)
+        self.open = []
+
+    def wait_read(self, request: Request, left: int) -> None:
+        """Let all closed groups but the last `left` read."""
+        while len(self.closed) > left:
+            for store in self.closed.pop(0):
+                store.read(request)
+                self.done.append(store)
+
+    def show(self) -> None:
+        """Make the writes of the stores that have read visible."""
+        for store in self.done:
+            assert store.data is not None  # noqa: S101 - it has read
+            store.write(store.data)
+        self.done.clear()
+
+
+def groups_of(block: BlockState, warp: int) -> WarpGroups:
+    """The groups of a warp."""
+    return block.groups.setdefault(warp, WarpGroups())

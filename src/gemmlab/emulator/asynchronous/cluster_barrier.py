@@ -1,0 +1,84 @@
+"""The barrier of a cluster: every thread that has not ended arrives, then all go on."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gemmlab.emulator.asynchronous.block_state import BlockState, Clocks
+from gemmlab.emulator.asynchronous.findings import CLUSTER
+from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
+from gemmlab.emulator.asynchronous.request import Request
+from gemmlab.emulator.layout import FULL, LANES, Status, Wait, Warp
+from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED
+from gemmlab.emulator.services import service_addresses
+
+PUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_int64)
+
+
+@dataclass(slots=True)
+class ClusterBarrier:
+    """The arrivals of the current phase."""
+
+    blocks: list[BlockState]
+    arrived: dict[int, int] = field(default_factory=dict)
+    """Lanes that have arrived, by the host address of their warp."""
+    arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+
+    def __post_init__(self) -> None:
+        self.arriving = np.zeros((len(self.blocks), LANES), np.int32)
+        self.released = self.arriving.copy()
+
+    def arrive(self, request: Request) -> int:
+        """Arrive with the lanes that execute."""
+        before = self.arrived.get(request.warp_address, 0)
+        if before & request.execute:
+            request.report(CLUSTER, "a thread arrives at the cluster's barrier again before it has waited")
+        self.arrived[request.warp_address] = before | request.execute
+        request.block.release(request.warp, self.arriving)
+        request.block.changed()
+        self.settle()
+        return Status.GO
+
+    def wait(self, request: Request) -> int:
+        """Wait for the phase in which the lanes arrived."""
+        if not self.arrived.get(request.warp_address, 0) & request.execute:
+            request.block.acquire(request.warp, self.released)
+            return Status.GO
+        warp = request.warp_address
+        mask = request.execute - (request.execute >> 31 << 32)
+        PUSH(service_addresses()["push"])(warp, wide(warp + Warp.PC), mask, Wait.CLUSTER, 0)
+        rest = narrow(warp + Warp.ACTIVE) & ~request.execute & FULL
+        put_narrow(warp + Warp.ACTIVE, rest - (rest >> 31 << 32))
+        self.settle()
+        return Status.GO if rest else Status.SWITCH
+
+    def settle(self) -> bool:
+        """End the phase if every thread that has not ended has arrived; return whether it did."""
+        if not self.arrived:
+            return False
+        for block in self.blocks:
+            for index in range(block.resident.count):
+                warp = block.warp(index)
+                if (self.arrived.get(warp, 0) | narrow(warp + Warp.EXITED)) & FULL != FULL:
+                    return False
+        self.arrived.clear()
+        self.released = self.arriving.copy()
+        for block in self.blocks:
+            block.cluster_time += 1
+            block.changed()
+            for index in range(block.resident.count):
+                self._wake(block, index)
+        return True
+
+    def _wake(self, block: BlockState, index: int) -> None:
+        warp = block.warp(index)
+        for number in range(wide(warp + Warp.GROUPS)):
+            group = warp + Warp.GROUP + number * Warp.GROUP_SIZE
+            if narrow(group + GROUP_WAIT) == Wait.CLUSTER:
+                put_narrow(group + GROUP_WAIT, Wait.READY)
+                put_wide(group + GROUP_ARGUMENT, RELEASED)
+                block.acquire(index, self.released)

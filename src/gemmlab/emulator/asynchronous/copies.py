@@ -1,0 +1,109 @@
+"""Copies into shared memory: they land when a wait needs them, and then give their bytes to an mbarrier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.emulator.address_space import PENDING
+from gemmlab.emulator.asynchronous.block_state import BlockState, Clocks
+from gemmlab.emulator.asynchronous.findings import COPY, Finding, Findings
+from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
+from gemmlab.emulator.asynchronous.proxies import check_write
+from gemmlab.emulator.asynchronous.reductions import combined
+from gemmlab.emulator.asynchronous.request import Request
+from gemmlab.emulator.races import WRITER, WRITER_FENCES, WRITER_INSTRUCTION
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(slots=True, eq=False)
+class Copy:
+    """Bytes on their way into a block's shared memory."""
+
+    block: BlockState
+    mbarrier: Mbarrier
+    address: int
+    """Lowest shared address that it writes."""
+    places: slice | npt.NDArray[np.int64]
+    """Indices in the block's shared memory, in the order of `data`."""
+    data: Bytes = field(repr=False)
+    nbytes: int
+    """Bytes that the mbarrier receives."""
+    site: int
+    thread: int
+    issuer: BlockState = field(repr=False)
+    known: Clocks = field(repr=False)
+    """Clocks known to the thread that issued it."""
+    findings: Findings = field(repr=False)
+    reduction: int = 0
+    parity: int = 0
+    """Parity of the mbarrier's phase at the issue."""
+    late: Callable[[], Bytes] | None = field(default=None, repr=False)
+    """Read the bytes when they land, as a copy between blocks does."""
+
+    def land(self) -> None:
+        """Write the bytes and give them to the mbarrier."""
+        self.block.incoming.remove(self)
+        self.mbarrier.copies.remove(self)
+        memory, valid = self.block.resident.shared, self.block.resident.valid
+        if not self.reduction:
+            self._compare(valid)
+        if self.late is not None:
+            self.data = self.late()
+        old = memory[self.places]
+        memory[self.places] = combined(self.reduction, old, self.data) if self.reduction else self.data
+        valid[self.places] = 0xFF
+        np.maximum(self.mbarrier.arriving, self.known, out=self.mbarrier.arriving)
+        self.mbarrier.word.transactions -= self.nbytes
+        self.mbarrier.store()
+
+    def _compare(self, valid: Bytes) -> None:
+        """Report a write by a thread while the copy was under way."""
+        late = valid[self.places] != PENDING
+        if not late.any() or not self.block.checks:
+            return
+        at = self.places.start if isinstance(self.places, slice) else int(self.places[int(late.argmax())])
+        at += int(late.argmax()) if isinstance(self.places, slice) else 0
+        shift = 0 if self.block.resident.geometry.byte_races else 2
+        row = self.block.shadow()[(at - self.block.resident.geometry.shared_low) >> shift]
+        if row[WRITER_FENCES // 4] < 0:
+            return
+        message = (
+            f"shared memory is written by thread {int(row[WRITER // 4])} and by a copy that was under way then: no wait"
+            " for the copy before"
+        )
+        self.findings.add(
+            Finding(
+                COPY, message, self.issuer.linear, self.thread, self.site, int(row[WRITER_INSTRUCTION // 4]),
+                self.address,
+            )
+        )  # fmt: skip
+
+
+def send(
+    request: Request, block: BlockState, mbarrier: Mbarrier, places: slice | npt.NDArray[np.int64], data: Bytes,
+    span: tuple[int, int], *, reduction: int = 0, late: Callable[[], Bytes] | None = None,
+) -> None:  # fmt: skip
+    """Start a copy of `data` to `places` of a block; `span` is the shared address and the number of bytes around it."""
+    check_write(request, block, *span)
+    if not reduction:
+        block.resident.valid[places] = PENDING
+    copy = Copy(
+        block, mbarrier, span[0], places, data, data.size, request.site, request.warp * 32 + request.first,
+        request.block, request.block.known(request.warp), request.findings, reduction, mbarrier.word.phase, late,
+    )  # fmt: skip
+    block.incoming.append(copy)
+    block.history.append(copy)
+    del block.history[:-HISTORY]
+    mbarrier.copies.append(copy)
+    block.changed()
+    if mbarrier.waiting:
+        mbarrier.settle()
+
+
+HISTORY = 64
+"""Copies that a block remembers for reports."""

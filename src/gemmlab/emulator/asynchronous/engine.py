@@ -1,0 +1,176 @@
+"""The engine of asynchronous operations of one launch: it executes what handlers ask for (`emulator.async_calls`)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+from collections.abc import Callable
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.words import counted
+from gemmlab.emulator.async_calls import Operation
+from gemmlab.emulator.asynchronous import bulk_copies, mbarrier_calls, old_mbarriers, tensor_copies
+from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.bulk_groups import groups_of
+from gemmlab.emulator.asynchronous.cluster_barrier import ClusterBarrier
+from gemmlab.emulator.asynchronous.findings import COPY, MBARRIER, Finding, Findings
+from gemmlab.emulator.asynchronous.host_words import wide
+from gemmlab.emulator.asynchronous.request import Request, UnusableError
+from gemmlab.emulator.layout import LANES, Status, Warp
+from gemmlab.emulator.memory_map import Reach
+from gemmlab.emulator.resident import Resident
+
+LANDING = "GEMMLAB_EMULATOR_LANDING"
+"""Environment variable: a seed. Copies then land at random moments instead of the last possible ones."""
+_CALLBACK = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+)
+
+
+def landing_seed() -> int | None:
+    """Return the seed of random landings; `None` if copies land as late as possible."""
+    setting = os.environ.get(LANDING, "")
+    if setting and not setting.isdecimal():
+        raise UsageError(f"{LANDING}={setting}: a number is needed")
+    return int(setting) if setting else None
+
+
+class Engine:
+    """Executes asynchronous operations for all blocks of one launch."""
+
+    def __init__(self, reach: Reach) -> None:
+        self.findings = Findings()
+        self.error: BaseException | None = None
+        """An error of the emulator, or of a form that it does not know, inside a call."""
+        self._reach = reach
+        self._blocks: dict[int, BlockState] = {}
+        self._barriers: dict[int, ClusterBarrier] = {}
+        seed = landing_seed()
+        self._random = None if seed is None else random.Random(seed)  # noqa: S311 - an order of events, no secret
+        self._callback = _CALLBACK(self._call)
+        self._operations: dict[int, Callable[[Request], int]] = {
+            Operation.INIT: mbarrier_calls.initialise,
+            Operation.ARRIVE: mbarrier_calls.arrive,
+            Operation.CHECK: mbarrier_calls.check,
+            Operation.INVALIDATE: mbarrier_calls.invalidate,
+            Operation.ARRIVE_LATER: old_mbarriers.arrive_later,
+            Operation.ARRIVE_WORD: old_mbarriers.arrive_word,
+            Operation.BULK: lambda request: bulk_copies.bulk(request, reach),
+            Operation.TENSOR: lambda request: tensor_copies.tensor_copy(request, reach),
+            Operation.COMMIT: _commit,
+            Operation.WAIT_READ: _wait_read,
+            Operation.VISIBLE: _show,
+            Operation.STORE: bulk_copies.store,
+            Operation.CLUSTER_ARRIVE: lambda request: self._barriers[request.block.address].arrive(request),
+            Operation.CLUSTER_WAIT: lambda request: self._barriers[request.block.address].wait(request),
+        }
+
+    @property
+    def address(self) -> int:
+        """Address of the function that handlers call."""
+        return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+
+    def begin(self, residents: list[Resident]) -> None:
+        """Reset the state of the blocks of a cluster that begins."""
+        states = [self._state(resident) for resident in residents]
+        barrier = ClusterBarrier(states)
+        for rank, state in enumerate(states):
+            state.begin(states, rank)
+            self._barriers[state.address] = barrier
+
+    def _state(self, resident: Resident) -> BlockState:
+        address = int(resident.block.ctypes.data)
+        return self._blocks.setdefault(address, BlockState(resident))
+
+    def end(self, resident: Resident) -> None:
+        """Finish the bulk operations of a block that has ended, and report those that nobody waited for."""
+        state = self._state(resident)
+        state.ended = True
+        for copy in list(state.incoming):
+            message = "the block ends before a bulk copy into its shared memory has landed: nothing waited for it"
+            self.findings.add(Finding(COPY, message, state.linear, copy.thread, copy.site, -1, copy.address))
+            copy.land()
+        for groups in state.groups.values():
+            for store in list(groups.unread):
+                message = "the block ends before a bulk store has read its shared memory: nothing waited for its group"
+                store.request.report(COPY, message, store.address)
+                store.read(store.request)
+                groups.done.append(store)
+            groups.show()
+
+    def excuse(self, residents: list[Resident]) -> bool:
+        """If all warps wait: let waits for mbarriers return without success; return whether anything can go on."""
+        states = [self._state(resident) for resident in residents]
+        if self._barriers[states[0].address].settle():
+            return True
+        excused = [mbarrier_calls.excuse(state) for state in states if not state.ended]
+        return any(excused)
+
+    def report_hang(self, residents: list[Resident]) -> None:
+        """Report the mbarriers that warps wait for in a deadlock."""
+        for resident in residents:
+            state = self._state(resident)
+            waits: dict[int, list[tuple[int, int, int]]] = {}
+            for warp, site, lanes, address in mbarrier_calls.waiting_groups(state):
+                waits.setdefault(address, []).append((warp, site, lanes))
+            for address, groups in waits.items():
+                self._report_wait(state, address, groups)
+
+    def _report_wait(self, state: BlockState, address: int, groups: list[tuple[int, int, int]]) -> None:
+        mbarrier = state.mbarriers.get(address)
+        if mbarrier is None:
+            return
+        warp, site, lanes = groups[0]
+        warps = ", ".join(str(each) for each in dict.fromkeys(group[0] for group in groups))
+        message = (
+            f"{counted(len(groups), 'group')} of threads (warp {warps}) never {'go' if len(groups) > 1 else 'goes'}"
+        )
+        parity = mbarrier.word.phase
+        text = f"{message} on: {mbarrier.describe()}; they wait for parity {parity}"
+        first = (lanes & -lanes).bit_length() - 1
+        self.findings.add(
+            Finding(MBARRIER, text, state.linear, warp * LANES + first, site, mbarrier.last, address)
+        )  # fmt: skip
+
+    def _call(self, warp: int, instruction: int, execute: int, operation: int, arguments: int, results: int) -> int:
+        try:
+            block = self._blocks[wide(warp + Warp.BLOCK)]
+            request = Request(block, warp, instruction, execute, arguments, results, self.findings)
+            if self._random is not None:
+                self._land_some(block)
+            return self._operations[operation](request)
+        except UnusableError:
+            return Status.FAULT
+        except BaseException as error:  # noqa: BLE001 - it cannot pass through compiled code; the machine raises it again
+            self.error = error
+            return Status.FAULT
+
+    def _land_some(self, block: BlockState) -> None:
+        assert self._random is not None  # noqa: S101 - the caller asked
+        for member in block.cluster:
+            for copy in list(member.incoming):
+                if self._random.random() < CHANCE:
+                    copy.land()
+                    copy.mbarrier.settle()
+
+
+CHANCE = 0.25
+"""Chance of a copy to land before an operation, if landings are random."""
+
+
+def _commit(request: Request) -> int:
+    groups_of(request.block, request.warp).commit()
+    return Status.GO
+
+
+def _wait_read(request: Request) -> int:
+    if request.warp in request.block.groups:
+        request.block.groups[request.warp].wait_read(request, request.operand(0))
+    return Status.GO
+
+
+def _show(request: Request) -> int:
+    if request.warp in request.block.groups:
+        request.block.groups[request.warp].show()
+    return Status.GO

@@ -1,0 +1,51 @@
+"""Global memory as the asynchronous proxy accesses it: ranges of bytes, checked."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.emulator.asynchronous.findings import BOUNDS, UNWRITTEN
+from gemmlab.emulator.asynchronous.request import Request
+from gemmlab.emulator.memory_map import Allocation, Reach
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def find(request: Request, reach: Reach, address: int, nbytes: int, verb: str) -> tuple[Allocation, int]:
+    """Return the allocation with these bytes and their offset. The launch ends if they are not all in one."""
+    found = reach.find(address)
+    offset = address - found.address if found is not None else 0
+    if found is None or offset + nbytes > found.nbytes:
+        where = f"at byte {offset} of an allocation of {found.nbytes}" if found is not None else "in no allocation"
+        request.fail(BOUNDS, f"a bulk {verb} of {nbytes} bytes of global memory {where}", address)
+    assert found is not None  # noqa: S101 - `fail` raises
+    return found, offset
+
+
+def read(request: Request, reach: Reach, address: int, nbytes: int) -> Bytes:
+    """Return a copy of bytes; report those that nothing has written."""
+    found, offset = find(request, reach, address, nbytes, "read")
+    if nbytes and (found.valid[offset : offset + nbytes] != 0xFF).any():
+        request.report(UNWRITTEN, "a bulk copy reads global memory that nothing has written", address)
+    return found.data[offset : offset + nbytes].copy()
+
+
+def read_rows(request: Request, reach: Reach, rows: npt.NDArray[np.int64], nbytes: int) -> npt.NDArray[np.uint8]:
+    """Return the bytes of several rows of one tensor."""
+    low, high = int(rows.min()), int(rows.max()) + nbytes
+    found, offset = find(request, reach, low, high - low, "read")
+    index = (rows - low + offset)[:, None] + np.arange(nbytes)
+    if (found.valid[index] != 0xFF).any():
+        request.report(UNWRITTEN, "a tensor copy reads global memory that nothing has written", low)
+    data: Bytes = found.data[index]
+    return data
+
+
+def places(
+    request: Request, reach: Reach, rows: npt.NDArray[np.int64], nbytes: int
+) -> tuple[Allocation, npt.NDArray[np.int64]]:
+    """Return the allocation that rows of one tensor are in, and the index of each byte."""
+    low, high = int(rows.min()), int(rows.max()) + nbytes
+    found, offset = find(request, reach, low, high - low, "write")
+    return found, (rows - low + offset)[:, None] + np.arange(nbytes)

@@ -1,0 +1,33 @@
+"""Words of the emulator's own structures at host addresses, as handlers pass them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ctypes import c_int32, c_int64, c_uint32
+
+
+def wide(address: int) -> int:
+    """The i64 at a host address."""
+    return c_int64.from_address(address).value
+
+
+def put_wide(address: int, value: int) -> None:
+    """Write an i64."""
+    c_int64.from_address(address).value = value
+
+
+def narrow(address: int) -> int:
+    """The u32 at a host address."""
+    return c_uint32.from_address(address).value
+
+
+def put_narrow(address: int, value: int) -> None:
+    """Write an i32."""
+    c_int32.from_address(address).value = value
+
+
+def lanes_of(mask: int) -> Iterator[int]:
+    """Yield the numbers of a mask's bits, lowest first."""
+    while mask:
+        yield (mask & -mask).bit_length() - 1
+        mask &= mask - 1

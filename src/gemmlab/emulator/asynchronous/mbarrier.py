@@ -1,0 +1,103 @@
+"""One mbarrier: the phase, the arrivals and bytes that it waits for, and who waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gemmlab.core.words import counted
+from gemmlab.emulator.asynchronous.block_state import BlockState, Clocks
+from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
+from gemmlab.emulator.asynchronous.mbarrier_word import Word
+from gemmlab.emulator.layout import LANES, Wait, Warp
+from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED
+
+if TYPE_CHECKING:
+    from gemmlab.emulator.asynchronous.copies import Copy
+
+
+@dataclass(slots=True)
+class Mbarrier:
+    """An initialised mbarrier of a block."""
+
+    block: BlockState
+    address: int
+    word: Word
+    site: int
+    """Instruction that initialised it."""
+    warp: int
+    """Warp that initialised it, and its clock then."""
+    clock: int
+    cluster_time: int = 0
+    """Number of the cluster's barriers that were complete then."""
+    completed: int = 0
+    """Phases that have ended."""
+    copies: list[Copy] = field(default_factory=list, repr=False)
+    """Copies whose bytes it will receive, in the order of their issue."""
+    arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
+    """What was known to the arrivals so far; to those of the phases that have ended."""
+    waiting: list[int] = field(default_factory=list)
+    """Host addresses of warps with a group that waits for it."""
+    last: int = -1
+    """Instruction of the last arrival."""
+    tests: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """By warp, its last successful test: instruction, parity, and phases that had ended."""
+
+    def store(self) -> None:
+        """Write the word to shared memory."""
+        at = self.block.offset(self.address)
+        self.block.resident.shared[at : at + 8].view(np.uint64)[0] = self.word.encoded()
+        self.block.resident.valid[at : at + 8] = 0xFF
+        self.block.changed()
+
+    @property
+    def intact(self) -> bool:
+        """True if its word in shared memory is what the last operation left."""
+        at = self.block.offset(self.address)
+        return int(self.block.resident.shared[at : at + 8].view(np.uint64)[0]) == self.word.encoded()
+
+    def settle(self, *, asked: bool = False) -> None:
+        """End the phase if nothing is missing.
+
+        Copies land only if the phase needs them and a thread waits for it (`asked`: the caller does): the last moment
+        that the waits allow.
+        """
+        if self.word.pending == 0 and self.word.transactions > 0 and (asked or self.waiting):
+            while self.copies and self.word.transactions > 0:
+                self.copies[0].land()
+        if self.word.pending == 0 and self.word.transactions == 0:
+            self.word.phase ^= 1
+            self.word.pending = self.word.expected
+            self.completed += 1
+            self.released = self.arriving.copy()
+            self._wake()
+        self.store()
+
+    def _wake(self) -> None:
+        for warp in self.waiting:
+            for index in range(wide(warp + Warp.GROUPS)):
+                group = warp + Warp.GROUP + index * Warp.GROUP_SIZE
+                here = wide(group + GROUP_ARGUMENT) == self.address
+                if here and narrow(group + GROUP_WAIT) == Wait.MBARRIER:
+                    put_narrow(group + GROUP_WAIT, Wait.READY)
+                    put_wide(group + GROUP_ARGUMENT, RELEASED)
+        self.waiting.clear()
+
+    @property
+    def lacks(self) -> str:
+        """What the current phase waits for, in words."""
+        parts = []
+        if self.word.pending:
+            parts.append(f"{self.word.pending} of {counted(self.word.expected, 'arrival')}")
+        if self.word.transactions > 0:
+            parts.append(f"{counted(self.word.transactions, 'byte')} that were expected")
+        return " and ".join(parts) or "nothing"
+
+    def describe(self) -> str:
+        """The state in words: `"mbarrier at 0x400 (phase 2, parity 0) lacks 1 of 128 arrivals"`."""
+        return (
+            f"the mbarrier at 0x{self.address:x} (phase {self.completed}, parity {self.word.phase}) lacks {self.lacks}"
+        )

@@ -1,0 +1,139 @@
+"""Accesses of the asynchronous proxy to shared memory, compared with those of threads.
+
+The race shadow (`emulator.races`) holds each element's last writer and readers. The asynchronous proxy sees what a
+thread wrote only if that thread executed a proxy fence afterwards, and something orders thread and operation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.findings import PROXY, RACE
+from gemmlab.emulator.asynchronous.request import Request
+from gemmlab.emulator.layout import LANES, ROW
+from gemmlab.emulator.races import (
+    BY_PROXY,
+    READ_BY,
+    READ_CLOCK,
+    READ_SYNC,
+    WRITER,
+    WRITER_CLOCK,
+    WRITER_FENCES,
+    WRITER_INSTRUCTION,
+    WRITER_SYNC,
+    WRITER_TIME,
+)
+
+Rows = npt.NDArray[np.int32]
+_ROW = ROW // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Shared memory that an operation reads until it is waited for: the writers of its elements as of the issue."""
+
+    elements: slice
+    writers: Rows
+    site: int
+
+
+def elements_of(block: BlockState, address: int, nbytes: int) -> slice:
+    """The elements of the race shadow that cover shared bytes of the block."""
+    start = block.offset(address) - block.resident.geometry.shared_low
+    shift = 0 if block.resident.geometry.byte_races else 2
+    return slice(start >> shift, (start + nbytes - 1 >> shift) + 1)
+
+
+def _known(request: Request, block: BlockState) -> npt.NDArray[np.int32]:
+    """Clocks of the block's warps that the asking warp knows."""
+    row: npt.NDArray[np.int32] = request.block.known(request.warp)[block.rank]
+    return row
+
+
+def _compare_writers(request: Request, block: BlockState, rows: Rows, verb: str, address: int) -> None:
+    clocks, writers = rows[:, WRITER_CLOCK // 4], rows[:, WRITER // 4]
+    warps, lanes = writers >> 5, writers & 31
+    mine = (warps == request.warp) & (block is request.block)
+    fresh = clocks > block.start
+    unordered = fresh & ~mine & (clocks > _known(request, block)[warps])
+    fences = rows[:, WRITER_FENCES // 4]
+    unfenced = fresh & ~unordered & (fences != BY_PROXY) & (block.fences()[warps, lanes] == fences)
+    for found, kind, message in (
+        (unordered, RACE, "with nothing between that orders them"),
+        (unfenced, PROXY, "without a proxy fence (fence.proxy.async) by that thread after its write"),
+    ):
+        if found.any():
+            row = int(found.argmax())
+            thread = int(writers[row])
+            where = address + 4 * row
+            text = f"the asynchronous proxy {verb} shared memory that thread {thread} of the block wrote, {message}"
+            request.report(kind, text, where, other=int(rows[row, WRITER_INSTRUCTION // 4]))
+
+
+def check_write(request: Request, block: BlockState, address: int, nbytes: int) -> None:
+    """Compare a write by the asynchronous proxy with earlier accesses, and enter it in the shadow."""
+    if not block.checks:
+        return
+    rows = block.shadow()[elements_of(block, address, nbytes)]
+    _compare_writers(request, block, rows, "overwrites", address)
+    readers = rows[:, READ_CLOCK // 4 : READ_CLOCK // 4 + _ROW]
+    unordered = (readers > _known(request, block)) & (readers > block.start)
+    if block is request.block:
+        unordered[:, request.warp] = False
+    if unordered.any():
+        row, warp = (int(index) for index in np.unravel_index(int(unordered.argmax()), unordered.shape))
+        by = int(rows[row, READ_BY // 4 + warp])
+        thread = warp * LANES + (by & 31)
+        message = f"the asynchronous proxy overwrites shared memory that thread {thread} may still read: nothing orders"
+        request.report(RACE, f"{message} the read before it", address + 4 * row, other=by >> 11)
+    check_stores(request, block, address, nbytes)
+    local = block is request.block
+    rows[:, WRITER_CLOCK // 4] = block.resident.clocks[request.warp, request.warp] if local else 0
+    rows[:, WRITER // 4] = request.warp << 5 | request.first
+    rows[:, WRITER_SYNC // 4] = -1
+    rows[:, WRITER_INSTRUCTION // 4] = request.site
+    rows[:, WRITER_TIME // 4] += 1
+    rows[:, WRITER_FENCES // 4] = BY_PROXY
+
+
+def check_stores(request: Request, block: BlockState, address: int, nbytes: int) -> None:
+    """Report a write to memory that a bulk store has yet to read."""
+    mine = elements_of(block, address, nbytes)
+    for groups in block.groups.values():
+        for store in groups.unread:
+            there = store.reading
+            if there and there.elements.start < mine.stop and mine.start < there.elements.stop:
+                message = "shared memory is overwritten while a bulk store still reads it: no wait for its group"
+                request.report(RACE, message, address, other=there.site)
+
+
+def begin_read(request: Request, block: BlockState, address: int, nbytes: int) -> Reading | None:
+    """Compare a read by the asynchronous proxy with earlier writes; the read lasts until `end_read`."""
+    if not block.checks:
+        return None
+    elements = elements_of(block, address, nbytes)
+    rows = block.shadow()[elements]
+    _compare_writers(request, block, rows, "reads", address)
+    return Reading(elements, rows[:, : WRITER_FENCES // 4 + 1].copy(), request.site)
+
+
+def end_read(request: Request, block: BlockState, reading: Reading, address: int) -> None:
+    """Report what was written meanwhile, and enter the read in the shadow."""
+    rows = block.shadow()[reading.elements]
+    before, now = reading.writers, rows[:, : WRITER_FENCES // 4 + 1]
+    changed = (before != now).any(1)
+    if changed.any():
+        row = int(changed.argmax())
+        thread, site = int(now[row, WRITER // 4]), int(now[row, WRITER_INSTRUCTION // 4])
+        message = (
+            f"thread {thread} overwrites shared memory while a bulk operation still reads it: it was not waited for"
+        )
+        request.report(RACE, message, address + 4 * row, other=site)
+    warp = request.warp
+    rows[:, READ_CLOCK // 4 + warp] = block.resident.clocks[warp, warp]
+    rows[:, READ_SYNC // 4 + warp] = -1
+    rows[:, READ_BY // 4 + warp] = reading.site << 11 | request.first

@@ -1,0 +1,70 @@
+"""Reductions of bulk operations: the bytes at the destination combined with those that come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.emulator.async_calls import REDUCTIONS, TYPES
+
+Bytes = npt.NDArray[np.uint8]
+Array = npt.NDArray[Any]
+_DTYPES = {
+    "U32": np.uint32, "S32": np.int32, "U64": np.uint64, "S64": np.int64, "F16": np.float16, "BF16": np.uint16,
+    "F32": np.float32, "F64": np.float64,
+}  # fmt: skip
+
+
+def number_of(name: str, kind: str) -> int:
+    """The number of a reduction by its name and type."""
+    return REDUCTIONS.index(name) + 16 * TYPES.index(kind)
+
+
+def width_of(reduction: int) -> int:
+    """Bytes of an element."""
+    return np.dtype(_DTYPES[TYPES[reduction >> 4]]).itemsize
+
+
+def combined(reduction: int, old: Bytes, new: Bytes) -> Bytes:
+    """Combine two arrays of bytes, element by element; sums are rounded to nearest even, and a NaN is canonical."""
+    name, kind = REDUCTIONS[reduction & 15], TYPES[reduction >> 4]
+    there, come = (np.ascontiguousarray(part).view(_DTYPES[kind]) for part in (old, new))
+    if kind == "BF16":
+        wide = [(part.astype(np.uint32) << 16).view(np.float32) for part in (there, come)]
+        result: Array = _to_bfloat(_float(name, *wide))
+    elif kind in ("F16", "F32", "F64"):
+        result = _float(name, there, come)
+        if name == "ADD":
+            pattern = {"F16": 0x7FFF, "F32": 0x7FFFFFFF, "F64": 0x7FFFFFFFFFFFFFFF}[kind]
+            whole = result.view(f"u{result.itemsize}")
+            whole[np.isnan(result)] = pattern
+    else:
+        result = _WHOLE[name](there, come)
+    return np.ascontiguousarray(result).view(np.uint8)
+
+
+def _float(name: str, there: Array, come: Array) -> Array:
+    with np.errstate(all="ignore"):
+        found: Array = {"ADD": np.add, "MIN": np.fmin, "MAX": np.fmax}[name](there, come)
+    return found
+
+
+def _to_bfloat(value: Array) -> Array:
+    bits = value.view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(value), 0x7FFF, rounded).astype(np.uint16)
+
+
+_WHOLE: dict[str, Callable[[Array, Array], Array]] = {
+    "ADD": lambda there, come: there + come,
+    "MIN": np.minimum,
+    "MAX": np.maximum,
+    "AND": np.bitwise_and,
+    "OR": np.bitwise_or,
+    "XOR": np.bitwise_xor,
+    "INC": lambda there, come: np.where(there >= come, 0, there + 1).astype(there.dtype),
+    "DEC": lambda there, come: np.where((there == 0) | (there > come), come, there - 1).astype(there.dtype),
+}

@@ -1,0 +1,82 @@
+"""One call from a handler: who asks, which instruction, with which operands."""
+
+from __future__ import annotations
+
+from ctypes import c_int64
+from dataclasses import dataclass
+
+from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.findings import Finding, Findings
+from gemmlab.emulator.asynchronous.host_words import lanes_of, wide
+from gemmlab.emulator.instruction_layout import Insn
+from gemmlab.emulator.launch_layout import RANK_BITS
+from gemmlab.emulator.layout import LANES, Warp
+
+
+class UnusableError(Exception):
+    """The launch cannot go on after an error that is among the findings."""
+
+
+@dataclass(slots=True)
+class Request:
+    """An asynchronous operation of one warp."""
+
+    block: BlockState
+    warp_address: int
+    instruction: int
+    """Host address of the instruction's record."""
+    execute: int
+    arguments: int
+    """Host address of the rows of operands."""
+    results: int
+    findings: Findings
+
+    @property
+    def warp(self) -> int:
+        """Index of the warp in its block."""
+        return wide(self.warp_address + Warp.INDEX)
+
+    @property
+    def site(self) -> int:
+        """Index of the instruction."""
+        return wide(self.instruction + Insn.INDEX)
+
+    @property
+    def lanes(self) -> list[int]:
+        """The lanes that execute."""
+        return list(lanes_of(self.execute))
+
+    @property
+    def first(self) -> int:
+        """The lowest lane that executes."""
+        return (self.execute & -self.execute).bit_length() - 1
+
+    def operand(self, row: int, lane: int = 0) -> int:
+        """An operand of a lane, as 64 unsigned bits."""
+        return c_int64.from_address(self.arguments + 8 * (LANES * row + lane)).value & 0xFFFFFFFFFFFFFFFF
+
+    def answer(self, lane: int, value: int) -> None:
+        """Write a lane's result."""
+        c_int64.from_address(self.results + 8 * lane).value = value - (value >> 63 << 64)
+
+    def target(self, address: int, what: str) -> BlockState:
+        """Return the block of the cluster that has a shared address. The launch ends if there is none."""
+        rank = address >> RANK_BITS
+        if rank >= len(self.block.cluster):
+            self.fail("cluster", f"{what} in block {rank} of a cluster of {len(self.block.cluster)}", address)
+        block = self.block.cluster[rank]
+        if block.ended:
+            self.fail("cluster", f"{what} in block {rank} of the cluster, which has ended", address)
+        return block
+
+    def report(
+        self, kind: str, message: str, address: int | None = None, *, other: int = -1, lane: int | None = None
+    ) -> None:
+        """Add an error of this instruction."""
+        thread = self.warp * LANES + (self.first if lane is None else lane)
+        self.findings.add(Finding(kind, message, self.block.linear, thread, self.site, other, address))
+
+    def fail(self, kind: str, message: str, address: int | None = None) -> None:
+        """Add an error and end the launch, as a GPU does."""
+        self.report(kind, message, address)
+        raise UnusableError(message)

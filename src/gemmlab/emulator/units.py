@@ -1,0 +1,136 @@
+"""What the machine runs at a time: a block, or the blocks of a cluster, which are resident together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from gemmlab.emulator.asynchronous.engine import Engine
+from gemmlab.emulator.layout import Block, Status, Warp
+from gemmlab.emulator.loop import ROUNDS, TURN
+from gemmlab.emulator.resident import Bytes, Geometry, Resident
+
+
+class Unit(Protocol):
+    """Blocks that run together."""
+
+    size: int
+    """Bytes of a warp."""
+    warps: Bytes
+    """All warps, one in a row."""
+
+    @property
+    def blocks(self) -> list[Resident]: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def executed(self) -> int: ...
+    @property
+    def states(self) -> list[int]: ...
+    def begin(self, number: int) -> None: ...
+    def run(self, turn: int = TURN, most: int = ROUNDS) -> int: ...
+    def excuse(self) -> bool: ...
+    def pc(self, warp: int) -> int: ...
+    def places(self) -> tuple[tuple[int, int, int], ...]: ...
+    def unmet(self) -> Iterator[tuple[int, int, int, int]]: ...
+    def next_places(self) -> list[list[int]]: ...
+    def state(self) -> bytes: ...
+    def barriers(self) -> bytes: ...
+
+
+def unit(geometry: Geometry, launch_address: int, engine: Engine | None) -> Unit:
+    """Make a unit of a launch."""
+    if engine is None and math.prod(geometry.cluster) == 1:
+        return Resident(geometry, launch_address)
+    return Cluster(geometry, launch_address, engine)
+
+
+class Cluster(Resident):
+    """The blocks of a cluster (perhaps one) with asynchronous operations."""
+
+    def __init__(self, geometry: Geometry, launch_address: int, engine: Engine | None) -> None:
+        count = math.prod(geometry.cluster)
+        threads = math.prod(geometry.threads)
+        warps = -(-threads // 32)
+        self.size = Warp.size(geometry.registers)
+        self.geometry = geometry
+        self.engine = engine
+        self.warps = np.zeros((count * warps, self.size), np.uint8)
+        self.block = np.zeros((count, Block.SIZE), np.uint8).reshape(-1)
+        blocks = self.block.reshape(count, Block.SIZE)
+        rows = self.warps.reshape(count, warps, self.size)
+        self.members = [Resident(geometry, launch_address, rank, (blocks[rank], rows[rank])) for rank in range(count)]
+        self._done: list[bool] = [False] * count
+
+    @property
+    def blocks(self) -> list[Resident]:
+        return self.members
+
+    @property
+    def linear(self) -> int:
+        return self.members[0].linear
+
+    @property
+    def epoch(self) -> int:
+        return sum(member.epoch for member in self.members)
+
+    def begin(self, number: int) -> None:
+        """Reset the state to the start of cluster number `number`."""
+        shape = [extent // size for extent, size in zip(self.geometry.grid, self.geometry.cluster, strict=True)]
+        corner = _position(number, shape)
+        for rank, member in enumerate(self.members):
+            inner = _position(rank, self.geometry.cluster)
+            x, y, z = (c * size + i for c, size, i in zip(corner, self.geometry.cluster, inner, strict=True))
+            member.begin(x + self.geometry.grid[0] * (y + self.geometry.grid[1] * z))
+            self._done[rank] = False
+        if self.engine is not None:
+            self.engine.begin(self.members)
+
+    def run(self, turn: int = TURN, most: int = ROUNDS) -> int:
+        """Give all blocks at most `most` rounds of turns; return a `Status`, as for a block."""
+        for _ in range(most):
+            before = self.epoch
+            found = [self._run(rank, turn) for rank, done in enumerate(self._done) if not done]
+            if self.engine is not None and self.engine.error is not None:
+                raise self.engine.error
+            if Status.FAULT in found:
+                return Status.FAULT
+            if all(self._done):
+                return Status.DONE
+            if self.epoch == before:
+                return Status.SPENT if {Status.SPENT, Status.PAUSED} & set(found) else Status.BLOCKED
+        return Status.PAUSED
+
+    def _run(self, rank: int, turn: int) -> int:
+        status = self.members[rank].run(turn, 1)
+        if status == Status.DONE:
+            self._done[rank] = True
+            if self.engine is not None:
+                self.engine.end(self.members[rank])
+        return status
+
+    def excuse(self) -> bool:
+        """If all warps wait: let waits for mbarriers return without success; return whether anything can go on."""
+        return self.engine is not None and self.engine.excuse(self.members)
+
+    def places(self) -> tuple[tuple[int, int, int], ...]:
+        return tuple(place for member in self.members for place in member.places())
+
+    def unmet(self) -> Iterator[tuple[int, int, int, int]]:
+        for member in self.members:
+            yield from member.unmet()
+
+    def barriers(self) -> bytes:
+        return b"".join(member.barriers() for member in self.members)
+
+
+def _position(number: int, shape: list[int] | tuple[int, int, int]) -> tuple[int, int, int]:
+    return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])
+
+
+def members(waiting: list[Unit]) -> list[Resident]:
+    """All blocks of these units."""
+    return [block for each in waiting for block in each.blocks]

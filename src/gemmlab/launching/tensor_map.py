@@ -1,0 +1,66 @@
+"""A tensor map as a kernel's argument: an array, and the box that one copy moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.core.tensor_map import BY_NAME, ElementType, TiledMap, packed_strides
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorMap:
+    """A tensor map (`const __grid_constant__ CUtensorMap`) over an array, for `gemmlab.launch`.
+
+    `array` has 1 to 5 axes and is copied to the device in C order, like any array argument; it may be an argument of
+    its own besides, which is then the same memory. `box` has the elements that one copy spans along each axis, in the
+    order of the array's axes; the last axis is the contiguous one (the driver's first dimension).
+
+    `swizzle` is 0, 32, 64 or 128, `interleave` 0, 16 or 32, `promotion` (of requests to the level-2 cache) 0, 64, 128
+    or 256, all in bytes; `fill` is `"zeros"` or `"nan"`. `element_strides` copies one of so many elements along each
+    axis. `dtype` names the type as the driver does, in lower case (`"bfloat16"`, `"float32_ftz"`, `"tfloat32"`), unless
+    it is the array's own. `shape` is the tensor's extent along each axis, if the array is padded. A map that the driver
+    would refuse is refused at the launch with `UsageError`, which says why.
+    """
+
+    array: Any
+    box: Sequence[int]
+    swizzle: int = 0
+    interleave: int = 0
+    fill: str = "zeros"
+    element_strides: Sequence[int] | None = None
+    dtype: str | None = None
+    promotion: int = 0
+    shape: Sequence[int] | None = None
+
+    def over(self, address: int, shape: tuple[int, ...], dtype: Any) -> TiledMap:
+        """Return the map for a copy of the array at `address`. Raises `UsageError` if the driver would refuse it."""
+        kind = self._type(dtype)
+        steps = self.element_strides if self.element_strides is not None else (1,) * len(shape)
+        extents = tuple(self.shape) if self.shape is not None else shape
+        if len(extents) != len(shape) or any(mine > all_ for mine, all_ in zip(extents, shape, strict=False)):
+            raise UsageError(f"tensor map: shape {extents} is not inside the array of shape {shape}")
+        found = TiledMap(
+            type=kind, address=address, shape=_reversed(extents),
+            strides=packed_strides(_reversed(shape), kind.nbytes), box=_reversed(self.box),
+            element_strides=_reversed(steps), interleave=self.interleave, swizzle=self.swizzle,
+            promotion=self.promotion, fill=self.fill,
+        )  # fmt: skip
+        found.require_valid()
+        return found
+
+    def _type(self, dtype: Any) -> ElementType:
+        name = (self.dtype or str(dtype)).upper()
+        kind = BY_NAME.get(name)
+        if kind is None:
+            known = ", ".join(each.lower() for each in BY_NAME)
+            raise ArgumentTypeError(f"tensor map: no elements of type {name.lower()}; there are {known}")
+        if kind.nbytes != dtype.itemsize:
+            raise ArgumentTypeError(f"tensor map: {name.lower()} has {kind.nbytes} bytes, the array's {dtype} has not")
+        return kind
+
+
+def _reversed(values: Sequence[int]) -> tuple[int, ...]:
+    return tuple(int(value) for value in reversed(values))

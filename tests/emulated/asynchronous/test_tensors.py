@@ -1,0 +1,174 @@
+"""Tensor copies on the emulator against a reference that moves one element at a time."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
+
+from async_runs import DEVICE, HERE, ran
+
+from gemmlab import TensorMap, launch
+from gemmlab.core.errors import UsageError
+
+SOURCE = HERE / "tensors.cu"
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(8)
+ROOM = 40 * 1024
+
+
+def numbers(shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
+    """Random values whose bits are all different enough to show a wrong place."""
+    return RNG.integers(0, 200, shape).astype(dtype)
+
+
+def swizzled(at: int, swizzle: int) -> int:
+    """The place of a byte of a box that begins at a multiple of 1024."""
+    rows = {0: 0, 32: 1, 64: 3, 128: 7}[swizzle]
+    return at ^ (at >> 7 & rows) << 4
+
+
+def expected(tensor: TensorMap, corner: tuple[int, ...], steps: tuple[int, ...]) -> bytes:
+    """The box in shared memory: `corner` in the order of the array's axes."""
+    array = tensor.array
+    extents = [-(-box // step) for box, step in zip(tensor.box, steps, strict=True)]
+    size = array.itemsize
+    out = bytearray(int(np.prod(extents)) * size)
+    for number, place in enumerate(product(*map(range, extents))):
+        at = tuple(c + p * s for c, p, s in zip(corner, place, steps, strict=True))
+        inside = all(0 <= a < n for a, n in zip(at, array.shape, strict=True))
+        value = array[at].tobytes() if inside else bytes(size)
+        for byte in range(size):
+            out[swizzled(number * size + byte, tensor.swizzle)] = value[byte]
+    return bytes(out)
+
+
+def moved(kernel: str, *args: Any) -> list[Array]:
+    """The arrays after a kernel that moves one box."""
+    arrays: list[Array] = ran("tensors.cu", kernel, 64, *args, smem_bytes=ROOM)
+    return arrays
+
+
+CASES = [
+    (1, (100,), (32,), np.float32, 0, (0,)),
+    (1, (100,), (256,), np.uint8, 0, (-20,)),
+    (2, (40, 64), (8, 16), np.float32, 64, (3, 16)),
+    (2, (40, 64), (16, 32), np.float32, 128, (33, 40)),
+    (2, (40, 64), (16, 8), np.float32, 32, (-3, -4)),
+    (2, (40, 64), (64, 64), np.float16, 128, (-5, 8)),
+    (2, (40, 64), (8, 128), np.uint8, 128, (32, 0)),
+    (2, (9, 8), (4, 2), np.float64, 0, (6, 7)),
+    (2, (9, 8), (4, 8), np.int32, 32, (100, 100)),
+    (3, (5, 12, 16), (2, 4, 16), np.uint16, 32, (4, 10, 0)),
+    (3, (5, 12, 16), (3, 5, 8), np.int32, 0, (-1, -2, 4)),
+    (4, (3, 4, 5, 8), (2, 2, 3, 8), np.uint32, 0, (1, 3, 4, -2)),
+    (5, (2, 3, 4, 5, 8), (2, 2, 2, 2, 4), np.uint32, 0, (1, 2, -1, 4, 6)),
+    (5, (2, 3, 4, 5, 16), (1, 2, 2, 2, 8), np.uint64, 64, (0, 1, 1, 1, 0)),
+]
+
+
+@pytest.mark.parametrize(("rank", "shape", "box", "dtype", "swizzle", "corner"), CASES)
+@pytest.mark.sampled(14)
+def test_a_loaded_box(
+    rank: int, shape: tuple[int, ...], box: tuple[int, ...], dtype: type[np.generic], swizzle: int,
+    corner: tuple[int, ...],
+) -> None:  # fmt: skip
+    tensor = TensorMap(numbers(shape, dtype), box, swizzle=swizzle)
+    want = expected(tensor, corner, (1,) * rank)
+    coordinates = [np.int32(value) for value in (*reversed(corner), 0, 0, 0, 0)][:5]
+    out = moved(f"show{rank}", tensor, np.zeros(len(want), np.uint8), *coordinates, np.int32(len(want)))[1]
+    assert out.tobytes() == want
+
+
+def test_element_strides() -> None:
+    tensor = TensorMap(numbers((30, 24, 16), np.float32), (9, 7, 16), element_strides=(4, 3, 1))
+    want = expected(tensor, (5, 10, 0), (4, 3, 1))
+    args = [np.int32(value) for value in (0, 10, 5, 0, 0, len(want))]
+    assert moved("show3", tensor, np.zeros(len(want), np.uint8), *args)[1].tobytes() == want
+
+
+def test_a_tensor_inside_a_padded_array() -> None:
+    array = numbers((10, 16), np.float32)
+    tensor = TensorMap(array, (4, 8), shape=(7, 10))
+    out = moved("show2", tensor, np.zeros(128, np.uint8), *map(np.int32, (8, 5, 0, 0, 0, 128)))[1]
+    want = np.zeros((4, 8), np.float32)
+    want[:2, :2] = array[5:7, 8:10]
+    assert out.tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.sampled(4)
+def test_a_stored_box_leaves_the_rest_of_the_tensor(swizzle: int) -> None:
+    width = (swizzle or 48) // 4
+    array, box = numbers((20, 32), np.float32), numbers((9, width), np.float32)
+    raw = np.zeros(box.nbytes + 1024, np.uint8)
+    for at, byte in enumerate(box.tobytes()):
+        raw[swizzled(at, swizzle)] = byte
+    tensor = TensorMap(array, box.shape, swizzle=swizzle)
+    x, y = 32 - width // 2, -2
+    out = moved("put0", tensor, raw[: box.nbytes], np.int32(x), np.int32(y), np.int32(box.nbytes))[0]
+    want = array.copy()
+    want[0:7, x:] = box[2:, : width // 2]
+    assert np.array_equal(out, want)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "reduce"),
+    [
+        ("put1", np.float32, np.add),
+        ("put1", np.float16, np.add),
+        ("put1", np.uint64, np.add),
+        ("put2", np.int32, np.minimum),
+        ("put3", np.uint32, np.maximum),
+        ("put4", np.uint64, np.bitwise_xor),
+        ("put5", np.uint32, lambda old, new: np.where(old >= new, 0, old + 1)),
+    ],
+)
+@pytest.mark.sampled(7)
+def test_a_reduced_box(kernel: str, dtype: type[np.generic], reduce: Any) -> None:
+    array, box = numbers((12, 16), dtype), numbers((4, 16), dtype)
+    tensor = TensorMap(array, box.shape)
+    raw = box.view(np.uint8).reshape(-1)
+    out = moved(kernel, tensor, raw, np.int32(4), np.int32(5), np.int32(raw.size))[0]
+    want = array.copy()
+    want[5:9, 4:] = reduce(array[5:9, 4:], box[:, :12])
+    assert np.array_equal(out, want)
+
+
+def test_bfloat16_sums_round_to_nearest_even() -> None:
+    old, new = (np.array([[1.0, 256.0, -3.5, 3e38] * 2], np.float32) for _ in range(2))
+    new[0, :4] = 2**-8, 1.0, 3.5, 3e38
+    raw = (new.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8).reshape(-1)
+    array = (old.view(np.uint32) >> 16).astype(np.uint16)
+    out = moved("put1", TensorMap(array, (1, 8), dtype="bfloat16"), raw, *map(np.int32, (0, 0, 16)))[0]
+    assert [hex(word) for word in out[0, :4]] == ["0x3f80", "0x4380", "0x0", "0x7f80"]
+
+
+def refused(tensor: TensorMap) -> str:
+    with pytest.raises(UsageError) as caught:
+        launch(SOURCE, "show2", 1, 32, [tensor, np.zeros(16, np.uint8), *[np.int32(0)] * 6], device=DEVICE)
+    return str(caught.value)
+
+
+def test_what_the_driver_would_refuse_is_refused_in_words() -> None:
+    array = numbers((8, 16), np.float32)
+    assert "the box's rows have 12 bytes, no multiple of 16" in refused(TensorMap(array, (4, 3)))
+    assert "swizzle 32 takes at most 32" in refused(TensorMap(array, (4, 16), swizzle=32))
+    assert "257 elements in dimension 1; 1 to 256" in refused(TensorMap(array, (257, 4)))
+    assert "element stride 9" in refused(TensorMap(array, (4, 4), element_strides=(9, 1)))
+    assert "stride of dimension 1 is 12 bytes" in refused(TensorMap(numbers((8, 3), np.float32), (4, 4)))
+    assert "NaN needs a floating-point type" in refused(TensorMap(numbers((8, 16), np.int32), (4, 4), fill="nan"))
+    assert "interleave 32 needs swizzle 32" in refused(
+        TensorMap(numbers((2, 8, 16), np.int32), (1, 4, 4), interleave=32)
+    )
+
+
+@pytest.mark.skipif(DEVICE.startswith("cuda"), reason="a GPU does all of this")
+def test_what_was_not_compared_with_a_gpu_is_refused_by_name() -> None:
+    assert "TFLOAT32: not emulated" in refused(TensorMap(numbers((8, 16), np.float32), (4, 4), dtype="tfloat32"))
+    assert "rows shorter than the swizzle" in refused(TensorMap(numbers((8, 16), np.float32), (4, 4), swizzle=32))

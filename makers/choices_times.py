@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.program import Config
-from gemmlab.dispatch.measurements import Measurement, time_key
+from gemmlab.dispatch.measurements import Figures, Measurement, time_key
 from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.catalog import current_id, find_kernel
@@ -98,7 +98,7 @@ def _entry(
     return Measurement(
         kernel=name, precision=kernel.precision, layouts=kernel.layouts, arch=kernel.arch, config=chosen,
         threads=facts["threads"], registers=facts["registers"], smem=facts["smem"], grid=kernel.grid, parts=parts,
-        in_order=kernel.in_order({**chosen, PARTS: 1}), start_us=0.0, alone_us=0.0, share_us=0.0,
+        in_order=kernel.in_order({**chosen, PARTS: 1}), figures=Figures(0.0, 0.0, 0.0),
         steps=kernel.steps,
     )  # fmt: skip
 

@@ -24,6 +24,7 @@ from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import CompileError, GemmlabError, UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.devices.device import Device
+from gemmlab.dispatch.choice import MOST_BLOCKS
 from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
@@ -33,8 +34,8 @@ from quick_times import OP, QuickTimes, Trial, code_facts, cold_device, instance
 from sweep_request import parsed_trials, wanted_problems
 
 SCHEMA = "gemmlab.sweep/1"
-FEWEST_BLOCKS, MOST_BLOCKS = 48, 1100
-"""Blocks of a trial that splits k: fewer leave a GPU idle, more take turns."""
+FEWEST_BLOCKS = 48
+"""The fewest blocks of a trial that splits k further: fewer leave a GPU idle."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -17,7 +17,7 @@ from gemmlab.dispatch.choice import RULE, Candidate, Choice, choice_for, named, 
 from gemmlab.dispatch.measurements import Measurement, shipped_table
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import Gpu, block_times, estimate
+from gemmlab.dispatch.waves import Gpu, estimate, scaled_figures
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.sizes import LARGEST_EXTENT
 
@@ -73,7 +73,7 @@ def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[s
     table, deepest = shipped_table(FILE), max((k for _, _, k in sizes), default=0)
 
     def us(entry: Measurement) -> float:
-        alone, share = block_times(entry, _PLAIN, where, table)
+        _, alone, share, *_ = scaled_figures(entry, _PLAIN, where, table)
         steps = sum(-(-m // entry.config["BM"]) * -(-n // entry.config["BN"]) * k for m, n, k in sizes)
         return max(alone * deepest, share * steps / where.sms)
 

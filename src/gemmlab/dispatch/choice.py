@@ -1,7 +1,8 @@
 """Choose the kernel and configuration of a product on a GPU, with the reason: a pure function of the problem.
 
-If times of this very problem were measured on this GPU model, the least of them wins. Otherwise the times of all kernels
-are estimated (`dispatch/waves.py`), and the least estimate wins. A precision lower than requested is never considered.
+If times of this very problem were measured on this GPU model, the least of them wins. Otherwise the times of all
+kernels are estimated (`dispatch/waves.py`), and the least estimate wins. A precision lower than requested is never
+considered.
 
 The choice depends on the problem, its layout and leading dimensions, the GPU model and the table, and on nothing else:
 not on addresses, nor on what else the GPU does. So does the order of each sum, of which `Choice.order` is a digest.
@@ -22,12 +23,14 @@ from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, tim
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import no_lower, precision_for
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import PARTS, Gpu, estimate, odd_rows
+from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows
 from gemmlab.ops.gemm_problem import GemmProblem
 
 RECORD, RULE, FORCED = "record", "rule", "forced"
 CHAIN = "k"
 """The order of one chain of multiply-adds in the order of k."""
+MOST_BLOCKS = 1100
+"""The most blocks that share k: more of them would take turns, and were not measured."""
 _MOST_SHOWN = 6
 
 
@@ -120,6 +123,8 @@ def choose(
             continue
         for parts in _parts(entry, problem, reproducible):
             guess = estimate(entry, problem, where, table, parts=parts)
+            if parts > 1 and guess.blocks > MOST_BLOCKS:
+                break
             if guess.blocks and not guess.resident:
                 refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
                 break
@@ -207,6 +212,8 @@ def _objection(
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
     if int(entry.arch.removeprefix("sm_")) > where.arch:
         return f"needs {entry.arch}"
+    if not in_domain(entry, problem):
+        return f"is for products with {entry.domain}"
     if reproducible and not entry.in_order:
         return "does not add in the order of k, which reproducible asks for"
     return ""

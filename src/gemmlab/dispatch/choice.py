@@ -139,7 +139,9 @@ def choose(
     if not found:
         what = "; ".join(f"{kernel}: {why}" for kernel, why in refused.items())
         raise UsageError(f"gemm: no kernel can compute {problem.label} on {where.name}: {what}")
-    found.sort(key=lambda one: (not one.measured, one.us))
+    # An estimate does not compete with times measured for this product at the same precision.
+    measured = {one.precision for one in found if one.measured}
+    found.sort(key=lambda one: (one.precision in measured and not one.measured, one.us))
     best = found[0]
     for one in found:
         refused.pop(one.kernel, None)

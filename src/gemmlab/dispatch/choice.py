@@ -114,28 +114,10 @@ def choose(
     considered whose results are one chain of multiply-adds in the order of k. Raises `UsageError` when nothing can run,
     and says why.
     """
-    refused: dict[str, str] = {}
-    found = list[Candidate]()
     precision_for(precision, {entry.precision for entry in table.entries})
-    for entry in table.entries:
-        if why := _objection(entry, problem, where, no_lower(precision), reproducible):
-            refused.setdefault(entry.kernel, why)
-            continue
-        for parts in _parts(entry, problem, reproducible):
-            guess = estimate(entry, problem, where, table, parts=parts)
-            if parts > 1 and guess.blocks > MOST_BLOCKS:
-                break
-            if guess.blocks and not guess.resident:
-                refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
-                break
-            config = {**entry.config, PARTS: parts} if entry.parts else entry.config
-            known = entry.times_us.get(time_key(problem, parts)) if where.known == table.gpu else None
-            found.append(
-                Candidate(
-                    entry.kernel, entry.precision, config, guess.us if known is None else known, known is not None,
-                    guess.blocks, guess.resident, guess.rounds, entry.in_order and parts == 1,
-                )
-            )  # fmt: skip
+    found, refused = _considered(problem, where, table, no_lower(precision), reproducible, only_measured=True)
+    if not found:
+        found, refused = _considered(problem, where, table, no_lower(precision), reproducible, only_measured=False)
     if not found:
         what = "; ".join(f"{kernel}: {why}" for kernel, why in refused.items())
         raise UsageError(f"gemm: no kernel can compute {problem.label} on {where.name}: {what}")
@@ -194,6 +176,33 @@ def named(problem: GemmProblem, precision: str) -> str:
     return f"{problem.m}x{problem.n}x{problem.k} ({problem.layout}), precision {precision!r}"
 
 
+def _considered(
+    problem: GemmProblem, where: Gpu, table: Table, allowed: Collection[str], reproducible: bool, *, only_measured: bool
+) -> tuple[list[Candidate], dict[str, str]]:  # fmt: skip
+    """Return everything that can run, and why the other kernels cannot. `only_measured`: within their domains."""
+    found, refused = list[Candidate](), dict[str, str]()
+    for entry in table.entries:
+        if why := _objection(entry, problem, where, allowed, reproducible, only_measured):
+            refused.setdefault(entry.kernel, why)
+            continue
+        for parts in _parts(entry, problem, reproducible):
+            guess = estimate(entry, problem, where, table, parts=parts)
+            if parts > 1 and guess.blocks > MOST_BLOCKS:
+                break
+            if guess.blocks and not guess.resident:
+                refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
+                break
+            config = {**entry.config, PARTS: parts} if entry.parts else entry.config
+            known = entry.times_us.get(time_key(problem, parts)) if where.known == table.gpu else None
+            found.append(
+                Candidate(
+                    entry.kernel, entry.precision, config, guess.us if known is None else known, known is not None,
+                    guess.blocks, guess.resident, guess.rounds, entry.in_order and parts == 1,
+                )
+            )  # fmt: skip
+    return found, refused
+
+
 def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iterator[int]:
     """Yield the numbers of parts to consider: more than k has steps would leave blocks without work."""
     if not entry.parts or reproducible:
@@ -206,7 +215,8 @@ def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iter
 
 
 def _objection(
-    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], reproducible: bool
+    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], reproducible: bool,
+    only_measured: bool,
 ) -> str:  # fmt: skip
     if entry.precision not in allowed:
         return f"computes in {entry.precision}, less than asked for"
@@ -214,7 +224,7 @@ def _objection(
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
     if int(entry.arch.removeprefix("sm_")) > where.arch:
         return f"needs {entry.arch}"
-    if not in_domain(entry, problem):
+    if only_measured and not in_domain(entry, problem):
         return f"is for products with {entry.domain}"
     if reproducible and not entry.in_order:
         return "does not add in the order of k, which reproducible asks for"

@@ -10,7 +10,7 @@ from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.groups import group_calls, product_of_group, require_apart
+from gemmlab.dispatch.group_calls import group_calls, product_of_group, require_apart
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 
 _again: Callable[..., list[Any] | None] | None = None

@@ -13,7 +13,8 @@ from pathlib import Path
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32, FLOAT_BYTES
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import RULE, Candidate, Choice, choice_for, named, order_of
+from gemmlab.dispatch.choice import choice_for, named, order_of
+from gemmlab.dispatch.choice_values import RULE, Candidate, Choice
 from gemmlab.dispatch.measurements import Measurement, shipped_table
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.dispatch.storage import Stored

@@ -11,14 +11,13 @@ not on addresses, nor on what else the GPU does. So does the order of each sum, 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.version import __version__
 from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE, Candidate, Choice, words
 from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, time_key
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import no_lower, precision_for
@@ -26,75 +25,10 @@ from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows
 from gemmlab.ops.gemm_problem import GemmProblem
 
-RECORD, RULE, FORCED = "record", "rule", "forced"
 CHAIN = "k"
 """The order of one chain of multiply-adds in the order of k."""
 MOST_BLOCKS = 1100
 """The most blocks that share k: more of them would take turns, and were not measured."""
-_MOST_SHOWN = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One kernel and configuration that was considered."""
-
-    kernel: str
-    precision: str
-    config: Mapping[str, int]
-    us: float
-    """Microseconds by which the choice is made."""
-    measured: bool
-    """True if `us` was measured, at this problem on this GPU model; else the rule estimates it."""
-    blocks: int
-    resident: int
-    """Number of blocks resident on a multiprocessor at a time."""
-    rounds: int
-    """Number of turns that the fullest multiprocessor needs for its blocks."""
-    in_order: bool
-    """True if each result is one chain of multiply-adds in the order of k."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The kernel and configuration that run, and why."""
-
-    kernel: str
-    config: Mapping[str, int]
-    basis: str
-    """`"record"`, `"rule"` or `"forced"`."""
-    where: str
-    problem: str
-    reason: str
-    order: str = ""
-    """The order in which the terms of a result are added: `"k"`, one chain of multiply-adds in the order of k, or a
-    digest of everything that the order follows from. Results of equal order have equal bits.
-    """
-    considered: tuple[Candidate, ...] = ()
-    """Everything that could run: what was measured for this product first, then the estimates, each the fastest first.
-    """
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Kernels of the table that could not run, with the reason."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        lines = [f"{self.kernel} {_words(self.config)}", f"  for {self.problem} on {self.where}", f"  {self.reason}"]
-        if self.order:
-            lines.append(f"  order of the sums: {self.order}")
-        if self.considered:
-            lines.append("  considered:")
-        for one in self.considered[:_MOST_SHOWN]:
-            how = "measured" if one.measured else "estimated"
-            lines.append(
-                f"    {one.us:10.1f} us {how}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} per SM: "
-                f"{one.kernel} {_words(one.config)}"
-            )
-        if len(self.considered) > _MOST_SHOWN:
-            lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more that would take longer")
-        lines += [f"    not {kernel}: {why}" for kernel, why in self.refused.items()]
-        return "\n".join(lines)
 
 
 def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
@@ -115,12 +49,22 @@ def choose(
     and says why.
     """
     precision_for(precision, {entry.precision for entry in table.entries})
-    found, refused = _considered(problem, where, table, no_lower(precision), reproducible, only_measured=True)
-    if not found:
-        found, refused = _considered(problem, where, table, no_lower(precision), reproducible, only_measured=False)
+    refused: dict[str, str] = {}
+    able = list[Measurement]()
+    for entry in table.entries:
+        if why := _objection(entry, problem, where, no_lower(precision), reproducible):
+            refused.setdefault(entry.kernel, why)
+        else:
+            able.append(entry)
+    # Outside of what was measured an estimate says little, so such kernels come last.
+    found = _candidates(
+        [entry for entry in able if in_domain(entry, problem)], problem, where, table, refused, reproducible
+    ) or _candidates(able, problem, where, table, refused, reproducible)  # fmt: skip
     if not found:
         what = "; ".join(f"{kernel}: {why}" for kernel, why in refused.items())
         raise UsageError(f"gemm: no kernel can compute {problem.label} on {where.name}: {what}")
+    for entry in able:
+        refused.setdefault(entry.kernel, f"is for products with {entry.domain}")
     # An estimate does not compete with times measured for this product at the same precision.
     measured = {one.precision for one in found if one.measured}
     found.sort(key=lambda one: (one.precision in measured and not one.measured, one.us))
@@ -162,7 +106,7 @@ def forced(
     chain = found.in_order(chosen)
     if reproducible and not chain:
         raise UsageError(
-            f"gemm: {found.id} {_words(chosen)} does not add in the order of k, which reproducible asks for"
+            f"gemm: {found.id} {words(chosen)} does not add in the order of k, which reproducible asks for"
         )
     return Choice(
         kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,
@@ -176,15 +120,13 @@ def named(problem: GemmProblem, precision: str) -> str:
     return f"{problem.m}x{problem.n}x{problem.k} ({problem.layout}), precision {precision!r}"
 
 
-def _considered(
-    problem: GemmProblem, where: Gpu, table: Table, allowed: Collection[str], reproducible: bool, *, only_measured: bool
-) -> tuple[list[Candidate], dict[str, str]]:  # fmt: skip
-    """Return everything that can run, and why the other kernels cannot. `only_measured`: within their domains."""
-    found, refused = list[Candidate](), dict[str, str]()
-    for entry in table.entries:
-        if why := _objection(entry, problem, where, allowed, reproducible, only_measured):
-            refused.setdefault(entry.kernel, why)
-            continue
+def _candidates(
+    entries: Iterable[Measurement], problem: GemmProblem, where: Gpu, table: Table, refused: dict[str, str],
+    reproducible: bool,
+) -> list[Candidate]:  # fmt: skip
+    """Return the entries with their times. To `refused` come the kernels of which no block fits on the GPU."""
+    found = list[Candidate]()
+    for entry in entries:
         for parts in _parts(entry, problem, reproducible):
             guess = estimate(entry, problem, where, table, parts=parts)
             if parts > 1 and guess.blocks > MOST_BLOCKS:
@@ -200,7 +142,7 @@ def _considered(
                     guess.blocks, guess.resident, guess.rounds, entry.in_order and parts == 1,
                 )
             )  # fmt: skip
-    return found, refused
+    return found
 
 
 def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iterator[int]:
@@ -215,8 +157,7 @@ def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iter
 
 
 def _objection(
-    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], reproducible: bool,
-    only_measured: bool,
+    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], reproducible: bool
 ) -> str:  # fmt: skip
     if entry.precision not in allowed:
         return f"computes in {entry.precision}, less than asked for"
@@ -224,8 +165,6 @@ def _objection(
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
     if int(entry.arch.removeprefix("sm_")) > where.arch:
         return f"needs {entry.arch}"
-    if only_measured and not in_domain(entry, problem):
-        return f"is for products with {entry.domain}"
     if reproducible and not entry.in_order:
         return "does not add in the order of k, which reproducible asks for"
     return ""
@@ -247,7 +186,3 @@ def _reason(best: Candidate, problem: GemmProblem, where: Gpu, table: Table) -> 
     if where.known != table.gpu:
         return f"{basis}, scaled to {where.name} by clock, FMA lanes and bandwidth"
     return f"{basis}; its rows do not begin on 16 bytes" if odd_rows(problem) else basis
-
-
-def _words(config: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={value}" for name, value in config.items())

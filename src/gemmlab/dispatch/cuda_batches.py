@@ -16,7 +16,7 @@ from gemmlab.dispatch.batch_axes import Axis, Part, axes_of, parts
 from gemmlab.dispatch.batch_choice import batch_choice
 from gemmlab.dispatch.batches import ONE, Batch, Step
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import Choice
+from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan
 from gemmlab.dispatch.scratch import Needs, Scratch
 from gemmlab.dispatch.storage import Stored

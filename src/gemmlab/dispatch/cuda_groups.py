@@ -26,7 +26,7 @@ from gemmlab.dispatch.cuda_calls import device_gemm
 from gemmlab.dispatch.cuda_gemm import CudaGemm, gemm_on
 from gemmlab.dispatch.cuda_group_again import GroupLaunch, GroupPlan, remember_group
 from gemmlab.dispatch.cuda_operands import Checked, checked_call, one_ordinal, placed, stored_first
-from gemmlab.dispatch.groups import product_of_group, require_apart
+from gemmlab.dispatch.group_calls import product_of_group, require_apart
 from gemmlab.dispatch.lending import hold
 from gemmlab.dispatch.request import Float32Array
 from gemmlab.dispatch.results import as_its_package_s

@@ -62,7 +62,7 @@ def errors(log: str, ptx: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What ptxas did to a kernel otherwise than its PTX says."""
+    """A change that ptxas made to a kernel against its PTX."""
 
     text: str
     """Its reason, in its words."""

@@ -7,7 +7,7 @@ import pytest
 
 import gemmlab
 from gemmlab.dispatch import batch_choice
-from gemmlab.dispatch.choice import FORCED, RULE
+from gemmlab.dispatch.choice_values import FORCED, RULE
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.batch import BatchOp, BatchProblem

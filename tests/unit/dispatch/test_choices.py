@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, RecordError, UsageError
 from gemmlab.core.records import load_record
-from gemmlab.dispatch.choice import RECORD, RULE, choose, forced
+from gemmlab.dispatch.choice import choose, forced
+from gemmlab.dispatch.choice_values import RECORD, RULE
 from gemmlab.dispatch.measurements import FILE, Measurement, shipped_table, table_from_json
 from gemmlab.dispatch.waves import PARTS, estimate, gpu_model, gpu_of_facts
 from gemmlab.kernels.catalog import find_kernel

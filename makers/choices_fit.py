@@ -55,15 +55,11 @@ def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figu
     # With one figure of 1 and the others 0 the rule gives what multiplies it.
     rows = []
     for (problem, parts), measured in us.items():
-        found = estimate(
-            replace(base, figures=Figures(0.0, 0.0, 1.0)), problem, where, table, parts=parts, products=_count(problem)
-        )
+        found = _estimated(base, Figures(0.0, 0.0, 1.0), problem, parts, table)
         per_sm = math.ceil(found.blocks / where.sms)
         whole, rest = divmod(per_sm, found.resident)
         steps = block_steps(base, problem, parts, found.blocks)
-        free = estimate(
-            replace(base, figures=Figures(0.0, 0.0, 0.0)), problem, where, table, parts=parts, products=_count(problem)
-        ).us
+        free = _estimated(base, Figures(0.0, 0.0, 0.0), problem, parts, table).us
         passed = 8 * problem.m * problem.n * parts / (table.parts_gbs * 1e3) if parts > 1 else 0.0
         levels = math.ceil(math.log(parts, FAN) - 1e-9) if parts > 1 else 0
         rows.append((steps, whole, found.resident, rest, free - passed, levels, passed, measured))
@@ -112,8 +108,6 @@ def _from_few(base: Measurement, us: Timed, table: Table) -> Measurement:
     """Return the figures where few sizes were measured: one figure is fitted, to the largest."""
     where, start = gpu_model(table.gpu), 6.0
     (problem, parts), measured = max(us.items(), key=lambda item: item[0][0].m * item[0][0].n * item[0][0].k)
-    unit = estimate(
-        replace(base, figures=Figures(0.0, 0.0, 1.0)), problem, where, table, parts=parts, products=_count(problem)
-    )
+    unit = _estimated(base, Figures(0.0, 0.0, 1.0), problem, parts, table)
     share = (measured - start) / unit.us
     return replace(base, figures=Figures(start, float(f"{unit.resident * share:.4g}"), float(f"{share:.4g}")))

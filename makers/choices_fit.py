@@ -106,7 +106,7 @@ def _weights(us: Timed, precision: str, best: Best) -> _Floats:
 
 def _from_few(base: Measurement, us: Timed, table: Table) -> Measurement:
     """Return the figures where few sizes were measured: one figure is fitted, to the largest."""
-    where, start = gpu_model(table.gpu), 6.0
+    start = 6.0
     (problem, parts), measured = max(us.items(), key=lambda item: item[0][0].m * item[0][0].n * item[0][0].k)
     unit = _estimated(base, Figures(0.0, 0.0, 1.0), problem, parts, table)
     share = (measured - start) / unit.us

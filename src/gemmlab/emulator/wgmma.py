@@ -10,13 +10,14 @@ from gemmlab.emulator.wgmma_flight import (
     emit_compare_proxies,
     emit_issue,
     emit_land_oldest,
+    emit_learn,
     emit_multiply,
     emit_wait,
 )
 from gemmlab.emulator.wgmma_operands import DECODE, FETCH, emit_decode, emit_fetch
 from gemmlab.emulator.wgmma_races import KNOW, OPERAND_RACE, emit_know, emit_operand_proxy, emit_operand_race
 from gemmlab.ir.module import Module
-from gemmlab.ir.types import VOID
+from gemmlab.ir.types import I32, VOID
 
 
 def emit_wgmma(module: Module) -> None:
@@ -43,5 +44,7 @@ def emit_wgmma(module: Module) -> None:
         emit_compare_proxies(fn, module)
     with module.function("issue_wgmma", ISSUE, VOID, exported=True) as fn:
         emit_issue(fn, module)
-    with module.function("wait_wgmma", WAIT, VOID, exported=True) as fn:
+    with module.function("learn", MULTIPLY[:1], VOID) as fn:
+        emit_learn(fn)
+    with module.function("wait_wgmma", WAIT, I32, exported=True) as fn:
         emit_wait(fn, module)

@@ -1,15 +1,17 @@
 """Warpgroup multiplications in flight: put into a queue when issued, executed at the wait for their group.
 
 That is the latest moment that the hardware may read the operands and write the accumulators. Each warp of a warpgroup
-has its own 16 of the 64 rows, its own queue and its own waits.
+has its own 16 of the 64 rows and its own queue; the first warp that waits lands the multiplications of all four.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, ROW, Block, Warp
+from gemmlab.emulator.layout import LANES, ROW, Block, Status, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.emulator.small_floats import half_of, pack_halves
 from gemmlab.emulator.wgmma_arithmetic import NARROW, SATURATE
@@ -45,11 +47,13 @@ def emit_issue(fn: Function, module: Module) -> None:
             (Flight.ENTRY_INSN, number), (Flight.ENTRY_A, a), (Flight.ENTRY_B, b), (Flight.ENTRY_SHAPE, shape),
             (Flight.ENTRY_SOURCE, source), (Flight.ENTRY_TARGET, target), (Flight.ENTRY_REGISTERS, registers),
             (Flight.ENTRY_GROUP, flight.load(Flight.GROUP, I64)),
+            (Flight.ENTRY_NUMBER, flight.load(Flight.ISSUED, I64)),
         ):  # fmt: skip
             entry.store(offset, value, I64)
         fn.call(module["know"], warp_ptr, entry.base)
         fn.call(module["compare_proxies"], warp_ptr, entry.base)
         flight.add(Flight.COUNT, 1)
+        flight.add(Flight.ISSUED, 1)
         with fn.when(flight.load(Flight.RANDOM, I64).differs(0)):
             _land_at_random(fn, module, flight)
     flight.store(Flight.GROUP, flight.load(Flight.GROUP, I64) + closes, I64)
@@ -74,8 +78,11 @@ def entry_at(fn: Function, flight: Raw, index: Value | int) -> Raw:
 def emit_land_oldest(fn: Function, module: Module) -> None:
     """Body of `land_oldest(warp)`: execute the oldest multiplication in flight and remove it."""
     (warp_ptr,) = fn.args
-    flight = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.FLIGHT, I64), I8))
-    fn.call(module["multiply"], warp_ptr, entry_at(fn, flight, 0).base)
+    warp = Raw(fn, warp_ptr)
+    flight = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8))
+    first = entry_at(fn, flight, 0)
+    fn.call(module["multiply"], warp_ptr, first.base)
+    flight.store(Flight.LANDED, first.at(Flight.ENTRY_KNOWN, I32)[warp.load(Warp.INDEX, I64)])
     left = flight.load(Flight.COUNT, I64) - 1
     flight.store(Flight.COUNT, left, I64)
     with fn.range(left) as index:
@@ -85,19 +92,67 @@ def emit_land_oldest(fn: Function, module: Module) -> None:
     fn.finish()
 
 
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The warps of a warpgroup."""
+
+    fn: Function
+    warp: Raw
+
+    @contextmanager
+    def each(self) -> Iterator[tuple[Raw, Raw]]:
+        """Loop over them: warp and multiplications in flight."""
+        fn = self.fn
+        block = Raw(fn, fn.cast(self.warp.load(Warp.BLOCK, I64), I8))
+        warps, size = fn.cast(block.load(Block.WARPS, I64), I8), block.load(Block.WARP_SIZE, I64)
+        first = self.warp.load(Warp.INDEX, I64) & -WARPGROUP
+        with fn.range(first, fn.minimum(first + WARPGROUP, block.load(Block.WARP_COUNT, I64))) as index:
+            fellow = Raw(fn, warps + index * size)
+            yield fellow, Raw(fn, fn.cast(fellow.load(Warp.FLIGHT, I64), I8))
+
+
 def emit_wait(fn: Function, module: Module) -> None:
-    """Body of `wait_wgmma(warp, insn, left)`: land all groups but the last `left`."""
+    """Body of `wait_wgmma(warp, insn, left)`: land all groups but the last `left`, of all warps of the warpgroup.
+
+    It returns 1, and does nothing, if one of these has not issued them yet. A multiplication is one operation of the
+    four warps: once one of them has waited, it has ended for all, and code relies on that (one thread of a warpgroup
+    releases the stage).
+    """
     warp_ptr, _insn, left = fn.args
     warp = Raw(fn, warp_ptr)
-    flight = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8))
+    flight, group = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8)), _Group(fn, warp)
     limit = flight.load(Flight.GROUP, I64) - left
-    with fn.loop() as done:
-        fn.leave_if(done, flight.load(Flight.COUNT, I64).equals(0))
-        first = entry_at(fn, flight, 0).load(Flight.ENTRY_GROUP, I64)
-        fn.leave_if(done, first >= limit)
-        fn.call(module["land_oldest"], warp_ptr)
+    last = fn.var(I64, -1)
+    with fn.range(flight.load(Flight.COUNT, I64)) as index:
+        entry = entry_at(fn, flight, index)
+        with fn.when(entry.load(Flight.ENTRY_GROUP, I64) < limit):
+            last.set(entry.load(Flight.ENTRY_NUMBER, I64))
+    missing = fn.var(I64, 0)
+    with group.each() as (fellow, other):
+        behind = Lanes(other.load(Flight.ISSUED, I64)).le(Lanes(last.read()))
+        with fn.when((behind & Lanes(fellow.load(Warp.STATE)).ne(Status.DONE)).value):
+            missing.set(1)
+    with fn.when(missing.read().differs(0)):
+        fn.ret(1)
+    with group.each() as (fellow, other), fn.loop() as done:
+        fn.leave_if(done, other.load(Flight.COUNT, I64).equals(0))
+        fn.leave_if(done, entry_at(fn, other, 0).load(Flight.ENTRY_NUMBER, I64) > last.read())
+        fn.call(module["land_oldest"], fellow.base)
+    fn.call(module["learn"], warp_ptr)
     # What a lane writes behind the wait does not race with what the multiplications read for other lanes.
     warp.add(Warp.SYNCS, 1)
+    fn.finish(0)
+
+
+def emit_learn(fn: Function) -> None:
+    """Body of `learn(warp)`: what the warpgroup's landed multiplications have read is read, for this warp."""
+    warp = Raw(fn, fn.args[0])
+    block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    with fn.when(block.load(Block.RACES, I64).differs(0)):
+        row = fn.cast(block.load(Block.CLOCKS, I64), I32) + warp.load(Warp.INDEX, I64) * LANES
+        with _Group(fn, warp).each() as (fellow, other):
+            index = fellow.load(Warp.INDEX, I64)
+            row[index] = Lanes(row[index]).smax(Lanes(other.load(Flight.LANDED))).value
     fn.finish()
 
 

@@ -3,7 +3,8 @@
 A multiplication may read its operands at any time between its issue and the end of the wait for its group. So each
 write must be ordered before the issue, or after the wait. At the wait, the last writer of each element is compared with
 what the warp knew of it at the issue: a later write is a hazard, whether barriers are between or not. The read itself
-is recorded as one at the wait, so that later writes are compared with it as with any other read.
+is recorded with the clock of the issue, which every warp that waits learns: later writes are compared with it as with
+any other read.
 """
 
 from __future__ import annotations
@@ -78,9 +79,9 @@ def emit_operand_race(fn: Function, module: Module) -> None:
     warp, insn, entry = Raw(fn, warp_ptr), Raw(fn, insn_ptr), Raw(fn, entry_ptr)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     index = warp.load(Warp.INDEX, I64)
-    clock = fn.cast(block.load(Block.CLOCKS, I64), I32)[index * LANES + index]
     sync = fn.convert(warp.load(Warp.SYNCS, I64), I32)
     known = entry.at(Flight.ENTRY_KNOWN, I32)
+    clock = known[index]
     number = (Lanes(insn.load(Insn.INDEX, I64)).trunc("i32") << 11).value
     with _Elements(fn, block, address).each() as (element, at):
         writer = Lanes(element.load(WRITER)).zext("i64")

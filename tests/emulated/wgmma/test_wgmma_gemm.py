@@ -93,7 +93,7 @@ def line_of(text: str) -> int:
 
 
 KINDS = {
-    "NO_WAIT": "wgmma", "NO_BARRIER": "wgmma", "NO_PUBLISHING": "wgmma", "NO_PROXY_FENCE": "proxy",
+    "NO_WAIT": "wgmma", "NO_PUBLISHING": "wgmma", "NO_PROXY_FENCE": "proxy",
     "LATE_PROXY_FENCE": "proxy",
 }  # fmt: skip
 
@@ -108,6 +108,12 @@ def test_a_bug_is_reported_with_both_lines(bug: str) -> None:
     assert first.line == line_of('asm volatile("{.reg .pred keep')
     assert first.other_line == line_of("*(uint4 *)(stage")
     assert "STS" in first.message
+
+
+def test_a_wait_of_one_warp_is_a_wait_of_its_warpgroup() -> None:
+    done, exact = multiply(F16, "128", (64, 64, 512), ("-DNO_BARRIER",))
+    assert exact
+    assert done.hazards == ()
 
 
 @pytest.mark.parametrize("seed", range(6))

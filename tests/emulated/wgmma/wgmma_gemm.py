@@ -8,7 +8,6 @@ MODES = {"none": (0, 2), "32": (3, 2), "64": (2, 4), "128": (1, 8)}
 """Swizzles by name: their number in a descriptor, and the chunks of a row of a stage."""
 BUGS = {
     "NO_WAIT": "the stage is overwritten while the multiplication reads it",
-    "NO_BARRIER": "a warp overwrites the stage that another one still multiplies",
     "NO_PUBLISHING": "the multiplication starts before other warps have written the stage",
     "NO_PROXY_FENCE": "the stores are not ordered before the asynchronous proxy",
     "LATE_PROXY_FENCE": "the thread that reads has the fence, not those that wrote",
@@ -18,7 +17,8 @@ BUGS = {
 def gemm_source(form: Form, mode: str) -> str:
     """A kernel `gemm(a, b, c, rows of c, chunks in k)`: C = A B^T for row-major A and B, 64 x columns in each block.
 
-    A macro of `BUGS` puts in that bug.
+    A macro of `BUGS` puts in that bug. `NO_BARRIER` leaves out the barrier behind the wait, which one
+    warpgroup does not need: a multiplication that one of its warps has waited for has ended for all four.
     """
     number, chunks = MODES[mode]
     row = f"{chunks * CHUNK}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import UNIFORM_BASE, WRITE, Form
-from gemmlab.emulator.instruction_layout import Kind
+from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import Warp
+from gemmlab.emulator.layout import LANES, Status, Warp
 from gemmlab.emulator.wgmma_flight import ISSUE, WAIT
 from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, SUMS, Shape
 from gemmlab.emulator.wgmma_registers import SIZE
-from gemmlab.ir.types import I64, VOID
+from gemmlab.ir.types import I32, I64, VOID
 from gemmlab.ir.values import Value
 
 _INPUTS = {"HGMMA": ("BF16", "TF32"), "QGMMA": ("E4M3", "E5M2"), "IGMMA": ("S8", "U8")}
@@ -98,5 +98,13 @@ def warpgroup(x: Form) -> None:
         return
     x.take("scoreboard")
     left = x.source().lane(0)
+    status = x.fn.var(I32, Status.GO)
     with x.fn.when(x.warp.load(Warp.FLIGHT, I64).differs(0)):
-        x.service("wait_wgmma", VOID, WAIT, left.zext("i64").value)
+        early = x.service("wait_wgmma", I32, WAIT, left.zext("i64").value)
+        with x.fn.when(early.differs(0)):
+            # Another warp of the warpgroup has yet to issue what this one waits for: it comes again in its next turn.
+            x.warp.add(Warp.PC, -1)
+            for counter, amount in ((Insn.EXECUTED, 1), (Insn.ACTIVE, LANES), (Insn.PREDICATED_ON, LANES)):
+                x.insn.add(counter, -amount)
+            status.set(Status.SPENT)
+    x.status(status.read())

@@ -30,11 +30,11 @@ def emit_wgmma(module: Module) -> None:
         emit_operand_proxy(fn, module)
     with module.function("fetch", FETCH, VOID) as fn:
         emit_fetch(fn, module)
-    with module.function("decode", DECODE, VOID) as fn:
+    with module.function("decode", DECODE, VOID, exported=True) as fn:
         emit_decode(fn)
-    with module.function("sum_floats", SUM, VOID) as fn:
+    with module.function("sum_floats", SUM, VOID, exported=True) as fn:
         emit_sum_floats(fn)
-    with module.function("sum_integers", SUM, VOID) as fn:
+    with module.function("sum_integers", SUM, VOID, exported=True) as fn:
         emit_sum_integers(fn)
     with module.function("multiply", MULTIPLY, VOID) as fn:
         emit_multiply(fn, module)

@@ -12,7 +12,7 @@ from gemmlab.emulator.address_space import STORE
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.access import addresses, call_access
 from gemmlab.emulator.isa.table import opcode
-from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.lanes import TYPES, Lanes
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.raw import lane_numbers
 from gemmlab.emulator.small_floats import half_of, pack_halves
@@ -77,16 +77,16 @@ def element(x: Form, word: Lanes, part: int) -> Lanes:
 
 def scatter(x: Form, matrix: Value, place: Lanes, value: Lanes) -> None:
     """Write each lane's value to its place in a matrix."""
-    places, values = x.fn.scratch(I32, LANES), x.fn.scratch(F32, LANES)
+    places, values = x.fn.scratch(I32, LANES), x.fn.scratch(value.value.type.scalar, LANES)
     x.fn.store(places, place.value)
     x.fn.store(values, value.value)
     with x.fn.range(LANES) as lane:
         x.fn.store(matrix + x.fn.zero_extend(places[lane]), values[lane])
 
 
-def collect(x: Form, matrix: Value, place: Lanes) -> Lanes:
+def collect(x: Form, matrix: Value, place: Lanes, kind: str = "f32") -> Lanes:
     """Read each lane's value from its place in a matrix."""
-    places, values = x.fn.scratch(I32, LANES), x.fn.scratch(F32, LANES)
+    places, values = x.fn.scratch(I32, LANES), x.fn.scratch(TYPES[kind], LANES)
     x.fn.store(places, place.value)
     with x.fn.range(LANES) as lane:
         x.fn.store(values + lane, matrix[x.fn.zero_extend(places[lane])])

@@ -60,7 +60,9 @@ class Launch:
     ASYNC = 264
     """Address of the function that executes asynchronous operations (see `emulator.async_calls`); 0 if the kernel has
     none."""
-    SIZE = 272
+    OLD_TENSOR_CORE = 272
+    """i64: 1 for an architecture before sm_90, whose tensor cores add up fewer products at a time."""
+    SIZE = 280
 
 
 class Trace:

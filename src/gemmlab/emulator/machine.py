@@ -228,6 +228,7 @@ def launch_structure(
         put(Launch.CONSTANT + 8 * bank, data.ctypes.data)
         put(Launch.CONSTANT_SIZE + 8 * bank, data.nbytes)
     put(Launch.TIME, 1)
+    put(Launch.OLD_TENSOR_CORE, int(geometry.old_tensor_core))
     put(Launch.CONSTANT_USED, geometry.constant_bytes)
     put(Launch.EVENTS, events.ctypes.data)
     put(Launch.EVENT_CAPACITY, EVENTS)

@@ -48,6 +48,8 @@ class Geometry:
     """True if warps need room for asynchronous copies in flight."""
     maximum_registers: int = 0
     """Registers that each thread has at the start, as setmaxnreg counts them."""
+    old_tensor_core: bool = False
+    """True before sm_90."""
     landing_seed: int | None = None
     """Multiplications in flight land at random moments by this seed; `None`: at the latest possible ones."""
     warpgroups: bool = False

@@ -9,77 +9,22 @@ and B(t, g), B(t + 4, g), ...
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gemmlab.emulator.form import Form, join, split
 from gemmlab.emulator.isa.table import opcode
-from gemmlab.emulator.isa.tensor import collect, scatter
+from gemmlab.emulator.isa.tile import COLUMNS, STEP, Tile, collect, places, scatter
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.raw import lane_numbers
 from gemmlab.emulator.small_floats import half_of, pack_halves
-from gemmlab.emulator.wgmma_arithmetic import NARROW, SATURATE, SUM
-from gemmlab.emulator.wgmma_layout import FORMATS, ROWS, SUMS
-from gemmlab.emulator.wgmma_operands import DECODE
-from gemmlab.ir.types import F64, I8, I32, VOID
-from gemmlab.ir.values import Value
+from gemmlab.emulator.wgmma_arithmetic import NARROW, SATURATE
+from gemmlab.emulator.wgmma_layout import ROWS, SUMS
+from gemmlab.ir.types import F64, I32
 
-COLUMNS = 8
-STEP = 16
-"""Bytes in k that one register of A or B covers."""
 _INTEGERS = {"16832": (16, 32), "16816": (16, 16), "8816": (8, 16)}
 """Rows and depth by nvdisasm's names."""
 _DOUBLES = {"884": (8, 4), "8x8x4": (8, 4), "16x8x4": (16, 4), "16x8x8": (16, 8), "16x8x16": (16, 16)}
 _KIND = re.compile(r"S8|U8|E4M3|E5M2")
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """Operands of bytes, and the sums, in memory."""
-
-    x: Form
-    kinds: tuple[str, str]
-    sums: Value
-    """16 rows of 8, i32 or f32."""
-
-    def multiply(self, left: Sequence[Lanes], right: Sequence[Lanes], rows: int, kind: int) -> None:
-        """Add the product of registers of A (all of one step in k, then those of the next) and of B."""
-        fn, depth = self.x.fn, STEP * len(right)
-        words = depth // 4
-        a, b = fn.scratch(I32, ROWS * words), fn.scratch(I32, COLUMNS * words)
-        with fn.range(ROWS * words) as index:
-            a[index] = fn.constant(0, I32)
-        g, t = lane_numbers(fn) >> 2, lane_numbers(fn) & 3
-        for number, register in enumerate(left):
-            step, half = divmod(number, rows // 8)
-            scatter(self.x, a, (g + 8 * half) * words + t + 4 * step, register)
-        for step, register in enumerate(right):
-            scatter(self.x, b, g * words + t + 4 * step, register)
-        factors_a, exponents_a = self._decoded(a, self.kinds[0], ROWS * depth)
-        rows_of_b, powers_of_b = self._decoded(b, self.kinds[1], COLUMNS * depth)
-        factors_b, exponents_b = fn.scratch(I32, COLUMNS * depth), fn.scratch(I32, COLUMNS * depth)
-        with fn.range(depth) as k, fn.range(COLUMNS) as column:
-            factors_b[k * COLUMNS + column] = rows_of_b[column * depth + k]
-            exponents_b[k * COLUMNS + column] = powers_of_b[column * depth + k]
-        name = "sum_integers" if kind & 15 == SUMS["S32"] else "sum_floats"
-        types = [type_ for _name, type_ in SUM]
-        fn.call_external(
-            name, VOID, types, factors_a, exponents_a, factors_b, exponents_b, self.sums, depth, COLUMNS, kind
-        )
-
-    def _decoded(self, words: Value, kind: str, count: int) -> tuple[Value, Value]:
-        fn = self.x.fn
-        factors, exponents = fn.scratch(I32, count), fn.scratch(I32, count)
-        types = [type_ for _name, type_ in DECODE]
-        fn.call_external("decode", VOID, types, fn.cast(words, I8), FORMATS[kind].code, count, factors, exponents)
-        return factors, exponents
-
-
-def _places(x: Form, count: int) -> list[Lanes]:
-    """Places in the sums of each accumulator register of a lane."""
-    g, t = lane_numbers(x.fn) >> 2, lane_numbers(x.fn) & 3
-    return [(g + 8 * (number >> 1)) * COLUMNS + t * 2 + (number & 1) for number in range(count)]
 
 
 def _kinds(x: Form, *others: str) -> tuple[str, str]:
@@ -100,12 +45,12 @@ def imma(x: Form) -> None:
     left, right = x.words(rows // 8 * depth // STEP), x.words(depth // STEP)
     accumulators = x.words(rows // 4)
     sums = x.fn.scratch(I32, ROWS * COLUMNS)
-    places = _places(x, len(accumulators))
-    for place, word in zip(places, accumulators, strict=True):
+    where = places(x, len(accumulators))
+    for place, word in zip(where, accumulators, strict=True):
         scatter(x, sums, place, word.splat(LANES))
     kind = SUMS["S32"] + (SATURATE if x.has("SAT") else 0)
     Tile(x, kinds, sums).multiply([word.splat(LANES) for word in left], right, rows, kind)
-    d.set([collect(x, sums, place, "i32") for place in places])
+    d.set([collect(x, sums, place, "i32") for place in where])
 
 
 @opcode("QMMA")
@@ -116,14 +61,14 @@ def qmma(x: Form) -> None:
     d = x.dest()
     left, right, accumulators = x.words(4), x.words(2), x.words(2 if halves else 4)
     sums = x.fn.scratch(I32, ROWS * COLUMNS)
-    places = _places(x, 4)
-    for number, place in enumerate(places):
+    where = places(x, 4)
+    for number, place in enumerate(where):
         word = accumulators[number >> 1] if halves else accumulators[number]
         scatter(x, sums, place, half_of(word, number & 1).bits("i32") if halves else word)
     kind = SUMS["F16" if halves else "F32"] + NARROW
     for step in range(2):
         Tile(x, kinds, sums).multiply(left[2 * step : 2 * step + 2], right[step : step + 1], 16, kind)
-    found = [collect(x, sums, place, "i32") for place in places]
+    found = [collect(x, sums, place, "i32") for place in where]
     if halves:
         floats = [word.bits("f32") for word in found]
         d.set([pack_halves(floats[0], floats[1]), pack_halves(floats[2], floats[3])])
@@ -149,7 +94,7 @@ def dmma(x: Form) -> None:
     for step, value in enumerate(right):
         scatter(x, b, (t + 4 * step) * COLUMNS + g, value)
     words: list[Lanes] = []
-    for place, value in zip(_places(x, len(accumulators)), accumulators, strict=True):
+    for place, value in zip(places(x, len(accumulators)), accumulators, strict=True):
         row, column = place >> 3, place & 7
         total = value
         for k in range(depth):

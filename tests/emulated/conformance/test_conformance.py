@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import recorded
-from cases import FILES, Case, cases, of_file
+from cases import FILES, Case, Tolerance, cases, of_file
 from compare import numbers, wrong
 from execute import execute
 from fragments import reference, scales
@@ -42,7 +43,9 @@ def disagreement(device: EmulatedDevice, case: Case, arch: str) -> str:
         got = execute(device, case, arch)
     except Exception as error:  # noqa: BLE001 - one kernel that fails must not hide the others
         return f"{case.kernel}: {type(error).__name__}: {error}"
-    differ = wrong(case, got, wanted)
+    # Sums of tensor cores may differ only from those of another architecture.
+    exact = arch == recorded.ARCH and case.file == "tensor"
+    differ = wrong(replace(case, near=Tolerance()) if exact else case, got, wanted)
     if not differ.any():
         return ""
     unit = differ.size // got.size

@@ -80,7 +80,7 @@ def run(
     launch = launch_structure(code, everything, events, geometry, reach)
     # The launch structure holds the shadows' addresses; this variable makes them live as long as it runs.
     looked_for = _look_for_races(launch, geometry, reach) if geometry.global_races else None  # noqa: F841
-    engine = Engine(reach) if geometry.asynchronous else None
+    engine = Engine(reach, launch, events) if geometry.asynchronous else None
     launch[Launch.ASYNC : Launch.ASYNC + 8].view(np.int64)[0] = engine.address if engine is not None else 0
     blocks = math.prod(geometry.grid)
     together = math.prod(geometry.cluster)

@@ -66,6 +66,8 @@ _SITES = {
     "BAR": core.BARRIER,
 }
 ON, ON_BY_SITE = "smsp__thread_inst_executed_pred_on.sum", "thread_inst_executed_true"
+RETRIED = "mbarrier_waits_repeated.sum"
+"""Name of the number of executions that only repeated a wait for an mbarrier; no other count includes them."""
 BRANCHES = frozenset({"BRA", "JMP"})
 _COUNTED = {
     "executed": Insn.EXECUTED,
@@ -94,7 +96,11 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> 
         *_unmet(image, geometry, outcome),
         *_stalls(image, geometry, outcome),
     )
-    return Observation(Counters(image.function.name, origin, sites, _threads_on(image, outcome, sites)), hazards)
+    extra = _threads_on(image, outcome, sites)
+    if geometry.asynchronous:
+        retried = outcome.records[:, Insn.RETRIED : Insn.RETRIED + 8].copy().view(np.int64)
+        extra[RETRIED] = Metric(int(retried.sum()))
+    return Observation(Counters(image.function.name, origin, sites, extra), hazards)
 
 
 def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...]) -> dict[str, Metric]:
@@ -146,7 +152,13 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
     It describes the first event and gives the number of events. An instruction records only its first events and counts
     the rest; if all its recorded events are in one group, they enter with that count.
     """
-    events = [_Event(*event) for event in outcome.events.tolist()]
+    # The engine of asynchronous operations has explained these with both lines.
+    explained = {finding.site for finding in outcome.findings if finding.kind == NAMES[Kind.ASYNC]}
+    events = [
+        event
+        for event in (_Event(*row) for row in outcome.events.tolist())
+        if event.kind != Kind.ASYNC or event.site not in explained
+    ]
     groups: dict[tuple[object, ...], list[_Event]] = {}
     for event in events:
         places = (_line(image, event.site) or ("at", event.site), _line(image, event.other) or ("at", event.other))

@@ -39,6 +39,6 @@ def hazards(file: str, kernel: str, threads: int, *args: Any, grid: int = 1, **m
 
 def line_of(file: str, mark: str) -> int:
     """The number of the one line of a file that has `// mark` in it."""
-    found = [n for n, text in enumerate((HERE / file).read_text().splitlines(), 1) if f"// {mark}" in text]
+    found = [n for n, text in enumerate((HERE / file).read_text().splitlines(), 1) if text.endswith(f"// {mark}")]
     assert len(found) == 1, (mark, found)
     return found[0]

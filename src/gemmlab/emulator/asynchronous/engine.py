@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import counted
@@ -16,10 +19,12 @@ from gemmlab.emulator.asynchronous.bulk_groups import groups_of
 from gemmlab.emulator.asynchronous.cluster_barrier import ClusterBarrier
 from gemmlab.emulator.asynchronous.findings import COPY, MBARRIER, Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import wide
+from gemmlab.emulator.asynchronous.late_reads import explain
 from gemmlab.emulator.asynchronous.request import Request, UnusableError
+from gemmlab.emulator.launch_layout import Launch
 from gemmlab.emulator.layout import LANES, Status, Warp
 from gemmlab.emulator.memory_map import Reach
-from gemmlab.emulator.resident import Resident
+from gemmlab.emulator.resident import Bytes, Resident
 
 LANDING = "GEMMLAB_EMULATOR_LANDING"
 """Environment variable: a seed. Copies then land at random moments instead of the last possible ones."""
@@ -39,11 +44,11 @@ def landing_seed() -> int | None:
 class Engine:
     """Executes asynchronous operations for all blocks of one launch."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: Reach, launch: Bytes, events: npt.NDArray[np.int64]) -> None:
         self.findings = Findings()
         self.error: BaseException | None = None
         """An error of the emulator, or of a form that it does not know, inside a call."""
-        self._reach = reach
+        self._launch, self._events, self._explained = launch, events, 0
         self._blocks: dict[int, BlockState] = {}
         self._barriers: dict[int, ClusterBarrier] = {}
         seed = landing_seed()
@@ -71,6 +76,10 @@ class Engine:
         """Address of the function that handlers call."""
         return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
+    def order(self, ranks: Sequence[int]) -> Sequence[int]:
+        """The order in which the blocks of a cluster get their next turns: by rank, or random if landings are."""
+        return ranks if self._random is None else self._random.sample(ranks, len(ranks))
+
     def begin(self, residents: list[Resident]) -> None:
         """Reset the state of the blocks of a cluster that begins."""
         states = [self._state(resident) for resident in residents]
@@ -86,6 +95,7 @@ class Engine:
     def end(self, resident: Resident) -> None:
         """Finish the bulk operations of a block that has ended, and report those that nobody waited for."""
         state = self._state(resident)
+        self._explain()
         state.ended = True
         for copy in list(state.incoming):
             message = "the block ends before a bulk copy into its shared memory has landed: nothing waited for it"
@@ -99,6 +109,16 @@ class Engine:
                 groups.done.append(store)
             groups.show()
 
+    def _explain(self) -> None:
+        """Explain events that are new, before anything changes what they mean."""
+        count = int(self._launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
+        if count == self._explained:
+            return
+        new = self._events[self._explained : count]
+        self._explained = count
+        for state in self._blocks.values():
+            explain(state, new, self.findings)
+
     def excuse(self, residents: list[Resident]) -> bool:
         """If all warps wait: let waits for mbarriers return without success; return whether anything can go on."""
         states = [self._state(resident) for resident in residents]
@@ -109,6 +129,7 @@ class Engine:
 
     def report_hang(self, residents: list[Resident]) -> None:
         """Report the mbarriers that warps wait for in a deadlock."""
+        self._explain()
         for resident in residents:
             state = self._state(resident)
             waits: dict[int, list[tuple[int, int, int]]] = {}
@@ -135,6 +156,7 @@ class Engine:
 
     def _call(self, warp: int, instruction: int, execute: int, operation: int, arguments: int, results: int) -> int:
         try:
+            self._explain()
             block = self._blocks[wide(warp + Warp.BLOCK)]
             request = Request(block, warp, instruction, execute, arguments, results, self.findings)
             if self._random is not None:

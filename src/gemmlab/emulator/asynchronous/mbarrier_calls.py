@@ -35,6 +35,7 @@ def initialise(request: Request) -> int:
     made.released = np.zeros_like(block.foreign)
     block.mbarriers[address] = made
     made.store()
+    block.changed()
     return Status.GO
 
 

@@ -24,6 +24,10 @@ def iadd3(x: Form) -> None:
 
     The first carry out is set for a carry of 1 or 2, the second for a carry of 2; their sum is the carry.
     """
+    if x.has("64"):
+        x.allow("64")
+        x.dest().set(x.source_pair() + x.source_pair() + x.source_pair())
+        return
     x.allow("X")
     d = x.dest()
     outs = x.dest_predicates(2)

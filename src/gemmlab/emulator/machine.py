@@ -63,6 +63,8 @@ class Outcome:
     """Instructions executed by all warps."""
     findings: tuple[Finding, ...] = ()
     """Errors in the use of asynchronous operations."""
+    printed: str = ""
+    """What the kernel printed with `printf`."""
 
 
 def run(
@@ -125,6 +127,7 @@ def run(
     return Outcome(
         records, events[:count].copy(), reach, stopped, blocked, tuple(awaited), unmet, recorded, watch.finished,
         watch.instructions, engine.findings.all if engine is not None else (),
+        engine.printed if engine is not None else "",
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import ctypes
 import os
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +16,15 @@ from gemmlab.core.words import counted
 from gemmlab.emulator.async_calls import Operation
 from gemmlab.emulator.asynchronous import bulk_copies, mbarrier_calls, old_mbarriers, tensor_copies
 from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.bulk_copies import OFFSET
 from gemmlab.emulator.asynchronous.bulk_groups import groups_of
 from gemmlab.emulator.asynchronous.cluster_barrier import ClusterBarrier
 from gemmlab.emulator.asynchronous.findings import COPY, MBARRIER, Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import wide
 from gemmlab.emulator.asynchronous.late_reads import explain
 from gemmlab.emulator.asynchronous.request import Request, UnusableError
-from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.device_print import MOST_BYTES, formatted
+from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW, Launch
 from gemmlab.emulator.layout import LANES, Status, Warp
 from gemmlab.emulator.memory_map import Reach
 from gemmlab.emulator.resident import Bytes, Resident
@@ -46,8 +49,11 @@ class Engine:
 
     def __init__(self, reach: Reach, launch: Bytes, events: npt.NDArray[np.int64]) -> None:
         self.findings = Findings()
+        self.printed = ""
+        """What the kernel printed."""
         self.error: BaseException | None = None
         """An error of the emulator, or of a form that it does not know, inside a call."""
+        self._reach = reach
         self._launch, self._events, self._explained = launch, events, 0
         self._blocks: dict[int, BlockState] = {}
         self._barriers: dict[int, ClusterBarrier] = {}
@@ -66,6 +72,7 @@ class Engine:
             Operation.COMMIT: _commit,
             Operation.WAIT_READ: _wait_read,
             Operation.VISIBLE: _show,
+            Operation.PRINT: self._print,
             Operation.STORE: bulk_copies.store,
             Operation.CLUSTER_ARRIVE: lambda request: self._barriers[request.block.address].arrive(request),
             Operation.CLUSTER_WAIT: lambda request: self._barriers[request.block.address].wait(request),
@@ -168,6 +175,15 @@ class Engine:
             self.error = error
             return Status.FAULT
 
+    def _print(self, request: Request) -> int:
+        templates, arguments = request.column(0), request.column(1)
+        for lane in request.lanes:
+            read = partial(_bytes_at, request, self._reach, lane)
+            text, count = formatted(read, templates[lane], arguments[lane])
+            self.printed = (self.printed + text)[-MOST_BYTES:]
+            request.answer(lane, count)
+        return Status.GO
+
     def _land_some(self, block: BlockState) -> None:
         assert self._random is not None  # noqa: S101 - the caller asked
         for member in block.cluster:
@@ -179,6 +195,20 @@ class Engine:
 
 CHANCE = 0.25
 """Chance of a copy to land before an operation, if landings are random."""
+
+
+def _bytes_at(request: Request, reach: Reach, lane: int, address: int, nbytes: int) -> bytes:
+    """Bytes at a generic address of a lane, fewer where memory ends."""
+    offset = address & 0xFFFFFFFF
+    resident = request.block.resident
+    if address >> 32 == LOCAL_WINDOW:
+        size = resident.geometry.local_bytes
+        start = (request.warp * LANES + lane) * size
+        return resident.local[start + offset : start + min(offset + nbytes, size)].tobytes()
+    if address >> 32 == SHARED_WINDOW:
+        return resident.shared[offset & OFFSET : (offset & OFFSET) + nbytes].tobytes()
+    found = reach.find(address)
+    return found.data[address - found.address :][:nbytes].tobytes() if found is not None else b""
 
 
 def _commit(request: Request) -> int:

@@ -27,6 +27,21 @@ template <bool GOOD> __device__ void fence_of_writers(float* out) {
     }
 }
 
+// Every writer fences, but after the barrier: the store may come before the others' fences.
+template <bool GOOD> __device__ void fence_too_late(float* out) {
+    for (int step = 0; step < 2; ++step) {
+        memory[128 * step + threadIdx.x] = threadIdx.x;  // UNSEEN
+        if (GOOD || step == 0) fence_async();
+        __syncthreads();
+        if (!GOOD && step == 1) fence_async();
+        if (threadIdx.x == 0) {
+            bulk_store(out + 128 * step, shared_address(memory + 128 * step), 512);  // SENT
+            commit();
+        }
+    }
+    wait_stores(0);
+}
+
 // A copy overwrites what threads wrote.
 template <bool GOOD> __device__ void fence_before_load(const float* in, float* out) {
     begin(1);
@@ -272,6 +287,7 @@ template <bool GOOD> __device__ void cluster_init(float* out) {
     extern "C" __global__ void __cluster_dims__(2, 1, 1) NAME##_bad(float* out) { NAME<false>(out); }  \
     extern "C" __global__ void __cluster_dims__(2, 1, 1) NAME##_good(float* out) { NAME<true>(out); }
 PAIR(fence_of_writers, (float* out), (out))
+PAIR(fence_too_late, (float* out), (out))
 PAIR(fence_before_load, (const float* in, float* out), (in, out))
 PAIR(barrier_before_load, (const float* in, float* out), (in, out))
 PAIR(stage_still_read, (float* out), (out))

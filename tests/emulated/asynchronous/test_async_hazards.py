@@ -40,6 +40,7 @@ class Pair:
 HANG = frozenset({"deadlock"})
 PAIRS = [
     Pair("fence_of_writers", "proxy", "STORE", "WRITER", "without a proxy fence"),
+    Pair("fence_too_late", "proxy", "SENT", "UNSEEN", "between its write and what orders the two"),
     Pair("fence_before_load", "proxy", "LOAD", "FIRST", "overwrites shared memory that thread 0", reads=True),
     Pair("barrier_before_load", "race", "AGAIN", "READER", "may still read", reads=True),
     Pair("stage_still_read", "race", "LATE", "REUSE", "while a bulk operation still reads it"),

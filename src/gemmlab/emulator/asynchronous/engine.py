@@ -73,6 +73,7 @@ class Engine:
             Operation.WAIT_READ: _wait_read,
             Operation.VISIBLE: _show,
             Operation.PRINT: self._print,
+            Operation.FENCE: _fence,
             Operation.STORE: bulk_copies.store,
             Operation.CLUSTER_ARRIVE: lambda request: self._barriers[request.block.address].arrive(request),
             Operation.CLUSTER_WAIT: lambda request: self._barriers[request.block.address].wait(request),
@@ -213,6 +214,11 @@ def _bytes_at(request: Request, reach: Reach, lane: int, address: int, nbytes: i
 
 def _commit(request: Request) -> int:
     groups_of(request.block, request.warp).commit()
+    return Status.GO
+
+
+def _fence(request: Request) -> int:
+    request.block.fence(request.warp)
     return Status.GO
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -179,6 +180,10 @@ class EmulatedDevice(DeviceIdentity):
         )  # fmt: skip
         limit = current_limit()
         outcome = run(loaded.image.code, geometry, self._memory, resident_limit=resident, trace=trace, limit=limit)
+        if outcome.printed:
+            # As the CUDA runtime does when a launch has ended.
+            sys.stdout.write(outcome.printed)
+            sys.stdout.flush()
         if limit is not None and outcome.stopped == TIMED_OUT:
             blocks = math.prod(launch.grid)
             raise limit.error(

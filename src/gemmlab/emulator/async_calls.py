@@ -52,6 +52,10 @@ class Operation:
     """Arrive at the cluster's barrier []."""
     CLUSTER_WAIT = 14
     """Wait at the cluster's barrier []."""
+    FENCE = 16
+    """A proxy fence was executed []."""
+    PRINT = 15
+    """Print with `printf` [address of the format, address of the arguments]; result: number of arguments."""
 
 
 class Arrival:

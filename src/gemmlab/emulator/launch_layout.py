@@ -16,6 +16,8 @@ RANK_BITS = 24
 """A block's shared addresses have its rank in the cluster above this bit."""
 DRIVER_CODE = 0xFFFF_0000_0000
 """First code address of the functions that the driver supplies."""
+VPRINTF = DRIVER_CODE + 16
+"""Code address of `vprintf`, which the emulator supplies."""
 
 
 class Launch:

@@ -63,6 +63,8 @@ class Outcome:
     """Instructions executed by all warps."""
     findings: tuple[Finding, ...] = ()
     """Errors in the use of asynchronous operations."""
+    printed: str = ""
+    """What the kernel printed with `printf`."""
 
 
 def run(
@@ -80,7 +82,7 @@ def run(
     launch = launch_structure(code, everything, events, geometry, reach)
     # The launch structure holds the shadows' addresses; this variable makes them live as long as it runs.
     looked_for = _look_for_races(launch, geometry, reach) if geometry.global_races else None  # noqa: F841
-    engine = Engine(reach) if geometry.asynchronous else None
+    engine = Engine(reach, launch, events) if geometry.asynchronous else None
     launch[Launch.ASYNC : Launch.ASYNC + 8].view(np.int64)[0] = engine.address if engine is not None else 0
     blocks = math.prod(geometry.grid)
     together = math.prod(geometry.cluster)
@@ -125,6 +127,7 @@ def run(
     return Outcome(
         records, events[:count].copy(), reach, stopped, blocked, tuple(awaited), unmet, recorded, watch.finished,
         watch.instructions, engine.findings.all if engine is not None else (),
+        engine.printed if engine is not None else "",
     )  # fmt: skip
 
 

@@ -5,21 +5,29 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import counted
 from gemmlab.emulator.async_calls import Operation
 from gemmlab.emulator.asynchronous import bulk_copies, mbarrier_calls, old_mbarriers, tensor_copies
 from gemmlab.emulator.asynchronous.block_state import BlockState
+from gemmlab.emulator.asynchronous.bulk_copies import OFFSET
 from gemmlab.emulator.asynchronous.bulk_groups import groups_of
 from gemmlab.emulator.asynchronous.cluster_barrier import ClusterBarrier
 from gemmlab.emulator.asynchronous.findings import COPY, MBARRIER, Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import wide
+from gemmlab.emulator.asynchronous.late_reads import explain
 from gemmlab.emulator.asynchronous.request import Request, UnusableError
+from gemmlab.emulator.device_print import MOST_BYTES, formatted
+from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW, Launch
 from gemmlab.emulator.layout import LANES, Status, Warp
 from gemmlab.emulator.memory_map import Reach
-from gemmlab.emulator.resident import Resident
+from gemmlab.emulator.resident import Bytes, Resident
 
 LANDING = "GEMMLAB_EMULATOR_LANDING"
 """Environment variable: a seed. Copies then land at random moments instead of the last possible ones."""
@@ -39,11 +47,14 @@ def landing_seed() -> int | None:
 class Engine:
     """Executes asynchronous operations for all blocks of one launch."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: Reach, launch: Bytes, events: npt.NDArray[np.int64]) -> None:
         self.findings = Findings()
+        self.printed = ""
+        """What the kernel printed."""
         self.error: BaseException | None = None
         """An error of the emulator, or of a form that it does not know, inside a call."""
         self._reach = reach
+        self._launch, self._events, self._explained = launch, events, 0
         self._blocks: dict[int, BlockState] = {}
         self._barriers: dict[int, ClusterBarrier] = {}
         seed = landing_seed()
@@ -61,6 +72,8 @@ class Engine:
             Operation.COMMIT: _commit,
             Operation.WAIT_READ: _wait_read,
             Operation.VISIBLE: _show,
+            Operation.PRINT: self._print,
+            Operation.FENCE: _fence,
             Operation.STORE: bulk_copies.store,
             Operation.CLUSTER_ARRIVE: lambda request: self._barriers[request.block.address].arrive(request),
             Operation.CLUSTER_WAIT: lambda request: self._barriers[request.block.address].wait(request),
@@ -70,6 +83,10 @@ class Engine:
     def address(self) -> int:
         """Address of the function that handlers call."""
         return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+
+    def order(self, ranks: Sequence[int]) -> Sequence[int]:
+        """The order in which the blocks of a cluster get their next turns: by rank, or random if landings are."""
+        return ranks if self._random is None else self._random.sample(ranks, len(ranks))
 
     def begin(self, residents: list[Resident]) -> None:
         """Reset the state of the blocks of a cluster that begins."""
@@ -86,6 +103,7 @@ class Engine:
     def end(self, resident: Resident) -> None:
         """Finish the bulk operations of a block that has ended, and report those that nobody waited for."""
         state = self._state(resident)
+        self._explain()
         state.ended = True
         for copy in list(state.incoming):
             message = "the block ends before a bulk copy into its shared memory has landed: nothing waited for it"
@@ -99,6 +117,16 @@ class Engine:
                 groups.done.append(store)
             groups.show()
 
+    def _explain(self) -> None:
+        """Explain events that are new, before anything changes what they mean."""
+        count = int(self._launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
+        if count == self._explained:
+            return
+        new = self._events[self._explained : count]
+        self._explained = count
+        for state in self._blocks.values():
+            explain(state, new, self.findings)
+
     def excuse(self, residents: list[Resident]) -> bool:
         """If all warps wait: let waits for mbarriers return without success; return whether anything can go on."""
         states = [self._state(resident) for resident in residents]
@@ -109,6 +137,7 @@ class Engine:
 
     def report_hang(self, residents: list[Resident]) -> None:
         """Report the mbarriers that warps wait for in a deadlock."""
+        self._explain()
         for resident in residents:
             state = self._state(resident)
             waits: dict[int, list[tuple[int, int, int]]] = {}
@@ -135,6 +164,7 @@ class Engine:
 
     def _call(self, warp: int, instruction: int, execute: int, operation: int, arguments: int, results: int) -> int:
         try:
+            self._explain()
             block = self._blocks[wide(warp + Warp.BLOCK)]
             request = Request(block, warp, instruction, execute, arguments, results, self.findings)
             if self._random is not None:
@@ -145,6 +175,15 @@ class Engine:
         except BaseException as error:  # noqa: BLE001 - it cannot pass through compiled code; the machine raises it again
             self.error = error
             return Status.FAULT
+
+    def _print(self, request: Request) -> int:
+        templates, arguments = request.column(0), request.column(1)
+        for lane in request.lanes:
+            read = partial(_bytes_at, request, self._reach, lane)
+            text, count = formatted(read, templates[lane], arguments[lane])
+            self.printed = (self.printed + text)[-MOST_BYTES:]
+            request.answer(lane, count)
+        return Status.GO
 
     def _land_some(self, block: BlockState) -> None:
         assert self._random is not None  # noqa: S101 - the caller asked
@@ -159,8 +198,27 @@ CHANCE = 0.25
 """Chance of a copy to land before an operation, if landings are random."""
 
 
+def _bytes_at(request: Request, reach: Reach, lane: int, address: int, nbytes: int) -> bytes:
+    """Bytes at a generic address of a lane, fewer where memory ends."""
+    offset = address & 0xFFFFFFFF
+    resident = request.block.resident
+    if address >> 32 == LOCAL_WINDOW:
+        size = resident.geometry.local_bytes
+        start = (request.warp * LANES + lane) * size
+        return resident.local[start + offset : start + min(offset + nbytes, size)].tobytes()
+    if address >> 32 == SHARED_WINDOW:
+        return resident.shared[offset & OFFSET : (offset & OFFSET) + nbytes].tobytes()
+    found = reach.find(address)
+    return found.data[address - found.address :][:nbytes].tobytes() if found is not None else b""
+
+
 def _commit(request: Request) -> int:
     groups_of(request.block, request.warp).commit()
+    return Status.GO
+
+
+def _fence(request: Request) -> int:
+    request.block.fence(request.warp)
     return Status.GO
 
 

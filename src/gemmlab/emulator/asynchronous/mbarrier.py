@@ -49,9 +49,11 @@ class Mbarrier:
     def store(self) -> None:
         """Write the word to shared memory."""
         at = self.block.offset(self.address)
-        self.block.resident.shared[at : at + 8].view(np.uint64)[0] = self.word.encoded()
+        cell, word = self.block.resident.shared[at : at + 8].view(np.uint64), self.word.encoded()
         self.block.resident.valid[at : at + 8] = 0xFF
-        self.block.changed()
+        if int(cell[0]) != word:
+            cell[0] = word
+            self.block.changed()
 
     @property
     def intact(self) -> bool:

@@ -11,12 +11,13 @@ from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.findings import MBARRIER, MISALIGNED
 from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
-from gemmlab.emulator.asynchronous.mbarrier_word import MOST, initial
+from gemmlab.emulator.asynchronous.mbarrier_word import MOST, ONE_ARRIVAL, initial
 from gemmlab.emulator.asynchronous.request import Request
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.layout import Status, Wait, Warp
 from gemmlab.emulator.services import service_addresses
 
+EVERY_BIT = (1 << 64) - 1
 PUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_int64)
 
 
@@ -35,6 +36,7 @@ def initialise(request: Request) -> int:
     made.released = np.zeros_like(block.foreign)
     block.mbarriers[address] = made
     made.store()
+    block.changed()
     return Status.GO
 
 
@@ -69,16 +71,29 @@ def find(request: Request, address: int, lane: int | None = None) -> Mbarrier:
 
 def arrive(request: Request) -> int:
     """Arrive with every lane, the lowest first."""
-    mode = request.operand(2)
+    mode, lanes = request.operand(2), request.lanes
     if mode & Arrival.TOGETHER:
         _states_together(request)
-    for lane in request.lanes:
+    column = request.column(0)
+    if mode == Arrival.ONE and len({column[lane] for lane in lanes}) == 1:
+        _arrive_in_turn(request, column[lanes[0]] & 0xFFFFFFFF, lanes)
+        return Status.GO
+    for lane in lanes:
         address = request.operand(0, lane) & 0xFFFFFFFF
         mbarrier = find(request, address, lane)
         if not mode & Arrival.TOGETHER:
             request.answer(lane, mbarrier.word.encoded())
         arrive_at(request, mbarrier, mode, request.operand(1, lane) & 0xFFFFFFFF, lane)
     return Status.GO
+
+
+def _arrive_in_turn(request: Request, address: int, lanes: list[int]) -> None:
+    """Arrive once with each lane, all at one mbarrier."""
+    mbarrier = find(request, address, lanes[0])
+    word = mbarrier.word.encoded()
+    for number, lane in enumerate(lanes):
+        request.answer(lane, word + number * ONE_ARRIVAL & EVERY_BIT)
+    arrive_at(request, mbarrier, Arrival.COUNT, len(lanes), lanes[0])
 
 
 def _states_together(request: Request) -> None:
@@ -131,23 +146,31 @@ def invalidate(request: Request) -> int:
 def check(request: Request) -> int:
     """Test phases. A group that may wait does so until the phases of all its lanes have ended."""
     failed: Mbarrier | None = None
+    addresses, parities = request.column(0), request.column(1)
+    ended: dict[tuple[int, int], bool] = {}
     for lane in request.lanes:
-        address = request.operand(0, lane) & 0xFFFFFFFF
-        parity = request.operand(1, lane) >> 31 & 1
-        mbarrier = find(request, address, lane)
-        if mbarrier.word.phase == parity:
-            mbarrier.settle(asked=True)
-        ended = mbarrier.word.phase != parity
-        request.answer(lane, int(ended))
-        if ended:
-            mbarrier.tests[request.warp] = (request.site, parity, mbarrier.completed)
-            if mbarrier.block.checks:
-                request.block.acquire(request.warp, mbarrier.released)
-        else:
-            failed = failed or mbarrier
-    if failed is None or not request.operand(2):
+        key = addresses[lane] & 0xFFFFFFFF, parities[lane] >> 31 & 1
+        if key not in ended:
+            mbarrier = find(request, key[0], lane)
+            ended[key] = _ended(request, mbarrier, key[1])
+            failed = failed or (None if ended[key] else mbarrier)
+        request.answer(lane, int(ended[key]))
+    if failed is None:
         return Status.GO
-    return _wait(request, failed)
+    # A thread that only tests gives way to the others: it is likely to test again.
+    return _wait(request, failed) if request.operand(2) else Status.SPENT
+
+
+def _ended(request: Request, mbarrier: Mbarrier, parity: int) -> bool:
+    """Return whether the phase has ended; if so, the warp knows what those who arrived knew."""
+    if mbarrier.word.phase == parity:
+        mbarrier.settle(asked=True)
+    if mbarrier.word.phase == parity:
+        return False
+    mbarrier.tests[request.warp] = (request.site, parity, mbarrier.completed)
+    if mbarrier.block.checks:
+        request.block.acquire(request.warp, mbarrier.released)
+    return True
 
 
 def _wait(request: Request, mbarrier: Mbarrier) -> int:

@@ -59,12 +59,18 @@ def _compare_writers(request: Request, block: BlockState, rows: Rows, verb: str,
     warps, lanes = writers >> 5, writers & 31
     mine = (warps == request.warp) & (block is request.block)
     fresh = clocks > block.start
-    unordered = fresh & ~mine & (clocks > _known(request, block)[warps])
+    known = _known(request, block)
+    unordered = fresh & ~mine & (clocks > known[warps])
     fences = rows[:, WRITER_FENCES // 4]
-    unfenced = fresh & ~unordered & (fences != BY_PROXY) & (block.fences()[warps, lanes] == fences)
+    written = fresh & ~unordered & (fences != BY_PROXY)
+    fenced = np.zeros((LANES, LANES), np.int32)
+    for warp in np.unique(warps[written]):
+        fenced[warp] = block.fences_known(int(warp), int(known[warp]))
+    unfenced = written & (fenced[warps, lanes] <= fences)
+    late = "without a proxy fence (fence.proxy.async) by that thread between its write and what orders the two"
     for found, kind, message in (
         (unordered, RACE, "with nothing between that orders them"),
-        (unfenced, PROXY, "without a proxy fence (fence.proxy.async) by that thread after its write"),
+        (unfenced, PROXY, late),
     ):
         if found.any():
             row = int(found.argmax())

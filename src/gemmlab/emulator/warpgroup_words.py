@@ -25,7 +25,7 @@ def message(kind: int, address: int, extra: int, fellow: object, there: str) -> 
     if kind == Kind.PROXY:
         return (
             f"the asynchronous proxy reads shared memory that thread {fellow} of the block wrote ({there}), without a"
-            " proxy fence (fence.proxy.async) by that thread after its write"
+            " proxy fence (fence.proxy.async) by that thread between its write and what orders the two"
         )
     return (
         f"an operand that thread {fellow} writes ({there}) while it may be read: the write is ordered neither before"

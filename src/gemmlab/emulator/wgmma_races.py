@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from gemmlab.emulator.instruction_layout import Insn, Kind, Space
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, Block, Warp
+from gemmlab.emulator.layout import LANES, ROW, Block, Warp
 from gemmlab.emulator.races import (
     BY_PROXY,
     ELEMENT,
@@ -96,18 +96,28 @@ def emit_operand_race(fn: Function, module: Module) -> None:
 
 
 def emit_operand_proxy(fn: Function, module: Module) -> None:
-    """Body of `operand_proxy(warp, insn, entry, address)`: report writers without a proxy fence behind their write.
+    """Body of `operand_proxy(warp, insn, entry, address)`: report writers without a proxy fence between their write and
+    what orders it before the multiplication.
 
     It is called when the multiplication is issued.
     """
-    warp_ptr, insn_ptr, _entry, address = fn.args
+    warp_ptr, insn_ptr, entry_ptr, address = fn.args
+    known = Raw(fn, entry_ptr).at(Flight.ENTRY_KNOWN, I32)
     block = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.BLOCK, I64), I8))
     warps, size = fn.cast(block.load(Block.WARPS, I64), I8), block.load(Block.WARP_SIZE, I64)
     with _Elements(fn, block, address).each() as (element, at):
         writer, fences = Lanes(element.load(WRITER)).zext("i64"), element.load(WRITER_FENCES)
         there = Raw(fn, warps + (writer >> 5).value * size)
-        so_far = there.load((writer & 31).value * 4 + Warp.PROXY_FENCES)
-        with fn.when((Lanes(fences).ne(BY_PROXY) & Lanes(fences).eq(Lanes(so_far))).value):
+        before, so_far = Lanes(fences), Lanes(there.load((writer & 31).value * 4 + Warp.PROXY_FENCES))
+        flight = Raw(fn, fn.cast(there.load(Warp.FLIGHT, I64), I8))
+        turn = (before & (Flight.FENCES_KEPT - 1)).zext("i64")
+        first = Lanes(flight.load((turn * ROW + (writer & 31) * 4 + Flight.FENCES).value))
+        # The first fence behind the write must come before what orders the two; of old ones the time is not known.
+        clock = Lanes(known[(writer >> 5).value])
+        late = first.gt(clock) & (so_far - before).le(Flight.FENCES_KEPT)
+        # A write that nothing orders is a race, which the landing reports.
+        ordered = Lanes(element.load(WRITER_CLOCK)).le(clock) & before.ne(BY_PROXY)
+        with fn.when((ordered & (so_far.le(before) | late)).value):
             other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
             fn.call(module["note"], warp_ptr, insn_ptr, Kind.PROXY, 0, at, ((writer << 32) + SHARED).value, other)
     fn.finish()

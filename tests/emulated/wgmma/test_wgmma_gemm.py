@@ -94,7 +94,7 @@ def line_of(text: str) -> int:
 
 KINDS = {
     "NO_WAIT": "wgmma", "NO_PUBLISHING": "wgmma", "NO_PROXY_FENCE": "proxy",
-    "LATE_PROXY_FENCE": "proxy",
+    "LATE_PROXY_FENCE": "proxy", "FENCE_BEHIND_BARRIER": "proxy",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ BUGS = {
     "NO_WAIT": "the stage is overwritten while the multiplication reads it",
     "NO_PUBLISHING": "the multiplication starts before other warps have written the stage",
     "NO_PROXY_FENCE": "the stores are not ordered before the asynchronous proxy",
+    "FENCE_BEHIND_BARRIER": "every thread has the fence, but behind the barrier",
     "LATE_PROXY_FENCE": "the thread that reads has the fence, not those that wrote",
 }
 
@@ -57,11 +58,14 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
         char *tile_a = memory + stage * (bytes_a + bytes_b), *tile_b = tile_a + bytes_a;
         bring(tile_a, a, {ROWS}, first, length);
         bring(tile_b, b, {form.columns}, first, length);
-#if !defined(NO_PROXY_FENCE) && !defined(LATE_PROXY_FENCE)
+#if !defined(NO_PROXY_FENCE) && !defined(LATE_PROXY_FENCE) && !defined(FENCE_BEHIND_BARRIER)
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 #ifndef NO_PUBLISHING
         __syncthreads();
+#endif
+#ifdef FENCE_BEHIND_BARRIER
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 #ifdef LATE_PROXY_FENCE
         if (threadIdx.x == 0) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from gemmlab.emulator.address_space import bit_of
 from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import UNIFORM_BASE, WRITE, Form
 from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, Status, Warp
+from gemmlab.emulator.layout import LANES, Block, Status, Warp
 from gemmlab.emulator.wgmma_flight import ISSUE, WAIT
-from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, SUMS, Shape
+from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, SUMS, Flight, Shape
 from gemmlab.emulator.wgmma_registers import SIZE
 from gemmlab.ir.types import I32, I64, VOID
 from gemmlab.ir.values import Value
@@ -108,3 +109,16 @@ def warpgroup(x: Form) -> None:
                 x.insn.add(counter, -amount)
             status.set(Status.SPENT)
     x.status(status.read())
+
+
+def remember_fence(x: Form, count: Lanes) -> None:
+    """Store the time of a proxy fence for each lane; `count`: its fences before this one."""
+    fn = x.fn
+    with fn.when(x.warp.load(Warp.FLIGHT, I64).differs(0)):
+        index = x.warp.load(Warp.INDEX, I64)
+        clock = fn.cast(x.block.load(Block.CLOCKS, I64), I32)[index * LANES + index]
+        fences = fn.cast(x.warp.load(Warp.FLIGHT, I64) + Flight.FENCES, I32)
+        turn = fn.scratch(I32, LANES)
+        fn.store(turn, (count & (Flight.FENCES_KEPT - 1)).value)
+        with fn.range(LANES) as lane, fn.when(bit_of(fn, x.exec_bits, lane)):
+            fences[fn.zero_extend(turn[lane]) * LANES + lane] = clock

@@ -89,13 +89,13 @@ class Subject:
 
     @property
     def serialized(self) -> Remark | None:
-        """Why ptxas lets the kernel wait after each warpgroup multiplication."""
+        """The reason that ptxas gives for a wait after each warpgroup multiplication."""
         texts = self.artifact.texts
         return serialized(texts.get("log", ""), texts.get("ptx", ""), self.artifact.entry)
 
     @property
     def setmaxnreg_ignored(self) -> Remark | None:
-        """Why ptxas ignored setmaxnreg."""
+        """The reason that ptxas gives for ignoring setmaxnreg."""
         texts = self.artifact.texts
         return setmaxnreg_ignored(texts.get("log", ""), texts.get("ptx", ""))
 

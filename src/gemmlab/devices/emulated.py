@@ -159,8 +159,8 @@ class EmulatedDevice(DeviceIdentity):
         `TimeLimitError` when the time limit (`core.time_limit`) passes.
         """
         geometry, outcome = self._run(loaded, launch, races=races)
-        seen = observe(loaded.image, geometry, outcome, self.id)
-        return replace(seen, hazards=(*seen.hazards, *_hazards_of_ptx(loaded)))
+        observation = observe(loaded.image, geometry, outcome, self.id)
+        return replace(observation, hazards=(*observation.hazards, *_hazards_of_ptx(loaded)))
 
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
         """Run once, as `observe` does, and record what `request` asks for."""

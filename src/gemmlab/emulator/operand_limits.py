@@ -53,14 +53,14 @@ def highest_register(instructions: Sequence[Instruction]) -> int:
 
 def most_registers(instructions: Sequence[Instruction], at_start: int) -> int:
     """The most registers that a thread may have: those at the start of the kernel, or more that it asks for."""
-    asked = (
+    requests = (
         operand.value
         for instruction in instructions
         if instruction.opcode == "USETMAXREG"
         for operand in instruction.operands
         if operand.kind == "imm"
     )
-    return min(max(at_start, 1, *asked), RZ)
+    return min(max(at_start, 1, *requests), RZ)
 
 
 def _registers(instruction: Instruction) -> Iterator[int]:

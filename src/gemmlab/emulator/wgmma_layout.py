@@ -60,9 +60,9 @@ class Flight:
     RANDOM = 16
     """i64: state of the generator that chooses moments of landing; 0 if all land at the latest one."""
     FENCES = 64
-    """`FENCES_KEPT` rows, used in turn: the warp's own clock at each lane's last proxy fences."""
-    FENCES_KEPT = 8
-    ENTRY = FENCES + FENCES_KEPT * ROW
+    """`FENCE_TURNS` rows, used in turn: the warp's own clock at each lane's last proxy fences."""
+    FENCE_TURNS = 8
+    ENTRY = FENCES + FENCE_TURNS * ROW
     ENTRY_INSN, ENTRY_A, ENTRY_B, ENTRY_GROUP, ENTRY_SHAPE = 0, 8, 16, 24, 32
     """i64: instruction record, descriptors, number of the group, `Shape`."""
     ENTRY_SOURCE, ENTRY_TARGET, ENTRY_REGISTERS = 40, 48, 56

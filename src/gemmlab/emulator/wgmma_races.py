@@ -110,11 +110,11 @@ def emit_operand_proxy(fn: Function, module: Module) -> None:
         there = Raw(fn, warps + (writer >> 5).value * size)
         before, so_far = Lanes(fences), Lanes(there.load((writer & 31).value * 4 + Warp.PROXY_FENCES))
         flight = Raw(fn, fn.cast(there.load(Warp.FLIGHT, I64), I8))
-        turn = (before & (Flight.FENCES_KEPT - 1)).zext("i64")
+        turn = (before & (Flight.FENCE_TURNS - 1)).zext("i64")
         first = Lanes(flight.load((turn * ROW + (writer & 31) * 4 + Flight.FENCES).value))
         # The first fence behind the write must come before what orders the two; of old ones the time is not known.
         clock = Lanes(known[(writer >> 5).value])
-        late = first.gt(clock) & (so_far - before).le(Flight.FENCES_KEPT)
+        late = first.gt(clock) & (so_far - before).le(Flight.FENCE_TURNS)
         # A write that nothing orders is a race, which the landing reports.
         ordered = Lanes(element.load(WRITER_CLOCK)).le(clock) & before.ne(BY_PROXY)
         with fn.when((ordered & (so_far.le(before) | late)).value):

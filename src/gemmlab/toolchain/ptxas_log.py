@@ -62,7 +62,7 @@ def errors(log: str, ptx: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What ptxas did to a kernel otherwise than its PTX says."""
+    """A remark of ptxas: it made of a kernel something other than its PTX says."""
 
     text: str
     """Its reason, in its words."""

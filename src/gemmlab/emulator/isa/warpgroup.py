@@ -61,8 +61,8 @@ def gmma(x: Form) -> None:
         shape |= _SUFFIXES[name]
     pair = x.field(record, UNIFORM_BASE)
     a, b = (x.warp.load(pair + 8 * part, I64) for part in range(2))
-    kept, source = x.take("reg")
-    if kept.neg:
+    previous, source = x.take("reg")
+    if previous.neg:
         raise x.refuse("a negated accumulator")
     accumulator = Lanes(x.field(source))
     used = accumulator.ne(Warp.ZERO)
@@ -119,6 +119,6 @@ def remember_fence(x: Form, count: Lanes) -> None:
         clock = fn.cast(x.block.load(Block.CLOCKS, I64), I32)[index * LANES + index]
         fences = fn.cast(x.warp.load(Warp.FLIGHT, I64) + Flight.FENCES, I32)
         turn = fn.scratch(I32, LANES)
-        fn.store(turn, (count & (Flight.FENCES_KEPT - 1)).value)
+        fn.store(turn, (count & (Flight.FENCE_TURNS - 1)).value)
         with fn.range(LANES) as lane, fn.when(bit_of(fn, x.exec_bits, lane)):
             fences[fn.zero_extend(turn[lane]) * LANES + lane] = clock

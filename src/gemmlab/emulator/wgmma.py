@@ -5,15 +5,13 @@ from __future__ import annotations
 from gemmlab.emulator.wgmma_arithmetic import SUM, emit_sum_floats, emit_sum_integers
 from gemmlab.emulator.wgmma_flight import (
     ISSUE,
-    MULTIPLY,
     WAIT,
-    emit_compare_proxies,
     emit_issue,
     emit_land_oldest,
     emit_learn,
-    emit_multiply,
     emit_wait,
 )
+from gemmlab.emulator.wgmma_multiply import MULTIPLY, emit_compare_proxies, emit_multiply
 from gemmlab.emulator.wgmma_operands import DECODE, FETCH, emit_decode, emit_fetch
 from gemmlab.emulator.wgmma_races import KNOW, OPERAND_RACE, emit_know, emit_operand_proxy, emit_operand_race
 from gemmlab.ir.module import Module

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES, ROW, Block, Status, Warp
 from gemmlab.emulator.raw import Raw
@@ -25,6 +26,8 @@ ISSUE = (
 )  # fmt: skip
 """As `Flight`'s entries; `closes`: 1 if the multiplication is the last of its group. Without a target it does nothing
 else."""
+HAS_ENDED = 1
+"""`extra` of an event: the warp whose first thread is `address` has ended without the instruction."""
 WAIT = (("warp", pointer(I8)), ("insn", pointer(I8)), ("left", I64))
 
 
@@ -114,7 +117,7 @@ def emit_wait(fn: Function, module: Module) -> None:
     four warps: once one of them has waited, it has ended for all, and code relies on that (one thread of a warpgroup
     releases the stage).
     """
-    warp_ptr, _insn, left = fn.args
+    warp_ptr, insn, left = fn.args
     warp = Raw(fn, warp_ptr)
     flight, group = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8)), _Group(fn, warp)
     limit = flight.load(Flight.GROUP, I64) - left
@@ -126,8 +129,12 @@ def emit_wait(fn: Function, module: Module) -> None:
     missing = fn.var(I64, 0)
     with group.each() as (fellow, other):
         behind = Lanes(other.load(Flight.ISSUED, I64)).le(Lanes(last.read()))
-        with fn.when((behind & Lanes(fellow.load(Warp.STATE)).ne(Status.DONE)).value):
-            missing.set(1)
+        with fn.when(behind.value), fn.choose(fellow.load(Warp.STATE).equals(Status.DONE)) as choice:
+            with choice.yes():
+                thread = fellow.load(Warp.INDEX, I64) * LANES
+                fn.call(module["note"], warp_ptr, insn, Kind.WARPGROUP, 0, thread, HAS_ENDED, -1)
+            with choice.no():
+                missing.set(1)
     with fn.when(missing.read().differs(0)):
         fn.ret(1)
     with group.each() as (fellow, other), fn.loop() as done:

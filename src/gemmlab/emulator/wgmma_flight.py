@@ -55,8 +55,15 @@ def emit_issue(fn: Function, module: Module) -> None:
         flight.add(Flight.ISSUED, 1)
         with fn.when(flight.load(Flight.RANDOM, I64).differs(0)):
             _land_at_random(fn, module, flight)
-    flight.store(Flight.GROUP, flight.load(Flight.GROUP, I64) + closes, I64)
+    with fn.when(closes.differs(0)):
+        _end_of_group(fn, flight, flight.load(Flight.GROUP, I64))[0] = flight.load(Flight.ISSUED, I64)
+        flight.add(Flight.GROUP, 1)
     fn.finish()
+
+
+def _end_of_group(fn: Function, flight: Raw, group: Value) -> Value:
+    """Pointer to the number of multiplications issued up to the end of a group, one of the last `END_TURNS`."""
+    return fn.cast(flight.at(Flight.ENDS, I64), I64) + (group & (Flight.END_TURNS - 1))
 
 
 def _land_at_random(fn: Function, module: Module, flight: Raw) -> None:
@@ -121,11 +128,10 @@ def emit_wait(fn: Function, module: Module) -> None:
     warp = Raw(fn, warp_ptr)
     flight, group = Raw(fn, fn.cast(warp.load(Warp.FLIGHT, I64), I8)), _Group(fn, warp)
     limit = flight.load(Flight.GROUP, I64) - left
+    # Of older groups nothing is in flight: a wait for another group came in between.
     last = fn.var(I64, -1)
-    with fn.range(flight.load(Flight.COUNT, I64)) as index:
-        entry = entry_at(fn, flight, index)
-        with fn.when(entry.load(Flight.ENTRY_GROUP, I64) < limit):
-            last.set(entry.load(Flight.ENTRY_NUMBER, I64))
+    with fn.when(limit > 0):
+        last.set(_end_of_group(fn, flight, limit - 1)[0] - 1)
     missing = fn.var(I64, 0)
     with group.each() as (fellow, other):
         behind = Lanes(other.load(Flight.ISSUED, I64)).le(Lanes(last.read()))

@@ -62,7 +62,10 @@ class Flight:
     FENCES = 64
     """`FENCE_TURNS` rows, used in turn: the warp's own clock at each lane's last proxy fences."""
     FENCE_TURNS = 8
-    ENTRY = FENCES + FENCE_TURNS * ROW
+    ENDS = FENCES + FENCE_TURNS * ROW
+    """`END_TURNS` i64, used in turn: multiplications issued up to the end of each of the last groups."""
+    END_TURNS = 16
+    ENTRY = ENDS + 8 * END_TURNS
     ENTRY_INSN, ENTRY_A, ENTRY_B, ENTRY_GROUP, ENTRY_SHAPE = 0, 8, 16, 24, 32
     """i64: instruction record, descriptors, number of the group, `Shape`."""
     ENTRY_SOURCE, ENTRY_TARGET, ENTRY_REGISTERS = 40, 48, 56

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.emulator.address_space import PENDING
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.findings import COPY, UNWRITTEN
+from gemmlab.emulator.asynchronous.finding import COPY, UNWRITTEN
 from gemmlab.emulator.asynchronous.proxies import Reading, end_read
-from gemmlab.emulator.asynchronous.request import Request
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -63,7 +63,7 @@ class WarpGroups:
     """Stores that have read and whose writes are not visible yet."""
 
     @property
-    def unread(self) -> Iterator[Store]:
+    def reading(self) -> Iterator[Store]:
         """Stores that have not read."""
         yield from self.open
         for group in self.closed:

@@ -15,14 +15,14 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.words import counted
 from gemmlab.emulator.async_calls import Operation
 from gemmlab.emulator.asynchronous import bulk_copies, mbarrier_calls, old_mbarriers, tensor_copies
+from gemmlab.emulator.asynchronous.async_request import Request, UnusableError
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.bulk_copies import OFFSET
 from gemmlab.emulator.asynchronous.bulk_groups import groups_of
 from gemmlab.emulator.asynchronous.cluster_barrier import ClusterBarrier
-from gemmlab.emulator.asynchronous.findings import COPY, MBARRIER, Finding, Findings
+from gemmlab.emulator.asynchronous.finding import COPY, MBARRIER, Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import wide
 from gemmlab.emulator.asynchronous.late_reads import explain
-from gemmlab.emulator.asynchronous.request import Request, UnusableError
 from gemmlab.emulator.device_print import MOST_BYTES, formatted
 from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW, Launch
 from gemmlab.emulator.layout import LANES, Status, Warp
@@ -50,7 +50,7 @@ class Engine:
     def __init__(self, reach: Reach, launch: Bytes, events: npt.NDArray[np.int64]) -> None:
         self.findings = Findings()
         self.printed = ""
-        """What the kernel printed."""
+        """The text that the kernel printed."""
         self.error: BaseException | None = None
         """An error of the emulator, or of a form that it does not know, inside a call."""
         self._reach = reach
@@ -110,7 +110,7 @@ class Engine:
             self.findings.add(Finding(COPY, message, state.linear, copy.thread, copy.site, -1, copy.address))
             copy.land()
         for groups in state.groups.values():
-            for store in list(groups.unread):
+            for store in list(groups.reading):
                 message = "the block ends before a bulk store has read its shared memory: nothing waited for its group"
                 store.request.report(COPY, message, store.address)
                 store.read(store.request)

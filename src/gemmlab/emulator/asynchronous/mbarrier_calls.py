@@ -7,12 +7,12 @@ import ctypes
 import numpy as np
 
 from gemmlab.emulator.async_calls import Arrival
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.findings import MBARRIER, MISALIGNED
+from gemmlab.emulator.asynchronous.finding import MBARRIER, MISALIGNED
 from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
 from gemmlab.emulator.asynchronous.mbarrier_word import MOST, ONE_ARRIVAL, initial
-from gemmlab.emulator.asynchronous.request import Request
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.layout import Status, Wait, Warp
 from gemmlab.emulator.services import service_addresses
@@ -164,7 +164,7 @@ def check(request: Request) -> int:
 def _ended(request: Request, mbarrier: Mbarrier, parity: int) -> bool:
     """Return whether the phase has ended; if so, the warp knows what those who arrived knew."""
     if mbarrier.word.phase == parity:
-        mbarrier.settle(asked=True)
+        mbarrier.settle(for_wait=True)
     if mbarrier.word.phase == parity:
         return False
     mbarrier.tests[request.warp] = (request.site, parity, mbarrier.completed)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.findings import PROXY, RACE
-from gemmlab.emulator.asynchronous.request import Request
+from gemmlab.emulator.asynchronous.finding import PROXY, RACE
 from gemmlab.emulator.layout import LANES, ROW
 from gemmlab.emulator.races import (
     BY_PROXY,
@@ -110,7 +110,7 @@ def check_stores(request: Request, block: BlockState, address: int, nbytes: int)
     """Report a write to memory that a bulk store has yet to read."""
     mine = elements_of(block, address, nbytes)
     for groups in block.groups.values():
-        for store in groups.unread:
+        for store in groups.reading:
             there = store.reading
             if there and there.elements.start < mine.stop and mine.start < there.elements.stop:
                 message = "shared memory is overwritten while a bulk store still reads it: no wait for its group"

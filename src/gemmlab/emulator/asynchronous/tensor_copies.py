@@ -10,16 +10,16 @@ import numpy.typing as npt
 from gemmlab.core.errors import UsageError
 from gemmlab.core.tensor_map import BYTES, TiledMap, decode
 from gemmlab.emulator.async_calls import REDUCTIONS, Direction
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.bulk_copies import destinations, shared_place
 from gemmlab.emulator.asynchronous.bulk_groups import Store, groups_of
+from gemmlab.emulator.asynchronous.combining import combined, number_of
 from gemmlab.emulator.asynchronous.copies import send
-from gemmlab.emulator.asynchronous.findings import MISALIGNED, TENSOR_MAP
+from gemmlab.emulator.asynchronous.finding import MISALIGNED, TENSOR_MAP
 from gemmlab.emulator.asynchronous.global_memory import places as global_places
 from gemmlab.emulator.asynchronous.global_memory import read, read_rows
 from gemmlab.emulator.asynchronous.mbarrier_calls import find
 from gemmlab.emulator.asynchronous.proxies import begin_read
-from gemmlab.emulator.asynchronous.reductions import combined, number_of
-from gemmlab.emulator.asynchronous.request import Request
 from gemmlab.emulator.asynchronous.tiles import PLAIN_ALIGNMENT, alignment, box_at, places
 from gemmlab.emulator.form import UnsupportedError
 from gemmlab.emulator.layout import Status

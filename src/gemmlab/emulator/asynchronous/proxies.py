@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.finding import PROXY, RACE
-from gemmlab.emulator.layout import LANES, ROW
+from gemmlab.emulator.layout import LANES, ROW, Status
 from gemmlab.emulator.races import (
     BY_PROXY,
     READ_BY,
@@ -39,6 +39,12 @@ class Reading:
     elements: slice
     writers: Rows
     site: int
+
+
+def fence(request: Request) -> int:
+    """Note a proxy fence of the warp."""
+    request.block.fence(request.warp)
+    return Status.GO
 
 
 def elements_of(block: BlockState, address: int, nbytes: int) -> slice:

@@ -123,11 +123,14 @@ def _store(
             request.fail(TENSOR_MAP, f"a reduction of {tensor.type.name}", shared)
         reduction = number_of(name, kind)
 
+    width = box.last - box.first
+    there = bool(box.inside.any()) and width > 0
+    found = global_places(request, reach, box.rows[box.inside] + box.first, width) if there else None
+
     def write(data: Bytes) -> None:
-        if not box.inside.any() or box.last <= box.first:
+        if found is None:
             return
-        width = box.last - box.first
-        allocation, at = global_places(request, reach, box.rows[box.inside] + box.first, width)
+        allocation, at = found
         mine = data.reshape(len(box.rows), box.row_bytes)[box.inside, box.first : box.last]
         old = np.ascontiguousarray(allocation.data[at])
         new = combined(reduction, old.reshape(-1), mine.reshape(-1)).reshape(mine.shape) if reduction else mine

@@ -15,7 +15,7 @@ from gemmlab.emulator.asynchronous.bulk_copies import destinations, shared_place
 from gemmlab.emulator.asynchronous.bulk_groups import Store, groups_of
 from gemmlab.emulator.asynchronous.combining import combined, number_of
 from gemmlab.emulator.asynchronous.copies import send
-from gemmlab.emulator.asynchronous.finding import MISALIGNED, TENSOR_MAP
+from gemmlab.emulator.asynchronous.finding import BOUNDS, MISALIGNED, TENSOR_MAP
 from gemmlab.emulator.asynchronous.global_memory import places as global_places
 from gemmlab.emulator.asynchronous.global_memory import read, read_rows
 from gemmlab.emulator.asynchronous.mbarrier_calls import find
@@ -52,6 +52,9 @@ def _tensor(request: Request, reach: Reach, address: int, dimensions: int) -> Ti
     if len(tensor.shape) != dimensions:
         request.fail(TENSOR_MAP, f"a copy of {dimensions} dimensions with the map {tensor.describe()}", address)
     _require_emulated(tensor)
+    room = request.block.resident.geometry.shared_bytes
+    if tensor.nbytes > room:
+        request.fail(BOUNDS, f"a box of {tensor.nbytes} bytes; a block has {room}: {tensor.describe()}", address)
     return tensor
 
 

@@ -78,7 +78,7 @@ class Arrival:
 
 
 class Direction:
-    """Where a bulk operation reads and writes."""
+    """Memory that a bulk operation reads, and memory that it writes."""
 
     GLOBAL_TO_SHARED, SHARED_TO_GLOBAL, SHARED_TO_SHARED, PREFETCH = range(4)
 

@@ -21,7 +21,7 @@ from gemmlab.core.hazard import CLUSTER
 from gemmlab.core.time_limit import TimeLimit
 from gemmlab.core.trace import TraceRequest
 from gemmlab.emulator.asynchronous.engine import Engine
-from gemmlab.emulator.asynchronous.findings import Finding
+from gemmlab.emulator.asynchronous.finding import Finding
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.endless_loops import StoppedError, Watch, patience, settled
 from gemmlab.emulator.global_races import Shadows, shadows
@@ -64,7 +64,7 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     """Errors in the use of asynchronous operations."""
     printed: str = ""
-    """What the kernel printed with `printf`."""
+    """The text that the kernel printed with `printf`."""
 
 
 def run(

@@ -1,4 +1,4 @@
-"""What the machine runs at a time: a block, or the blocks of a cluster, which are resident together."""
+"""The unit that the machine runs at a time: a block, or the blocks of a cluster, which are resident together."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.copies import Copy
-from gemmlab.emulator.asynchronous.findings import COPY, Finding, Findings
+from gemmlab.emulator.asynchronous.finding import COPY, Finding, Findings
 from gemmlab.emulator.instruction_layout import Event, Kind, Space
 from gemmlab.emulator.layout import LANES
 
@@ -37,7 +37,7 @@ def _copy(block: BlockState, address: int) -> Copy | None:
 
 
 def _words(copy: Copy, warp: int) -> tuple[str, int]:
-    """What went wrong, and the other instruction: the copy, or a wait for another phase."""
+    """The error in words, and the other instruction: the copy, or a wait for another phase."""
     what = "shared memory is read that a bulk copy has not brought yet"
     test = copy.mbarrier.tests.get(warp)
     if test is None:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.findings import PROXY, RACE
-from gemmlab.emulator.asynchronous.request import Request
-from gemmlab.emulator.layout import LANES, ROW
+from gemmlab.emulator.asynchronous.finding import PROXY, RACE
+from gemmlab.emulator.layout import LANES, ROW, Status
 from gemmlab.emulator.races import (
     BY_PROXY,
     READ_BY,
@@ -39,6 +39,12 @@ class Reading:
     elements: slice
     writers: Rows
     site: int
+
+
+def fence(request: Request) -> int:
+    """Note a proxy fence of the warp."""
+    request.block.fence(request.warp)
+    return Status.GO
 
 
 def elements_of(block: BlockState, address: int, nbytes: int) -> slice:
@@ -110,7 +116,7 @@ def check_stores(request: Request, block: BlockState, address: int, nbytes: int)
     """Report a write to memory that a bulk store has yet to read."""
     mine = elements_of(block, address, nbytes)
     for groups in block.groups.values():
-        for store in groups.unread:
+        for store in groups.reading:
             there = store.reading
             if there and there.elements.start < mine.stop and mine.start < there.elements.stop:
                 message = "shared memory is overwritten while a bulk store still reads it: no wait for its group"

@@ -6,7 +6,7 @@ from ctypes import c_int64, c_uint64
 from dataclasses import dataclass
 
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.findings import Finding, Findings
+from gemmlab.emulator.asynchronous.finding import Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import lanes_of, wide
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.launch_layout import RANK_BITS

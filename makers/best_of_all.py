@@ -8,7 +8,7 @@ import statistics
 from typing import Any
 
 from gemmlab.core.errors import CompileError, UsageError
-from gemmlab.dispatch.choice import Choice
+from gemmlab.dispatch.choice_values import Choice
 from gemmlab.kernels.bound import BoundKernel
 from gemmlab.ops.gemm_problem import GemmProblem
 from quick_times import QuickTimes, Trial

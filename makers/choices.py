@@ -1,111 +1,134 @@
 """Make the table that `gemmlab.gemm` chooses GPU kernels by, from the records of a GPU: `python choices.py`.
 
 The kernels of float32 are those of the sweep (`makers/sweep_kernels.py`), those of lower precisions come from records
-of `gemmlab bench`. For every kernel and configuration the figures of `dispatch/waves.py` are fitted to its times. What
-the rule would choose for no shape of a wide grid, on none of several GPUs, is left out. With `--check` nothing is
-written, and the exit code is 1 when the table is not that of the records.
+of `gemmlab bench`. A few kernels and configurations are taken of which one is nearly the best at every product; the
+figures of `dispatch/waves.py` are fitted to their times. With `--check` nothing is written, and the exit code is 1 when
+the table is not that of the records.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
+import math
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from choices_fit import MEMORY_GBS, PARTS_GBS, fitted
-from choices_times import benched, least, stated, swept
-from gemmlab.core.precision import FLOAT32, PRECISIONS
-from gemmlab.dispatch.measurements import FILE, Measurement, Table
-from gemmlab.dispatch.waves import Gpu, estimate, gpu_model
+from choices_times import Times, benched, least, stated, swept
+from gemmlab.core.precision import FLOAT32
+from gemmlab.dispatch.batch_choice import FILE as BATCHED
+from gemmlab.dispatch.measurements import FILE, Table
+from gemmlab.dispatch.waves import PARTS
 from gemmlab.ops.gemm_problem import GemmProblem
+from quick_times import Trial
+from sweep_request import parsed_trials
 
 HERE = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
+CANDIDATES = Path(__file__).parent / "candidates.txt"
 SWEEP = HERE / "sweep.jsonl.gz"
+BATCHES = HERE / "sweep-batches.jsonl.gz"
+SEVERAL, NEAREST = ("batched", "batched_rows"), 1.01
+"""Kernels of batches in one launch, and the ratio to the best at which one is taken."""
 LOWER = ("tf32.json",)
+IN_ORDER, LADDER, SQUARES = "block_tile", "gemm.json", "M == N and N == K and K >= 64"
+"""The kernel that adds in the order of k on GPUs before sm_80, the record with its times, and what that timed."""
 MEASURED_ON = "H200"
-CHOSEN_ON = ("H200", "A100", "L4", "L40S", "T4")
-"""A choice for one of them is a reason to be in the table."""
-EXTENTS = (
-    1,
-    2,
-    4,
-    8,
-    16,
-    24,
-    32,
-    48,
-    64,
-    100,
-    128,
-    200,
-    300,
-    512,
-    700,
-    1024,
-    1500,
-    2048,
-    3000,
-    4096,
-    6000,
-    8192,
-    16384,
-)
-DEPTHS = (32, 128, 512, 2048, 8192, 65536)
+LEFT_OUT = ("naive", "block_tile")
+"""Kernels of which the sweep has too little."""
+ALWAYS = ("async_copy", "conflict_free", "warp_tile")
+"""Kernels for large squares, and for GPUs before sm_80."""
+WORST, LEAST_GAIN = 4.0, 0.01
+"""The ratio to the best that counts for a product without a kernel, and the least gain: a sum of squared logarithms."""
 
 
 def table() -> Table:
     """The table of the records."""
     taken, times = swept(SWEEP)
     lower = [entry for name in LOWER for entry in benched(HERE / name) if entry.base.precision != FLOAT32]
-    every = [*times, *lower]
+    every = [*_enough([one for one in times if one.base.kernel not in LEFT_OUT]), *lower]
     best = least(every)
     empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
-    entries = tuple(replace(fitted(one, empty, best), times_us=stated(one, best)) for one in every)
-    return replace(empty, entries=tuple(_chosen_somewhere(replace(empty, entries=entries))))
+    domains = {without_parts(trial): trial.condition for trial in parsed_trials(f"@{CANDIDATES}")}
+    entries = [
+        replace(
+            fitted(one, empty, best), times_us=stated(one, best),
+            domain=domains.get(without_parts(Trial(one.base.kernel, one.base.config)), ""),
+        )
+        for one in every
+    ]  # fmt: skip
+    # Its times are not stated: most of these squares were timed with no other kernel, and it is the best at none.
+    oldest = [one for one in benched(HERE / LADDER) if one.base.kernel == IN_ORDER]
+    entries += [replace(fitted(one, empty, least(oldest)), domain=SQUARES) for one in oldest]
+    return replace(empty, entries=tuple(entries))
 
 
-def _chosen_somewhere(found: Table) -> Iterator[Measurement]:
-    chosen = set[int]()
-    for name, layout, precision in itertools.product(CHOSEN_ON, ("nn", "nt", "tn"), PRECISIONS):
-        where = gpu_model(name)
-        able = [
-            (index, entry)
-            for index, entry in enumerate(found.entries)
-            if layout in entry.layouts
-            and int(entry.arch.removeprefix("sm_")) <= where.arch
-            and PRECISIONS.index(entry.precision) <= PRECISIONS.index(precision)
-        ]
-        for in_order in (False, True):
-            among = [(index, entry) for index, entry in able if entry.in_order or not in_order]
-            for m, n, k in itertools.product(EXTENTS, EXTENTS, DEPTHS):
-                problem = GemmProblem(m, n, k).with_layout(layout)
-                chosen.add(min(among, key=lambda one: _least(one[1], problem, where, found, in_order))[0])
-    for precision in PRECISIONS:
-        fastest: dict[str, tuple[float, int]] = {}
-        for index, entry in enumerate(found.entries):
-            for key, us in entry.times_us.items() if entry.precision == precision else ():
-                label = key.partition("/")[0]
-                fastest[label] = min((us, index), fastest.get(label, (us, index)))
-        chosen |= {index for _, index in fastest.values()}
-    return (entry for index, entry in enumerate(found.entries) if index in chosen)
+def batches() -> Table:
+    """The table of batches, in one launch each."""
+    taken, times = swept(BATCHES, "batch")
+    several = [one for one in times if one.base.kernel in SEVERAL and _is_near(one, times)]
+    best = least(several)
+    empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
+    return replace(empty, entries=tuple(replace(fitted(one, empty, best), cases={}) for one in several))
 
 
-def _least(entry: Measurement, problem: GemmProblem, where: Gpu, found: Table, in_order: bool) -> float:
-    parts = (1,) if in_order or not entry.parts else entry.parts
-    return min(estimate(entry, problem, where, found, parts=count).us for count in parts)
+def _is_near(one: Times, times: list[Times]) -> bool:
+    """Return whether a kernel and configuration is among the fastest for some batch."""
+    best = least(times)
+    return any(us <= NEAREST * best[problem, one.base.precision] for (problem, _), us in one.us.items())
+
+
+def without_parts(trial: Trial) -> tuple[Any, ...]:
+    """Return what is the same for all numbers of parts."""
+    return tuple(pair for pair in trial.key if pair[0] != PARTS)
+
+
+def _enough(times: list[Times]) -> list[Times]:
+    """Return the kernels and configurations of which one is nearly the best at every product.
+
+    One after the other is taken, always the one that gains most. More would hardly gain more, and of many estimates
+    the least is often one that is wrong.
+    """
+    best: dict[GemmProblem, float] = {}
+    own: list[dict[GemmProblem, float]] = []
+    for one in times:
+        found: dict[GemmProblem, float] = {}
+        for (problem, _), us in one.us.items():
+            found[problem] = min(us, found.get(problem, math.inf))
+            best[problem] = min(us, best.get(problem, math.inf))
+        own.append(found)
+    loss = dict.fromkeys(best, math.log(WORST) ** 2)
+    taken = [index for index, one in enumerate(times) if one.base.kernel in ALWAYS]
+
+    def rest(index: int) -> dict[GemmProblem, float]:
+        return {
+            problem: min(now, math.log(own[index][problem] / best[problem]) ** 2) if problem in own[index] else now
+            for problem, now in loss.items()
+        }
+
+    for index in taken:
+        loss = rest(index)
+    while True:
+        gains = {index: sum(loss.values()) - sum(rest(index).values()) for index in range(len(times))}
+        index = max(gains, key=lambda each: gains[each])
+        if gains[index] < LEAST_GAIN:
+            return [times[index] for index in sorted(taken)]
+        taken.append(index)
+        loss = rest(index)
 
 
 def main() -> int:
-    """Write the table, or say whether it is up to date."""
-    text = json.dumps(table().to_json(), separators=(",", ":")).replace('{"kernel"', '\n{"kernel"') + "\n"
-    if "--check" in sys.argv[1:]:
-        return int(text != FILE.read_text(encoding="utf-8"))
-    FILE.write_text(text, encoding="utf-8")
-    print(f"{FILE}: {text.count('kernel')} entries, {len(text)} bytes")
-    return 0
+    """Write the tables, or say whether they are up to date."""
+    stale = 0
+    for file, made in ((FILE, table()), (BATCHED, batches())):
+        text = json.dumps(made.to_json(), separators=(",", ":")).replace('{"kernel"', '\n{"kernel"') + "\n"
+        if "--check" in sys.argv[1:]:
+            stale += text != file.read_text(encoding="utf-8")
+            continue
+        file.write_text(text, encoding="utf-8")
+        print(f"{file}: {len(made.entries)} entries, {len(text)} bytes")
+    return int(stale > 0)
 
 
 if __name__ == "__main__":

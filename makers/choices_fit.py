@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -12,20 +11,19 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from choices_times import Times
-from gemmlab.dispatch.measurements import Measurement, Table
-from gemmlab.dispatch.waves import FAN, ODD, block_steps, case_of, estimate, gpu_model, odd_rows
+from gemmlab.dispatch.measurements import Figures, Measurement, Table
+from gemmlab.dispatch.waves import FAN, Estimate, block_steps, case_of, estimate, gpu_model, odd_rows
+from gemmlab.ops.batch_problem import BatchProblem
 from gemmlab.ops.gemm_problem import GemmProblem
 
-MEMORY_GBS, PARTS_GBS = 2900.0, 3000.0
+MEMORY_GBS, PARTS_GBS = 3900.0, 4000.0
 """Rates of cold matrices through memory and of parts through the level-2 cache, fitted to all kernels together."""
 _START_US = (3.5, 15.0)
 """What a launch and the ends of a block may take: figures of few sizes would say anything."""
 _FAR = 4.0
 """Times this many times those of the least per product say little about where the kernel is a choice."""
-_DECIDING = 0.4
-"""The least part of a time that steps take where it says something of them."""
-FEW = 6
-"""With fewer times a single figure is fitted."""
+FEW, FEWEST_OF_A_CASE = 6, 4
+"""With fewer times a single figure is fitted, and with fewer products none for a case of its own."""
 _Floats = npt.NDArray[np.float64]
 Timed = Mapping[tuple[GemmProblem, int], float]
 """Microseconds by product and number of parts."""
@@ -35,25 +33,33 @@ Best = Mapping[tuple[GemmProblem, str], float]
 
 def fitted(times: Times, table: Table, best: Best) -> Measurement:
     """Return the entry with the figures whose logarithms err least, by mean magnitude. `best` are the least times."""
-    plain = {key: us for key, us in times.us.items() if case_of(key[0]) == "nn" and not odd_rows(key[0])}
+    by_case: dict[str, dict[tuple[GemmProblem, int], float]] = {}
+    for (problem, parts), us in times.us.items():
+        by_case.setdefault(case_of(problem), {})[problem, parts] = us
+    plain = {key: us for key, us in times.us.items() if not odd_rows(key[0])}
     if len(plain) < FEW:
-        return _from_few(times.base, dict(times.us), table)
-    start, alone, share, meet, ends = _least_error(times.base, plain, table, best)
-    entry = replace(times.base, start_us=start, alone_us=alone, share_us=share, meet_us=meet, ends=ends)
-    return replace(entry, factors=_factors(entry, times, table, best))
+        return _from_few(times.base, times.us, table)
+    return replace(
+        times.base,
+        figures=_least_error(times.base, plain, table, best),
+        cases={
+            case: _least_error(times.base, us, table, best)
+            for case, us in sorted(by_case.items())
+            if len({problem for problem, _ in us}) >= FEWEST_OF_A_CASE
+        },
+    )
 
 
-def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> list[float]:
+def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figures:
     where = gpu_model(table.gpu)
     # With one figure of 1 and the others 0 the rule gives what multiplies it.
-    unit = replace(base, start_us=0.0, meet_us=0.0, factors={})
     rows = []
     for (problem, parts), measured in us.items():
-        found = estimate(replace(unit, alone_us=0.0, share_us=1.0), problem, where, table, parts=parts)
+        found = _estimated(base, Figures(0.0, 0.0, 1.0), problem, parts, table)
         per_sm = math.ceil(found.blocks / where.sms)
         whole, rest = divmod(per_sm, found.resident)
         steps = block_steps(base, problem, parts, found.blocks)
-        free = estimate(replace(unit, alone_us=0.0, share_us=0.0), problem, where, table, parts=parts).us
+        free = _estimated(base, Figures(0.0, 0.0, 0.0), problem, parts, table).us
         passed = 8 * problem.m * problem.n * parts / (table.parts_gbs * 1e3) if parts > 1 else 0.0
         levels = math.ceil(math.log(parts, FAN) - 1e-9) if parts > 1 else 0
         rows.append((steps, whole, found.resident, rest, free - passed, levels, passed, measured))
@@ -76,7 +82,13 @@ def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> list
     starts = [(5.0, factor * share, share, 2.0, ends) for factor in (1.5, 4.0, 10.0) for ends in (2.0, 30.0)]
     tried = [_searched(error, np.log(start)) for start in starts]
     start, *others = np.exp(min(tried, key=error))
-    return [round(min(max(start, _START_US[0]), _START_US[1]), 3), *(float(f"{value:.4g}") for value in others)]
+    return Figures(round(min(max(start, _START_US[0]), _START_US[1]), 3), *(float(f"{value:.4g}") for value in others))
+
+
+def _estimated(base: Measurement, figures: Figures, problem: GemmProblem, parts: int, table: Table) -> Estimate:
+    products = problem.batch if isinstance(problem, BatchProblem) else 1
+    entry, where = replace(base, figures=figures), gpu_model(table.gpu)
+    return estimate(entry, problem, where, table, parts=parts, products=products)
 
 
 def _searched(error: Callable[[_Floats], float], first: _Floats) -> _Floats:
@@ -92,38 +104,10 @@ def _weights(us: Timed, precision: str, best: Best) -> _Floats:
     return np.where(ratios < 1.2, 1.0, np.where(ratios < 1.6, 0.3, np.where(ratios < _FAR, 0.05, 1e-4)))
 
 
-def _factors(entry: Measurement, times: Times, table: Table, best: Best) -> dict[str, float]:
-    """Return by how much steps take longer in other cases and with odd rows: where the steps decide the time."""
-    where = gpu_model(table.gpu)
-    found: dict[str, float] = {}
-    # With odd rows last: their times hold the factors of the other cases.
-    for odd in (False, True):
-        ratios: dict[str, list[tuple[float, float]]] = {}
-        known = replace(entry, factors=found)
-        still = replace(entry, alone_us=0.0, share_us=0.0)
-        for (problem, parts), us in times.us.items():
-            name = ODD if odd else case_of(problem)
-            if odd_rows(problem) is not odd or name == "nn":
-                continue
-            whole = estimate(known, problem, where, table, parts=parts).us
-            steps = whole - estimate(still, problem, where, table, parts=parts).us
-            if steps > _DECIDING * whole:
-                near = us / best[problem, entry.precision]
-                ratios.setdefault(name, []).append((near, (us - whole + steps) / steps))
-        found |= {name: _typical(pairs) for name, pairs in ratios.items()}
-    return found
-
-
-def _typical(pairs: list[tuple[float, float]]) -> float:
-    """Return the median ratio of the half that lies nearest to the least times of their products."""
-    nearest = [ratio for _, ratio in sorted(pairs)[: max(3, len(pairs) // 2)]]
-    return round(max(0.7, statistics.median(nearest)), 3)
-
-
 def _from_few(base: Measurement, us: Timed, table: Table) -> Measurement:
     """Return the figures where few sizes were measured: one figure is fitted, to the largest."""
-    where, start = gpu_model(table.gpu), 6.0
+    start = 6.0
     (problem, parts), measured = max(us.items(), key=lambda item: item[0][0].m * item[0][0].n * item[0][0].k)
-    unit = estimate(replace(base, start_us=0.0, alone_us=0.0, share_us=1.0), problem, where, table, parts=parts)
+    unit = _estimated(base, Figures(0.0, 0.0, 1.0), problem, parts, table)
     share = (measured - start) / unit.us
-    return replace(base, start_us=start, alone_us=float(f"{unit.resident * share:.4g}"), share_us=float(f"{share:.4g}"))
+    return replace(base, figures=Figures(start, float(f"{unit.resident * share:.4g}"), float(f"{share:.4g}")))

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.program import Config
-from gemmlab.dispatch.measurements import Measurement, time_key
+from gemmlab.dispatch.measurements import Figures, Measurement, time_key
 from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.catalog import current_id, find_kernel
 from gemmlab.kernels.kernel import NO_MEMORY
+from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -52,7 +53,7 @@ def stated(one: Times, best: Mapping[tuple[GemmProblem, str], float]) -> dict[st
     }
 
 
-def swept(path: Path) -> tuple[str, list[Times]]:
+def swept(path: Path, op: str = OP.name) -> tuple[str, list[Times]]:
     """Return the date of a sweep, and what it timed and found right."""
     groups: dict[tuple[str, str], dict[tuple[GemmProblem, int], float]] = {}
     facts: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -64,7 +65,7 @@ def swept(path: Path) -> tuple[str, list[Times]]:
         config = dict(line["config"])
         parts = config.pop(PARTS, 1)
         key = current_id(line["kernel"]), json.dumps(config, sort_keys=True)
-        groups.setdefault(key, {})[OP.problem_from_json(line["problem"]), parts] = line["us"]
+        groups.setdefault(key, {})[find_op(op).problem_from_json(line["problem"]), parts] = line["us"]
         facts[key] = line
     return str(head["environment"]["time_utc"])[:10], [
         Times(_entry(name, json.loads(config), facts[name, config], us), us) for (name, config), us in groups.items()
@@ -98,7 +99,7 @@ def _entry(
     return Measurement(
         kernel=name, precision=kernel.precision, layouts=kernel.layouts, arch=kernel.arch, config=chosen,
         threads=facts["threads"], registers=facts["registers"], smem=facts["smem"], grid=kernel.grid, parts=parts,
-        in_order=kernel.in_order({**chosen, PARTS: 1}), start_us=0.0, alone_us=0.0, share_us=0.0,
+        in_order=kernel.in_order({**chosen, PARTS: 1}), figures=Figures(0.0, 0.0, 0.0),
         steps=kernel.steps,
     )  # fmt: skip
 

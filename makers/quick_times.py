@@ -42,6 +42,8 @@ class Trial:
 
     kernel: str
     config: Mapping[str, int]
+    condition: str = ""
+    """An expression over extents and parameters: the products that it is for. Empty for any."""
 
     @property
     def key(self) -> tuple[Any, ...]:

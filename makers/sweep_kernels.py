@@ -16,13 +16,15 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import CompileError, GemmlabError, UsageError
-from gemmlab.core.expr import parse
+from gemmlab.core.expr import Expression, parse
 from gemmlab.devices.device import Device
+from gemmlab.dispatch.choice import MOST_BLOCKS
 from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
@@ -32,16 +34,15 @@ from quick_times import OP, QuickTimes, Trial, code_facts, cold_device, instance
 from sweep_request import parsed_trials, wanted_problems
 
 SCHEMA = "gemmlab.sweep/1"
-MOST_BLOCKS = 1700
-"""The most blocks of a trial that splits k: more of them would take turns."""
+FEWEST_BLOCKS = 48
+"""The fewest blocks of a trial that splits k further: fewer leave a GPU idle."""
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument(
-        "--kernels", nargs="+", required=True, help="NAME, NAME:all, NAME:N, NAME:P=1,Q=2+3, @FILE, or table"
-    )
+    which = "NAME, NAME:all, NAME:N, NAME:P=1,Q=2+3, table, or @FILE with a line each"
+    parser.add_argument("--kernels", nargs="+", required=True, metavar="WHICH", help=which)
     parser.add_argument("--op", default=OP.name, choices=("gemm", "batch"))
     parser.add_argument("--sizes", help="as gemmlab bench takes them")
     parser.add_argument("--suite", action="store_true", help="the products of the suite of shapes")
@@ -97,13 +98,23 @@ def sweep(options: argparse.Namespace) -> int:
 
 
 def is_sensible(problem: GemmProblem, trial: Trial) -> bool:
-    """Return whether a trial splits k into no more parts than k has steps and a GPU has places for blocks."""
-    kernel, parts = find_kernel(trial.kernel), trial.config.get(PARTS, 1)
+    """Return whether a trial is for a product, and splits k into no more parts than k has steps, and into as many as a
+    GPU has places for blocks, about.
+    """
+    parts = trial.config.get(PARTS, 1)
+    names = {**trial.config, "M": problem.m, "N": problem.n, "K": problem.k}
+    if trial.condition and not expression(trial.condition)(names):
+        return False
     if parts == 1:
         return True
-    names = {**trial.config, "M": problem.m, "N": problem.n, "K": problem.k}
-    blocks = math.prod(parse(text).whole(names) for text in kernel.grid)
-    return parts * trial.config["BK"] < problem.k + trial.config["BK"] and blocks <= MOST_BLOCKS
+    blocks = math.prod(expression(text).whole(names) for text in find_kernel(trial.kernel).grid)
+    steps = math.ceil(problem.k / trial.config["BK"])
+    return parts <= steps and blocks <= MOST_BLOCKS and (blocks >= FEWEST_BLOCKS or 2 * parts > steps)
+
+
+@cache
+def expression(text: str) -> Expression:
+    return parse(text)
 
 
 def figures(

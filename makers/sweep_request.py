@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from gemmlab.core.errors import UsageError
@@ -30,6 +31,9 @@ def parsed_trials(text: str, op: str = OP.name) -> list[Trial]:
     if text.startswith("@"):
         lines = (line.partition("#")[0].strip() for line in Path(text[1:]).read_text(encoding="utf-8").splitlines())
         return [trial for line in lines if line for trial in parsed_trials(line, op)]
+    text, _, condition = (piece.strip() for piece in text.partition(" if "))
+    if condition:
+        return [replace(trial, condition=condition) for trial in parsed_trials(text, op)]
     name, colon, which = text.partition(":")
     kernel = find_kernel(name)
     if (kernel.op, kernel.device) != (op, "cuda"):

@@ -25,7 +25,7 @@ from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.dispatch.request import Request, checked_target, host_operand, request, same
 
 if TYPE_CHECKING:
-    from gemmlab.dispatch.choice import Choice
+    from gemmlab.dispatch.choice_values import Choice
     from gemmlab.dispatch.cpu_gemm import CpuProduct
 
 Float32Array = npt.NDArray[np.float32]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
@@ -35,6 +35,8 @@ _plans: dict[tuple[Any, ...], SumPlan] = {}
 """Plans by shape, strides, axes and `keepdims`; cleared when there are many."""
 _FLOAT32 = np.dtype(np.float32)
 
+_again: Callable[[Any, Any, bool], Any] | None = None
+"""`dispatch.cuda_sums_again.again`, once there was an array on a GPU."""
 _sums: CpuSums | None = None
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
@@ -79,6 +81,10 @@ def sum(  # noqa: A001 - as NumPy calls it
             result = _load().run(x, plan, cast("int | None", threads))
             return np.float32(result) if type(result) is float else result
     if type(x) is not np.ndarray:
+        if _again is not None and out is None and threads is None and _plain(axis):
+            found = _again(x, axis, bool(keepdims))
+            if found is not None:
+                return found
         if is_device_array(x):
             return _on_device(x, axis, out, keepdims, threads)
         if is_host_array(x):
@@ -133,9 +139,12 @@ def _on_device(x: Any, axis: object, out: object, keepdims: object, threads: obj
         raise UsageError("sum: threads are for arrays on the CPU; this one lies on a GPU")
     found = device_array(x)
     axes = _axes(axis, len(found.shape))
-    from gemmlab.dispatch.cuda_sum_calls import device_sum
+    from gemmlab.dispatch.cuda_sum_calls import NO_KEY, device_sum
+    from gemmlab.dispatch.cuda_sums_again import again
 
-    return device_sum(x, found, axes, keepdims=bool(keepdims), out=out)
+    global _again
+    _again = again
+    return device_sum(x, found, axes, keepdims=bool(keepdims), out=out, axis=axis if _plain(axis) else NO_KEY)
 
 
 def _axes(axis: object, ndim: int) -> list[int]:

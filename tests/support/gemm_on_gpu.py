@@ -14,7 +14,7 @@ from gemmlab.devices import cuda, cuda_driver
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.devices.device import Window
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.dispatch import cuda_again, cuda_calls, cuda_gemm, cuda_groups
+from gemmlab.dispatch import cuda_again, cuda_calls, cuda_gemm, cuda_group_again, cuda_groups, scratch
 from gemmlab.toolchain.build_cuda import build
 from support.gpu_arrays import GemmDriver, OnGpu, rows, uncompiled
 
@@ -34,12 +34,14 @@ def played_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[GemmDriver]:
     """A driver that multiplies, with nothing known yet of any call: the body of a fixture."""
     fake = GemmDriver()
     opened = Driver(fake)
-    for module in (cuda, cuda_driver, cuda_calls, cuda_groups):
+    for module in (cuda, cuda_driver, cuda_calls, cuda_groups, scratch):
         monkeypatch.setattr(module, "open_driver", lambda: opened)
     monkeypatch.setattr(cuda, "build", uncompiled)
     monkeypatch.setattr(cuda_gemm, "_gemms", {})
     monkeypatch.setattr(cuda_again, "_entries", {})
     monkeypatch.setattr(cuda_again, "_packages", {})
+    monkeypatch.setattr(cuda_group_again, "_entries", {})
+    monkeypatch.setattr(cuda_group_again, "_packages", {})
     yield fake
     cuda_gemm._gemms.clear()
 

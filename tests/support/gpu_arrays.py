@@ -16,12 +16,14 @@ import numpy.typing as npt
 import pytest
 
 from gemmlab.core.program import Artifact, Program
-from support.fake_driver import FakeModule
+from support.fake_scratch import ScratchDriver
 
 GEMM_PARAMS = (4, 4, 4, 4, 8, 4, 8, 4, 4, 8, 4)
 """Bytes of M, N, K, alpha, A, lda, B, ldb, beta, C, ldc."""
+SCRATCH_PARAMS = (*GEMM_PARAMS, 8, 8)
+"""Those, and the addresses of workspace and tickets."""
 BATCH_PARAMS = (*GEMM_PARAMS, 128)
-"""Those, and bytes of the leading axes."""
+"""Those of one product, and bytes of the leading axes."""
 GROUP_PARAMS = (4, 8, 8, 4, 8, 4, 4, 56 * 64)
 """Bytes of alpha, A, B, beta, C, the number of products, the tiles of a unit, and the table of products."""
 _INT, _FLOAT, _ADDRESS = ctypes.c_int32, ctypes.c_float, ctypes.c_uint64
@@ -172,9 +174,13 @@ def rows(address: int, count: int, length: int, ld: int) -> npt.NDArray[np.float
     return np.lib.stride_tricks.as_strided(flat, (count, length), (4 * ld, 4))
 
 
+_SCRATCH = {"split_k": (0, 1), "stream_k": (0, 1), "narrow_strip": (1, 0)}
+"""Kernels with scratch memory: where workspace and tickets stand after the arguments of a product."""
+
+
 def transposed(name: str) -> tuple[bool, bool]:
     """TRANS_A and TRANS_B of an instance; kernels without them read nn."""
-    if any(kernel in name for kernel in ("naive", "block_tile", "double_buffer", "wmma")):
+    if not name.endswith(("true>", "false>")):
         return False, False
     first, second = name.rstrip(">").split(", ")[-2:]
     return first == "true", second == "true"
@@ -220,7 +226,7 @@ def multiply_group(
 
 
 @dataclass
-class GemmDriver(FakeModule):
+class GemmDriver(ScratchDriver):
     """A driver whose every kernel multiplies; `multiply` gets its name and its arguments."""
 
     params: tuple[int, ...] = GEMM_PARAMS
@@ -253,6 +259,10 @@ class GemmDriver(FakeModule):
         self.launches.append((function, *arguments[:8]))
         sizes = self._sizes(function)
         places = (ctypes.c_void_p * len(sizes)).from_address(arguments[8])
+        scratch = [_ADDRESS.from_address(places[len(_ARGUMENTS) + at] or 0).value for at in _scratch_at(function)]
+        if scratch:
+            self.note_scratch(*scratch)
+            sizes = sizes[: len(_ARGUMENTS)]
         kinds = _GROUP_ARGUMENTS if sizes is GROUP_PARAMS else _ARGUMENTS
         values: list[Any] = [kind.from_address(place or 0).value for kind, place in zip(kinds, places, strict=False)]
         if len(sizes) > len(kinds):
@@ -271,10 +281,18 @@ class GemmDriver(FakeModule):
 
     def _sizes(self, function: str) -> tuple[int, ...]:
         """Bytes of a kernel's arguments."""
-        return BATCH_PARAMS if "batched" in function else GROUP_PARAMS if "grouped" in function else self.params
+        if "batched" in function:
+            return BATCH_PARAMS
+        if "grouped" in function:
+            return GROUP_PARAMS
+        return SCRATCH_PARAMS if _scratch_at(function) else self.params
 
     def ordinal_of(self, pointer: int) -> int:
         return self.placed.get(pointer, 1)
+
+
+def _scratch_at(function: str) -> tuple[int, ...]:
+    return next((at for kernel, at in _SCRATCH.items() if kernel in function), ())
 
 
 def uncompiled(program: Program) -> Artifact:

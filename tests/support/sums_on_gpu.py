@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from support.fake_driver import FakeModule
+from support.fake_scratch import ScratchDriver
 
 _AXES = 12
 """Words of the axes of the result, with which the arguments of kernels along axes begin."""
@@ -27,30 +27,10 @@ def words(address: int, count: int) -> npt.NDArray[np.float32]:
 
 
 @dataclass
-class SumDriver(FakeModule):
+class SumDriver(ScratchDriver):
     """Every launch writes the sums that its kernel would write, and checks that its tickets are zero."""
 
     threads: int = 1024
-    scratch: list[tuple[int, int]] = field(default_factory=list)
-    """Workspace and tickets of each launch that has some."""
-    capturing: set[int] = field(default_factory=set)
-    """Streams that are captured."""
-    cleared: list[tuple[int, int, int]] = field(default_factory=list)
-    """Address, words and stream of each piece of memory set to zero."""
-
-    def _call(self, name: str, *arguments: Any) -> tuple[Any, ...]:
-        if name == "cuStreamIsCapturing":
-            return 0, int(arguments[0] in self.capturing)
-        if name == "cuMemAllocAsync":
-            return 0, self.mem_alloc(arguments[0])
-        if name == "cuMemFreeAsync":
-            return (self.mem_free(arguments[0]),)
-        if name == "cuMemsetD32Async":
-            start, value, count, stream = arguments
-            assert value == 0
-            ctypes.memset(start, 0, 4 * count)
-            self.cleared.append((start, count, stream))
-        return super()._call(name, *arguments)
 
     def func_get_param_info(self, function: str, index: int) -> tuple[int, ...]:
         sizes = SIZES[_kernel(function)]
@@ -69,9 +49,8 @@ class SumDriver(FakeModule):
             words(out, 1)[0] = words(x, count).sum()
         else:
             scratch = self._along_axes(function, values)
-        if any(scratch):
-            self.scratch.append((scratch[0], scratch[1]))
-            assert ctypes.c_uint32.from_address(scratch[1]).value == 0
+        if scratch:
+            self.note_scratch(scratch[0], scratch[1])
         return 0
 
     def _along_axes(self, function: str, values: list[int]) -> list[int]:
@@ -85,13 +64,6 @@ class SumDriver(FakeModule):
         elif 0 not in extents:
             _at(out, extents, outs)[...] = 0
         return rest[:2] if len(rest) > 2 and "short" not in function else []
-
-    def mem_alloc(self, nbytes: int) -> int:
-        # As a GPU's memory, on 256 bytes.
-        block = ctypes.create_string_buffer(nbytes + 256)
-        start = -(-ctypes.addressof(block) // 256) * 256
-        self.memory[start] = block
-        return start
 
 
 def _kernel(function: str) -> str:

@@ -30,7 +30,7 @@ from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
 from gemmlab.verify.nan_hint import nan_cause
 
-_SIZES: Mapping[str, str] = {"reduce": "2^22"}
+_SIZES: Mapping[str, str] = {"reduce": "2^22", "sums": "256x4096x1"}
 """Sizes for operations whose usual size on the emulator leaves most threads without work and loops without iterations.
 """
 
@@ -89,13 +89,13 @@ class Subject:
 
     @property
     def serialized(self) -> Remark | None:
-        """The reason that ptxas gives for a wait after each warpgroup multiplication."""
+        """The reason why ptxas lets the kernel wait after each warpgroup multiplication."""
         texts = self.artifact.texts
         return serialized(texts.get("log", ""), texts.get("ptx", ""), self.artifact.entry)
 
     @property
     def setmaxnreg_ignored(self) -> Remark | None:
-        """The reason that ptxas gives for ignoring setmaxnreg."""
+        """The reason why ptxas ignored setmaxnreg."""
         texts = self.artifact.texts
         return setmaxnreg_ignored(texts.get("log", ""), texts.get("ptx", ""))
 

@@ -62,7 +62,9 @@ def _columns(problem: SumsProblem) -> KernelChoice:
     rows = math.prod(terms[1:]) if problem.across else math.prod(terms)
     others = problem.results if problem.across else problem.results // max(1, cols)
     lanes = min(_WARP, power_above(-(-cols // _VECTOR)))
-    strips = min(BLOCK // lanes, power_above(-(-rows // LOADS)))
+    # Narrow rows are read a line at a time, by several strips.
+    fewest = min(max(1, _LINE_LANES // lanes), power_above(-(-rows // 2)))
+    strips = min(BLOCK // lanes, max(fewest, power_above(-(-rows // LOADS))))
     while lanes * strips < BLOCK and _VECTOR * lanes < cols:
         lanes *= 2
     tiles = -(-cols // (_VECTOR * lanes))

@@ -69,7 +69,7 @@ def again(
     if package is None or type(b) is not kind or not (out is None or type(out) is kind):
         return None
     if type(alpha) is not float or type(beta) is not float or alpha != 1.0 or (beta and beta != 1.0):
-        scalars = _scalars(alpha, beta)
+        scalars = float32_scalars(alpha, beta)
         if scalars is None:
             return None
         alpha, beta = scalars
@@ -144,7 +144,7 @@ def remember(
     _packages[type(call.a)] = package
 
 
-def _scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
+def float32_scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
     """Return both rounded to float32, which decides whether c is read; `None` if one may not be a number that fits."""
     if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
         return None

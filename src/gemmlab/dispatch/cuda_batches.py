@@ -10,16 +10,18 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from gemmlab.core.program import Launch
 from gemmlab.devices.device import Loaded
 from gemmlab.dispatch.batch_axes import Axis, Part, axes_of, parts
 from gemmlab.dispatch.batch_choice import batch_choice
 from gemmlab.dispatch.batches import ONE, Batch, Step
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import Choice
+from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan
 from gemmlab.dispatch.scratch import Needs, Scratch
 from gemmlab.dispatch.storage import Stored
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.batch_records import axes_value
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -77,24 +79,28 @@ class CudaBatches:
     def _prepared(
         self, choice: Choice, axes: tuple[Axis, ...], problem: GemmProblem
     ) -> tuple[AnyPlan, tuple[Step, ...]]:
-        config = choice.config
-        tiles = -(-problem.m // config["BM"]) * -(-problem.n // config["BN"])
-        plans = [(self._launch(choice, part, problem), part.starts) for part in parts(axes, tiles)]
+        blocks = self._one_launch(choice, Part(()), problem)[1].grid[0]
+        plans = [(self._plan(choice, part, problem), part.starts) for part in parts(axes, blocks)]
         return plans[0] if len(plans) == 1 else (SeveralPlans(tuple(plans)), ONE)
 
-    def _launch(self, choice: Choice, part: Part, problem: GemmProblem) -> Plan:
+    def _one_launch(self, choice: Choice, part: Part, problem: GemmProblem) -> tuple[Kernel, Launch, Mapping[str, int]]:
+        """Return the kernel, a launch of it without addresses, and its instance."""
         kernel = find_kernel(choice.kernel)
         scalars = GemmOp().scalars(problem)
         instance = kernel.instantiate(choice.config, scalars)
         batch = {"batch": np.int64(part.products), "axes": axes_value(part.in_elements)}
         (launch,) = kernel.launches(instance, {**scalars, **batch, **dict.fromkeys("abc", np.uint64(0))})
+        return kernel, launch, instance
+
+    def _plan(self, choice: Choice, part: Part, problem: GemmProblem) -> Plan:
+        kernel, launch, instance = self._one_launch(choice, part, problem)
         at = {name: index for index, name in enumerate(kernel.args)}
         return Plan(
             kernel=kernel, config=choice.config, launch=self._device.words_launch(self._load(kernel, instance), launch),
             at=(at["a"], at["b"], at["c"]), scalars_at=(at["alpha"], at["beta"]),
         )  # fmt: skip
 
-    def _load(self, kernel: Any, instance: Mapping[str, int]) -> Any:
+    def _load(self, kernel: Kernel, instance: Mapping[str, int]) -> Any:
         key = tuple(sorted(instance.items()))
         if key not in self._loaded:
             program = kernel.program(instance, self._device.target(instance))

@@ -18,7 +18,8 @@ from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batch_choice import choice_of_call
 from gemmlab.dispatch.batches import Step
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import Choice, choice_for
+from gemmlab.dispatch.choice import choice_for
+from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.scratch import Needs, Scratch, ScratchMemory
 from gemmlab.dispatch.storage import Stored

@@ -24,8 +24,9 @@ from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.cuda_calls import device_gemm
 from gemmlab.dispatch.cuda_gemm import CudaGemm, gemm_on
+from gemmlab.dispatch.cuda_group_again import GroupLaunch, GroupPlan, remember_group
 from gemmlab.dispatch.cuda_operands import Checked, checked_call, one_ordinal, placed, stored_first
-from gemmlab.dispatch.groups import product_of_group, require_apart
+from gemmlab.dispatch.group_calls import product_of_group, require_apart
 from gemmlab.dispatch.lending import hold
 from gemmlab.dispatch.request import Float32Array
 from gemmlab.dispatch.results import as_its_package_s
@@ -63,18 +64,20 @@ def device_group(calls: Sequence[Call]) -> list[object]:
         gemm.device.activate()
         results = [placed(driver, gemm.device, one) for one in many]
         members = [member for one, result in zip(many, results, strict=True) for member in _members(one, result.target)]
-        config = group_config([(p.m, p.n, p.k) for p, *_ in members], gemm.gpu)
-        if config is None:
+        plan = _plan(gemm, members)
+        if plan is None:
             return [device_gemm(one.call) for one in many]
         stream, others = results[0].stream, {result.stream for result in results[1:]} - {results[0].stream}
         for other in others:
             order(driver, stream, other)
         scalars = many[0].operands
-        for part in _launches(members):
-            _enqueue(gemm, part, config, scalars.alpha, scalars.beta, stream)
+        places = (np.array([member[at] for member in members], np.int64) for at in (1, 2, 3))
+        plan.enqueue(stream, scalars.alpha, scalars.beta, *places)
         for other in others:
             order(driver, other, stream)
         hold(driver, [array for one in many for array in one.found.values()], stream)
+        if len(members) == len(many):
+            remember_group(calls, many, gemm, plan)
     return [as_its_package_s(one.beside, result.array) for one, result in zip(many, results, strict=True)]
 
 
@@ -94,31 +97,38 @@ def _members(one: Checked, target: Float32Array) -> Iterator[Member]:
         yield Member(what.problem, what.a + a, what.b + b, what.c + c)
 
 
-def _launches(members: Sequence[Member]) -> Iterator[list[Member]]:
-    """Yield the products of each launch, the deepest first, so that no long one begins when the others end."""
-    layouts = dict.fromkeys(member.problem.layout for member in members)
-    for layout in layouts:
-        alike = sorted((m for m in members if m.problem.layout == layout), key=lambda m: -m.problem.k)
+def _plan(gemm: CudaGemm, members: Sequence[Member]) -> GroupPlan | None:
+    """Return the launches for products; `None` for a GPU on which the kernel does not run."""
+    config = group_config([(p.m, p.n, p.k) for p, *_ in members], gemm.gpu)
+    if config is None:
+        return None
+    return GroupPlan(tuple(_launch(gemm, members, numbers, config) for numbers in _parts(members)))
+
+
+def _parts(members: Sequence[Member]) -> Iterator[list[int]]:
+    """Yield the numbers of the products of each launch, the deepest first: no long sum begins when the others end."""
+    for layout in dict.fromkeys(member.problem.layout for member in members):
+        alike = [number for number, member in enumerate(members) if member.problem.layout == layout]
+        alike.sort(key=lambda number: -members[number].problem.k)
         yield from (alike[first : first + GROUP] for first in range(0, len(alike), GROUP))
 
 
-def _enqueue(
-    gemm: CudaGemm, members: Sequence[Member], config: Mapping[str, int], alpha: float, beta: float, stream: int
-) -> None:  # fmt: skip
-    """Queue one launch for products of one layout."""
-    base, tiles, products = members[0], 0, list[GroupProduct]()
-    for p, *places in members:
-        a, b, c = ((place - first) // FLOAT_BYTES for place, first in zip(places, base[1:], strict=True))
-        products.append(GroupProduct(a, b, c, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, first=tiles))
+def _launch(
+    gemm: CudaGemm, members: Sequence[Member], numbers: Sequence[int], config: Mapping[str, int]
+) -> GroupLaunch:  # fmt: skip
+    """Return a launch for products of one layout, without addresses."""
+    tiles, products = 0, list[GroupProduct]()
+    for number in numbers:
+        p = members[number].problem
+        products.append(GroupProduct(0, 0, 0, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, first=tiles))
         tiles += -(-p.m // config["BM"]) * -(-p.n // config["BN"])
-    loaded, one = _code(gemm, config, base.problem.layout)
-    first_a, first_b, first_c = (np.uint64(place) for place in base[1:])
+    loaded, one = _code(gemm, config, members[numbers[0]].problem.layout)
+    nowhere, nothing = np.uint64(0), np.float32(0)
     args = (
-        np.float32(alpha), first_a, first_b, np.float32(beta), first_c, np.int32(len(products)), np.uint32(1),
-        group_value(products),
+        nothing, nowhere, nowhere, nothing, nowhere, np.int32(len(products)), np.uint32(1), group_value(products)
     )  # fmt: skip
     launch = gemm.device.words_launch(loaded, replace(one, args=args, grid=(tiles, 1, 1)))
-    launch.enqueue(stream, launch.take())
+    return GroupLaunch(launch, np.array(numbers, np.intp))
 
 
 _codes: WeakKeyDictionary[CudaGemm, dict[tuple[object, ...], tuple[CudaLoaded, Launch]]] = WeakKeyDictionary()

@@ -19,12 +19,20 @@ from gemmlab.devices.cuda_driver import Driver, open_driver, preserved_context
 from gemmlab.devices.cuda_memory import ordinal_of
 from gemmlab.dispatch.axis_plans import result_shape
 from gemmlab.dispatch.cuda_sums import sums_on
+from gemmlab.dispatch.cuda_sums_again import remember
 from gemmlab.dispatch.lending import hold, wait_for
 from gemmlab.dispatch.results import as_its_package_s, place_for
 
+NO_KEY = object()
+"""An axis by which no later call is to be found: `[1]` cannot be looked up, and 1.0 would find what 1 left."""
 
-def device_sum(x: Any, found: DeviceArray, axes: Sequence[int], *, keepdims: bool, out: Any = None) -> Any:
+
+def device_sum(
+    x: Any, found: DeviceArray, axes: Sequence[int], *, keepdims: bool, out: Any = None, axis: Any = NO_KEY
+) -> Any:  # fmt: skip
     """The sums of `x` along `axes`, each from 0 on, as an array of its package, or `out` with these.
+
+    `axis` is the same as the caller wrote it, by which later calls are found.
 
     Raises `ArgumentTypeError`, `UsageError`, `DeviceError` and `CompileError`, and says what would be right.
     """
@@ -48,8 +56,13 @@ def device_sum(x: Any, found: DeviceArray, axes: Sequence[int], *, keepdims: boo
         strides = target.strides if target is not None and in_place else None
         if 0 not in shape:
             prepared = sums.prepared(found, axes, keepdims=keepdims, out_strides=strides)
-            sums.run(prepared, found.pointer, address, stream, package, x)
+            needs = prepared.needs
+            fresh = None if package is None or needs is None else needs.fresh(package, x)
+            sums.device.activate()
+            sums.run(prepared, found.pointer, address, stream, package, fresh)
             hold(driver, [found] if target is None else [found, target], stream)
+            if target is None and package is not None and axis is not NO_KEY:
+                remember(x, axis, keepdims, package, sums, prepared)
     if target is None:
         return as_its_package_s(x, result)
     if not in_place:

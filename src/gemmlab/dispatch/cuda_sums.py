@@ -92,14 +92,16 @@ class CudaSums:
             known = self._prepared[key] = self._prepare(plan)
         return known
 
-    def run(self, prepared: PreparedSum, x: int, out: int, stream: int, package: Package | None, beside: Any) -> None:
-        """Queue a sum on a stream; scratch memory comes from the package of `beside`, if it is known."""
-        self.device.activate()
+    def run(
+        self, prepared: PreparedSum, x: int, out: int, stream: int, package: Package | None, fresh: Fresh | None
+    ) -> None:  # fmt: skip
+        """Queue a sum on a stream of the current context. Scratch memory is an array that `fresh` makes, or the
+        driver's.
+        """
         needs = prepared.needs
         if needs is None:
             prepared.enqueue(x, out, stream, 0, 0)
             return
-        fresh: Fresh | None = None if package is None else needs.fresh(package, beside)
         scratch = self.scratch.take(needs, stream, package, fresh)
         try:
             prepared.enqueue(x, out, stream, scratch.workspace, scratch.tickets)

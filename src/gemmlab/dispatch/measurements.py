@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gemmlab.core.errors import RecordError
 from gemmlab.kernels.catalog import current_id
@@ -21,11 +21,22 @@ FILE = Path(__file__).parent / "measured.json"
 SCHEMA = "gemmlab.choices/2"
 
 
+class Figures(NamedTuple):
+    """The fitted figures of one kernel and configuration."""
+
+    start_us: float
+    alone_us: float
+    share_us: float
+    meet_us: float = 0.0
+    ends: float = 0.0
+    """The time of a block besides its steps, in steps: its beginning, and the store of its results."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """One kernel in one configuration: the resources of a block, and the measured times.
 
-    The three figures are fitted to all sizes that were measured; `waves.estimate` says what they mean.
+    The figures are fitted to the products that were measured; `waves.estimate` says what they mean.
     """
 
     kernel: str
@@ -40,18 +51,14 @@ class Measurement:
     """Bytes of shared memory of a block, static and dynamic."""
     grid: tuple[str, ...]
     """The launch's blocks, as the kernel's file states them."""
-    start_us: float
-    alone_us: float
-    share_us: float
-    meet_us: float = 0.0
-    ends: float = 0.0
-    """The time of a block besides its steps, in steps: its beginning, and the store of its results."""
+    figures: Figures
+    """The figures fitted to the times of all products."""
+    cases: Mapping[str, Figures] = field(default_factory=dict)
+    """Figures by `waves.case_of`, for the cases of which enough products were measured."""
     steps: str = "K"
     """The number of steps along k that a block takes, as the kernel's file states it."""
-    factors: Mapping[str, float] = field(default_factory=dict)
-    """The time of a step relative to layout nn with m <= n and aligned rows, by `waves.case_of` and `waves.ODD`; 1 where
-    it is not stated.
-    """
+    domain: str = ""
+    """The products that it was measured for, an expression over `M`, `N`, `K` and the configuration; empty for any."""
     parts: tuple[int, ...] = ()
     """Numbers of parts that k may be split into; empty for a kernel whose blocks do not share k."""
     in_order: bool = True
@@ -101,7 +108,9 @@ def table_from_json(data: Mapping[str, Any]) -> Table:
 def _measured(entry: Mapping[str, Any]) -> Measurement:
     kernel = current_id(entry["kernel"], notice=False)
     lists = {name: tuple(entry[name]) for name in ("layouts", "grid", "parts")}
-    return Measurement(**{**entry, **lists, "kernel": kernel})
+    cases = {case: Figures(*figures) for case, figures in entry.get("cases", {}).items()}
+    figures = {"figures": Figures(*entry["figures"]), "cases": cases}
+    return Measurement(**{**entry, **lists, **figures, "kernel": kernel})
 
 
 @cache

@@ -20,7 +20,8 @@ from gemmlab.dispatch.batch_axes import Part, axes_of
 from gemmlab.dispatch.batch_choice import choice_of_call
 from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import FORCED, RULE, Choice, named
+from gemmlab.dispatch.choice import named
+from gemmlab.dispatch.choice_values import FORCED, RULE, Choice
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.dispatch.request import Float32Array, Operand, Request, host_operand, request

@@ -12,15 +12,15 @@ issue slots, shared memory. So `rounds` rounds of `r` blocks and a last round of
     steps * (rounds * max(alone, r * share) + max(alone, rest * share))
 
 for blocks of `steps` steps along k: all of k, or a part of it if the grid has several blocks for each tile of C (k is
-split over blocks). What a block does besides takes as long as some more steps (`ends`). A step takes longer by a factor
-for each layout, and by one where rows that are read four floats at a time do not begin on 16 bytes. A product cannot
-take less than its matrices take to pass through memory. Blocks that computed parts of the same sums meet in a tree:
-each level takes a constant time, and the parts pass through the level-2 cache. So
+split over blocks). What a block does besides takes as long as some more steps (`ends`). A product cannot take less than
+its matrices take to pass through memory. Blocks that computed parts of the same sums meet in a tree: each level takes a
+constant time, and the parts pass through the level-2 cache. So
 
     start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache
 
-Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge costs as much as a full
-one.
+The figures differ with the layout, with whether the result is tall, and where rows that are read four floats at a time
+do not begin on 16 bytes. Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge
+costs as much as a full one.
 """
 
 from __future__ import annotations
@@ -35,15 +35,13 @@ from gemmlab.core import gpu
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.precision import FLOAT_BYTES
-from gemmlab.dispatch.measurements import Measurement, Table
+from gemmlab.dispatch.measurements import Figures, Measurement, Table
 from gemmlab.ops.gemm_problem import GemmProblem
 
 PARTS = "SPLITS"
 """The parameter of kernels whose blocks share k: the number of parts."""
 FAN = 8
 """Number of blocks that meet at a node of the tree (`cuda_common/parts.cuh`)."""
-ODD = "odd"
-"""The name of the factor for rows off 16 bytes, beside those of `case_of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +114,7 @@ def estimate(
     resident = _resident(where.limits, entry.registers, entry.smem, entry.threads)
     if not resident or not blocks:
         return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
-    clock = measured_on.mhz / where.mhz
-    alone, share = block_times(entry, problem, where, table)
+    start, alone, share, meet, ends = scaled_figures(entry, problem, where, table)
     rounds, rest = divmod(-(-blocks // where.sms), resident)
     step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
     m, n, k = problem.m, problem.n, problem.k
@@ -128,22 +125,24 @@ def estimate(
     if parts > 1:
         levels = math.ceil(math.log(parts, FAN) - 1e-9)
         passed = 2 * FLOAT_BYTES * m * n * parts
-        meeting = levels * entry.meet_us * clock + passed / (table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3)
-    us = entry.start_us + max((steps + entry.ends) * step, memory) + meeting
+        meeting = levels * meet + passed / (table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3)
+    us = start + max((steps + ends) * step, memory) + meeting
     return Estimate(us, blocks, resident, rounds + bool(rest))
 
 
-def block_times(entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> tuple[float, float]:
-    """Return the time of a step along k of a block alone, and its share of a full multiprocessor's, in microseconds."""
-    measured_on = gpu_model(table.gpu)
-    slower = entry.factors.get(case_of(problem), 1.0) * (entry.factors.get(ODD, 1.0) if odd_rows(problem) else 1.0)
-    slower *= measured_on.mhz / where.mhz
-    return entry.alone_us * slower, entry.share_us * slower * measured_on.limits.fma_lanes / where.limits.fma_lanes
+def scaled_figures(entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> Figures:
+    """Return the figures for a problem's case, on this GPU."""
+    measured_on, found = gpu_model(table.gpu), entry.cases.get(case_of(problem), entry.figures)
+    clock = measured_on.mhz / where.mhz
+    lanes = measured_on.limits.fma_lanes / where.limits.fma_lanes
+    return found._replace(
+        alone_us=found.alone_us * clock, share_us=found.share_us * clock * lanes, meet_us=found.meet_us * clock
+    )
 
 
 def case_of(problem: GemmProblem) -> str:
-    """Return the case by which the time of a step differs: the layout, and whether the result is tall (m > n)."""
-    return problem.layout + (" tall" if problem.m > problem.n else "")
+    """Return the case by which figures differ: the layout, whether the result is tall (m > n), and odd rows."""
+    return problem.layout + " tall" * (problem.m > problem.n) + " odd" * odd_rows(problem)
 
 
 def odd_rows(problem: GemmProblem) -> bool:
@@ -157,6 +156,11 @@ def _blocks(entry: Measurement, problem: GemmProblem, parts: int, products: int)
     return math.prod(dimension.whole(names) for dimension in _parsed(entry.grid))
 
 
+def in_domain(entry: Measurement, problem: GemmProblem) -> bool:
+    """Return whether a kernel and configuration was measured for such products: elsewhere its figures say nothing."""
+    return not entry.domain or bool(_parsed((entry.domain,))[0](_names(entry, problem, 1)))
+
+
 def block_steps(entry: Measurement, problem: GemmProblem, parts: int, blocks: int) -> int:
     """Return the number of steps along k that a block takes, one of `blocks`."""
     (steps,) = _parsed((entry.steps,))
@@ -164,7 +168,8 @@ def block_steps(entry: Measurement, problem: GemmProblem, parts: int, blocks: in
 
 
 def _names(entry: Measurement, problem: GemmProblem, parts: int) -> dict[str, int]:
-    return {**entry.config, "M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts}
+    sizes = {"M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts}
+    return {**entry.config, **sizes, "TRANS_A": problem.trans_a, "TRANS_B": problem.trans_b}
 
 
 @cache

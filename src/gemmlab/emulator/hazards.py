@@ -147,7 +147,9 @@ def _touches(image: Image, outcome: Outcome) -> Iterator[Hazard]:
             line=line_of(image, touch.site),
             other_line=line_of(image, touch.multiplication),
             count=int(executed[touch.site]),
-            message=warpgroup_words.touch(code[touch.site].name, code[touch.multiplication].name, fence=touch.fence),
+            message=warpgroup_words.in_flight_message(
+                code[touch.site].name, code[touch.multiplication].name, fence=touch.fence
+            ),
         )
 
 

@@ -81,9 +81,9 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
     sections = _place_variables(cubin, memory)
     bases = {section: allocation.address for section, allocation in sections.items()}
     called = {other: code for other, code in functions.items() if not _is_kernel(cubin, other)}
-    available = most_registers(functions[name].instructions, function.registers)
-    if (most := highest_register(functions[name].instructions)) >= available:
-        raise CompileError(f"{name}: damaged: its code names R{most}, and its attributes give it {available}")
+    most = most_registers(functions[name].instructions, function.registers)
+    if (highest := highest_register(functions[name].instructions)) >= most:
+        raise CompileError(f"{name}: damaged: its code names R{highest}, and its attributes give it {most}")
     starts, instructions = _gather({name: functions[name], **called}, name)
     symbols = {outside: address for address, outside in OUTSIDE.items()} | {
         symbol.name: bases[symbol.section] + symbol.offset

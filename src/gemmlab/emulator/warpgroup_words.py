@@ -36,7 +36,7 @@ def message(kind: int, address: int, extra: int, fellow: object, there: str) -> 
     )
 
 
-def touch(name: str, multiplication: str, *, fence: bool) -> str:
+def in_flight_message(name: str, multiplication: str, *, fence: bool) -> str:
     """The message of an instruction that touches a multiplication's registers in flight, or without a fence between."""
     if fence:
         return f"{name} writes a register of {multiplication}, and no wgmma.fence is between"

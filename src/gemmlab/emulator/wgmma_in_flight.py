@@ -41,7 +41,7 @@ class _State:
     writes: Writes
 
     def joined(self, other: _State) -> _State:
-        """The state that may hold on either of two paths."""
+        """Return the state that may hold on either of two paths."""
         ages = dict(self.ages)
         for site, age in other.ages.items():
             ages[site] = min(age, ages.get(site, age))

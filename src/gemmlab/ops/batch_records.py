@@ -17,11 +17,12 @@ AXES = 4
 GROUP = 64
 """The most products of a group in one launch: 56 bytes each, and a launch has 4096 bytes for all of its arguments."""
 _AXIS = np.dtype([("a", np.int64), ("b", np.int64), ("c", np.int64), ("extent", np.uint32), ("unused", np.uint32)])
-_PRODUCT = np.dtype(
+GROUP_PRODUCT = np.dtype(
     [(name, np.int64) for name in "abc"]
     + [(name, np.int32) for name in ("m", "n", "k", "lda", "ldb", "ldc")]
     + [("first", np.uint32), ("unused", np.uint32)]
 )
+"""A product of a group in memory."""
 
 
 class GroupProduct(NamedTuple):
@@ -58,7 +59,7 @@ def group_value(products: Sequence[GroupProduct]) -> np.void:
     """Return up to `GROUP` products as the kernels' `Group` has them, zeros behind the last."""
     if len(products) > GROUP:
         raise UsageError(f"{len(products)} products in a group; a launch takes {GROUP}")
-    value = np.zeros(GROUP, _PRODUCT)
+    value = np.zeros(GROUP, GROUP_PRODUCT)
     for index, product in enumerate(products):
         value[index] = (*product, 0)
     return np.void(value.tobytes())

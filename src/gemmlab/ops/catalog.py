@@ -14,7 +14,7 @@ def all_ops() -> tuple[Op, ...]:
     from gemmlab.ops.batch import BatchOp
     from gemmlab.ops.gemm import GemmOp
     from gemmlab.ops.reduce import ReduceOp
-    from gemmlab.ops.sums import SumsOp
+    from gemmlab.ops.sums_op import SumsOp
 
     return GemmOp(), ReduceOp(), BatchOp(), SumsOp()
 

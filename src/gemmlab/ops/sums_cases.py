@@ -12,7 +12,8 @@ from gemmlab.ops.sums_problem import CONTENTS, Free, SumsProblem, Term, middle_a
 _SHAPES = (
     (1, 0, 1), (5, 0, 3), (0, 7, 3), (3, 5, 0), (1, 1, 1), (1, 300, 1), (4, 1, 5), (37, 1, 1), (37, 3, 1), (70, 16, 1),
     (9, 129, 1), (3, 1030, 1), (2, 9001, 1), (1, 3, 700), (1, 70, 4), (1, 530, 3), (1, 600, 33), (1, 65, 132),
-    (50, 9, 3), (20, 31, 8), (2, 257, 260),
+    (50, 9, 3), (20, 31, 8), (2, 257, 260), (1, 2, 1), (2, 1, 1), (1, 1, 2), (31, 33, 1), (33, 31, 1), (1, 31, 33),
+    (1, 33, 31),
 )  # fmt: skip
 _FULL_SHAPES = ((1, 70_003, 1), (300, 257, 1), (1, 5000, 17), (1, 9, 20_011), (600, 16, 3), (7, 300, 1027))
 _Axes = tuple[tuple[Free, ...], tuple[Term, ...]]
@@ -45,12 +46,15 @@ def contract_cases(rng: np.random.Generator, scale: str) -> Iterator[SumsProblem
     full = scale == "full"
     for outer, length, inner in (*_SHAPES, *(_FULL_SHAPES if full else ())):
         yield middle_axis(outer, length, inner)
-    for _ in range(12 if full else 3):
+    for _ in range(30 if full else 15):
         outer, length, inner = (int(2 ** rng.uniform(0, 6)) for _ in range(3))
         yield middle_axis(outer, length, inner, "rising", inner + int(rng.integers(3)))
     for index, (free, terms) in enumerate(_STRIDED):
-        for contents in CONTENTS if full else ("rising", CONTENTS[index % len(CONTENTS)]):
+        others = (CONTENTS[index % len(CONTENTS)], CONTENTS[(index + 3) % len(CONTENTS)])
+        for contents in CONTENTS if full else dict.fromkeys(("rising", *others)):
             yield SumsProblem(free, terms, contents)
     for contents in CONTENTS[1:]:
         yield middle_axis(13, 70, 1, contents)
         yield middle_axis(2, 70, 13, contents)
+        yield middle_axis(1, 700, 1, contents)
+        yield middle_axis(3, 20, 16, contents)

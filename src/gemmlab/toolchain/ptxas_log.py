@@ -62,7 +62,7 @@ def errors(log: str, ptx: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A remark of ptxas: it made of a kernel something other than its PTX says."""
+    """A change that ptxas made to a kernel against its PTX."""
 
     text: str
     """Its reason, in its words."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import gemmlab
 from gemmlab.dispatch import batch_choice
-from gemmlab.dispatch.choice import FORCED, RULE
+from gemmlab.dispatch.choice_values import FORCED, RULE
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.ops.batch import BatchOp, BatchProblem
 
 
 def tile(batch: int, *extents: int, **how: object) -> tuple[int, int]:
@@ -60,5 +62,19 @@ def test_figures_are_of_legal_configurations() -> None:
         kernel = find_kernel(entry.kernel)
         config = kernel.configure(entry.config)
         assert entry.layouts == kernel.layouts
-        assert entry.threads == config["BM"] // config["TM"] * (config["BN"] // config["TN"])
-        assert entry.smem == 4 * config["STAGES"] * config["BK"] * (config["BM"] + config["BN"] + 8)
+        scalars = {**BatchOp().scalars(BatchProblem(64, 64, 64, batch=3)), **dict.fromkeys("abc", np.uint64(0))}
+        (launch,) = kernel.launches(kernel.instantiate(config, scalars), scalars)
+        assert entry.threads == launch.threads[0]
+        assert entry.grid == kernel.grid
+        assert entry.in_order == kernel.in_order(config)
+
+
+def test_a_few_rows_are_read_and_not_tiled() -> None:
+    for m, n, layout in ((1, 2048, "nt"), (4, 512, "nn"), (700, 2, "nn")):
+        left, right = (256, m, 128), (256, n, 128) if layout == "nt" else (256, 128, n)
+        found = gemmlab.explain_choice(left, right, trans_b=layout == "nt", device="H200")
+        assert found.kernel == "batched_rows"
+        assert found.config["ROWS"] >= min(m, n)
+        assert found.order not in ("", "k")
+        again = gemmlab.explain_choice(left, right, trans_b=layout == "nt", device="H200", reproducible=True)
+        assert (again.kernel, again.order) == ("batched", "k")

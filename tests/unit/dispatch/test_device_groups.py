@@ -10,6 +10,7 @@ import pytest
 
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
+from gemmlab.dispatch import cuda_groups
 from support.cuda_source import needs_compiler
 from support.gemm_on_gpu import Float32Array, close, emulate, forms, played_driver, uniform
 from support.gpu_arrays import GemmDriver, OnGpu, Tensor, play_torch
@@ -137,6 +138,50 @@ def test_streams_of_all_arrays_are_waited_for(driver: GemmDriver) -> None:
     waits = [stream for what, stream in driver.events if what == "cuStreamWaitEvent"]
     # The second result's stream waits for its operand, the launch's for it, and in turn.
     assert waits == [4, 3, 4]
+
+
+def test_the_same_group_again_is_not_looked_at(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = [uniform(m, k) for m, _, k in SHAPES if m] * 12
+    b = [uniform(k, n) for m, n, k in SHAPES if m] * 12
+    b[3] = np.asfortranarray(b[3])
+    driver.contexts.append("context of 1")
+    gemmlab.gemm_group(tensors(a), tensors(b))
+    assert len(driver.launches) == 3
+    monkeypatch.setattr(cuda_groups, "checked_call", lambda *_: pytest.fail("looked at"))
+    before = len(driver.contexts)
+    for alpha in (1.0, 2, 0.5):
+        again = gemmlab.gemm_group(tensors([x.copy("K") for x in a]), tuple(tensors(b)), alpha=alpha)
+        for result, left, right in zip(again, a, b, strict=True):
+            close(result, alpha * left @ right)
+    assert len(driver.launches) == 12
+    assert len(driver.contexts) == before
+    driver.contexts.append("another GPU's")
+    gemmlab.gemm_group(tensors(a), tensors(b))
+    assert driver.contexts[-1] == "another GPU's"
+
+
+def test_what_differs_of_a_group_is_looked_at(driver: GemmDriver) -> None:
+    a, b = [uniform(4, 6), uniform(5, 7)], [uniform(6, 3), uniform(7, 2)]
+    c, square = [uniform(4, 3), uniform(5, 2)], [uniform(6, 6), uniform(7, 7)]
+    for _ in range(2):
+        for result, left, right in zip(gemmlab.gemm_group(tensors(a), tensors(b)), a, b, strict=True):
+            close(result, left @ right)
+        for turned in (False, True):
+            found = gemmlab.gemm_group(tensors(a), tensors(square), trans_b=turned)
+            for result, left, right in zip(found, a, square, strict=True):
+                close(result, left @ (right.T if turned else right))
+        found = gemmlab.gemm_group(tensors(a), tensors(b), c=tensors(c), beta=2.0)
+        for result, left, right, added in zip(found, a, b, c, strict=True):
+            close(result, left @ right + 2 * added)
+        with pytest.raises(UsageError, match="there is no c"):
+            gemmlab.gemm_group(tensors(a), tensors(b), beta=2.0)
+        with pytest.raises(UsageError, match="b has 1 arrays"):
+            gemmlab.gemm_group(tensors(a), tensors(b[:1]))
+        with pytest.raises(ArgumentTypeError, match="product 1: b has dtype float64"):
+            gemmlab.gemm_group(tensors(a), tensors([b[0], b[1].astype(np.float64)]))
+        with pytest.raises(ArgumentTypeError, match=r"trans_a is 1\.5"):
+            gemmlab.gemm_group(tensors(a), tensors(b), trans_a=1.5)  # type: ignore[arg-type]
+    assert len(driver.launches) == 8
 
 
 @needs_compiler

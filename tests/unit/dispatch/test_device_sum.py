@@ -10,10 +10,11 @@ import numpy.typing as npt
 import pytest
 
 import gemmlab
+from gemmlab import sums
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.devices import cuda, cuda_driver
 from gemmlab.devices.cuda_driver import Driver
-from gemmlab.dispatch import cuda_sum_calls, cuda_sums, scratch
+from gemmlab.dispatch import cuda_sum_calls, cuda_sums, cuda_sums_again, scratch
 from support.cuda_source import needs_compiler
 from support.gpu_arrays import Array, OnGpu, Tensor, play_cupy, play_torch
 from support.sums_on_gpu import SumDriver, words
@@ -33,6 +34,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[SumDriver]:
     for module in (cuda, cuda_driver, cuda_sum_calls, scratch):
         monkeypatch.setattr(module, "open_driver", lambda: Driver(fake))
     monkeypatch.setattr(cuda_sums, "_sums", {})
+    for known in ("_entries", "_packages"):
+        monkeypatch.setattr(cuda_sums_again, known, {})
     yield fake
     cuda_sums._sums.clear()
 
@@ -194,6 +197,25 @@ def test_a_large_workspace_is_the_package_s(driver: SumDriver, monkeypatch: pyte
     near = [start for start in driver.memory if start <= tickets < start + len(driver.memory[start])]
     assert near
     assert not [start for start in driver.memory if start <= workspace < start + len(driver.memory[start])]
+
+
+@pytest.mark.parametrize(("play", "array"), [(play_torch, Tensor), (play_cupy, Array)])
+def test_a_repeated_call_is_neither_checked_nor_planned(
+    driver: SumDriver, monkeypatch: pytest.MonkeyPatch, play: Any, array: Any
+) -> None:
+    play(monkeypatch, 9)
+    first = gemmlab.sum(array(CUBE), (0, 2), keepdims=True)
+    monkeypatch.setattr(sums, "device_array", None)
+    found = gemmlab.sum(array(CUBE + 1), (0, 2), keepdims=True)
+    assert found.values.shape == first.values.shape
+    assert np.array_equal(found.values, (CUBE + 1).sum(axis=(0, 2), keepdims=True))
+    assert driver.launches[1][1:] == driver.launches[0][1:]
+    assert driver.contexts[-1] == "the caller's"
+    # Another layout, other axes, an axis that only equals one, and `out` are checked.
+    for x, options in ((CUBE.T, {"axis": (0, 2), "keepdims": True}), (CUBE, {"axis": 1}), (CUBE, {"axis": (0.0, 2)}),
+                       (CUBE, {"axis": (0, 2), "keepdims": True, "out": array(first.values)})):  # fmt: skip
+        with pytest.raises(TypeError):
+            gemmlab.sum(array(x), **options)
 
 
 def test_the_caller_s_context_is_current_again(driver: SumDriver) -> None:

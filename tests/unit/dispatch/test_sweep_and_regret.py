@@ -17,7 +17,7 @@ import pytest
 
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.select import open_device
-from gemmlab.dispatch.choice import Candidate, Choice
+from gemmlab.dispatch.choice_values import Candidate, Choice
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.user_kernel import user_kernel

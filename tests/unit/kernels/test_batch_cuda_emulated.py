@@ -29,7 +29,7 @@ CONFIGURATIONS = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90"])
-@pytest.mark.parametrize("kernel", ["batched", "grouped"])
+@pytest.mark.parametrize("kernel", ["batched", "grouped", "batched_rows"])
 def test_the_whole_contract(kernel: str, arch: str) -> None:
     report = check_kernel(find_kernel(kernel), open_device(f"emulated:{arch}"), OP)
     assert report.passed, report.explain()
@@ -45,6 +45,23 @@ def test_configurations(kernel: str, config: Mapping[str, int]) -> None:
     cases += [BatchProblem(256, 128, 64, batch=2), BatchProblem(5, 3, 2, batch=9)]
     cases += [replace(cases[0], lda=41, ldb=150, ldc=3 * 133 + 5, stride_a=7, stride_c=133)]
     report = check_kernel(find_kernel(kernel), open_device("emulated:sm_90"), OP, config=config, cases=cases)
+    assert report.passed, report.explain()
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("rows", [1, 2, 4, 8])
+@pytest.mark.parametrize("warps", [4, 8])
+def test_configurations_of_rows(rows: int, warps: int) -> None:
+    config = {"ROWS": rows, "WARPS": warps, "LINES": 4 if rows == 8 else 16 if rows == 2 else 8}
+    ragged = BatchProblem(rows, 261, 135, 0.5, -1.0, batch=3)
+    wide = [
+        ragged,
+        replace(ragged, m=3, n=256, k=128),
+        replace(ragged, m=133, n=rows),
+        replace(ragged, m=64, n=2, k=64),
+    ]
+    cases = [problem.with_layout(layout) for problem in wide for layout in ("nn", "nt", "tn", "tt")]
+    report = check_kernel(find_kernel("batched_rows"), open_device("emulated:sm_90"), OP, config=config, cases=cases)
     assert report.passed, report.explain()
 
 

@@ -41,7 +41,7 @@ def product(problem: GemmProblem, operands: dict[str, np.ndarray], config: Confi
     observation = case.run(races=True)
     assert isinstance(observation, Observation)
     assert observation.hazards == ()
-    assert case.spent_tickets == 0
+    assert case.nonzero_tickets == 0
     return np.array(case.guarded["c"].contents())
 
 

@@ -16,8 +16,10 @@ OP = GemmOp()
 
 
 def alone(kernel: Kernel) -> dict[str, int]:
-    """Return the default configuration, with k in a single part."""
-    return kernel.configure({"SPLITS": 1} if "SPLITS" in kernel.params else None)
+    """Return the default configuration, with k in a single part and nowhere shared by threads."""
+    return kernel.configure(
+        {name: 1 for name in ("SPLITS", "KGROUPS") if name in kernel.params and kernel.id != "stream_k"}
+    )
 
 
 IN_ORDER = [

@@ -11,7 +11,7 @@ from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel, ladder
 from gemmlab.kernels.cuda_kernel import MOST_CONFIGURATIONS
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.ops.sums import SumsOp
+from gemmlab.ops.sums_op import SumsOp
 from gemmlab.ops.sums_problem import SumsProblem, middle_axis
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain.build_cuda import build

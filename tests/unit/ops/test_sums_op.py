@@ -10,7 +10,7 @@ import pytest
 
 from gemmlab.core.errors import UsageError
 from gemmlab.ops.catalog import find_op
-from gemmlab.ops.sums import SumsOp
+from gemmlab.ops.sums_op import SumsOp
 from gemmlab.ops.sums_problem import CONTENTS, SumsProblem, middle_axis
 
 OP = SumsOp()

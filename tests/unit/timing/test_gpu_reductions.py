@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.ops.sums import SumsOp
+from gemmlab.ops.sums_op import SumsOp
 from gemmlab.ops.sums_problem import SumsProblem, middle_axis
 from gemmlab.timing.contestants.contestant import UnsupportedError, Work
 from gemmlab.timing.contestants.gpu_reductions import (

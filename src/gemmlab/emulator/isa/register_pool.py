@@ -14,7 +14,7 @@ from gemmlab.ir.types import I8, I64, VOID
 LEAST = 24
 """The fewest registers a thread that setmaxnreg leaves."""
 GROWS, SHRINKS, NEVER = range(3)
-"""Errors: a release that asks for more, a request that asks for less, or one that can never be met."""
+"""The faults: a release that asks for more, a request that asks for less, or one that can never be met."""
 
 
 @opcode("USETMAXREG")

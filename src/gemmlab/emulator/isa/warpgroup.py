@@ -61,8 +61,8 @@ def gmma(x: Form) -> None:
         shape |= _SUFFIXES[name]
     pair = x.field(record, UNIFORM_BASE)
     a, b = (x.warp.load(pair + 8 * part, I64) for part in range(2))
-    previous, source = x.take("reg")
-    if previous.neg:
+    addend, source = x.take("reg")
+    if addend.neg:
         raise x.refuse("a negated accumulator")
     accumulator = Lanes(x.field(source))
     used = accumulator.ne(Warp.ZERO)

@@ -17,11 +17,12 @@ struct Product {
 };
 
 // How many blocks should be resident on a multiprocessor, for __launch_bounds__: small tiles hide each other's latency,
-// and their threads need few registers. Of 256 threads with 64 sums each, two blocks fit only with 128 registers.
+// and their threads need few registers. A multiprocessor has four quarters with registers of their own, so warps count in
+// fours: with 9 blocks of two warps a quarter has five, and a thread 96 registers, as with 10 blocks.
 constexpr int resident_products(int BM, int BN, int threads)
 {
     const int sums = BM * BN / threads;
-    const int registers = sums > 64 ? 255 : sums > 32 ? (threads < 256 ? 168 : 128) : sums > 16 ? 112 : 80;
+    const int registers = sums > 64 ? 255 : sums > 32 && threads < 256 ? 168 : sums > 16 ? 128 : 80;
     const int blocks = 65536 / registers / threads;
     return blocks < 1 ? 1 : blocks > 16 ? 16 : blocks;
 }

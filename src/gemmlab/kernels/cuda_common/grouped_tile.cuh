@@ -137,12 +137,15 @@ struct GroupedTile {
         // The four numbered i are number i % (TN / 4) of line i / (TN / 4) of the share.
         __device__ __forceinline__ void operator()(int i, float4 sum) const
         {
+            // Rounded here, alpha * sum cannot become part of a multiply-add: all tiles have the same bits.
+            sum = make_float4(
+                __fmul_rn(alpha, sum.x), __fmul_rn(alpha, sum.y), __fmul_rn(alpha, sum.z), __fmul_rn(alpha, sum.w));
             const int line = shape.group * ROWS + i / (TN / 4);  // [0, TM)
             const int row = line / 4 * APART_M + line % 4 + shape.at.row, col = i % (TN / 4) * APART_N + shape.at.col;
             if (rows_are_aligned(c, ldc)) {
                 const float four[4] = {sum.x, sum.y, sum.z, sum.w};
                 if (row < rows)
-                    store_row(c + row * static_cast<Offset>(ldc) + col, cols - col, true, alpha, four, beta);
+                    store_row(c + row * static_cast<Offset>(ldc) + col, cols - col, true, 1.0f, four, beta);
             } else {
                 store_turned_four(row, col, sum);
             }
@@ -167,7 +170,7 @@ struct GroupedTile {
                 const int r = row - place.row + at / APART_N * 4, s = col - place.col + at % APART_N;
                 if (r < rows && s < cols)
                     store_element(
-                        c + r * static_cast<Offset>(ldc) + s, alpha, patch[at / APART_N * LD + at % APART_N], beta);
+                        c + r * static_cast<Offset>(ldc) + s, 1.0f, patch[at / APART_N * LD + at % APART_N], beta);
             }
         }
     };

@@ -18,7 +18,7 @@ __device__ __noinline__ unsigned long long quotient(unsigned long long number, u
     return number / divisor;
 }
 
-// The place of a number that counts along the first axis fastest. Nothing is divided where that axis is the only one.
+// The place of a number that counts along the first axis fastest. Nothing is divided for the last axis that there is.
 template <int AXES>
 __device__ __forceinline__ Place place_of(Index number, const Axis (&axes)[AXES])
 {
@@ -27,7 +27,11 @@ __device__ __forceinline__ Place place_of(Index number, const Axis (&axes)[AXES]
     place = {0, 0};
 #pragma unroll
     for (int axis = 0; axis < AXES; ++axis) {
-        const Index above = quotient(number, axes[axis].extent), index = number - above * axes[axis].extent;
+        Index index = number, above = 0;
+        if (number >= axes[axis].extent) {
+            above = quotient(number, axes[axis].extent);
+            index = number - above * axes[axis].extent;
+        }
         place.in += index * axes[axis].step;
         place.out += index * axes[axis].out_step;
         number = above;

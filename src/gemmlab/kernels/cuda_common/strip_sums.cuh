@@ -47,27 +47,25 @@ struct StripSums {
         }
     }
 
-    // `c` is the tile's first element of C, which has `strip_left` x `lines_left` from there on.
+    // The thread's quad of a turn. `c` is the tile's first element of C, which has `strip_left` x `lines_left` from
+    // there on.
     static __device__ __forceinline__ void store(
-        float* c, int ldc, int strip_left, int lines_left, float alpha, const float (&whole)[4 * QUADS], float beta)
+        float* c, int ldc, int strip_left, int lines_left, float alpha, int turn, float4 sums, float beta)
     {
+        const Quad quad(turn);
+        if (!quad.exists()) return;
         const bool vectors = rows_are_aligned(c, ldc);
+        const int row = B_WIDE ? quad.x : quad.line, col = B_WIDE ? quad.line : quad.x;
+        const int rows = B_WIDE ? strip_left : lines_left, cols = B_WIDE ? lines_left : strip_left;
+        const float four[4] = {sums.x, sums.y, sums.z, sums.w};
+        c += row * static_cast<Offset>(ldc) + col;
+        if constexpr (B_WIDE || ALONG_STRIP) {
+            if (row < rows) store_row(c, cols - col, vectors, alpha, four, beta);
+        } else {
 #pragma unroll
-        for (int i = 0; i < QUADS; ++i) {
-            const Quad quad(i);
-            const int row = B_WIDE ? quad.x : quad.line, col = B_WIDE ? quad.line : quad.x;
-            const int rows = B_WIDE ? strip_left : lines_left, cols = B_WIDE ? lines_left : strip_left;
-            float* const first = c + row * static_cast<Offset>(ldc) + col;
-            const float four[4] = {whole[4 * i], whole[4 * i + 1], whole[4 * i + 2], whole[4 * i + 3]};
-            if (!quad.exists()) continue;
-            if constexpr (B_WIDE || ALONG_STRIP) {
-                if (row < rows) store_row(first, cols - col, vectors, alpha, four, beta);
-            } else {
-#pragma unroll
-                for (int j = 0; j < 4; ++j)
-                    if (row + j < rows && col < cols)
-                        store_element(first + j * static_cast<Offset>(ldc), alpha, four[j], beta);
-            }
+            for (int i = 0; i < 4; ++i)
+                if (row + i < rows && col < cols)
+                    store_element(c + i * static_cast<Offset>(ldc), alpha, four[i], beta);
         }
     }
 

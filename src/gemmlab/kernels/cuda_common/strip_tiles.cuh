@@ -24,27 +24,26 @@ struct LinesInTurn {
 };
 
 // Tiles of an operand that a warp copies one after the other, as they lie in global memory: ROWS x COLS words, k along
-// the rows or across them. `src` is the first element of the first tile. From there on there are `lines` and `depth`
-// steps; the others become zeros unread.
+// the rows or across them. `src` is the first element of the first tile; `lines` exist from there on, and `depth` steps
+// when one is copied. The others become zeros unread.
 template <int ROWS, int COLS, bool LIES, class PLACE = InOrder>
 struct WarpTile {
     static constexpr int LD = COLS, FLOATS = ROWS * COLS;
     static constexpr int LINES = LIES == ALONG_K ? ROWS : COLS, BK = LIES == ALONG_K ? COLS : ROWS;
 
-    __device__ __forceinline__ WarpTile(const float* src, int ld, int lines, int depth)
-        : ld(ld), lines(lines), depth(depth), fours(rows_are_aligned(src, ld)), from(src + first_piece())
+    __device__ __forceinline__ WarpTile(const float* src, int ld, int lines)
+        : ld(ld), lines(lines), fours(rows_are_aligned(src, ld)), from(src + first_piece())
     {
     }
 
     // Starts the next tile on its way to `dst`: its pieces are 16 bytes or, if rows do not begin on such, single words.
-    __device__ __forceinline__ void copy(float* dst)
+    __device__ __forceinline__ void copy(float* dst, int depth)
     {
         specialize(lines >= LINES && depth >= BK, [&](auto whole) {
-            if (fours) copy_pieces<4>(dst, whole);
-            else copy_pieces<1>(dst, whole);
+            if (fours) copy_pieces<4>(dst, depth, whole);
+            else copy_pieces<1>(dst, depth, whole);
         });
         from += LIES == ALONG_K ? BK : BK * static_cast<Offset>(ld);
-        depth -= BK;
     }
 
 private:
@@ -65,7 +64,7 @@ private:
     }
 
     template <int WIDTH, class WHOLE>
-    __device__ __forceinline__ void copy_pieces(float* dst, WHOLE) const
+    __device__ __forceinline__ void copy_pieces(float* dst, int depth, WHOLE) const
     {
         using Own = Pieces<WIDTH>;
         const int rows = LIES == ALONG_K ? lines : depth, cols = LIES == ALONG_K ? depth : lines;
@@ -92,7 +91,6 @@ private:
     }
 
     const int ld, lines;
-    int depth;
     const bool fours;
     const float* from;  // this lane's first piece of the next tile
 };
@@ -165,12 +163,11 @@ template <int STRIP, int BK>
 struct NarrowTile<STRIP, BK, ACROSS_K> {
     static constexpr int LD = STRIP == 1 ? BK : BK + 4, FLOATS = STRIP * LD;
 
-    __device__ __forceinline__ NarrowTile(const float* src, int ld, int lines, int depth)
-        : ld(ld), lines(lines), depth(depth), from(src)
+    __device__ __forceinline__ NarrowTile(const float* src, int ld, int lines) : ld(ld), lines(lines), from(src)
     {
     }
 
-    __device__ __forceinline__ void copy(float* dst)
+    __device__ __forceinline__ void copy(float* dst, int depth)
     {
         constexpr int TOGETHER = STRIP % 8 == 0 ? 8 : STRIP % 4 == 0 ? 4 : STRIP % 2 == 0 ? 2 : 1;  // lines
 #pragma unroll 2
@@ -180,11 +177,9 @@ struct NarrowTile<STRIP, BK, ACROSS_K> {
             copy_one_async(dst + line * LD + k, from + (exists ? k * static_cast<Offset>(ld) + line : 0), exists);
         }
         from += BK * static_cast<Offset>(ld);
-        depth -= BK;
     }
 
 private:
     const int ld, lines;
-    int depth;
     const float* from;
 };

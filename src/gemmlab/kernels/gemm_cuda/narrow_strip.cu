@@ -120,20 +120,21 @@ narrow_strip(
         const unsigned blocks = ceil_div(depth, BK), shares = parts * WARPS, share = part * WARPS + threadIdx.x / 32;
         const unsigned count = blocks / shares + (share < blocks % shares);
         const Offset k = (blocks / shares * share + min(share, blocks % shares)) * static_cast<Offset>(BK);
-        const int steps = min(count * static_cast<Offset>(BK), depth - k);
+        int uncopied = min(count * static_cast<Offset>(BK), depth - k);  // steps whose copies have not been started
         const float *const wide_from = B_WIDE ? B : A, *const narrow_from = B_WIDE ? A : B;
         const Offset wide_ld = B_WIDE ? ldb : lda, narrow_ld = B_WIDE ? lda : ldb;
         Wide wide(
-            wide_from + (WIDE_LIES == ALONG_K ? line * wide_ld + k : k * wide_ld + line), wide_ld, lines_left, steps);
+            wide_from + (WIDE_LIES == ALONG_K ? line * wide_ld + k : k * wide_ld + line), wide_ld, lines_left);
         Narrow narrow(
             narrow_from + (NARROW_LIES == ALONG_K ? strip * narrow_ld + k : k * narrow_ld + strip), narrow_ld,
-            strip_left, steps);
+            strip_left);
 
         float* const ring = shared + threadIdx.x / 32 * OWN;
-        const auto start = [&](unsigned block, float* stage) {
-            if (block < count) {
-                wide.copy(stage);
-                narrow.copy(stage + Wide::FLOATS);
+        const auto start = [&](float* stage) {
+            if (uncopied > 0) {
+                wide.copy(stage, uncopied);
+                narrow.copy(stage + Wide::FLOATS, uncopied);
+                uncopied -= BK;
             }
             commit_copies();  // a group a block of k, an empty one where there is none
         };
@@ -157,15 +158,13 @@ narrow_strip(
         };
 
 #pragma unroll
-        for (int stage = 0; stage < STAGES - 1; ++stage) start(stage, ring + stage * STAGE);
-        float* now = ring;                          // the stage to be multiplied
-        float* free = ring + (STAGES - 1) * STAGE;  // the one that was, a block before
-        for (unsigned block = 0; block < count; ++block) {
+        for (int stage = 0; stage < STAGES - 1; ++stage) start(ring + stage * STAGE);
+        float* now = ring;  // the stage to be multiplied
+        for (unsigned left = count; left > 0; --left) {
             wait_for_copies<STAGES - 2>();  // the block has come, of this lane's pieces
-            __syncwarp();                   // and of all, and nobody reads the block before
-            start(block + STAGES - 1, free);
+            __syncwarp();                   // and of all, and nobody reads the one before
+            start(now == ring ? ring + (STAGES - 1) * STAGE : now - STAGE);
             multiply(now);
-            free = now;
             now = now == ring + (STAGES - 1) * STAGE ? ring : now + STAGE;
         }
         __syncwarp();  // the ring has been read
@@ -174,11 +173,12 @@ narrow_strip(
         __syncthreads();
         float whole[4 * Sums::QUADS];  // of a thread
         Sums::add_warps(whole, shared, OWN);
+        float* const c = C + (B_WIDE ? strip : line) * static_cast<Offset>(ldc) + (B_WIDE ? line : strip);
+        const auto store = [&](int quad, float4 four) {
+            Sums::store(c, ldc, strip_left, lines_left, alpha, quad, four, beta);
+        };
         const Offset words = static_cast<Offset>(parts) * (32 * WARPS * 4 * Sums::QUADS);  // of a tile's parts
-        unsigned* const own_tickets = tickets + tile * tickets_for<FAN>(parts);
-        if (join_parts<FAN, 32 * WARPS>(whole, part, parts, own_tickets, workspace + tile * words))
-            Sums::store(
-                C + (B_WIDE ? strip * static_cast<Offset>(ldc) + line : line * static_cast<Offset>(ldc) + strip), ldc,
-                strip_left, lines_left, alpha, whole, beta);
+        add_parts<FAN, 32 * WARPS, 1>(
+            whole, part, parts, tickets + tile * tickets_for<FAN>(parts), workspace + tile * words, store);
     });
 }

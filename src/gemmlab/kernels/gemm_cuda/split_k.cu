@@ -3,6 +3,7 @@ summary = "each block multiplies a part of k for its tile; the last block of a t
 idea = "Tiles times parts of k fill the GPU where tiles alone do not, and no block waits for another."
 source = "CUTLASS: split-K and sliced-K; a last block that goes on, from CUDA's sample threadFenceReduction"
 op = "gemm"
+in_order = "KGROUPS == 1 and SPLITS == 1"
 after = "async_copy"
 branch = true
 arch = "sm_80"

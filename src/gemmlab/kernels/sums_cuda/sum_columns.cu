@@ -87,11 +87,13 @@ __global__ void __launch_bounds__(BLOCK, 768 / BLOCK) sum_columns(
     const Index cols = ACROSS ? k0 : n0, col_step = ACROSS ? t0 : s0;
     const Index rows = ACROSS ? k1 : k0, row_step = ACROSS ? t1 : t0;
     const Axis nests[] = {{ACROSS ? k2 : k1, ACROSS ? t2 : t1, 0}, {ACROSS ? 1 : k2, ACROSS ? 0 : t2, 0}};
-    const Axis axes[] = {{ACROSS ? n0 : 1, s0, o0}, {n1, s1, o1}, {n2, s2, o2}, {n3, s3, o3}};
+    const Axis whole[] = {{n0, s0, o0}, {n1, s1, o1}, {n2, s2, o2}, {n3, s3, o3}, {1, 0, 0}};
+    constexpr int OUTER = ACROSS ? 0 : 1;  // the first axis that is not the columns'
+    const Axis axes[] = {whole[OUTER], whole[OUTER + 1], whole[OUTER + 2], whole[OUTER + 3]};
 
     const int thread = modulo(threadIdx.x, team), lane = modulo(thread, lanes), strip = over(thread, lanes);
     const int strips = over(team, lanes);
-    const Index tiles = (cols + 4 * lanes - 1) >> (1 + __ffs(lanes)), all = tiles * axes[0].extent * n1 * n2 * n3;
+    const Index tiles = (cols + 4 * lanes - 1) >> (1 + __ffs(lanes)), all = tiles * (ACROSS ? n0 : 1) * n1 * n2 * n3;
     const Index number = blockIdx.x * static_cast<Index>(over(BLOCK, team)) + over(threadIdx.x, team);
     // A team behind the last tile does that one again: all threads meet at barriers.
     const Index own_number = min(number, all - 1);

@@ -58,7 +58,7 @@ def multiply(form: Form, mode: str, size: tuple[int, int, int], options: tuple[s
         gemm_source(form, mode), "gemm",
         args=[operand(form.a, a), operand(form.b, b), out, np.int32(out.shape[1]), np.int32(chunks_of(form, depth))],
         grid=(columns // form.columns, rows // ROWS), threads=128, smem_bytes=shared_bytes(form, mode), device=DEVICE,
-        options=list(options),
+        arch="sm_90a", options=list(options),
     )  # fmt: skip
     dtype = {"f32": np.float32, "f16": np.float16, "s32": np.int32}[form.sums]
     return done, bool(np.array_equal(product(done).view(dtype).astype(np.int64), a @ b.T))

@@ -22,16 +22,22 @@ RESULTS = benchmarks/results/cpu-$(shell $(BIN)/python -c "from gemmlab.core.har
 
 EMULATED := benchmarks/results/emulated
 
-# What the published figures of a GPU are measured at; ten minutes. The ladder of float32, and that of tensor cores beside it.
+# What the published figures of a GPU are measured at; a quarter of an hour. The ladder of float32, and that of tensor cores beside it.
 H200 := benchmarks/results/h200
 RUNGS = $$($(BIN)/gemmlab list --rungs --op gemm --device cuda --precision
 SIMT = $(RUNGS) float32)
 TENSOR = $(RUNGS) tf32)
 GPU_SIZES := 64,128,256:4096:128,8192
 GPU_SUMS := $(SUMS),2^25,2^30
+# Sums along axes, OUTERxLENGTHxINNER: rows, columns, middle axes, few and many, aligned and not, and whole sums.
+GPU_AXES := 4096x4096x1,1x4096x4096,2^20x16x1,1x2^20x16,16x2^20x1,1x16x2^20,1024x1024x64,64x65536x1,1x64x65536,1x65536x64
+GPU_AXES := $(GPU_AXES),256x256x1,1x256x256,1000x1000x1,1x1000x1000,2^20x3x1,1x2^20x3,2^20x100x1,1x4095x4095,4095x4095x1
+GPU_AXES := $(GPU_AXES),65536x16x3,128x512x1,32x3136x256,8x2^22x1,1x2^12x1,1x2^14x1,1x2^16x1,1x2^20x1,1x2^24x1,1x2^28x1
 ON_GPU := --device cuda --processes 1 --no-naive
+# The libraries beside the library call; the last one is only quoted.
+BESIDE := torch,cupy,cublas,cublaslt
 
-.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results counts tables install clean
+.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results regret counts tables install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -90,7 +96,10 @@ gpu-results: $(STAMP)
 		--save $(H200)/tf32.json
 	$(BIN)/gemmlab bench wmma_tf32_pipelined $(ON_GPU) $(foreach s,2 3 4,--config STAGES=$s,MODULO=0 --config STAGES=$s,MODULO=1) \
 		--sizes 2048,4096 --peers none --rounds 7 --save $(H200)/tf32-stages.json
+	$(BIN)/gemmlab bench $(ON_GPU) --suite --peers $(BESIDE) --rounds 7 --save $(H200)/suite.json
+	$(BIN)/gemmlab bench --op batch $(ON_GPU) --suite --peers $(BESIDE) --rounds 7 --save $(H200)/suite-batches.json
 	$(BIN)/gemmlab bench --op reduce $(ON_GPU) --sizes $(GPU_SUMS) --peers torch,cupy --rounds 7 --save $(H200)/reduce.json
+	$(BIN)/gemmlab bench --op sums $(ON_GPU) --sizes $(GPU_AXES) --peers torch,cupy --rounds 7 --save $(H200)/reduce-axes.json
 	$(BIN)/gemmlab bench $(SIMT) $(ON_GPU) --configs 8 --sizes 512,1024,2048,4096 --peers cublas --rounds 3 \
 		--save $(H200)/configs.json
 	$(BIN)/gemmlab bench block_swizzle $(ON_GPU) --config ORDER=0 --config ORDER=1,GROUP=8 --config ORDER=2,GROUP=4 \
@@ -100,10 +109,16 @@ gpu-results: $(STAMP)
 	$(BIN)/python makers/ncu_ladder.py profile $(H200)/ncu.json --sizes 512,2048,4096
 	$(BIN)/python tests/emulated/counters/ncu_record.py --out $(H200)
 
+# How far the library call's kernel is from the best of all on a GPU, at products drawn from SEED. No table is written over.
+regret: $(STAMP)
+	@test -n "$(SEED)" || { echo "Name a seed that no rule was fitted to: make regret SEED=123" >&2; exit 1; }
+	$(BIN)/python makers/regret.py $(SEED) $(H200)/regret.json
+
 # Count the GPU's rungs on the emulator: in their reference configurations, and in those that the claims ask for.
 counts: $(STAMP)
 	$(BIN)/gemmlab bench --device emulated:sm_90 --sizes 256x256x1024 --save $(EMULATED)/counters.json
 	$(BIN)/gemmlab bench --op reduce --device emulated:sm_90 --sizes 2^16 --save $(EMULATED)/reduce.json
+	$(BIN)/gemmlab bench --op sums --device emulated:sm_90 --sizes 256x256x1,1x256x256 --save $(EMULATED)/sums.json
 	$(BIN)/python makers/count_configurations.py
 	$(BIN)/python makers/count_tensor_code.py
 	$(BIN)/python makers/try_source_test.py

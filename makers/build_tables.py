@@ -26,6 +26,8 @@ from blocks import (
     pictures,
     profiles,
     reductions,
+    regret,
+    shapes,
     source_test,
     suite,
     tensor,
@@ -37,7 +39,8 @@ from blocks.records import ROOT
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 MODULES = (
     cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
-    source_test, tensor_profiles, diffs, pictures, model, overhead, api, fuzzed, suite,
+    source_test, tensor_profiles, diffs, pictures, model, overhead, api, fuzzed, suite, shapes,
+    regret,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 
@@ -51,6 +54,7 @@ def main(arguments: list[str]) -> int:
     if "--check" not in arguments:
         cpu.draw()
         gpu_times.draw()
+        shapes.draw()
         pictures.draw()
     stale = False
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):

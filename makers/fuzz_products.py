@@ -18,6 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from blocks.fuzzed import SCHEMA
+
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "fuzz")]
 
@@ -27,7 +29,6 @@ from gemmlab import __version__  # noqa: E402
 from gemmlab.core.hardware import cpu_info  # noqa: E402
 from support.trials import Trials  # noqa: E402
 
-SCHEMA = "gemmlab.fuzz/1"
 TEST = "test_products"
 _EVERY = 10.0
 

@@ -120,6 +120,7 @@ def burst(call: Call, synchronise: Call) -> float:
 def of_torch(torch: Any, n: int) -> tuple[list[Contestant], Call]:
     x, y = torch.rand(n, n, device="cuda"), torch.rand(n, n, device="cuda")
     many, into = x.expand(BATCH, n, n).contiguous(), torch.empty_like(x)
+    group = [torch.rand(n, n + i, device="cuda") for i in range(BATCH)]
     return [
         *pair("torch", "", lambda: gemmlab.gemm(x, y), "torch.mm", lambda: torch.mm(x, y)),
         *pair("torch", ", out", lambda: gemmlab.gemm(x, y, out=into), "torch.mm", lambda: torch.mm(x, y, out=into)),
@@ -129,6 +130,8 @@ def of_torch(torch: Any, n: int) -> tuple[list[Contestant], Call]:
               lambda: torch.bmm(many, many)),
         *pair("torch", f", batch of {BATCH} by one", lambda: gemmlab.gemm(many, y), "torch.matmul",
               lambda: torch.matmul(many, y)),
+        *pair("torch", f", group of {BATCH}", lambda: gemmlab.gemm_group([x] * BATCH, group), "torch.mm",
+              lambda: [torch.mm(x, one) for one in group]),
         Contestant("torch.empty", PART, "torch.mm", lambda: torch.empty((n, n), dtype=torch.float32, device=x.device)),
     ], torch.cuda.synchronize  # fmt: skip
 

@@ -15,9 +15,10 @@ from typing import Any
 import gemmlab
 from blocks.markdown import markdown_table
 from gemmlab import blas
-from gemmlab.core.counters import Counters, Hazard, Metric, SiteCounters
+from gemmlab.core.counters import Counters, Metric, SiteCounters
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact
-from gemmlab.dispatch.choice import Candidate, Choice
+from gemmlab.dispatch.choice_values import Candidate, Choice
 from gemmlab.launching import Launched
 
 FIRST = ("gemm", "sum", "explain_choice")

@@ -17,7 +17,7 @@ CONTEXT = 3
 _HEADER = re.compile(r"/\*[ \t]*gemmlab[ \t]*\n.*?\*/\s*", re.DOTALL)
 LADDERS: Mapping[str, tuple[str, str]] = {
     f"diffs-{op}-{device}": (op, device) for op, device in (("gemm", "cuda"), ("gemm", "cpu"), ("reduce", "cuda"),
-                                                            ("reduce", "cpu"))
+                                                            ("reduce", "cpu"), ("sums", "cuda"))
 }  # fmt: skip
 """Operation and device by block."""
 

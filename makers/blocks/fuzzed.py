@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from blocks.records import RESULTS
+from blocks.records import load_json
 
 RECORD = "fuzz.json"
 SCHEMA = "gemmlab.fuzz/1"
 
 
 def fuzzed(record: Mapping[str, Any]) -> str:
-    """A sentence. `ValueError` for what is no such record."""
-    if record.get("schema") != SCHEMA:
-        raise ValueError(f"{RECORD}: schema {record.get('schema')!r}, not {SCHEMA}")
+    """Return the sentence."""
     extents = [f"{name} {record['ranges'][name][0]} to {record['ranges'][name][1]}" for name in ("m", "n", "k")]
     return (
         f"{record['products']:,} random products in {record['calls']:,} calls of `{record['call']}`, "
@@ -25,8 +22,8 @@ def fuzzed(record: Mapping[str, Any]) -> str:
 
 
 def _block() -> str:
-    path = RESULTS / RECORD
-    return fuzzed(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else ""
+    record = load_json(RECORD, SCHEMA)
+    return "" if record is None else fuzzed(record)
 
 
 BLOCKS: Mapping[str, Callable[[], str]] = {"fuzzed": _block}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.records import Record
@@ -22,6 +24,20 @@ def load(name: str) -> Record | None:
     """`"h200/gemm.json"`, or `None` where it has not been made yet."""
     path = RESULTS / name
     return read_record(path, notice=False) if path.exists() else None
+
+
+def load_json(name: str, schema: str) -> dict[str, Any] | None:
+    """Return a record that is no measurement of kernels, or `None` where it has not been made yet.
+
+    `ValueError` for one of another `schema`.
+    """
+    path = RESULTS / name
+    if not path.exists():
+        return None
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if record.get("schema") != schema:
+        raise ValueError(f"{path}: schema {record.get('schema')!r}, not {schema}")
+    return record
 
 
 def matching(pattern: str) -> list[str]:

@@ -67,11 +67,14 @@ def library_call(record: Record) -> str:
     return _against_libraries(record, "gemmlab")
 
 
-def _against_libraries(record: Record, contestant: str) -> str:
+def along_axes(record: Record) -> str:
+    """`gemmlab.sum` along the middle axis of each array on a GPU, against each library."""
+    return _against_libraries(record, "gemmlab", ("array", "arrays"))
+
+
+def _against_libraries(record: Record, contestant: str, nouns: tuple[str, str] = ("elements", "lengths")) -> str:
     summary = summarise(record)
-    mine = sorted(
-        (row for row in summary.rows if row.contestant == contestant), key=lambda row: (row.threads, int(row.label))
-    )
+    mine = sorted((row for row in summary.rows if row.contestant == contestant), key=_place)
     peers = list(dict.fromkeys(peer for row in mine for peer in row.ratios if peer != FASTEST))
     threaded = len({row.threads for row in mine}) > 1
     lines = [
@@ -81,14 +84,19 @@ def _against_libraries(record: Record, contestant: str) -> str:
         ]
         for row in mine
     ]  # fmt: skip
-    heading = ["elements", *(["threads"] if threaded else []), "ms", "GB/s", "of the read rate"]
+    heading = [nouns[0], *(["threads"] if threaded else []), "ms", "GB/s", "of the read rate"]
     table = markdown_table([*heading, *(f"x {peer} (95 %)" for peer in peers)], lines)
-    return "\n\n".join([table, "  \n".join([*_means(summary, contestant), measured(record)])])
+    return "\n\n".join([table, "  \n".join([*_means(summary, contestant, nouns[1]), measured(record)])])
 
 
-def _means(summary: Summary, contestant: str) -> list[str]:
+def _place(row: Row) -> tuple[int, int]:
+    """Sort by threads, then by length; arrays of several extents stay as they were measured."""
+    return row.threads, int(row.label) if row.label.isdecimal() else 0
+
+
+def _means(summary: Summary, contestant: str, noun: str) -> list[str]:
     return [
-        f"Geometric mean over {mean.problems} lengths{'' if mean.threads == 1 else f', {mean.threads} threads'}: "
+        f"Geometric mean over {mean.problems} {noun}{'' if mean.threads == 1 else f', {mean.threads} threads'}: "
         f"{interval(mean.ratio)} x the fastest library."
         for mean in summary.means
         if mean.peer == FASTEST and mean.contestant == contestant
@@ -103,7 +111,9 @@ def _speed(row: Row) -> Sequence[str]:
 
 
 def _power(label: str) -> str:
-    """`"1024"` as 2^10; other lengths as they are."""
+    """`"1024"` as 2^10; other lengths and `4096x4096x1` as they are."""
+    if "x" in label:
+        return label
     n = int(label)
     return f"2^{n.bit_length() - 1}" if n and not n & (n - 1) else f"{n:,}"
 
@@ -112,5 +122,6 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "reduce-ladder": from_record("h200/reduce.json", ladder_table),
     "reduce-counts": from_record("emulated/reduce.json", counter_table),
     "reduce-lengths": from_record("h200/reduce.json", by_length),
+    "reduce-axes": from_record("h200/reduce-axes.json", along_axes),
     "reduce-cpu": from_record(f"{CPU}/reduce.json", library_call),
 }

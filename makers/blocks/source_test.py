@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from blocks.markdown import markdown_table
-from blocks.records import RESULTS
+from blocks.records import load_json
 from gemmlab.results.climb_rows import short_size
 from gemmlab.verify.elementwise import SOURCE_LIMIT
 
@@ -36,13 +35,8 @@ class Tested:
 @cache
 def tested() -> Sequence[Tested]:
     """Rows of the record; none where there is none."""
-    path = RESULTS / RECORD
-    if not path.exists():
-        return ()
-    data = json.loads(path.read_text(encoding="utf-8"))
-    if data.get("schema") != SCHEMA:
-        raise ValueError(f"{path.name} is no {SCHEMA}")
-    return [Tested(**row) for row in data["rows"]]
+    record = load_json(RECORD, SCHEMA)
+    return () if record is None else [Tested(**row) for row in record["rows"]]
 
 
 def source_test_block() -> str:

@@ -20,6 +20,7 @@ from gemmlab.core.errors import (
 )
 from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.version import __version__
+from gemmlab.groups import gemm_group
 from gemmlab.sums import sum  # noqa: A004 - as NumPy calls it
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ __all__ = [
     "blas",
     "explain_choice",
     "gemm",
+    "gemm_group",
     "launch",
     "sgemm",
     "sum",

@@ -22,10 +22,10 @@ from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
-from gemmlab.dispatch.request import checked_target, host_operand, request, same
+from gemmlab.dispatch.request import Request, checked_target, host_operand, request, same
 
 if TYPE_CHECKING:
-    from gemmlab.dispatch.choice import Choice
+    from gemmlab.dispatch.choice_values import Choice
     from gemmlab.dispatch.cpu_gemm import CpuProduct
 
 Float32Array = npt.NDArray[np.float32]
@@ -55,6 +55,7 @@ def gemm(
     precision: str = HIGHEST,
     kernel: str | None = None,
     config: Mapping[str, int] | None = None,
+    reproducible: bool = False,
 ) -> Any:
     """`alpha * op(a) @ op(b) + beta * c`, where op transposes the last two axes for `trans_a` and `trans_b`.
 
@@ -76,6 +77,10 @@ def gemm(
     host and nothing waited for. Rows or columns that are neighbours in memory are read in place. `explain_choice` says
     which kernel runs and why.
 
+    `reproducible` pins one order of each sum: a row of the result has the same bits whatever the other rows are and
+    however many there are, on a GPU with any number of multiprocessors and any table of measurements. It excludes
+    kernels that split k over blocks, which are several times as fast for a small result and a large k.
+
     `kernel` forces one of the catalog (or of a `.cu` file), `config` parameters of it; without `kernel`, of the kernel
     that would run anyway.
 
@@ -91,7 +96,7 @@ def gemm(
         precision_for(precision, (FLOAT32,))
     if type(a) is not np.ndarray or type(b) is not np.ndarray:
         if _again is not None and threads is None is config:
-            known = _again(a, b, c, out, alpha, beta, trans_a, trans_b, precision, kernel)
+            known = _again(a, b, c, out, alpha, beta, trans_a, trans_b, precision, kernel, reproducible)
             if known is not None:
                 return known
         if any(map(is_device_array, (a, b, c, out))):
@@ -99,19 +104,21 @@ def gemm(
             from gemmlab.dispatch.cuda_calls import device_gemm
 
             _again = again
-            return device_gemm(Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config))
+            return device_gemm(
+                Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config, reproducible)
+            )
         if is_host_array(a) or is_host_array(b):
             views = host_views("gemm", {"a": a, "b": b, "c": c, "out": out})
             result = gemm(
                 **views, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b, threads=threads, kernel=kernel,
-                config=config,
+                config=config, reproducible=reproducible,
             )  # fmt: skip
             return like(a, result) if out is None else out
-    if _entry is not None and (c is None or c is out) and kernel is None and config is None:
+    if _entry is not None and (c is None or c is out) and kernel is None and config is None and not reproducible:
         result = _entry(a, b, out, c, alpha, beta, trans_a, trans_b, threads)
         if result is not None:
             return result
-    return _general(Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config))
+    return _general(Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config, reproducible))
 
 
 def explain_choice(
@@ -124,22 +131,27 @@ def explain_choice(
     precision: str = HIGHEST,
     kernel: str | None = None,
     config: Mapping[str, int] | None = None,
+    reproducible: bool = False,
 ) -> Choice:
     """Return the kernel that `gemm(a, b, ...)` runs, its configuration, and the reason. Nothing is compiled or run.
 
     `a` and `b` are arrays as `gemm` takes them, or their shapes, which stand for packed, aligned matrices. `trans_a`,
-    `trans_b`, `precision`, `kernel` and `config` are those of `gemm`. `device` is by default that of the arrays; of
-    shapes, a GPU where there is one, else the CPU. It may also be a GPU that is not here: `"emulated:sm_80"`, or a
-    model by name, `"H200"`, `"L4"`.
+    `trans_b`, `precision`, `kernel`, `config` and `reproducible` are those of `gemm`. `device` is by default that
+    of the arrays; of shapes, a GPU where there is one, else the CPU. It may also be a GPU that is not here:
+    `"emulated:sm_80"`, or a model by name, `"H200"`, `"L4"`.
 
     Print it for a table of everything that was considered, or read `kernel`, `config`, `basis` (`"record"`: measured at
-    this size on this model; `"rule"`: estimated; `"forced"`: by `kernel` or `config`), `reason` and `considered`.
+    this size on this model; `"rule"`: estimated; `"forced"`: by `kernel` or `config`), `reason`, `considered` and
+    `order`: `"k"` where each sum is one chain of multiply-adds in the order of k, else a digest of its order.
 
     Raises `ArgumentTypeError`, `UsageError` and `DeviceError`, as `gemm` does.
     """
     from gemmlab.dispatch.reasons import explain
 
-    call = Call(a, b, trans_a=trans_a, trans_b=trans_b, precision=precision, kernel=kernel, config=config)
+    call = Call(
+        a, b, trans_a=trans_a, trans_b=trans_b, precision=precision, kernel=kernel, config=config,
+        reproducible=reproducible,
+    )  # fmt: skip
     return explain(call, device)
 
 
@@ -157,18 +169,26 @@ def _load() -> CpuProduct:
         return _product
 
 
-def _general(call: Call) -> Float32Array:
-    """Compute the product of any views on the CPU."""
+def checked(call: Call) -> tuple[Request, Float32Array | None, int | None]:
+    """Return the operands of a call for the CPU, a view of `out` if it is given, and the number of threads.
+
+    Raises what `gemm` raises for arrays that it does not take.
+    """
     try:
         operands = request(call, host_operand)
         count = thread_count("gemm", call.threads)
-        if call.out is None:
-            target = _fresh_of(operands.shape)
-        else:
-            target = checked_target(float32_array("gemm", "out", call.out), operands)
+        target = None if call.out is None else checked_target(float32_array("gemm", "out", call.out), operands)
     except ArgumentTypeError:
         one_package("gemm", call.arrays)
         raise
+    return operands, target, count
+
+
+def _general(call: Call) -> Float32Array:
+    """Compute the product of any views on the CPU."""
+    operands, target, count = checked(call)
+    if target is None:
+        target = _fresh_of(operands.shape)
     if operands.addend is not None and not same(operands.addend, target):
         np.copyto(target, operands.addend)
     if call.forced:
@@ -178,9 +198,28 @@ def _general(call: Call) -> Float32Array:
         forced = forced_product(call.kernel, call.config)
         for left, right, full in operands.products(target):
             forced.run(left, right, full, operands.alpha, operands.beta, count)
+    elif call.reproducible:
+        _in_one_order(*operands.stacks(target), operands.alpha, operands.beta, count)
     else:
         _load().run(*operands.stacks(target), operands.alpha, operands.beta, count)
     return target if call.out is None else cast("Float32Array", call.out)
+
+
+def _in_one_order(
+    lefts: Float32Array, rights: Float32Array, full: Float32Array, alpha: float, beta: float, count: int | None
+) -> None:
+    """Compute stacks of products so that a row's bits do not depend on the number of rows.
+
+    Single rows have loops of their own, which add up in another order. So a single row is computed twice, as two rows.
+    """
+    if full.shape[-2] != 1:
+        _load().run(lefts, rights, full, alpha, beta, count)
+        return
+    twice = np.empty((*full.shape[:-2], 2, full.shape[-1]), np.float32)
+    if beta:
+        np.copyto(twice, full)
+    _load().run(np.broadcast_to(lefts, (*lefts.shape[:-2], 2, lefts.shape[-1])), rights, twice, alpha, beta, count)
+    np.copyto(full, twice[..., :1, :])
 
 
 def _fresh_of(shape: tuple[int, ...]) -> Float32Array:

@@ -6,11 +6,10 @@ Whatever the strides, elements are read in place, by a plan that is made once fo
 
 from __future__ import annotations
 
-import builtins
 import operator
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 Float32Array = npt.NDArray[np.float32]
 
-_SIZE = 4
 _MOST_PLANS = 1024
 _INTEGERS = {int}
 
@@ -37,6 +35,8 @@ _plans: dict[tuple[Any, ...], SumPlan] = {}
 """Plans by shape, strides, axes and `keepdims`; cleared when there are many."""
 _FLOAT32 = np.dtype(np.float32)
 
+_again: Callable[[Any, Any, bool], Any] | None = None
+"""`dispatch.cuda_sums_again.again`, once there was an array on a GPU."""
 _sums: CpuSums | None = None
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
@@ -63,10 +63,10 @@ def sum(  # noqa: A001 - as NumPy calls it
     by default one for each physical core that the process may use; the result is the same to the bit for any number.
     The sum of nothing is 0.
 
-    `x` may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack). Then all its elements
-    are summed, which must fill their memory in any order of the axes, and the result is a new array of the same package
-    without axes (but for `keepdims`), made on the stream that is current there. Nothing is copied to the host and
-    nothing waited for.
+    `x` may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack). Then the result is an
+    array of the same package, made on the stream that is current there, without axes where NumPy's is a number.
+    Nothing is copied to the host and nothing waited for. The bits of the result depend on shape, strides, axes and on
+    where the array starts within 16 bytes.
 
     Raises `ArgumentTypeError` (a TypeError) for anything but a float32 array without a mask, for an `out` of another
     package or of JAX and for an axis that is no whole number, `UsageError` (a ValueError) for an axis that there is not
@@ -81,6 +81,10 @@ def sum(  # noqa: A001 - as NumPy calls it
             result = _load().run(x, plan, cast("int | None", threads))
             return np.float32(result) if type(result) is float else result
     if type(x) is not np.ndarray:
+        if _again is not None and out is None and threads is None and _plain(axis):
+            found = _again(x, axis, bool(keepdims))
+            if found is not None:
+                return found
         if is_device_array(x):
             return _on_device(x, axis, out, keepdims, threads)
         if is_host_array(x):
@@ -131,18 +135,16 @@ def _target(x: object, out: object, shape: tuple[int, ...]) -> Float32Array:
 
 
 def _on_device(x: Any, axis: object, out: object, keepdims: object, threads: object) -> Any:
-    if out is not None:
-        raise UsageError("sum: out is for arrays on the CPU; on a GPU the result is a new array")
     if threads is not None:
         raise UsageError("sum: threads are for arrays on the CPU; this one lies on a GPU")
     found = device_array(x)
     axes = _axes(axis, len(found.shape))
-    shape = tuple(1 if n in axes else extent for n, extent in enumerate(found.shape) if keepdims or n not in axes)
-    ordered, first = _forward(list(zip(found.shape, found.strides, strict=True)), found.pointer)
-    whole = 0 in found.shape or [stride for _, stride in _folded(ordered)] in ([], [_SIZE])
-    from gemmlab.dispatch.cuda_sums import device_sum
+    from gemmlab.dispatch.cuda_sum_calls import NO_KEY, device_sum
+    from gemmlab.dispatch.cuda_sums_again import again
 
-    return device_sum(x, found, shape, first, whole)
+    global _again
+    _again = again
+    return device_sum(x, found, axes, keepdims=bool(keepdims), out=out, axis=axis if _plain(axis) else NO_KEY)
 
 
 def _axes(axis: object, ndim: int) -> list[int]:
@@ -160,25 +162,6 @@ def _axes(axis: object, ndim: int) -> list[int]:
     if len(set(found)) < len(found):
         raise UsageError(f"sum: an axis is there twice in {shown(axis)}")
     return sorted(found)
-
-
-def _forward(axes: list[tuple[int, int]], first: int) -> tuple[list[tuple[int, int]], int]:
-    """Return axes as (extent, stride), strides at least 0, widest first, and the address of the lowest element."""
-    first += builtins.sum((extent - 1) * stride for extent, stride in axes if stride < 0)
-    return sorted(((extent, abs(stride)) for extent, stride in axes), key=lambda axis: -axis[1]), first
-
-
-def _folded(axes: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join adjacent axes whose elements follow each other; drop those of extent 1."""
-    found: list[tuple[int, int]] = []
-    for extent, stride in axes:
-        if extent == 1:
-            continue
-        if found and found[-1][1] == extent * stride:
-            found[-1] = found[-1][0] * extent, stride
-        else:
-            found.append((extent, stride))
-    return found
 
 
 def _load() -> CpuSums:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from blocks.lacking import recorded
+from blocks.records import load
+from blocks.reductions import along_axes
 from gemmlab.devices.device import CountingDevice
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.bound import place
@@ -44,3 +47,17 @@ COUNTED = [kernel for kernel in ladder("reduce", "cuda") if kernel.id in recorde
 @pytest.mark.parametrize("kernel", [pytest.param(kernel, id=kernel.id) for kernel in COUNTED])
 def test_a_row_is_what_is_counted(kernel: Kernel) -> None:
     assert row(kernel) in PAGE.read_text(encoding="utf-8"), "run `make counts`"
+
+
+def test_a_table_of_sums_along_axes_names_arrays() -> None:
+    record = load("h200/reduce.json")
+    assert record is not None
+    results = [
+        replace(one, contestant="gemmlab" if one.contestant == "kernel:reduce_peak" else one.contestant,
+                label=f"1x{one.label}x1")
+        for one in record.results
+    ]  # fmt: skip
+    table = along_axes(replace(record, results=tuple(results)))
+    assert table.startswith("| array | ms |")
+    assert "| 1x4096x1 | " in table
+    assert "Geometric mean over 12 arrays: " in table

@@ -46,13 +46,92 @@ def test_cupy_in_and_out(n: int) -> None:
     assert abs(float(found) - values.sum(dtype=np.float64)) <= tolerance(values)
 
 
-def test_axes_in_any_order_and_what_leaves_gaps() -> None:
+def close(found: Any, values: Any, axes: Any, *, keepdims: bool = False) -> bool:
+    """Whether sums along axes are within the bound of the float64 sums of a NumPy array."""
+    want = values.sum(axis=axes, dtype=np.float64, keepdims=keepdims)
+    bound = 100 * 2.0**-24 * np.abs(values).sum(axis=axes, dtype=np.float64, keepdims=keepdims)
+    return found.shape == want.shape and bool((np.abs(found - want) <= bound).all())
+
+
+SHAPES = (
+    (1, 4096), (4096, 1), (64, 65_536), (65_536, 64), (1 << 18, 16), (16, 1 << 18), (1000, 1001), (300_000, 3),
+    (64, 128, 65), (7, 1, 9, 33), (5, 3, 2, 7, 4, 3, 2),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_along_every_axis_and_pair_of_axes(shape: tuple[int, ...]) -> None:
     torch = pytest.importorskip("torch")
-    x = torch.arange(60, dtype=torch.float32, device="cuda").reshape(3, 4, 5)
-    assert float(gemmlab.sum(x.permute(2, 0, 1))) == float(gemmlab.sum(x, (0, 1, 2))) == 1770
-    with pytest.raises(UsageError, match=r"x\.contiguous\(\) does"):
-        gemmlab.sum(x[:, 1])
-    assert float(gemmlab.sum(x[:, 1].contiguous())) == float(x[:, 1].sum())
+    values = RNG.standard_normal(shape).astype(np.float32)
+    x = torch.from_numpy(values).cuda()
+    pairs = [(a, b) for a in range(len(shape)) for b in range(a)]
+    for axes in (*range(len(shape)), *pairs, tuple(range(len(shape))), ()):
+        keepdims = axes == 0
+        found = gemmlab.sum(x, axes, keepdims=keepdims)
+        assert close(found.cpu().numpy(), values, axes, keepdims=keepdims), axes
+        again = gemmlab.sum(x, axes, keepdims=keepdims)
+        assert again.cpu().numpy().tobytes() == found.cpu().numpy().tobytes()
+
+
+def test_views_are_summed_in_place() -> None:
+    torch = pytest.importorskip("torch")
+    values = RNG.standard_normal((130, 260, 37)).astype(np.float32)
+    x = torch.from_numpy(values).cuda()
+    views = [
+        (x[:, ::2], values[:, ::2]), (x[1:, :, 3:], values[1:, :, 3:]), (x.permute(2, 0, 1), values.transpose(2, 0, 1)),
+        (x[..., 4], values[..., 4]), (x[:, :1].expand(130, 70, 37), np.broadcast_to(values[:, :1], (130, 70, 37))),
+        (x.transpose(0, 2)[:, 5:250:3], values.transpose(2, 1, 0)[:, 5:250:3]),
+    ]  # fmt: skip
+    for view, same in views:
+        for axes in (None, 0, 1, -1, (0, same.ndim - 1)):
+            assert close(gemmlab.sum(view, axes).cpu().numpy(), same, axes)
+
+
+def test_an_array_of_cupy_in_backward_order() -> None:
+    cupy = pytest.importorskip("cupy")
+    values = RNG.standard_normal((40, 50, 60)).astype(np.float32)
+    x = cupy.asarray(values)[::-1, :, ::-2]
+    for axes in (None, 0, 1, 2, (0, 2), (0, 1)):
+        assert close(gemmlab.sum(x, axes).get(), values[::-1, :, ::-2], axes)
+
+
+def test_out_receives_the_sums_wherever_it_lies() -> None:
+    torch = pytest.importorskip("torch")
+    values = RNG.standard_normal((200, 300)).astype(np.float32)
+    x = torch.from_numpy(values).cuda()
+    wide = torch.full((300, 4), torch.nan, device="cuda")
+    for out in (torch.empty(300, device="cuda"), wide[:, 1]):
+        assert gemmlab.sum(x, 0, out=out) is out
+        assert close(out.cpu().numpy(), values, 0)
+    assert int(wide.isnan().sum()) == 900
+    # Over the array itself: what is read is read before it is written.
+    gemmlab.sum(x, 1, out=x[:, 0])
+    assert close(x[:, 0].cpu().numpy(), values, 1)
+    with pytest.raises(UsageError, match=r"out has shape \(3,\); the result has \(200,\)"):
+        gemmlab.sum(x, 1, out=torch.empty(3, device="cuda"))
+
+
+def test_replays_of_a_graph_beside_sums_on_its_stream() -> None:
+    """Both meet in tickets: a graph has its own."""
+    torch = pytest.importorskip("torch")
+    x, other = torch.rand(3_000_001, device="cuda"), torch.rand(1 << 22, 16, device="cuda")
+    expected, columns = float(gemmlab.sum(x)), gemmlab.sum(other, 0).cpu().numpy()
+    stream, beside = torch.cuda.Stream(), torch.cuda.Stream()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.stream(stream):
+        gemmlab.sum(x), gemmlab.sum(other, 0)
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, stream=stream):
+        captured, captured_columns = gemmlab.sum(x), gemmlab.sum(other, 0)
+    for _ in range(50):
+        with torch.cuda.stream(beside):
+            graph.replay()
+        with torch.cuda.stream(stream):
+            eager, eager_columns = gemmlab.sum(x), gemmlab.sum(other, 0)
+        torch.cuda.synchronize()
+        assert float(eager) == float(captured) == expected
+        for each in (eager_columns, captured_columns):
+            assert each.cpu().numpy().tobytes() == columns.tobytes()
 
 
 def test_an_array_that_only_speaks_dlpack() -> None:

@@ -14,6 +14,7 @@ import pytest
 from gemmlab.core.errors import PeerError
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device_name import DeviceName
+from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.bench import Plan, run_bench
@@ -24,6 +25,7 @@ from gemmlab.timing.turns import Crew
 OP = GemmOp()
 QUICK = Timing(min_us=500, warm_us=200, inner_us=0, timeout_s=100)
 PEERS = ("cublas", "torch", "cupy")
+CONTESTANTS = (*PEERS, "gemmlab", "cublaslt")
 
 
 def gemmlab(*arguments: str, code: int = 0) -> Any:
@@ -36,18 +38,18 @@ def gemmlab(*arguments: str, code: int = 0) -> Any:
     return json.loads(done.stdout)
 
 
-def peer(name: str) -> Spec:
+def peer(name: str, op: str = "gemm") -> Spec:
     try:
-        return parse_contestant(name, DeviceName("cuda", "0"), "cold")
+        return parse_contestant(name, DeviceName("cuda", "0"), "cold", op)
     except PeerError as error:
         pytest.skip(str(error))
 
 
 @pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("name", PEERS)
+@pytest.mark.parametrize("name", CONTESTANTS)
 def test_a_library_computes_every_layout(name: str) -> None:
     spec = peer(name)
-    scalars = (1.0, 0.0) if name == "cupy" else (0.5, -2.0)
+    scalars = {"cupy": (1.0, 0.0), "cublaslt": (0.5, 0.0)}.get(name, (0.5, -2.0))
     problems = [
         GemmProblem(5, 7, 3, *scalars, lda=9, ldb=10, ldc=11, trans_a=layout[0] == "t", trans_b=layout[1] == "t")
         for layout in ("nn", "nt", "tn", "tt")
@@ -62,6 +64,39 @@ def test_a_library_computes_every_layout(name: str) -> None:
             expected = OP.reference(problem, contents)["c"]
             found = arena.placed[index]["c"].matrix(arena.memory)
             assert np.all(np.abs(found - expected.values) <= expected.bound), problem.label
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", CONTESTANTS)
+def test_a_library_computes_batches(name: str) -> None:
+    spec, op = peer(name, "batch"), find_op("batch")
+    problems = op.parse_sizes("3*5x7x4:nt:ld+2,2*5x7x4:tn:b0,3*6:a0,300*8:ldc+1")
+    with Arena(op, problems, seed=1) as arena, Crew(op, problems, arena, 1, QUICK) as crew:
+        assert crew.join(spec), crew.lost
+        for index, problem in enumerate(problems):
+            assert crew.prepare(spec.name, index), crew.lost or crew.skipped
+            contents = arena.fill(index)
+            arena.restore(index, None)
+            assert crew.run(spec.name, index), crew.lost
+            expected = op.reference(problem, contents)["c"]
+            found = arena.placed[index]["c"].matrix(arena.memory)
+            assert np.all(np.abs(found - expected.values) <= expected.bound), problem.label
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_library_call_is_timed_beside_the_best_algorithm_of_cublaslt() -> None:
+    peer("cublaslt")
+    answer = gemmlab(
+        "bench", "--device", "cuda", "--sizes", "256:nt,100x200x300:ld+1", "--peers", "installed,cublaslt", "--rounds",
+        "2", "--processes", "1", "--no-naive",
+    )  # fmt: skip
+    rows = {(row["contestant"], row["label"]): row for row in answer["summary"]["rows"]}
+    labels = ("256x256x256 nt", "100x200x300 lda=301 ldb=201 ldc=201")
+    for label in labels:
+        assert rows["gemmlab", label]["verified"] is rows["cublaslt", label]["verified"] is True
+        assert rows["gemmlab", label]["fastest"] != "cublaslt"
+    facts = [result["facts"] for result in answer["record"]["results"] if result["contestant"] == "cublaslt"]
+    assert all(1 <= one["heuristic"] <= one["heuristics"] <= 16 for one in facts)
 
 
 @pytest.mark.parametrize("mode", ["cold", "warm"])

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.core.counters import Counters, Hazard
+from gemmlab.core.counters import Counters
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Launch, Program
 
 Array = npt.NDArray[Any]

@@ -14,7 +14,7 @@ from gemmlab.devices import cuda, cuda_driver
 from gemmlab.devices.cuda_driver import Driver
 from gemmlab.devices.device import Window
 from gemmlab.devices.emulated import EmulatedDevice
-from gemmlab.dispatch import cuda_again, cuda_calls, cuda_gemm
+from gemmlab.dispatch import cuda_again, cuda_calls, cuda_gemm, cuda_group_again, cuda_groups, scratch
 from gemmlab.toolchain.build_cuda import build
 from support.gpu_arrays import GemmDriver, OnGpu, rows, uncompiled
 
@@ -34,12 +34,14 @@ def played_driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[GemmDriver]:
     """A driver that multiplies, with nothing known yet of any call: the body of a fixture."""
     fake = GemmDriver()
     opened = Driver(fake)
-    for module in (cuda, cuda_driver, cuda_calls):
+    for module in (cuda, cuda_driver, cuda_calls, cuda_groups, scratch):
         monkeypatch.setattr(module, "open_driver", lambda: opened)
     monkeypatch.setattr(cuda, "build", uncompiled)
     monkeypatch.setattr(cuda_gemm, "_gemms", {})
     monkeypatch.setattr(cuda_again, "_entries", {})
     monkeypatch.setattr(cuda_again, "_packages", {})
+    monkeypatch.setattr(cuda_group_again, "_entries", {})
+    monkeypatch.setattr(cuda_group_again, "_packages", {})
     yield fake
     cuda_gemm._gemms.clear()
 
@@ -89,6 +91,9 @@ def emulate(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch, out: Float32Arr
         buffers = [emulated.upload(whole.ravel("K")) for whole in wholes]
         values: list[Any] = []
         for argument in arguments:
+            if isinstance(argument, bytes):
+                values.append(np.void(argument))
+                continue
             offsets = [argument - whole.ctypes.data for whole in wholes]
             at = next((i for i, offset in enumerate(offsets) if 0 <= offset < wholes[i].nbytes), None)
             if at is None:
@@ -104,4 +109,5 @@ def emulate(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch, out: Float32Arr
 
     monkeypatch.setattr(cuda, "build", kept)
     driver.multiply = run
+    driver.multiply_batch = driver.multiply_group = lambda _one, *given: run(*given)
     return ran

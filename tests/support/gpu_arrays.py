@@ -16,14 +16,21 @@ import numpy.typing as npt
 import pytest
 
 from gemmlab.core.program import Artifact, Program
-from support.fake_driver import FakeModule
+from support.fake_scratch import ScratchDriver
 
 GEMM_PARAMS = (4, 4, 4, 4, 8, 4, 8, 4, 4, 8, 4)
 """Bytes of M, N, K, alpha, A, lda, B, ldb, beta, C, ldc."""
+SCRATCH_PARAMS = (*GEMM_PARAMS, 8, 8)
+"""Those, and the addresses of workspace and tickets."""
+BATCH_PARAMS = (*GEMM_PARAMS, 128)
+"""Those of one product, and bytes of the leading axes."""
+GROUP_PARAMS = (4, 8, 8, 4, 8, 4, 4, 56 * 64)
+"""Bytes of alpha, A, B, beta, C, the number of products, the tiles of a unit, and the table of products."""
 _INT, _FLOAT, _ADDRESS = ctypes.c_int32, ctypes.c_float, ctypes.c_uint64
 _ARGUMENTS: tuple[Any, ...] = (
     _INT, _INT, _INT, _FLOAT, _ADDRESS, _INT, _ADDRESS, _INT, _FLOAT, _ADDRESS, _INT,
 )  # fmt: skip
+_GROUP_ARGUMENTS: tuple[Any, ...] = (_FLOAT, _ADDRESS, _ADDRESS, _FLOAT, _ADDRESS, _INT, _INT)
 
 
 class OnGpu:
@@ -167,9 +174,13 @@ def rows(address: int, count: int, length: int, ld: int) -> npt.NDArray[np.float
     return np.lib.stride_tricks.as_strided(flat, (count, length), (4 * ld, 4))
 
 
+_SCRATCH = {"split_k": (0, 1), "stream_k": (0, 1), "narrow_strip": (1, 0)}
+"""Kernels with scratch memory: where workspace and tickets stand after the arguments of a product."""
+
+
 def transposed(name: str) -> tuple[bool, bool]:
     """TRANS_A and TRANS_B of an instance; kernels without them read nn."""
-    if any(kernel in name for kernel in ("naive", "block_tile", "double_buffer", "wmma")):
+    if not name.endswith(("true>", "false>")):
         return False, False
     first, second = name.rstrip(">").split(", ")[-2:]
     return first == "true", second == "true"
@@ -187,13 +198,44 @@ def multiply(
     result[...] = product + (np.float32(beta) * result if beta else 0)
 
 
+def multiply_batch(one: Callable[..., None], name: str, *arguments: Any) -> None:
+    """`one` for every product of a batch, whose leading axes come last: the innermost first."""
+    *first, axes = arguments
+    steps = np.frombuffer(axes, np.int64).reshape(4, 4)
+    for index in np.ndindex(*(int(extent) for *_, extent in steps)):
+        a, b, c = (4 * int(np.dot(index, steps[:, which])) for which in range(3))
+        each = list(first)
+        each[4], each[6], each[9] = each[4] + a, each[6] + b, each[9] + c
+        one(name, *each)
+
+
+def multiply_group(
+    one: Callable[..., None], name: str, alpha: float, a: int, b: int, beta: float, c: int, count: int, unit: int,
+    table: bytes,
+) -> None:  # fmt: skip
+    """`one` for every product of a group; first tiles must rise."""
+    firsts = list[int]()
+    for index in range(count):
+        entry = table[56 * index : 56 * (index + 1)]
+        to_a, to_b, to_c = (4 * int(step) for step in np.frombuffer(entry[:24], np.int64))
+        m, n, k, lda, ldb, ldc, first, _ = (int(word) for word in np.frombuffer(entry[24:], np.int32))
+        firsts.append(first * unit)
+        one(name, m, n, k, alpha, a + to_a, lda, b + to_b, ldb, beta, c + to_c, ldc)
+    assert firsts[0] == 0
+    assert firsts == sorted(set(firsts))
+
+
 @dataclass
-class GemmDriver(FakeModule):
+class GemmDriver(ScratchDriver):
     """A driver whose every kernel multiplies; `multiply` gets its name and its arguments."""
 
     params: tuple[int, ...] = GEMM_PARAMS
     threads: int = 1024
     multiply: Callable[..., None] = multiply
+    multiply_batch: Callable[..., None] = multiply_batch
+    """Gets `multiply` first, and the leading axes as bytes."""
+    multiply_group: Callable[..., None] = multiply_group
+    """Gets `multiply` first, and the table of products as bytes."""
     events: list[tuple[Any, ...]] = field(default_factory=list)
     """Records and waits: (what, which stream)."""
     placed: dict[int, int] = field(default_factory=dict)
@@ -215,14 +257,42 @@ class GemmDriver(FakeModule):
 
     def launch_kernel(self, function: str, *arguments: Any) -> int:
         self.launches.append((function, *arguments[:8]))
-        places = (ctypes.c_void_p * len(self.params)).from_address(arguments[8])
-        self.multiply(
-            function, *(kind.from_address(place or 0).value for kind, place in zip(_ARGUMENTS, places, strict=True))
-        )
+        sizes = self._sizes(function)
+        places = (ctypes.c_void_p * len(sizes)).from_address(arguments[8])
+        scratch = [_ADDRESS.from_address(places[len(_ARGUMENTS) + at] or 0).value for at in _scratch_at(function)]
+        if scratch:
+            self.note_scratch(*scratch)
+            sizes = sizes[: len(_ARGUMENTS)]
+        kinds = _GROUP_ARGUMENTS if sizes is GROUP_PARAMS else _ARGUMENTS
+        values: list[Any] = [kind.from_address(place or 0).value for kind, place in zip(kinds, places, strict=False)]
+        if len(sizes) > len(kinds):
+            values.append(ctypes.string_at(places[-1] or 0, sizes[-1]))
+        if sizes is BATCH_PARAMS:
+            self.multiply_batch(self.multiply, function, *values)
+        elif sizes is GROUP_PARAMS:
+            self.multiply_group(self.multiply, function, *values)
+        else:
+            self.multiply(function, *values)
         return 0
+
+    def func_get_param_info(self, function: str, index: int) -> tuple[int, ...]:
+        params = self._sizes(function)
+        return (0, 8 * index, params[index]) if index < len(params) else (1, 0, 0)
+
+    def _sizes(self, function: str) -> tuple[int, ...]:
+        """Bytes of a kernel's arguments."""
+        if "batched" in function:
+            return BATCH_PARAMS
+        if "grouped" in function:
+            return GROUP_PARAMS
+        return SCRATCH_PARAMS if _scratch_at(function) else self.params
 
     def ordinal_of(self, pointer: int) -> int:
         return self.placed.get(pointer, 1)
+
+
+def _scratch_at(function: str) -> tuple[int, ...]:
+    return next((at for kernel, at in _SCRATCH.items() if kernel in function), ())
 
 
 def uncompiled(program: Program) -> Artifact:

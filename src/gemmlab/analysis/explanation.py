@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gemmlab.analysis.access_sites import AccessRow, access_rows, instruction_rows
@@ -20,6 +19,7 @@ from gemmlab.analysis.worst_sites import worst_words
 from gemmlab.core.gpu import GpuModel
 from gemmlab.kernels.catalog import ladder
 from gemmlab.kernels.kernel import Kernel
+from gemmlab.toolchain.ptxas_log import Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Explanation:
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as plain JSON values, the loop's instructions as text."""
         subject = self.subject
-        hazards = [asdict(replace(hazard, file=Path(hazard.file).name)) for hazard in subject.hazards]
+        hazards = [asdict(hazard.without_folders()) for hazard in subject.hazards]
         return {
             "kernel": subject.kernel.id, "config": dict(subject.config), "op": subject.kernel.op,
             "arch": subject.arch, "gpu": subject.model.name, "size": subject.size.label,
@@ -91,7 +91,20 @@ def explain_subject(subject: Subject) -> Explanation:
 def words_of(subject: Subject, occupancy: OccupancyReport, rows: Sequence[AccessRow]) -> dict[str, str]:
     """Return the texts that findings quote, by name; their figures are numbers. Each of `rows` is one instruction's."""
     binding = " and ".join(occupancy.binding)
-    return {"binding": binding, "wrong_words": "; ".join(subject.wrong), **worst_words(rows)}
+    return {
+        "binding": binding,
+        "wrong_words": "; ".join(subject.wrong),
+        "serialized_words": _remark(subject.serialized),
+        "ignored_words": _remark(subject.setmaxnreg_ignored),
+        **worst_words(rows),
+    }
+
+
+def _remark(remark: Remark | None) -> str:
+    """A remark of ptxas with its place."""
+    if remark is None:
+        return ""
+    return f"{remark.text} ({remark.place})" if remark.place else remark.text
 
 
 def _occupancy(report: OccupancyReport) -> dict[str, Any]:

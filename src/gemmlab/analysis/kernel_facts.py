@@ -35,6 +35,8 @@ def facts_of(
         **subject.counters.facts(),
         "hazards": len(subject.hazards),
         "wrong": len(subject.wrong),
+        "wgmma_serialized": float(subject.serialized is not None),
+        "setmaxnreg_ignored": float(subject.setmaxnreg_ignored is not None),
         "registers": resources.registers,
         "stack_bytes": resources.stack_bytes,
         "spill_bytes": (resources.spill_stores or 0) + (resources.spill_loads or 0),

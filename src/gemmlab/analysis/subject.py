@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from gemmlab.core import gpu
-from gemmlab.core.counters import Counters, Hazard
+from gemmlab.core.counters import Counters
 from gemmlab.core.errors import UsageError
+from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard_source import with_source
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.emulated import ARCHITECTURES, MODELS, EmulatedDevice
 from gemmlab.kernels.bound import place
@@ -23,11 +25,12 @@ from gemmlab.ops.op import Op
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
 from gemmlab.timing.families import family_of
+from gemmlab.toolchain.ptxas_log import Remark, serialized, setmaxnreg_ignored
 from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
 from gemmlab.verify.nan_hint import nan_cause
 
-_SIZES: Mapping[str, str] = {"reduce": "2^22"}
+_SIZES: Mapping[str, str] = {"reduce": "2^22", "sums": "256x4096x1"}
 """Sizes for operations whose usual size on the emulator leaves most threads without work and loops without iterations.
 """
 
@@ -85,6 +88,18 @@ class Subject:
         return self.artifact.resources["static_smem_bytes"] + self.launch.smem_bytes
 
     @property
+    def serialized(self) -> Remark | None:
+        """The reason why ptxas lets the kernel wait after each warpgroup multiplication."""
+        texts = self.artifact.texts
+        return serialized(texts.get("log", ""), texts.get("ptx", ""), self.artifact.entry)
+
+    @property
+    def setmaxnreg_ignored(self) -> Remark | None:
+        """The reason why ptxas ignored setmaxnreg."""
+        texts = self.artifact.texts
+        return setmaxnreg_ignored(texts.get("log", ""), texts.get("ptx", ""))
+
+    @property
     def executed(self) -> dict[int, int]:
         """Number of times that warps executed the instruction, by its address."""
         return {site.address: site.executed for site in self.counters.sites}
@@ -99,16 +114,16 @@ def machine(arch: str = "", model: str = "") -> tuple[str, gpu.GpuModel]:
     if not model:
         named = arch or "sm_90"
         if named not in MODELS:
-            raise UsageError(f"--arch {named}: the emulator runs {', '.join(ARCHITECTURES)}")
+            raise UsageError(f"--arch {named}: the emulator runs {', '.join(MODELS)}")
         return named, gpu.model(MODELS[named])
     chosen = gpu.model(model)
-    fitting = [known for known in ARCHITECTURES if _runs(known, chosen.limits.arch)]
+    fitting = [known for known in MODELS if _runs(known, chosen.limits.arch)]
     if arch and arch not in fitting:
         runs = ", ".join(fitting) or "none"
         raise UsageError(f"--arch {arch}: of the emulator's architectures, a {chosen.name} runs {runs}")
     if not fitting:
         raise UsageError(f"--gpu {chosen.name}: the emulator runs no code for {chosen.limits.arch}")
-    return arch or max(fitting), chosen
+    return arch or max(set(fitting).intersection(ARCHITECTURES)), chosen
 
 
 def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str, int], sizes: str = "") -> Subject:
@@ -144,7 +159,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=max(bound.launches, key=lambda launch: math.prod(launch.grid)),
-        counters=observation.counters, hazards=observation.hazards, wrong=tuple(wrong), unit=op.unit,
+        counters=observation.counters, hazards=with_source(observation.hazards), wrong=tuple(wrong), unit=op.unit,
         size=_size(op, problem), scaled=_size(op, large),
     )  # fmt: skip
 
@@ -167,4 +182,6 @@ def _problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str) -> A
 
 
 def _runs(code: str, device: str) -> bool:
+    if code.endswith("a"):
+        return code[:-1] == device
     return code[:-1] == device[:-1] and int(code[3:]) <= int(device[3:])

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from gemmlab.arrays.on_gpu import is_device_array, is_tensor, refusal
 from gemmlab.arrays.packages import package_of
+from gemmlab.core.argument_checks import dtype_error
 from gemmlab.core.errors import ArgumentTypeError
 
 _DLPACK_HOST = (1, 3)
@@ -42,8 +43,7 @@ def host_view(call: str, name: str, value: Any) -> npt.NDArray[Any]:
     torch = _torch_of(value)
     if torch is not None and value.dtype != torch.float32:
         package = package_of(value)
-        how = f"; {package.to_float32.replace('x', name, 1)} converts it" if package else ""
-        raise ArgumentTypeError(f"{call}: {name} has dtype {value.dtype}, not float32{how}")
+        raise dtype_error(call, name, value.dtype, package.to_float32 if package else "")
     try:
         array: npt.NDArray[Any] = np.from_dlpack(value) if torch is None else value.numpy()
     except Exception as error:

@@ -34,9 +34,7 @@ class Package:
     layout: Callable[[Any], Hashable]
     """All properties of an array that decide whether and how it can be used, except its address."""
     address: Callable[[Any], int]
-    contiguous: str
     to_float32: str
-    along_axis: str
 
     def contiguous_copy(self, value: Any) -> Any:
         """Return `copy`, or the array itself if its elements are in C order already."""
@@ -132,11 +130,11 @@ _PACKAGES = (
     Package(
         "torch", "Tensor", _torch_maker, _torch_stream, lambda _torch, x: x.contiguous(), _torch_assign,
         _torch_layout, lambda x: x.data_ptr(),
-        "x.contiguous()", "x.float()", "torch.sum(x, dim=...)",
+        "x.float()",
     ),
     Package(
         "cupy", "ndarray", _cupy_maker, _cupy_stream, _cupy_copy, _cupy_assign,
         _cupy_layout, lambda x: x.data.ptr,
-        "cupy.ascontiguousarray(x)", "x.astype(cupy.float32)", "cupy.sum(x, axis=...)",
+        "x.astype(cupy.float32)",
     ),
 )  # fmt: skip

@@ -14,10 +14,11 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.bench_request import BenchRequest
-from gemmlab.cli.check_cmd import parse_config
 from gemmlab.cli.console import DEVICE_HELP, progress_console
+from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import UsageError, WrongResultError
+from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.select import open_device
 
 if TYPE_CHECKING:
@@ -36,12 +37,19 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[KERNEL]...",
-            help="Kernels by id, or .cu files. Default: gemmlab.gemm; on a GPU its ladder.",
+            help="Kernels by id, or .cu files. Default: gemmlab.gemm or gemmlab.sum, else the ladder.",
         ),
     ] = None,
     op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
     sizes: Annotated[
-        str | None, typer.Option(help="256, 256,512, 256:4096:128, MxNxK. Default: a few that suit the device.")
+        str | None,
+        typer.Option(
+            help="256, 256,512, 256:4096:128, MxNxK, MxNxK:nt:lda+4, batches B*MxNxK:b0. Default: a few that suit."
+        ),
+    ] = None,
+    suite: Annotated[bool, typer.Option(help="The frozen suite of shapes; its batches with --op batch.")] = False,
+    family: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --suite: one family of shapes, as squares or deep.")
     ] = None,
     config: Annotated[
         list[str] | None,
@@ -54,7 +62,7 @@ def bench(
         str,
         typer.Option(
             help="On a CPU openblas[:CORETYPE|:best], numpy[...], mkl, onednn, NAME=/path/lib.so; "
-            "on a GPU cublas, torch, cupy, for sums cub; none."
+            "on a GPU cublas, torch, cupy, cublaslt (only quoted), for sums cub; installed; none."
         ),
     ] = "installed",
     threads: Annotated[
@@ -74,6 +82,9 @@ def bench(
             help="Operands before each call: cold, in no cache, or warm. Default: warm on a CPU, cold on a GPU."
         ),
     ] = None,
+    precision: Annotated[
+        str, typer.Option(metavar="float32|tf32", help="What the library call may round its inputs to, on a GPU.")
+    ] = FLOAT32,
     naive: Annotated[bool, typer.Option(help="Compare with the naive kernel too.")] = True,
     function: KernelFlag = None,
     grid: GridFlag = None,
@@ -100,7 +111,7 @@ def bench(
     from gemmlab.timing.bench import run_bench
     from gemmlab.timing.configurations import config_tables
     from gemmlab.timing.families import family_of, operation_of
-    from gemmlab.timing.prebuild import of_plan, prebuild
+    from gemmlab.timing.prebuild import of_library, of_plan, prebuild
 
     where = open_device(device, mode)
     bounded = target is not None or floor is not None
@@ -121,13 +132,15 @@ def bench(
         device=where, kernels=[found[name] for name in names], op=op, mode=mode, sizes=sizes, peers=peers,
         threads=workers or "1", rounds=rounds, processes=processes, seed=seed, timeout_s=timeout, verify=verify,
         naive=naive, configs=[parse_config(text.split(",")) for text in config or []], some_configs=configs,
+        suite=suite, shapes_of=family, precision=precision,
     )  # fmt: skip
     if not timed:
         _count(request, save, as_json=as_json)
         return
     plan = request.plan()
     with _display() as bar:
-        prebuild(of_plan(plan), where, lambda text: bar.update(bar.task_ids[0], description=text) if bar else None)
+        code = (*of_plan(plan), *of_library(plan, where))
+        prebuild(code, where, lambda text: bar.update(bar.task_ids[0], description=text) if bar else None)
         record = run_bench(plan, device=_describe(where), progress=_reporter(bar))
     if save is not None:
         save_record(record, save)

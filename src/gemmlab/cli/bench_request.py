@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import FLOAT32
 
 if TYPE_CHECKING:
     from gemmlab.devices.device import Device
@@ -21,7 +22,7 @@ class BenchRequest:
 
     device: Device
     kernels: Sequence[NamedKernel]
-    """Empty for the library call, and on a GPU for the ladder."""
+    """Empty for the library call; where none can be timed, for the ladder."""
     op: str
     mode: str | None
     """State of the caches, `"warm"` or `"cold"`; `None` for the device's default."""
@@ -39,6 +40,13 @@ class BenchRequest:
     """Configurations of the one kernel."""
     some_configs: str | None
     """`"all"` or the number of configurations to take from the tuning space; `None` for none."""
+    suite: bool = False
+    """True if the sizes are the shapes of the suite that belong to the operation."""
+    shapes_of: str | None = None
+    """Family of the suite; `None` for all."""
+
+    precision: str = FLOAT32
+    """The precision that the library call may round its inputs to."""
 
     def plan(self) -> Plan:
         """Return the plan of a timed bench. Raises `UsageError`, and `PeerError` for a peer that is not installed."""
@@ -51,14 +59,17 @@ class BenchRequest:
 
         op, where = find_op(self.op), self.device.device_name
         family, mode = family_of(where.family, self.op), self.mode or where.modes[0]
-        if self.kernels or not family.library_call:
+        if (self.kernels or not (family.library_call or family.array_call)) and self.precision != FLOAT32:
+            raise UsageError("--precision: is for the library call; a kernel has its own")
+        if self.kernels or not (family.library_call or family.array_call):
             ours = config_specs(self._kernels(), where, mode, self.configs, self.some_configs)
         elif self.configs or self.some_configs is not None:
             raise UsageError("--config, --configs: name the kernel that they configure")
         else:
-            ours = [parse_contestant("gemmlab", where, mode, self.op)]
+            call = "gemmlab" if self.precision == FLOAT32 else f"gemmlab:{self.precision}"
+            ours = [parse_contestant(call, where, mode, self.op)]
         return Plan(
-            op=op, problems=op.parse_sizes(self.sizes or family.bench_sizes),
+            op=op, problems=op.parse_sizes(self._sizes() or family.bench_sizes),
             contestants=[*ours, *parse_peers(self.peers, where, mode, self.op, {spec.precision for spec in ours})],
             threads=_thread_counts(self.threads), rounds=self.rounds, processes=self.processes, seed=self.seed,
             verify=self.verify, timing=replace(family.timing[mode], timeout_s=self.timeout_s), device=where, mode=mode,
@@ -74,8 +85,24 @@ class BenchRequest:
 
         op, where = find_op(self.op), self.device.device_name
         kernels = [require_device(one.kernel, where) for one in self._kernels()]
-        problems = op.parse_sizes(self.sizes or family_of(where.family, self.op).bench_sizes)
+        problems = op.parse_sizes(self._sizes() or family_of(where.family, self.op).bench_sizes)
         return Count(op, self.device, kernels, problems, self.seed)
+
+    def _sizes(self) -> str | None:
+        """Return the sizes as text, those of the suite if it is asked for. Raises `UsageError`."""
+        from gemmlab.timing.suite.shapes import shipped_suite
+
+        if not self.suite:
+            if self.shapes_of is not None:
+                raise UsageError("--family: is for --suite")
+            return self.sizes
+        if self.sizes is not None:
+            raise UsageError("--suite, --sizes: name one of them; the suite has sizes of its own")
+        shapes = shipped_suite().of_family(self.shapes_of)
+        if not any(shape.op == self.op for shape in shapes):
+            others = ", ".join(sorted({shape.op for shape in shapes}))
+            raise UsageError(f"--suite: no shape of {self.op} in {self.shapes_of or 'the suite'}; write --op {others}")
+        return ",".join(shape.text for shape in shapes if shape.op == self.op)
 
     def _kernels(self) -> Sequence[NamedKernel]:
         """Return the kernels of the command line, or without any the ladder."""

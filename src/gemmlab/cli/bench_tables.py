@@ -10,7 +10,7 @@ from gemmlab.core.words import counted
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import LIMITS
 from gemmlab.results.climb_rows import digits, percent, short_size, times, with_precision
-from gemmlab.results.summary import BASELINE, FASTEST
+from gemmlab.results.summary import BASELINE, FASTEST, QUOTED
 from gemmlab.timing.configurations import config_tables
 
 if TYPE_CHECKING:
@@ -120,6 +120,10 @@ def _legend(record: Record, summary: Summary) -> list[str]:
     lines = [f"ms: median; IQR: middle half, as a share of it; of peak: {peak}."]
     if summary.means:
         lines.append("x: our speed to theirs, * marks the fastest peer of that size.")
+    if any(row.role == QUOTED for row in summary.rows):
+        lines.append(
+            "cublaslt: the fastest of its first 16 algorithms, each timed; it is quoted and competes with none."
+        )
     naive = [row for row in summary.rows if row.role == BASELINE]
     if naive:
         name = naive[0].contestant.partition(":")[2]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gemmlab.cli.answer import print_json
-from gemmlab.cli.check_cmd import parse_config
+from gemmlab.cli.option_values import parse_config
 from gemmlab.core.errors import GemmlabError, UsageError
 from gemmlab.core.hardware import usable_cpus
 from gemmlab.devices.select import DEFAULT_ARCH

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gemmlab.cli.answer import print_json
-from gemmlab.cli.check_cmd import parse_config
 from gemmlab.cli.explain_pictures import (
     FormatFlag,
     PictureFlag,
@@ -17,6 +16,7 @@ from gemmlab.cli.explain_pictures import (
     write_pictures,
 )
 from gemmlab.cli.explain_roofline import RooflineFlag, require_drawable, write_roofline
+from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import TimeLimitError, UsageError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import operator
+import re
 from typing import Any, SupportsFloat, cast
 
 import numpy as np
@@ -28,15 +29,26 @@ def float32_array(call: str, name: str, value: object) -> Float32Array:
             f"{name}.filled(0) has 0 in place of masked elements"
         )
     if value.dtype != np.float32 or not value.dtype.isnative:
-        # A copy of `out` would receive the result and be lost.
-        made = (
-            f"numpy.empty({name}.shape, numpy.float32) makes one"
-            if name == "out"
-            else f"{name}.astype(numpy.float32) converts it"
-        )
         dtype = value.dtype if value.dtype.isnative else value.dtype.str
-        raise ArgumentTypeError(f"{call}: {name} has dtype {dtype}, not native float32; {made}")
+        converted, made = "x.astype(numpy.float32)", "numpy.empty(x.shape, numpy.float32)"
+        raise dtype_error(call, name, dtype, converted, made, native="native ")
     return cast("Float32Array", value.view(np.ndarray))
+
+
+def dtype_error(
+    call: str, name: str, dtype: object, conversion: str = "", making: str = "", *, native: str = ""
+) -> ArgumentTypeError:
+    """Return the error for the operand `name` of a dtype that is not float32.
+
+    `conversion` is the expression that converts an operand `x`, `making` one that makes a float32 array of its shape;
+    empty where the operand's package is unknown. `out` is not converted: the copy would receive the result.
+    """
+    if name == "out":
+        how = f"{making} makes one" if making else "pass a float32 array: a converted copy would get the result"
+    else:
+        how = f"{conversion} converts it" if conversion else ""
+    hint = "; " + re.sub(r"\bx\b", name, how) if how else ""
+    return ArgumentTypeError(f"{call}: {name} has dtype {dtype}, not {native}float32{hint}")
 
 
 def float32_scalar(value: SupportsFloat) -> float:

@@ -1,4 +1,4 @@
-"""Counts of what a kernel executed and the errors it made: plain values that any device may produce.
+"""Counts of what a kernel executed: plain values that any device may produce.
 
 Names are Nsight Compute's where it has one. Its source metrics of shared memory and of global sectors count what an
 instruction requests; its hardware counters with similar names also include arbitration, which addresses do not show.
@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+
+from gemmlab.core.hazard import STOPPING, Hazard
 
 EXACT = "exact"
 APPROXIMATE = "approximate"
@@ -29,6 +31,9 @@ TEXTURE_LOAD = "texture load"
 BARRIER = "barrier"
 SHARED_KINDS = (SHARED_LOAD, SHARED_STORE, SHARED_ATOMIC, ASYNC_COPY)
 GLOBAL_KINDS = (GLOBAL_LOAD, GLOBAL_STORE, GLOBAL_ATOMIC, ASYNC_COPY)
+THREADS_ON, THREADS_ON_BY_SITE = "smsp__thread_inst_executed_pred_on.sum", "thread_inst_executed_true"
+EXTRA = (THREADS_ON, THREADS_ON_BY_SITE)
+"""Totals that a device counts apart from its sites, by Nsight Compute's names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,12 @@ class Counters:
     extra: Mapping[str, Metric] = field(default_factory=dict)
     """Totals that are no sums over sites, by Nsight Compute's names."""
 
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """Return all names of `totals` and `facts`."""
+        nothing = Counters("", "", ())
+        return (*nothing.totals(), *nothing.facts(), *EXTRA)
+
     def of_kind(self, *kinds: str) -> tuple[SiteCounters, ...]:
         """Return the sites of these kinds."""
         return tuple(site for site in self.sites if site.kind in kinds)
@@ -134,7 +145,7 @@ class Counters:
         sums = {
             "smsp__inst_executed.sum": _sum(self.sites, "executed"),
             "smsp__thread_inst_executed.sum": _sum(self.sites, "active_threads"),
-            "smsp__thread_inst_executed_pred_on.sum": _sum(self.sites, "predicated_on_threads"),
+            THREADS_ON: _sum(self.sites, "predicated_on_threads"),
             "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": sum(
                 site.predicated_on_threads for site in self.sites if site.base_opcode == "FFMA"
             ),
@@ -177,44 +188,6 @@ class Counters:
         found["threads_per_instruction"] = threads / instructions if instructions else 0.0
         found["barriers"] = _sum(self.of_kind(BARRIER), "executed")
         return MappingProxyType(found)
-
-
-UNFINISHED = "unfinished"
-"""Kind of hazard: the launch was stopped because it executed too many instructions."""
-CLUSTER = "cluster"
-"""Kind of hazard: nothing was launched because the grid does not consist of whole clusters."""
-STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED, CLUSTER})
-"""Kinds of hazards that end a launch: memory that it had not written yet is unchanged."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hazard:
-    """A kernel's error at one place in its code; `count` says how often it happened there."""
-
-    kind: str
-    """`"out of bounds"`, `"misaligned"`, `"unwritten"`, `"race"`, `"barrier"`, `"async copy"`, `"deadlock"`, ..."""
-    kernel: str
-    block: tuple[int, int, int]
-    thread: tuple[int, int, int]
-    """The first thread that made the error, in `block`."""
-    address: int | None
-    """The first address with the error, as the kernel computes it."""
-    file: str = ""
-    line: int = 0
-    other_line: int = 0
-    """Line of the other access of a race; 0 if there is none."""
-    count: int = 1
-    message: str = ""
-
-    def explain(self) -> str:
-        """Return the hazard as one sentence."""
-        where = f"{self.file or self.kernel}:{self.line}" if self.line else self.kernel
-        other = f" and line {self.other_line}" if self.other_line else ""
-        at = "" if self.address is None else f", address 0x{self.address:x}"
-        often = "" if self.count == 1 else f", {self.count} times"
-        detail = f": {self.message}" if self.message else ""
-        who = f"kernel {self.kernel}, block {self.block}, thread {self.thread}"
-        return f"{self.kind} at {where}{other} ({who}{at}{often}){detail}"
 
 
 @dataclass(frozen=True, slots=True)

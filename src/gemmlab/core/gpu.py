@@ -65,6 +65,10 @@ class GpuLimits:
         return self.warps_per_sm * WARP
 
 
+L2_BYTES_PER_CLOCK = 5120
+"""Peak of the level-2 cache, stated by NVIDIA for A100."""
+
+
 @dataclass(frozen=True, slots=True)
 class GpuModel:
     """One GPU product with its peak figures."""
@@ -77,7 +81,7 @@ class GpuModel:
     memory_gbs: float
     """Peak bandwidth of device memory, 10^9 bytes a second."""
     memory_bytes: int
-    l2_bytes_per_clock: int = 5120
+    l2_bytes_per_clock: int = L2_BYTES_PER_CLOCK
     """Peak of the level-2 cache, stated by NVIDIA for A100 and V100; other models have A100's."""
 
     @property

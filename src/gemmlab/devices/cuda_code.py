@@ -7,6 +7,7 @@ import re
 import weakref
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.cuda_driver import Driver, KernelFaultError
 
+_WORD = 8
 _STATIC_LIMIT = 48 * 1024
 """Bytes of shared memory that a launch may use without asking for more."""
 _TARGET = re.compile(r"sm_(\d+)(\d)([af]?)")
@@ -100,7 +102,7 @@ def check_launch(loaded: CudaLoaded, launch: Launch, sizes: tuple[int, ...], gpu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArgumentBlock:
-    """Memory for the arguments of a launch, eight bytes each."""
+    """Memory for the arguments of a launch, each a multiple of eight bytes."""
 
     words: memoryview[int]
     """The block as 64-bit words."""
@@ -112,7 +114,8 @@ class ArgumentBlock:
 
 
 class WordsLaunch:
-    """A checked launch of a kernel whose arguments take eight bytes at most; cheap to repeat.
+    """A checked launch of a kernel, cheap to repeat. Its arguments take eight bytes at most, except for structures,
+    which come last: so the number of an argument is that of its word.
 
     A call takes a block of arguments, changes some, queues launches on streams and returns the block. A block belongs
     to the call that took it: calls of several threads do not share one. A launch has read the block when it returns.
@@ -123,9 +126,13 @@ class WordsLaunch:
         self._driver, self._loaded = driver, loaded
         extents = (*launch.grid, *launch.threads, launch.smem_bytes)
         self._call = partial(driver.module.cuLaunchKernel, loaded.function, *extents)
-        self._arguments = tuple(
-            int.from_bytes(argument_bytes(kernel, argument).tobytes(), "little") for argument in launch.args
-        )
+        sizes, words = list[int](), list[int]()
+        for argument in launch.args:
+            content = argument_bytes(kernel, argument).tobytes()
+            sizes.append(-(-len(content) // _WORD) * _WORD)
+            words += (int.from_bytes(content[at : at + _WORD], "little") for at in range(0, len(content), _WORD))
+        self._arguments = tuple(words)
+        self._offsets = (0, *accumulate(sizes[:-1])) if sizes else ()
         self._spare: list[ArgumentBlock] = []
 
     def take(self) -> ArgumentBlock:
@@ -148,10 +155,9 @@ class WordsLaunch:
             raise self._driver.error(status, "cuLaunchKernel", self._loaded.artifact.kernel)
 
     def _block(self) -> ArgumentBlock:
-        words = ctypes.c_uint64 * len(self._arguments)
-        values = words(*self._arguments)
+        values = (ctypes.c_uint64 * len(self._arguments))(*self._arguments)
         start = ctypes.addressof(values)
-        places = words(*range(start, start + ctypes.sizeof(values), 8))
+        places = (ctypes.c_uint64 * len(self._offsets))(*(start + offset for offset in self._offsets))
         flat = memoryview(values).cast("B")
         return ArgumentBlock(flat.cast("Q"), flat.cast("f"), ctypes.addressof(places), (values, places))
 

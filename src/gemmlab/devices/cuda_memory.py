@@ -22,7 +22,7 @@ class CudaBuffer:
         self.address = address
         self.nbytes = nbytes
         self.owner = owner
-        """What keeps the memory alive where it is not this object."""
+        """The object that keeps the memory alive, if it is not this one."""
         self.release: Callable[[], object] = lambda: None
         """Frees it; harmless when repeated."""
         self.textures: dict[Texels, CudaTexture] = {}

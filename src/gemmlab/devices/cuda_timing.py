@@ -1,6 +1,7 @@
 """Time work on a GPU by events on its stream, with cold caches or with those that the last run left.
 
 `cold`: before every run a buffer twice the size of the level-2 cache is written, so that operands come from memory.
+While it is written the host queues the run; for a call that takes the host longer, it is written several times.
 `warm`: runs follow each other; many short ones are replayed as one graph, or the host could not keep up.
 """
 
@@ -21,7 +22,11 @@ AT_ONCE = 64
 FLUSHED_CACHES = 2
 """Size of the buffer that is written between cold runs, in multiples of the level-2 cache."""
 LEAST_FLUSHED = 64 << 20
-"""The fewest bytes to write: writing them takes long enough for the host to queue the next run meanwhile."""
+"""The fewest bytes to write: writing them takes long enough for the host to queue a short run meanwhile."""
+MOST_FLUSHES = 32
+"""The most times that the buffer is written before a run."""
+FEWEST_IN_A_ROW = 4
+"""The fewest runs in a row that are judged: the first run of a call is slow on the host for other reasons."""
 
 
 class EventTimer:
@@ -32,6 +37,7 @@ class EventTimer:
         self._driver = driver
         self._stream = stream
         self._events: list[Any] = []
+        self._flushes = 1
         self._scratch = memory.allocate(max(LEAST_FLUSHED, FLUSHED_CACHES * l2_bytes)) if mode == "cold" else None
 
     def time(self, enqueue: Callable[[], object], repeats: int, inner: int = 1) -> list[float]:
@@ -47,22 +53,33 @@ class EventTimer:
     def _apart(self, enqueue: Callable[[], object], repeats: int, *, flush: bool) -> list[float]:
         times: list[float] = []
         while len(times) < repeats:
-            times += self._queue(enqueue, min(AT_ONCE, repeats - len(times)), flush=flush)
+            runs = min(AT_ONCE, repeats - len(times))
+            found, late = self._queue(enqueue, runs, flush=flush)
+            if runs >= FEWEST_IN_A_ROW and 4 * late > runs and self._flushes < MOST_FLUSHES:
+                self._flushes *= 2
+            else:
+                times += found
         return times
 
-    def _queue(self, enqueue: Callable[[], object], runs: int, *, flush: bool) -> list[float]:
+    def _queue(self, enqueue: Callable[[], object], runs: int, *, flush: bool) -> tuple[list[float], int]:
+        """Return the times of `runs` runs, and the number of those whose time may hold a wait for the host: the GPU had
+        finished the flush before the run was queued.
+        """
         driver, stream = self._driver, self._stream
         while len(self._events) < 2 * runs:
             self._events.append(driver("cuEventCreate", 0))
         pairs = [(self._events[2 * index], self._events[2 * index + 1]) for index in range(runs)]
+        scratch, late = self._scratch if flush else None, 0
         for start, end in pairs:
-            if flush and self._scratch is not None:
-                driver("cuMemsetD32Async", self._scratch.address, 0, self._scratch.nbytes // 4, stream)
+            if scratch is not None:
+                for _ in range(self._flushes):
+                    driver("cuMemsetD32Async", scratch.address, 0, scratch.nbytes // 4, stream)
             driver("cuEventRecord", start, stream)
             enqueue()
             driver("cuEventRecord", end, stream)
+            late += scratch is not None and not driver.module.cuEventQuery(start)[0]
         driver("cuStreamSynchronize", stream)
-        return [1e3 * float(driver("cuEventElapsedTime", start, end)) for start, end in pairs]
+        return [1e3 * float(driver("cuEventElapsedTime", start, end)) for start, end in pairs], late
 
     @contextmanager
     def _graph(self, enqueue: Callable[[], object], runs: int) -> Iterator[Callable[[], None]]:

@@ -12,7 +12,7 @@ from gemmlab.core.errors import DeviceError
 GRAMMAR = "cpu, cuda, cuda:N, emulated, emulated:sm_XX"
 RUNS: Mapping[str, str] = MappingProxyType({"cpu": "cpu", "cuda": "cuda", "emulated": "cuda"})
 """The kernels that each family of devices runs, as `Kernel.device` names them."""
-_WHICH = {"cpu": r"", "cuda": r"[0-9]{1,3}", "emulated": r"sm_[0-9]{2,3}"}
+_WHICH = {"cpu": r"", "cuda": r"[0-9]{1,3}", "emulated": r"sm_[0-9]{2,3}[af]?"}
 _MODES = {"cpu": ("warm", "cold"), "cuda": ("cold", "warm"), "emulated": ("",)}
 
 

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core import gpu
-from gemmlab.core.counters import Hazard, Observation
+from gemmlab.core.counters import Observation
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.core.tensor_map import TiledMap
 from gemmlab.core.time_limit import blocks_in_words, current_limit
@@ -25,10 +26,11 @@ from gemmlab.devices.device import Buffer, DeviceInfo
 from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.endless_loops import TIMED_OUT
-from gemmlab.emulator.image import Image, load_image, names_variables
+from gemmlab.emulator.image import Image, load_image, names_variables, plain_name
 from gemmlab.emulator.launching import geometry_of
 from gemmlab.emulator.machine import Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
+from gemmlab.emulator.ptx_warpgroups import hazards_of, relined
 from gemmlab.emulator.report import observe
 from gemmlab.emulator.resident import Geometry
 from gemmlab.emulator.trace_buffers import recording
@@ -36,9 +38,10 @@ from gemmlab.sass.parse import parse
 from gemmlab.toolchain import build_cuda, nvdisasm
 from gemmlab.toolchain.cubin import read_cubin
 
-MODELS = {"sm_80": "A100", "sm_89": "L40S", "sm_90": "H200"}
+MODELS = {"sm_80": "A100", "sm_89": "L40S", "sm_90": "H200", "sm_90a": "H200"}
 """The GPU whose number of multiprocessors gives the blocks resident together, by architecture."""
-ARCHITECTURES = tuple(MODELS)
+ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
+"""The architectures that every kernel is compiled for; those with a letter have instructions that no other has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,8 @@ class EmulatedDevice(DeviceIdentity):
 
         Default: as many as `MODELS` has resident together.
         """
-        if arch not in ARCHITECTURES:
-            raise DeviceError(f"no emulator for {arch!r}; there is one for {', '.join(ARCHITECTURES)}")
+        if arch not in MODELS:
+            raise DeviceError(f"no emulator for {arch!r}; there is one for {', '.join(MODELS)}")
         self.device_name, self.arch = DeviceName("emulated", arch), arch
         self.limits = gpu.limits(arch)
         self.check_races = check_races
@@ -101,14 +104,15 @@ class EmulatedDevice(DeviceIdentity):
         if artifact.kind != "cubin":
             raise UsageError(f"{artifact.kernel}: {self.id} loads a cubin, not a {artifact.kind}")
         cubin = read_cubin(artifact.code, artifact.kernel)
-        if cubin.arch.rstrip("af") != self.arch:
+        if cubin.arch.rstrip("af") != self.arch.rstrip("af"):
             raise DeviceError(f"{artifact.kernel} is for {cubin.arch}; this device is {self.id}")
         # No text: there was no disassembler when the code was built or fetched. The error names its package.
         sass = artifact.texts.get("sass") or nvdisasm.disassemble(artifact.code, artifact.kernel)
-        functions = parse(sass)
+        ptx = artifact.texts.get("ptx", "")
+        functions = relined(parse(sass), ptx)
         if names_variables(cubin, functions):
             return EmulatedLoaded(artifact, load_image(cubin, functions, artifact.entry, self._memory))
-        return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, artifact.entry))
+        return EmulatedLoaded(artifact, _placeless_image(artifact.code, artifact.kernel, sass, ptx, artifact.entry))
 
     def allocate(self, nbytes: int) -> Allocation:
         """Return memory that counts as never written; `MemoryError` when there is none."""
@@ -155,7 +159,8 @@ class EmulatedDevice(DeviceIdentity):
         `TimeLimitError` when the time limit (`core.time_limit`) passes.
         """
         geometry, outcome = self._run(loaded, launch, races=races)
-        return observe(loaded.image, geometry, outcome, self.id)
+        observation = observe(loaded.image, geometry, outcome, self.id)
+        return replace(observation, hazards=(*observation.hazards, *_hazards_of_ptx(loaded)))
 
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
         """Run once, as `observe` does, and record what `request` asks for."""
@@ -210,12 +215,20 @@ class EmulatedDevice(DeviceIdentity):
         return samples
 
 
+def _hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
+    """Return what is wrong in the PTX of a kernel of warpgroups, and right in its machine code."""
+    texts, name = loaded.artifact.texts, loaded.image.function.name
+    if not loaded.image.warpgroups or "ptx" not in texts:
+        return ()
+    return hazards_of(texts.get("log", ""), texts["ptx"], name, plain_name(name))
+
+
 @lru_cache(maxsize=16)
-def _placeless_image(code: bytes, kernel: str, sass: str, entry: str) -> Image:
+def _placeless_image(code: bytes, kernel: str, sass: str, ptx: str, entry: str) -> Image:
     """Return the image of code that names no variables, which is the same wherever it is loaded. Decoding takes longer
     than many a launch, hence the cache.
     """
-    return load_image(read_cubin(code, kernel), parse(sass), entry, MemoryMap())
+    return load_image(read_cubin(code, kernel), relined(parse(sass), ptx), entry, MemoryMap())
 
 
 __all__ = ["ARCHITECTURES", "EmulatedDevice", "EmulatedLoaded", "Hazard"]

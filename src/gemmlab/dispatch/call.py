@@ -25,6 +25,7 @@ class Call(NamedTuple):
     precision: str = HIGHEST
     kernel: Any = None
     config: Any = None
+    reproducible: Any = False
 
     @property
     def arrays(self) -> dict[str, Any]:

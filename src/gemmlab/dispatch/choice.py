@@ -1,145 +1,97 @@
 """Choose the kernel and configuration of a product on a GPU, with the reason: a pure function of the problem.
 
-A time measured at this very problem on this GPU model is used unchanged; any other is estimated (`dispatch/waves.py`)
-from measured times. The least time wins. A precision lower than requested is never considered.
+If times of this very problem were measured on this GPU model, the least of them wins. Otherwise the times of all
+kernels are estimated (`dispatch/waves.py`), and the least estimate wins. A precision lower than requested is never
+considered.
+
+The choice depends on the problem, its layout and leading dimensions, the GPU model and the table, and on nothing else:
+not on addresses, nor on what else the GPU does. So does the order of each sum, of which `Choice.order` is a digest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import PRECISIONS
+from gemmlab.core.version import __version__
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.measurements import Measurement, Table, shipped_table
+from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE, Candidate, Choice, words
+from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, time_key
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import no_lower, precision_for
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import Estimate, Gpu, estimate, gpu_model
+from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows
 from gemmlab.ops.gemm_problem import GemmProblem
 
-RECORD, RULE, FORCED = "record", "rule", "forced"
-_MOST_SHOWN = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One kernel and configuration that was considered."""
-
-    kernel: str
-    precision: str
-    config: Mapping[str, int]
-    us: float
-    """Microseconds by which the choice is made."""
-    measured: bool
-    """True if `us` was measured, at this problem on this GPU model; else the rule estimates it."""
-    blocks: int
-    resident: int
-    """Number of blocks resident on a multiprocessor at a time."""
-    rounds: int
-    """Number of turns that the fullest multiprocessor needs for its blocks."""
-    tile_use: float
-    """Ratio of the elements of the result to those that the tiles cover."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The kernel and configuration that run, and why."""
-
-    kernel: str
-    config: Mapping[str, int]
-    basis: str
-    """`"record"`, `"rule"` or `"forced"`."""
-    where: str
-    problem: str
-    reason: str
-    considered: tuple[Candidate, ...] = ()
-    """Everything that could run, the fastest first."""
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Kernels of the table that could not run, with the reason."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        lines = [f"{self.kernel} {_words(self.config)}", f"  for {self.problem} on {self.where}", f"  {self.reason}"]
-        if self.considered:
-            lines.append("  considered:")
-        for one in self.considered[:_MOST_SHOWN]:
-            how = "measured" if one.measured else "estimated"
-            lines.append(
-                f"    {one.us:10.1f} us {how}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} per SM, "
-                f"{one.tile_use:.0%} of the tiles used: {one.kernel} {_words(one.config)}"
-            )
-        if len(self.considered) > _MOST_SHOWN:
-            lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more that would take longer")
-        lines += [f"    not {kernel}: {why}" for kernel, why in self.refused.items()]
-        return "\n".join(lines)
+CHAIN = "k"
+"""The order of one chain of multiply-adds in the order of k."""
+MOST_BLOCKS = 1100
+"""The most blocks that share k: more of them would take turns, and were not measured."""
 
 
 def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
     """Return the kernel for a call whose product lies in memory as `what` says. Raises as `choose` and `forced` do."""
-    problem, table, precision, aligned = what.problem, shipped_table(), call.precision, what.aligned
+    problem, table = what.problem, shipped_table()
     if call.forced:
-        return forced(call.kernel, call.config, problem, where, table, precision=precision, aligned=aligned)
-    return choose(problem, where, table, precision=precision, aligned=aligned)
+        return forced(call.kernel, call.config, problem, where, table, call.precision, call.reproducible)
+    return choose(problem, where, table, precision=call.precision, reproducible=call.reproducible)
 
 
 def choose(
-    problem: GemmProblem, where: Gpu, table: Table, *, precision: str, aligned: bool = True
+    problem: GemmProblem, where: Gpu, table: Table, *, precision: str, reproducible: bool = False
 ) -> Choice:  # fmt: skip
     """Return the kernel of `table` with the least time, among those that read the problem's layout in place.
 
-    `precision` is what a caller may ask for (`dispatch/precision_rule.py`); `aligned` says whether all rows begin on 16
-    bytes. Raises `UsageError` when nothing can run, and says why.
+    `precision` is what a caller may ask for (`dispatch/precision_rule.py`). With `reproducible`, only kernels are
+    considered whose results are one chain of multiply-adds in the order of k. Raises `UsageError` when nothing can run,
+    and says why.
     """
-    refused: dict[str, str] = {}
-    found = list[Candidate]()
-    measured_on = gpu_model(table.gpu)
-    plain = aligned and problem.layout == "nn" and where.known == table.gpu
     precision_for(precision, {entry.precision for entry in table.entries})
+    refused: dict[str, str] = {}
+    able = list[Measurement]()
     for entry in table.entries:
-        guess = estimate(entry, problem.m, problem.n, problem.k, where, measured_on)
-        if why := _objection(entry, problem, where, no_lower(precision), guess):
+        if why := _objection(entry, problem, where, no_lower(precision), reproducible):
             refused.setdefault(entry.kernel, why)
-            continue
-        known = entry.times_us.get(f"{problem.m}x{problem.n}x{problem.k}") if plain else None
-        found.append(
-            Candidate(
-                entry.kernel, entry.precision, entry.config, guess.us if known is None else known, known is not None,
-                guess.blocks, guess.resident, guess.rounds, guess.tile_use,
-            )
-        )  # fmt: skip
+        else:
+            able.append(entry)
+    # Outside of what was measured an estimate says little, so such kernels come last.
+    found = _candidates(
+        [entry for entry in able if in_domain(entry, problem)], problem, where, table, refused, reproducible
+    ) or _candidates(able, problem, where, table, refused, reproducible)  # fmt: skip
     if not found:
         what = "; ".join(f"{kernel}: {why}" for kernel, why in refused.items())
         raise UsageError(f"gemm: no kernel can compute {problem.label} on {where.name}: {what}")
-    found.sort(key=lambda one: one.us)
+    for entry in able:
+        refused.setdefault(entry.kernel, f"is for products with {entry.domain}")
+    # An estimate does not compete with times measured for this product at the same precision.
+    measured = {one.precision for one in found if one.measured}
+    found.sort(key=lambda one: (one.precision in measured and not one.measured, one.us))
     best = found[0]
     for one in found:
         refused.pop(one.kernel, None)
     return Choice(
         kernel=best.kernel, config=best.config, basis=RECORD if best.measured else RULE, where=where.name,
-        problem=named(problem, precision),
-        reason=_reason(best, where, table, plain, aligned), considered=tuple(found), refused=refused,
+        problem=named(problem, precision), reason=_reason(best, problem, where, table),
+        order=order_of(best.kernel, best.config, problem, best.in_order), considered=tuple(found), refused=refused,
     )  # fmt: skip
 
 
 def forced(
-    kernel: object, config: object, problem: GemmProblem, where: Gpu, table: Table, *, precision: str,
-    aligned: bool = True,
+    kernel: object, config: object, problem: GemmProblem, where: Gpu, table: Table, precision: str,
+    reproducible: bool = False,
 ) -> Choice:  # fmt: skip
     """Return the choice that follows the caller's `kernel` and `config`.
 
     `config` replaces parameters of the kernel's reference configuration or, if no kernel is named, parameters of the
-    best one. Raises `ArgumentTypeError` and `UsageError` for unknown names and for a kernel that cannot compute this.
+    best one. Raises `ArgumentTypeError` and `UsageError` for unknown names, for a kernel that cannot compute this and,
+    with `reproducible`, for one that does not add in the order of k.
     """
     precision_for(precision, PRECISIONS)
     overrides = checked_config(config)
     if kernel is None:
-        usual = choose(problem, where, table, precision=precision, aligned=aligned)
+        usual = choose(problem, where, table, precision=precision, reproducible=reproducible)
         found = named_kernel(usual.kernel, "cuda")
         overrides = {**usual.config, **overrides}
     else:
@@ -151,9 +103,15 @@ def forced(
         raise UsageError(
             f"gemm: {found.id} reads layouts {', '.join(found.layouts)}; the operands are {problem.layout}"
         )
+    chain = found.in_order(chosen)
+    if reproducible and not chain:
+        raise UsageError(
+            f"gemm: {found.id} {words(chosen)} does not add in the order of k, which reproducible asks for"
+        )
     return Choice(
         kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,
         problem=named(problem, precision), reason="the caller names it",
+        order=order_of(found.id, chosen, problem, chain),
     )  # fmt: skip
 
 
@@ -162,8 +120,44 @@ def named(problem: GemmProblem, precision: str) -> str:
     return f"{problem.m}x{problem.n}x{problem.k} ({problem.layout}), precision {precision!r}"
 
 
+def _candidates(
+    entries: Iterable[Measurement], problem: GemmProblem, where: Gpu, table: Table, refused: dict[str, str],
+    reproducible: bool,
+) -> list[Candidate]:  # fmt: skip
+    """Return the entries with their times. To `refused` come the kernels of which no block fits on the GPU."""
+    found = list[Candidate]()
+    for entry in entries:
+        for parts in _parts(entry, problem, reproducible):
+            guess = estimate(entry, problem, where, table, parts=parts)
+            if parts > 1 and guess.blocks > MOST_BLOCKS:
+                break
+            if guess.blocks and not guess.resident:
+                refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
+                break
+            config = {**entry.config, PARTS: parts} if entry.parts else entry.config
+            known = entry.times_us.get(time_key(problem, parts)) if where.known == table.gpu else None
+            found.append(
+                Candidate(
+                    entry.kernel, entry.precision, config, guess.us if known is None else known, known is not None,
+                    guess.blocks, guess.resident, guess.rounds, entry.in_order and parts == 1,
+                )
+            )  # fmt: skip
+    return found
+
+
+def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iterator[int]:
+    """Yield the numbers of parts to consider: more than k has steps would leave blocks without work."""
+    if not entry.parts or reproducible:
+        yield 1
+        return
+    steps = -(-problem.k // entry.config.get("BK", 1))
+    for parts in entry.parts:
+        if parts == 1 or parts <= steps:
+            yield parts
+
+
 def _objection(
-    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], guess: Estimate
+    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], reproducible: bool
 ) -> str:  # fmt: skip
     if entry.precision not in allowed:
         return f"computes in {entry.precision}, less than asked for"
@@ -171,21 +165,24 @@ def _objection(
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
     if int(entry.arch.removeprefix("sm_")) > where.arch:
         return f"needs {entry.arch}"
-    if guess.blocks and not guess.resident:
-        return f"a block needs more registers or shared memory than {where.name} has"
+    if reproducible and not entry.in_order:
+        return "does not add in the order of k, which reproducible asks for"
     return ""
 
 
-def _reason(best: Candidate, where: Gpu, table: Table, plain: bool, aligned: bool) -> str:
+def order_of(kernel: str, config: Mapping[str, int], problem: GemmProblem, chain: bool) -> str:
+    """Return `Choice.order` of a kernel; `chain` says that it adds in the order of k."""
+    if chain:
+        return CHAIN
+    facts = (__version__, kernel, sorted(config.items()), problem.m, problem.n, problem.k, problem.layout,
+             problem.lda, problem.ldb, problem.ldc)  # fmt: skip
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
+
+
+def _reason(best: Candidate, problem: GemmProblem, where: Gpu, table: Table) -> str:
     if best.measured:
-        return f"by record: the least time measured at this size on {table.gpu}, {table.taken}"
+        return f"by record: the least time measured for this product on {table.gpu}, {table.taken}"
     basis = f"by rule: least estimated time, from blocks timed on {table.gpu}, {table.taken}"
     if where.known != table.gpu:
-        return f"{basis}, scaled to {where.name} by clock and FMA lanes"
-    if not aligned:
-        return f"{basis}; rows that do not begin on 16 bytes were not timed"
-    return basis if plain else f"{basis}; only layout nn was timed"
-
-
-def _words(config: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={value}" for name, value in config.items())
+        return f"{basis}, scaled to {where.name} by clock, FMA lanes and bandwidth"
+    return f"{basis}; its rows do not begin on 16 bytes" if odd_rows(problem) else basis

@@ -1,9 +1,9 @@
 """Serve repeated calls: the result of checking and choosing is stored for each combination of array layouts.
 
 Checking views, finding the GPU and choosing a kernel take far longer than launching it. They depend on layouts alone,
-so a second call needs only addresses, memory for its result and the stream. Properties of the addresses are checked at
-each call: their alignment, and that `out` does not overlap the operands. Any call that differs from those before
-(another number type, a flag that is no bool, a `c` with another `out`) is left to `cuda_calls`, errors included.
+so a second call needs only addresses, memory for its result and the stream. At each call it is checked that `out` does
+not overlap the operands. Any call that differs from those before (another number type, a flag that is no bool, a `c`
+with another `out`) is left to `cuda_calls`, errors included.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batches import Batch, Step
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan
+from gemmlab.dispatch.cuda_batches import AnyPlan
+from gemmlab.dispatch.cuda_gemm import CudaGemm
 from gemmlab.dispatch.request import Float32Array, Request
 from gemmlab.dispatch.scratch import Fresh, Scratch, ScratchMemory
+from gemmlab.dispatch.storage import span
 
-_ALIGNED = 15
-"""Address bits that are zero for 16-byte alignment, on which a choice depends."""
 _NUMBERS = frozenset((float, int, np.float32, np.float64))
 _MOST_ENTRIES, _MOST_STEPS = 1024, 256
 """Calls that are kept, and launches of one of them; of a larger batch the preparation is a small part."""
@@ -36,7 +36,7 @@ class _Entry:
     """The facts about one call that follow from layouts, flags and names."""
 
     device: CudaDevice
-    plan: Plan
+    plan: AnyPlan
     fresh: Callable[[], Any]
     """Make a new array for the result."""
     stream: Callable[[], int]
@@ -56,7 +56,8 @@ _packages: dict[type, Package] = {}
 
 
 def again(
-    a: Any, b: Any, c: Any, out: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, kernel: Any
+    a: Any, b: Any, c: Any, out: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, kernel: Any,
+    reproducible: Any,
 ) -> Any:  # fmt: skip
     """Return the product of arrays like those of an earlier call, or `None` for a call that has to be checked first.
 
@@ -68,11 +69,11 @@ def again(
     if package is None or type(b) is not kind or not (out is None or type(out) is kind):
         return None
     if type(alpha) is not float or type(beta) is not float or alpha != 1.0 or (beta and beta != 1.0):
-        scalars = _scalars(alpha, beta)
+        scalars = float32_scalars(alpha, beta)
         if scalars is None:
             return None
         alpha, beta = scalars
-    if type(trans_a) is not bool or type(trans_b) is not bool:
+    if type(trans_a) is not bool or type(trans_b) is not bool or type(reproducible) is not bool:
         return None
     added = None if c is out else c
     if beta if c is None else added is not None and (out is not None or type(c) is not kind):
@@ -82,8 +83,8 @@ def again(
         left, right = address(a), address(b)
         place, form = (0, None) if out is None else (address(out), layout(out))
         start = None if added is None else layout(added)
-        aligned = not (left | right | place) & _ALIGNED
-        known = _entries.get((layout(a), layout(b), start, form, aligned, trans_a, trans_b, precision, kernel))
+        how = (trans_a, trans_b, precision, kernel, reproducible)
+        known = _entries.get((layout(a), layout(b), start, form, *how))
     except Exception:  # noqa: BLE001 - whatever a package says of an array without strides or memory, such as a sparse one
         return None
     if known is None:
@@ -113,8 +114,12 @@ def _scratch(known: _Entry, package: Package, stream: int) -> Scratch | None:
     return None if needs is None else known.memory.take(needs, stream, package, known.scratch)
 
 
-def remember(call: Call, gemm: CudaGemm, plan: Plan, request: Request, batch: Batch) -> None:
-    """Store the facts found for a call, if they hold for later calls with the same layouts."""
+def remember(
+    call: Call, gemm: CudaGemm, plan: AnyPlan, steps: tuple[Step, ...], request: Request, batch: Batch
+) -> None:  # fmt: skip
+    """Store the facts found for a call, if they hold for later calls with the same layouts. `steps` are the starts of
+    the plan's launches.
+    """
     if call.config is not None:
         return
     package, added = package_of(call.a), None if call.c is call.out else call.c
@@ -123,16 +128,13 @@ def remember(call: Call, gemm: CudaGemm, plan: Plan, request: Request, batch: Ba
     if package is None or not alike or (call.out is not None and added is not None):
         return
     by_name = call.kernel is None or type(call.kernel) is str
-    steps = batch.steps
     if not (by_name and plan.free and len(steps) <= _MOST_STEPS):
         return
-    places = [package.address(x) for x in (call.a, call.b, beside)]
     forms = [None if x is None else package.layout(x) for x in (added, call.out)]
-    aligned = not any(place & _ALIGNED for place in places)
     if len(_entries) >= _MOST_ENTRIES:
         _entries.clear()
-    how = (bool(call.trans_a), bool(call.trans_b), call.precision, call.kernel)
-    _entries[package.layout(call.a), package.layout(call.b), *forms, aligned, *how] = _Entry(
+    how = (bool(call.trans_a), bool(call.trans_b), call.precision, call.kernel, bool(call.reproducible))
+    _entries[package.layout(call.a), package.layout(call.b), *forms, *how] = _Entry(
         device=gemm.device, plan=plan, memory=gemm.scratch,
         scratch=plan.needs.fresh(package, beside) if plan.needs else None,
         fresh=package.fresh(beside, request.shape), stream=package.current_stream(beside),
@@ -142,7 +144,7 @@ def remember(call: Call, gemm: CudaGemm, plan: Plan, request: Request, batch: Ba
     _packages[type(call.a)] = package
 
 
-def _scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
+def float32_scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
     """Return both rounded to float32, which decides whether c is read; `None` if one may not be a number that fits."""
     if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
         return None
@@ -154,11 +156,5 @@ def _scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
 
 def _near(operand: Float32Array, result: Float32Array) -> tuple[int, int]:
     """Return the range of distances, in bytes from operand to result, at which the memory that they span overlaps."""
-    (low, high), (first, last) = _span(operand), _span(result)
+    (low, high), (first, last) = span(operand), span(result)
     return low - last, high - first
-
-
-def _span(array: Float32Array) -> tuple[int, int]:
-    """Return the first byte and the one after the last, counted from an array's address."""
-    ends = [step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True)]
-    return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + array.itemsize

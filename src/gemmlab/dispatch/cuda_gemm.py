@@ -15,9 +15,11 @@ from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.devices.cuda_driver import preserved_context
+from gemmlab.dispatch.batch_choice import choice_of_call
 from gemmlab.dispatch.batches import Step
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import Choice, choice_for
+from gemmlab.dispatch.choice import choice_for
+from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.scratch import Needs, Scratch, ScratchMemory
 from gemmlab.dispatch.storage import Stored
@@ -83,18 +85,15 @@ class CudaGemm:
 
     def __init__(self, ordinal: int) -> None:
         self.device = CudaDevice(ordinal)
-        facts = self.device.facts
-        self.gpu: Gpu = gpu_of_facts(
-            self.device.name, facts["compute_capability"], int(facts["sms"]), max(1.0, facts["clock_khz"] / 1e3)
-        )
+        self.gpu: Gpu = gpu_of_facts(self.device.name, self.device.facts)
         self.scratch = ScratchMemory(self.device)
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
     def plan(self, what: Stored, call: Call) -> Plan:
         """Return the plan for a product of a call. Raises `UsageError`, `DeviceError` and `CompileError`."""
-        p, aligned = what.problem, what.aligned
+        p = what.problem
         named = None if call.config is None else tuple(sorted(checked_config(call.config).items()))
-        how = (aligned, call.precision, str(call.kernel), named)
+        how = (call.precision, str(call.kernel), named, bool(call.reproducible))
         key = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, *how)
         plan = self._plans.get(key)
         if plan is None:
@@ -151,7 +150,9 @@ def gemm_on(ordinal: int) -> CudaGemm:
         return _gemms[ordinal]
 
 
-def choice_on(ordinal: int, call: Call, what: Stored) -> Choice:
-    """Return the choice for a GPU of this machine. Raises `DeviceError` where there is none."""
+def choice_on(ordinal: int, call: Call, count: int, what: Stored) -> Choice:
+    """Return the choice for `count` products on a GPU of this machine, of which `what` is the first. Raises
+    `DeviceError` where there is none.
+    """
     with preserved_context():
-        return choice_for(call, what, gemm_on(ordinal).gpu)
+        return choice_of_call(call, count, what, gemm_on(ordinal).gpu)

@@ -1,12 +1,15 @@
-"""The `reduce_peak` kernel on arrays of other packages: `gemmlab.sum` on a GPU.
+"""Sums of arrays of other packages: `gemmlab.sum` on a GPU.
 
-A sum is one launch on the caller's stream. Nothing is copied to the host and nothing waited for.
+A sum is one launch on the caller's stream, or a few for an array of many axes. Nothing is copied to the host and
+nothing waited for.
 """
 
 from __future__ import annotations
 
-import math
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,95 +17,132 @@ import numpy as np
 
 from gemmlab import kernels
 from gemmlab.arrays.on_gpu import DeviceArray
-from gemmlab.arrays.packages import PER_THREAD_STREAM, package_of
-from gemmlab.core.errors import ArgumentTypeError, UsageError
+from gemmlab.arrays.packages import Package
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda import CudaDevice
-from gemmlab.devices.cuda_code import WordsLaunch
-from gemmlab.devices.cuda_driver import open_driver, preserved_context
-from gemmlab.devices.cuda_memory import CudaBuffer, ordinal_of
-from gemmlab.dispatch.lending import hold
-from gemmlab.dispatch.results import as_its_package_s, place_for
+from gemmlab.devices.cuda_code import CudaLoaded, WordsLaunch
+from gemmlab.dispatch.axis_plans import AxisPlan, Stage, axis_plan
+from gemmlab.dispatch.scratch import Fresh, Needs, ScratchMemory
 from gemmlab.kernels.cuda_kernel import shipped_kernel
-from gemmlab.ops.reduce import LARGEST_LENGTH, ReduceOp, ReduceProblem
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.catalog import find_op
 
-_FILE = Path(str(kernels.__file__)).parent / "reduce_cuda" / "reduce_peak.cu"
-_MOST_LAUNCHES = 256
+_KERNELS = Path(str(kernels.__file__)).parent
+_MOST_SUMS = 1024
+_ALIGNED = 256
+_POINTERS = ("x", "out", "workspace", "tickets")
+
+
+@dataclass(frozen=True, slots=True)
+class _Launches:
+    """The launches of one stage, ready for any addresses."""
+
+    launch: WordsLaunch
+    at: tuple[int, ...]
+    """Positions of `_POINTERS` among the arguments; only the first two for a kernel without scratch memory."""
+    steps: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSum:
+    """A sum for one layout, ready for any addresses."""
+
+    plan: AxisPlan
+    launches: tuple[_Launches, ...]
+    needs: Needs | None
+    """Scratch memory, with room for what one stage leaves to the next at its start; `None` if no launch needs any."""
+    between: int
+    """Bytes for what one stage leaves to the next."""
+
+    def enqueue(self, x: int, out: int, stream: int, workspace: int, tickets: int) -> None:
+        """Queue the launches on a stream of the current context."""
+        source = x + self.plan.first
+        for index, stage in enumerate(self.launches, start=1):
+            target = out if index == len(self.launches) else workspace
+            block = stage.launch.take()
+            words, at = block.words, stage.at
+            if len(at) > 2:
+                words[at[2]], words[at[3]] = workspace + self.between, tickets
+            for from_x, from_out in stage.steps:
+                words[at[0]], words[at[1]] = source + from_x, target + from_out
+                stage.launch.enqueue(stream, block)
+            stage.launch.give(block)
+            source = target
 
 
 class CudaSums:
-    """Sums of contiguous float32 on one GPU.
-
-    The kernel's blocks share a workspace. Launches on one stream run one after another and share one workspace; each
-    stream has its own, which lives as long as this object.
-    """
+    """Sums of float32 on one GPU. What was prepared for a layout is stored."""
 
     def __init__(self, ordinal: int) -> None:
-        self.device = device = CudaDevice(ordinal)
-        self._kernel = kernel = shipped_kernel(_FILE)
-        self._instance = kernel.instantiate(kernel.configure(), ReduceOp().scalars(ReduceProblem(1)))
-        self._loaded = device.load(device.build(kernel.program(self._instance, device.target(self._instance))))
-        self._workspace_bytes = kernel.workspace_bytes(ReduceProblem(LARGEST_LENGTH), self._instance)
-        self._workspaces: dict[tuple[int, int], CudaBuffer] = {}
-        self._launches: dict[int, WordsLaunch] = {}
-        self._lock = threading.Lock()
+        self.device = CudaDevice(ordinal)
+        self.scratch = ScratchMemory(self.device)
+        self._loaded: dict[str, CudaLoaded] = {}
+        self._prepared: dict[tuple[Any, ...], PreparedSum] = {}
 
-    def total(self, n: int, x: int, out: int, stream: int) -> None:
-        """Queue on `stream`: write the sum of the `n` contiguous elements at `x` to `out`."""
-        workspace = self._workspace(stream)
-        launch = self._launches.get(n) or self._launch(n)
-        self.device.activate()
-        block = launch.take()
-        block.words[1], block.words[2], block.words[3] = x, out, workspace.address
-        launch.enqueue(stream, block)
-        launch.give(block)
+    def prepared(
+        self, found: DeviceArray, axes: Sequence[int], *, keepdims: bool, out_strides: tuple[int, ...] | None
+    ) -> PreparedSum:  # fmt: skip
+        """Return the sum for arrays of this layout. Raises `DeviceError` and `CompileError`."""
+        key = found.shape, found.strides, tuple(axes), keepdims, out_strides
+        known = self._prepared.get(key)
+        if known is None:
+            plan = axis_plan(found.shape, found.strides, axes, keepdims=keepdims, out_strides=out_strides)
+            if len(self._prepared) >= _MOST_SUMS:
+                self._prepared.clear()
+            known = self._prepared[key] = self._prepare(plan)
+        return known
 
-    def _launch(self, n: int) -> WordsLaunch:
-        pointers = dict.fromkeys(("x", "out", "workspace"), np.uint64(0))
-        (launch,) = self._kernel.launches(self._instance, {**ReduceOp().scalars(ReduceProblem(n)), **pointers})
-        found = self.device.words_launch(self._loaded, launch)
-        if len(self._launches) < _MOST_LAUNCHES:
-            self._launches[n] = found
-        return found
+    def run(
+        self, prepared: PreparedSum, x: int, out: int, stream: int, package: Package | None, fresh: Fresh | None
+    ) -> None:  # fmt: skip
+        """Queue a sum on a stream of the current context. Scratch memory is an array that `fresh` makes, or the
+        driver's.
+        """
+        needs = prepared.needs
+        if needs is None:
+            prepared.enqueue(x, out, stream, 0, 0)
+            return
+        scratch = self.scratch.take(needs, stream, package, fresh)
+        try:
+            prepared.enqueue(x, out, stream, scratch.workspace, scratch.tickets)
+        finally:
+            scratch.give_back()
 
-    def _workspace(self, stream: int) -> CudaBuffer:
-        key = stream, threading.get_ident() if stream == PER_THREAD_STREAM else 0
-        with self._lock:
-            found = self._workspaces.get(key)
-            if found is None:
-                found = self._workspaces[key] = self.device.upload(np.zeros(self._workspace_bytes, np.uint8))
-            return found
+    def _prepare(self, plan: AxisPlan) -> PreparedSum:
+        between = -(-FLOAT_BYTES * plan.between // _ALIGNED) * _ALIGNED
+        workspace = tickets = 0
+        launches = []
+        for stage in plan.stages:
+            kernel = _kernel(stage.op, stage.kernel)
+            scalars = find_op(stage.op).scalars(stage.problem)
+            instance = kernel.instantiate(kernel.configure(stage.config), scalars)
+            workspace = max(workspace, kernel.workspace_bytes(stage.problem, instance))
+            tickets = max(tickets, kernel.tickets(stage.problem, instance))
+            launches.append(self._launches(kernel, instance, scalars, stage))
+        needs = Needs(between + workspace, tickets, between > 0) if between + workspace else None
+        return PreparedSum(plan, tuple(launches), needs, between)
+
+    def _launches(self, kernel: Kernel, instance: dict[str, int], scalars: Any, stage: Stage) -> _Launches:
+        program = kernel.program(instance, self.device.target(instance))
+        loaded = self._loaded.get(program.fingerprint)
+        if loaded is None:
+            loaded = self._loaded[program.fingerprint] = self.device.load(self.device.build(program))
+        (launch,) = kernel.launches(instance, {**scalars, **dict.fromkeys(_POINTERS, np.uint64(0))})
+        at = tuple(kernel.args.index(name) for name in _POINTERS if name in kernel.args)
+        return _Launches(self.device.words_launch(loaded, launch), at, stage.steps)
+
+
+@cache
+def _kernel(op: str, name: str) -> Kernel:
+    return shipped_kernel(_KERNELS / f"{op}_cuda" / f"{name}.cu")
 
 
 _sums: dict[int, CudaSums] = {}
 _lock = threading.Lock()
 
 
-def device_sum(x: Any, found: DeviceArray, shape: tuple[int, ...], first: int, whole: bool) -> Any:
-    """The sum of all elements of `x`, as an array of its package and of `shape`, which has one element.
-
-    `first` is the lowest address of its elements; `whole` says whether they fill the memory from there on. Raises
-    `ArgumentTypeError`, `UsageError`, `DeviceError` and `CompileError`, and says what would be right.
-    """
-    package = package_of(x)
-    if found.dtype != np.float32:
-        how = f"; {package.to_float32} converts it" if package else ""
-        raise ArgumentTypeError(f"sum: x has dtype {found.dtype}, not float32{how}")
-    if math.prod(shape) != 1:
-        instead = f"; {package.along_axis} does" if package else ""
-        raise UsageError(f"sum: on a GPU all elements are summed into one, not into shape {shape}{instead}")
-    if not whole:
-        how = package.contiguous if package else "a contiguous copy"
-        what = f"x of shape {found.shape} and strides {found.strides} bytes"
-        raise UsageError(f"sum: {what} has gaps or overlaps in memory; on a GPU pass {how}")
-    with preserved_context():
-        sums = _on(ordinal_of(open_driver(), found) or 0)
-        place = place_for(x, found, shape, sums.device)
-        sums.total(math.prod(found.shape), first, place.pointer, place.stream)
-        hold(open_driver(), [found], place.stream)
-    return as_its_package_s(x, place.array)
-
-
-def _on(ordinal: int) -> CudaSums:
+def sums_on(ordinal: int) -> CudaSums:
+    """The sums of one GPU. Raises `DeviceError` where there is none."""
     with _lock:
         if ordinal not in _sums:
             _sums[ordinal] = CudaSums(ordinal)

@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from gemmlab.arrays.on_gpu import DeviceArray
-from gemmlab.devices.cuda_driver import Driver, recorded
+from gemmlab.arrays.on_gpu import UNKNOWN, DeviceArray
+from gemmlab.arrays.packages import package_of, stream_for
+from gemmlab.devices.cuda_driver import Driver, order, recorded
 
 _pending: deque[tuple[Any, list[Any]]] = deque()
 """Events, each with the arrays to hold until it has come, in the order of the calls."""
@@ -31,3 +32,12 @@ def hold(driver: Driver, arrays: Sequence[DeviceArray], stream: int) -> None:
             driver("cuEventDestroy", _pending.popleft()[0])
             if not _pending:
                 return
+
+
+def wait_for(driver: Driver, value: Any, array: DeviceArray, stream: int) -> None:
+    """Let a stream wait for the stream that makes an operand, if that is another one and is known."""
+    making = stream_for(value, array)
+    stated = package_of(value) is not None or array.stream not in (None, UNKNOWN)
+    if making == stream or not stated:
+        return
+    order(driver, stream, making)

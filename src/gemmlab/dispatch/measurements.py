@@ -8,23 +8,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gemmlab.core.errors import RecordError
 from gemmlab.kernels.catalog import current_id
+from gemmlab.ops.gemm_problem import GemmProblem
 
 FILE = Path(__file__).parent / "measured.json"
-SCHEMA = "gemmlab.choices/1"
+SCHEMA = "gemmlab.choices/2"
+
+
+class Figures(NamedTuple):
+    """The fitted figures of one kernel and configuration."""
+
+    start_us: float
+    alone_us: float
+    share_us: float
+    meet_us: float = 0.0
+    ends: float = 0.0
+    """The time of a block besides its steps, in steps: its beginning, and the store of its results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """One kernel in one configuration: the resources of a block, and the measured times.
 
-    The three figures are fitted to all sizes that were measured; `waves.estimate` says what they mean.
+    The figures are fitted to the products that were measured; `waves.estimate` says what they mean.
     """
 
     kernel: str
@@ -37,11 +49,23 @@ class Measurement:
     registers: int
     smem: int
     """Bytes of shared memory of a block, static and dynamic."""
-    start_us: float
-    alone_us: float
-    share_us: float
+    grid: tuple[str, ...]
+    """The launch's blocks, as the kernel's file states them."""
+    figures: Figures
+    """The figures fitted to the times of all products."""
+    cases: Mapping[str, Figures] = field(default_factory=dict)
+    """Figures by `waves.case_of`, for the cases of which enough products were measured."""
+    steps: str = "K"
+    """The number of steps along k that a block takes, as the kernel's file states it."""
+    domain: str = ""
+    """The products that it was measured for, an expression over `M`, `N`, `K` and the configuration; empty for any."""
+    parts: tuple[int, ...] = ()
+    """Numbers of parts that k may be split into; empty for a kernel whose blocks do not share k."""
+    in_order: bool = True
+    """True if each result is one chain of multiply-adds in the order of k (with a single part, where k may be split).
+    """
     times_us: Mapping[str, float] = field(default_factory=dict)
-    """Medians by `MxNxK`, in layout nn with aligned rows, caches cold."""
+    """Medians by `time_key`, caches cold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +76,21 @@ class Table:
     """A name that `core.gpu.model` knows."""
     taken: str
     """The date of the measurement."""
+    memory_gbs: float
+    """The rate at which cold matrices pass through memory, 10^9 bytes a second."""
+    parts_gbs: float
+    """The rate at which blocks exchange parts of sums through the level-2 cache."""
     entries: tuple[Measurement, ...]
 
     def to_json(self) -> dict[str, Any]:
         """JSON values, `schema` first."""
         return {"schema": SCHEMA, **asdict(self)}
+
+
+def time_key(problem: GemmProblem, parts: int = 1) -> str:
+    """Return the name of a product in `times_us`: extents, layout and leading dimensions, and `/P` for k in P parts."""
+    plain = replace(problem, alpha=1.0, beta=0.0, contents="uniform")
+    return plain.label + (f"/{parts}" if parts > 1 else "")
 
 
 def table_from_json(data: Mapping[str, Any]) -> Table:
@@ -65,17 +99,21 @@ def table_from_json(data: Mapping[str, Any]) -> Table:
         if data["schema"] != SCHEMA:
             raise RecordError(f"no table of choices: schema {data['schema']!r}")
         entries = tuple(_measured(entry) for entry in data["entries"])
-        return Table(str(data["gpu"]), str(data["taken"]), entries)
+        rates = float(data["memory_gbs"]), float(data["parts_gbs"])
+        return Table(str(data["gpu"]), str(data["taken"]), *rates, entries)
     except (KeyError, TypeError) as error:
         raise RecordError(f"no table of choices: {error}") from error
 
 
 def _measured(entry: Mapping[str, Any]) -> Measurement:
     kernel = current_id(entry["kernel"], notice=False)
-    return Measurement(**{**entry, "kernel": kernel, "layouts": tuple(entry["layouts"])})
+    lists = {name: tuple(entry[name]) for name in ("layouts", "grid", "parts")}
+    cases = {case: Figures(*figures) for case, figures in entry.get("cases", {}).items()}
+    figures = {"figures": Figures(*entry["figures"]), "cases": cases}
+    return Measurement(**{**entry, **lists, **figures, "kernel": kernel})
 
 
 @cache
-def shipped_table() -> Table:
-    """The table of the package."""
-    return table_from_json(json.loads(FILE.read_text(encoding="utf-8")))
+def shipped_table(file: Path = FILE) -> Table:
+    """A table of the package: by default that of single products."""
+    return table_from_json(json.loads(file.read_text(encoding="utf-8")))

@@ -16,9 +16,12 @@ from gemmlab.core.precision import FLOAT32
 from gemmlab.core.words import shown
 from gemmlab.devices.device_name import RUNS, family_part, parse_device
 from gemmlab.devices.select import DEFAULT_ARCH
+from gemmlab.dispatch.batch_axes import Part, axes_of
+from gemmlab.dispatch.batch_choice import choice_of_call
 from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import FORCED, RULE, Choice, choice_for, named
+from gemmlab.dispatch.choice import named
+from gemmlab.dispatch.choice_values import FORCED, RULE, Choice
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import precision_for
 from gemmlab.dispatch.request import Float32Array, Operand, Request, host_operand, request
@@ -36,12 +39,12 @@ def explain(call: Call, device: object) -> Choice:
     where = _where(device, call.a, call.b)
     if where is None:
         return _on_cpu(call, _one(operands))
-    what = _launch(operands)
+    what, count = _launch(operands)
     if isinstance(where, int):
         from gemmlab.dispatch.cuda_gemm import choice_on
 
-        return choice_on(where, call, what)
-    return choice_for(call, what, where)
+        return choice_on(where, call, count, what)
+    return choice_of_call(call, count, what, where)
 
 
 def _one(operands: Request) -> Stored:
@@ -51,14 +54,14 @@ def _one(operands: Request) -> Stored:
     return _readable(left, right, packed((left.shape[0], right.shape[1])))
 
 
-def _launch(operands: Request) -> Stored:
-    """Return the first of the launches that make the result on a GPU, as its kernel gets it."""
+def _launch(operands: Request) -> tuple[Stored, int]:
+    """Return the first of the products that make the result on a GPU, as its kernel gets it, and their number."""
     target = packed(operands.shape)
     if not target.size:
-        return _one(operands)
+        return _one(operands), 0
     left, right = (x if x.size and in_place(x) else packed(x.shape) for x in (operands.left, operands.right))
     batch = batch_of(replace(operands, left=left, right=right), target)
-    return _readable(*batch.first, batch.distances)
+    return _readable(*batch.first, batch.distances), Part(axes_of(batch)).products
 
 
 def _readable(

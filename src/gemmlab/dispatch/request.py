@@ -81,7 +81,8 @@ def request(call: Call, view: View) -> Request:
     a, b = _operand("a", call.a, view), _operand("b", call.b, view)
     left, right = a.view, b.view
     row, column = left.ndim == 1, right.ndim == 1
-    for name, flag in (("trans_a", call.trans_a), ("trans_b", call.trans_b)):
+    flags = {"trans_a": call.trans_a, "trans_b": call.trans_b, "reproducible": call.reproducible}
+    for name, flag in flags.items():
         if not isinstance(flag, int | np.integer | np.bool_) or flag not in (0, 1):
             raise ArgumentTypeError(f"gemm: {name} is {shown(flag)}; it must be True or False")
     left = left[np.newaxis, :] if row else left.swapaxes(-1, -2) if call.trans_a else left
@@ -113,7 +114,7 @@ def checked_target(target: Float32Array, request: Request) -> Float32Array:
     if _folds(target):
         raise UsageError(f"gemm: elements of out share memory with each other (strides {target.strides})")
     for name, operand in (("a", request.left), ("b", request.right), ("c", request.addend)):
-        if operand is not None and not (name == "c" and same(operand, target)) and _overlap(operand, target):
+        if operand is not None and not (name == "c" and same(operand, target)) and overlap(operand, target):
             raise UsageError(f"gemm: out shares memory with {name}; give it memory of its own")
     return target
 
@@ -172,7 +173,8 @@ def _folds(array: Float32Array) -> bool:
     return False
 
 
-def _overlap(left: Float32Array, right: Float32Array) -> bool:
+def overlap(left: Float32Array, right: Float32Array) -> bool:
+    """Return whether two arrays share an element, or may, where that takes too long to find out."""
     if not np.may_share_memory(left, right):
         return False
     effort: Any = 100_000

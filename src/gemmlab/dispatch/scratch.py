@@ -4,9 +4,9 @@ A workspace comes from the caller's own allocator, in the order of the stream: t
 launch is queued, and its memory is given out again only to work that follows on the stream. For arrays of an unknown
 package the driver allocates and frees it on the stream.
 
-Launches on one stream follow each other, so they share the tickets of that stream. A stream that is captured is
-different: the replays of its graph may overlap with launches on the stream. Then the tickets are memory of the graph,
-which sets them to zero itself.
+Launches on one stream follow each other, so they share the tickets of that stream, and a small workspace beside them.
+A stream that is captured is different: the replays of its graph may overlap with launches on the stream. Then both are
+memory of the graph, which sets the tickets to zero itself.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from gemmlab.devices.cuda_memory import CudaBuffer
 _ALIGNED = 256
 _SHARED_TICKETS = 1 << 15
 """Words in the buffer of a stream. A launch that needs more sets its own to zero."""
+_SHARED_BYTES = 1 << 16
+"""Bytes of workspace in the same buffer. A launch that needs no more costs no allocation."""
 _MOST_STREAMS = 256
 _NOT_CAPTURING = 0
 
@@ -40,6 +42,8 @@ class Needs(NamedTuple):
     workspace_bytes: int
     tickets: int
     """Number of 32-bit words."""
+    passed_on: bool = False
+    """True if a launch reads what an earlier one of the call left there: then no other call's may come between."""
 
     @property
     def nbytes(self) -> int:
@@ -76,20 +80,23 @@ class ScratchMemory:
         shared = None
         if needs.tickets <= _SHARED_TICKETS and not _is_captured(driver, stream):
             shared = self._of_stream(stream)
+        if shared is not None and needs.workspace_bytes <= _SHARED_BYTES and not needs.passed_on:
+            return Scratch(shared + FLOAT_BYTES * _SHARED_TICKETS, shared, _nothing)
         start, give_back = _allocated(driver, needs, stream, package, fresh)
         if shared is None and needs.tickets:
             driver("cuMemsetD32Async", start, 0, needs.tickets, stream)
         return Scratch(start + needs.nbytes - needs.workspace_bytes, shared or start, give_back)
 
     def _of_stream(self, stream: int) -> int | None:
-        """Return the address of the tickets of a stream; `None` if too many streams have some."""
+        """Return the address of the tickets of a stream, before its workspace; `None` if too many streams have some."""
         key = stream, threading.get_ident() if stream == PER_THREAD_STREAM else 0
         with self._lock:
             found = self._tickets.get(key)
             if found is None:
                 if len(self._tickets) >= _MOST_STREAMS:
                     return None
-                found = self._tickets[key] = self._device.upload(np.zeros(_SHARED_TICKETS, np.uint32))
+                words = np.zeros(_SHARED_TICKETS + _SHARED_BYTES // FLOAT_BYTES, np.uint32)
+                found = self._tickets[key] = self._device.upload(words)
             return found.address
 
 
@@ -101,6 +108,10 @@ def _allocated(
         return package.address(array), partial(id, array)  # The call holds the array until its memory is free again.
     start = int(driver("cuMemAllocAsync", max(1, needs.nbytes), stream, what=f"{needs.nbytes} bytes of scratch memory"))
     return start, lambda: driver("cuMemFreeAsync", start, stream)
+
+
+def _nothing() -> None:
+    """Give back what stays with the stream."""
 
 
 def _is_captured(driver: Driver, stream: int) -> bool:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gemmlab.arrays.on_gpu import DeviceArray, device_array, is_device_array
 from gemmlab.arrays.packages import package_of
+from gemmlab.core.argument_checks import dtype_error
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.dispatch.request import Operand
 from gemmlab.dispatch.storage import readable
@@ -59,8 +60,7 @@ def device_array_of(call: str, name: str, value: Any) -> DeviceArray:
     found = device_array(value)
     if found.dtype != np.float32:
         package = package_of(value)
-        how = f"; {package.to_float32.replace('x', name, 1)} converts it" if package else ""
-        raise ArgumentTypeError(f"{call}: {name} has dtype {found.dtype}, not float32{how}")
+        raise dtype_error(call, name, found.dtype, package.to_float32 if package else "")
     if name == "out" and found.read_only:
         # JAX's arrays always are read-only.
         raise ArgumentTypeError(f"{call}: out, a {kind} on a GPU, is read-only")

@@ -31,16 +31,16 @@ class Stored:
         """Return whether all operands, of all products of a batch, begin on a multiple of `nbytes` bytes."""
         return not any(where % nbytes for where in (self.a, self.b, self.c, *self.distances))
 
-    @property
-    def aligned(self) -> bool:
-        """True if every row begins on 16 bytes, so that kernels may move four floats at once."""
-        p = self.problem
-        return self.begins_on(16) and not any(ld % 4 for ld in (p.lda, p.ldb, p.ldc))
-
 
 def readable(matrix: Float32Array) -> bool:
     """Return whether kernels can read a matrix in place, directly or transposed."""
     return rows_contiguous(matrix) or rows_contiguous(matrix.T)
+
+
+def span(array: Float32Array) -> tuple[int, int]:
+    """Return the first byte and the one after the last, counted from an array's address."""
+    ends = [step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True)]
+    return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + array.itemsize
 
 
 def row_major(

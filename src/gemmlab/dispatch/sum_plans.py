@@ -60,7 +60,7 @@ def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], 
                 first += (extent - 1) * step
                 first_out += (extent - 1) * over
             free.append((extent, abs(step), over if step > 0 else -over))
-    terms, free = _joined(terms), _joined(free)
+    terms, free = joined(terms), joined(free)
     count = math.prod(extent for extent, _ in terms)
     results = math.prod(extent for extent, *_ in free)
     place = _column_axis(terms, free, count, results)
@@ -84,12 +84,12 @@ def sum_plan(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int], 
     return SumPlan(words, words.buffer_info()[0], tuple(whole), tuple(made), count * results)
 
 
-def _joined(axes: _Axes) -> _Axes:
-    """Return the axes with the widest step first; adjacent axes are joined if their elements follow each other in every
-    array.
+def joined(axes: _Axes) -> _Axes:
+    """Return axes (extent, step in each array) with the widest step first; adjacent axes are joined if their elements
+    follow each other in every array.
     """
     found: _Axes = []
-    for extent, *steps in sorted(axes, key=lambda axis: -axis[1]):
+    for extent, *steps in sorted(axes, key=lambda axis: -abs(axis[1])):
         if found and all(outer == extent * inner for outer, inner in zip(found[-1][1:], steps, strict=True)):
             found[-1] = (found[-1][0] * extent, *steps)
         else:

@@ -1,4 +1,4 @@
-"""Estimate the time of a kernel that was not measured, by a rule with three parameters.
+"""Estimate the time of a kernel that was not measured, by a rule with a few parameters.
 
 The blocks of a grid are distributed over a GPU's multiprocessors in turn. The multiprocessor with the most blocks,
 `ceil(blocks / SMs)`, determines the time. At most `r` blocks are resident on it at a time (occupancy). If `j <= r`
@@ -9,20 +9,39 @@ blocks run together, each step along k takes
 `alone` is the time of a single block: its latency. `share` is the time that each block adds on a full multiprocessor:
 issue slots, shared memory. So `rounds` rounds of `r` blocks and a last round of `rest` blocks take
 
-    start + k * (rounds * max(alone, r * share) + max(alone, rest * share))
+    steps * (rounds * max(alone, r * share) + max(alone, rest * share))
 
-Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge costs as much as a full
-one. The rule ignores products so flat that memory bounds them: memory bounds all kernels alike.
+for blocks of `steps` steps along k: all of k, or a part of it if the grid has several blocks for each tile of C (k is
+split over blocks). What a block does besides takes as long as some more steps (`ends`). A product cannot take less than
+its matrices take to pass through memory. Blocks that computed parts of the same sums meet in a tree: each level takes a
+constant time, and the parts pass through the level-2 cache. So
+
+    start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache
+
+The figures differ with the layout, with whether the result is tall, and where rows that are read four floats at a time
+do not begin on 16 bytes. Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge
+costs as much as a full one.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from gemmlab.core import gpu
 from gemmlab.core.errors import UsageError
-from gemmlab.dispatch.measurements import Measurement
+from gemmlab.core.expr import Expression, parse
+from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.dispatch.measurements import Figures, Measurement, Table
+from gemmlab.ops.gemm_problem import GemmProblem
+
+PARTS = "SPLITS"
+"""The parameter of kernels whose blocks share k: the number of parts."""
+FAN = 8
+"""Number of blocks that meet at a node of the tree (`cuda_common/parts.cuh`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +52,8 @@ class Gpu:
     limits: gpu.GpuLimits
     sms: int
     mhz: float
+    memory_gbs: float
+    l2_gbs: float
     known: str = ""
     """The model's name in `core.gpu.model`; empty for a model that is not known there."""
 
@@ -52,43 +73,108 @@ class Estimate:
     """Number of blocks resident on a multiprocessor at a time; 0 if not even one fits, and the time is infinite."""
     rounds: int
     """Number of turns that the fullest multiprocessor needs for its blocks."""
-    tile_use: float
-    """Ratio of the elements of the result to those that its tiles cover."""
 
 
 def gpu_model(name: str) -> Gpu:
     """Return a GPU model by its name, as `core.gpu.model` knows it. Raises `UsageError`."""
     found = gpu.model(name)
-    return Gpu(found.name, found.limits, found.sms, found.boost_mhz, found.name)
+    return Gpu(
+        found.name, found.limits, found.sms, found.boost_mhz, found.memory_gbs, found.l2_gbs, found.name
+    )  # fmt: skip
 
 
-def gpu_of_facts(name: str, capability: str, sms: int, mhz: float) -> Gpu:
-    """Return a GPU as its driver describes it; an unknown architecture gets the limits of the one before."""
+def gpu_of_facts(name: str, facts: Mapping[str, Any]) -> Gpu:
+    """Return a GPU as its driver describes it (`devices/cuda_facts.py`); an unknown architecture gets the limits of the
+    one before.
+    """
+    capability, sms, mhz = facts["compute_capability"], int(facts["sms"]), max(1.0, facts["clock_khz"] / 1e3)
     wanted = int(capability.replace(".", ""))
     limits = next(filter(None, map(_limits, (a for a in reversed(gpu.ARCHITECTURES) if _number(a) <= wanted))), None)
     if limits is None:
         raise UsageError(f"gemm: nothing is known of {name}, compute capability {capability}")
+    # Two words a clock: memory for GPUs transfers on both edges.
+    memory_gbs = 2 * facts["memory_clock_khz"] * facts["memory_bus_bits"] / 8 / 1e6
     try:
         called = gpu.model(name).name
     except UsageError:
         called = ""
-    return Gpu(name, limits, sms, mhz, called)
+    l2_gbs = min(gpu.L2_BYTES_PER_CLOCK, 64 * sms) * mhz / 1e3
+    return Gpu(name, limits, sms, mhz, max(1.0, memory_gbs), l2_gbs, called)
 
 
-def estimate(entry: Measurement, m: int, n: int, k: int, where: Gpu, measured_on: Gpu) -> Estimate:
-    """Estimate the time of a product. On a GPU other than `measured_on`, block times scale with clock and FMA lanes."""
-    down, across = -(-m // entry.config["BM"]), -(-n // entry.config["BN"])
-    blocks = down * across
-    covered = blocks * entry.config["BM"] * entry.config["BN"]
+def estimate(
+    entry: Measurement, problem: GemmProblem, where: Gpu, table: Table, *, parts: int = 1, products: int = 1
+) -> Estimate:  # fmt: skip
+    """Estimate the time of one launch of a kernel of `table`: `products` of one shape, the k of each in `parts`.
+
+    On a GPU other than the table's, block times scale with clock and FMA lanes, memory times with bandwidth.
+    """
+    measured_on = gpu_model(table.gpu)
+    blocks = _blocks(entry, problem, parts, products)
     resident = _resident(where.limits, entry.registers, entry.smem, entry.threads)
     if not resident or not blocks:
-        return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0, 0.0)
-    clock = measured_on.mhz / where.mhz
-    alone = entry.alone_us * clock
-    share = entry.share_us * clock * measured_on.limits.fma_lanes / where.limits.fma_lanes
+        return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
+    start, alone, share, meet, ends = scaled_figures(entry, problem, where, table)
     rounds, rest = divmod(-(-blocks // where.sms), resident)
     step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
-    return Estimate(entry.start_us + k * step, blocks, resident, rounds + bool(rest), m * n / covered)
+    m, n, k = problem.m, problem.n, problem.k
+    steps = block_steps(entry, problem, parts, blocks)
+    memory_gbs = table.memory_gbs * where.memory_gbs / measured_on.memory_gbs
+    memory = products * FLOAT_BYTES * (m * k + k * n + m * n) / (memory_gbs * 1e3)
+    meeting = 0.0
+    if parts > 1:
+        levels = math.ceil(math.log(parts, FAN) - 1e-9)
+        passed = 2 * FLOAT_BYTES * m * n * parts
+        meeting = levels * meet + passed / (table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3)
+    us = start + max((steps + ends) * step, memory) + meeting
+    return Estimate(us, blocks, resident, rounds + bool(rest))
+
+
+def scaled_figures(entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> Figures:
+    """Return the figures for a problem's case, on this GPU."""
+    measured_on, found = gpu_model(table.gpu), entry.cases.get(case_of(problem), entry.figures)
+    clock = measured_on.mhz / where.mhz
+    lanes = measured_on.limits.fma_lanes / where.limits.fma_lanes
+    return found._replace(
+        alone_us=found.alone_us * clock, share_us=found.share_us * clock * lanes, meet_us=found.meet_us * clock
+    )
+
+
+def case_of(problem: GemmProblem) -> str:
+    """Return the case by which figures differ: the layout, whether the result is tall (m > n), and odd rows."""
+    return problem.layout + " tall" * (problem.m > problem.n) + " odd" * odd_rows(problem)
+
+
+def odd_rows(problem: GemmProblem) -> bool:
+    """Return whether an operand that kernels read four floats at a time, along its rows, has rows off 16 bytes."""
+    p = problem
+    return bool(p.trans_a and p.lda % 4) or bool(not p.trans_b and p.ldb % 4) or bool(p.ldc % 4)
+
+
+def _blocks(entry: Measurement, problem: GemmProblem, parts: int, products: int) -> int:
+    names = {**_names(entry, problem, parts), "batch": products}
+    return math.prod(dimension.whole(names) for dimension in _parsed(entry.grid))
+
+
+def in_domain(entry: Measurement, problem: GemmProblem) -> bool:
+    """Return whether a kernel and configuration was measured for such products: elsewhere its figures say nothing."""
+    return not entry.domain or bool(_parsed((entry.domain,))[0](_names(entry, problem, 1)))
+
+
+def block_steps(entry: Measurement, problem: GemmProblem, parts: int, blocks: int) -> int:
+    """Return the number of steps along k that a block takes, one of `blocks`."""
+    (steps,) = _parsed((entry.steps,))
+    return steps.whole({**_names(entry, problem, parts), "blocks": blocks})
+
+
+def _names(entry: Measurement, problem: GemmProblem, parts: int) -> dict[str, int]:
+    sizes = {"M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts}
+    return {**entry.config, **sizes, "TRANS_A": problem.trans_a, "TRANS_B": problem.trans_b}
+
+
+@cache
+def _parsed(texts: tuple[str, ...]) -> tuple[Expression, ...]:
+    return tuple(map(parse, texts))
 
 
 @cache

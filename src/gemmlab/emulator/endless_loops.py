@@ -17,8 +17,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.core.counters import UNFINISHED
 from gemmlab.core.errors import UsageError
+from gemmlab.core.hazard import UNFINISHED
 from gemmlab.core.time_limit import TimeLimit
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.instruction_layout import Insn

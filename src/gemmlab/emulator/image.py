@@ -13,7 +13,7 @@ from gemmlab.core.errors import CompileError
 from gemmlab.emulator.decode import Code, decode
 from gemmlab.emulator.launch_layout import DRIVER_CODE, LOCAL_WINDOW, PARAMETERS, SHARED_WINDOW, VPRINTF, Launch
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
-from gemmlab.emulator.operand_limits import highest_register
+from gemmlab.emulator.operand_limits import highest_register, most_registers
 from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction
 from gemmlab.toolchain.cubin import Cubin, CubinFunction, Relocation
 
@@ -62,6 +62,8 @@ class Image:
     """Log2 of the narrowest access to global memory in bytes; 2 if none is narrower than a word."""
     async_copies: bool
     """True if the kernel copies asynchronously from global to shared memory."""
+    warpgroups: bool
+    """True if the kernel multiplies matrices by warpgroups."""
     asynchronous: bool
     """True if it uses mbarriers, bulk copies or cluster barriers, or prints."""
     parameter_addresses: bool
@@ -79,8 +81,9 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
     sections = _place_variables(cubin, memory)
     bases = {section: allocation.address for section, allocation in sections.items()}
     called = {other: code for other, code in functions.items() if not _is_kernel(cubin, other)}
-    if (most := highest_register(functions[name].instructions)) >= max(function.registers, 1):
-        raise CompileError(f"{name}: damaged: its code names R{most}, and its attributes give it {function.registers}")
+    most = most_registers(functions[name].instructions, function.registers)
+    if (highest := highest_register(functions[name].instructions)) >= most:
+        raise CompileError(f"{name}: damaged: its code names R{highest}, and its attributes give it {most}")
     starts, instructions = _gather({name: functions[name], **called}, name)
     symbols = {outside: address for address, outside in OUTSIDE.items()} | {
         symbol.name: bases[symbol.section] + symbol.offset
@@ -116,6 +119,7 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         byte_shared=any(_narrow_shared(instruction) for instruction in instructions),
         global_shift=min(map(_global_shift, instructions), default=2),
         async_copies=any(instruction.opcode == "LDGSTS" for instruction in instructions),
+        warpgroups=any(instruction.opcode.endswith("GMMA") for instruction in instructions),
         asynchronous=any(_asynchronous(instruction) for instruction in instructions)
         or any(relocation.symbol == OUTSIDE[VPRINTF] for relocation in cubin.relocations),
         parameter_addresses=cubin.arch.startswith("sm_9") and any(map(_takes_parameter, instructions)),

@@ -64,6 +64,14 @@ class Kind:
 
     OUT_OF_BOUNDS, MISALIGNED, UNWRITTEN, RACE_BLOCK, RACE_WARP, BARRIER, ASYNC, TRAP, TEXTURE = range(1, 10)
     WARP_SYNC, SHUFFLE, RACE_GRID = range(10, 13)
+    WARPGROUP = 32
+    """Not all lanes of a warp execute a warpgroup instruction; `address` is the mask of those that do not."""
+    REGISTERS = 33
+    """setmaxnreg asks for registers (`address`) that it cannot get; `extra` says why."""
+    PROXY = 35
+    """A multiplication reads what a thread wrote that has executed no proxy fence since; `extra` as below."""
+    OVERWRITTEN = 34
+    """A write to an operand of a multiplication that may still read it; `extra` has the writer in bits 32 and up."""
     ENDED = 13
     """An access to the shared memory of a block of the cluster that has ended."""
     CALL = 16

@@ -10,6 +10,7 @@ import numpy as np
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import GpuLimits
 from gemmlab.core.program import Launch
+from gemmlab.emulator.asynchronous.engine import landing_seed
 from gemmlab.emulator.image import Image, plain_name
 from gemmlab.emulator.launch_layout import VARIABLES
 from gemmlab.emulator.resident import Geometry
@@ -48,6 +49,7 @@ def geometry_of(
         shared_low=function.reserved_smem_bytes,
         shared_bytes=function.static_smem_bytes + launch.smem_bytes,
         registers=image.registers,
+        maximum_registers=-(-function.registers // 8) * 8,
         local_bytes=image.local_bytes,
         constants=constants,
         check_races=check_races,
@@ -56,6 +58,8 @@ def geometry_of(
         global_races=global_races,
         global_shift=image.global_shift,
         async_copies=image.async_copies,
+        warpgroups=image.warpgroups,
+        landing_seed=landing_seed(),
         asynchronous=image.asynchronous,
         parameters=function.param_base + function.param_bytes if image.parameter_addresses else 0,
         param_base=function.param_base,

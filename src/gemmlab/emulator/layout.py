@@ -44,6 +44,10 @@ class Warp:
     """As `Block.VALID`, for local memory."""
     PENDING = 104
     """Host address of the copies in flight (see `emulator.async_copies`); 0 if the kernel makes none."""
+    FLIGHT = 112
+    """Host address of the warpgroup multiplications in flight (see `emulator.wgmma_layout`); 0 if there are none."""
+    MAXIMUM = 120
+    """i64: registers that each thread may use (setmaxnreg)."""
     GROUP = 128
     """32 waiting groups, each (pc i64, lanes i32, wait i32, argument i64, unused i64)."""
     GROUP_SIZE = 32
@@ -156,6 +160,8 @@ class Block:
     """i64: time of the block's last fence; 0 before the first."""
     SEEN = 152
     """i64: time of its last atomic or volatile access to global memory."""
+    POOL = 176
+    """i64: registers, for each lane of a warp, that setmaxnreg released and no warp has taken."""
     RANK = 160
     """i64: rank of the block in its cluster."""
     CLUSTER = 168

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.core.counters import CLUSTER
+from gemmlab.core.hazard import CLUSTER
 from gemmlab.core.time_limit import TimeLimit
 from gemmlab.core.trace import TraceRequest
 from gemmlab.emulator.asynchronous.engine import Engine

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gemmlab.core.errors import CompileError
 from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.wgmma_registers import gmma_registers
 from gemmlab.sass.instruction import PT, RZ, UNRESOLVED, URZ, Instruction, Operand
 
 BARRIERS = 16
@@ -50,7 +51,23 @@ def highest_register(instructions: Sequence[Instruction]) -> int:
     return max((index for instruction in instructions for index in _registers(instruction)), default=-1)
 
 
+def most_registers(instructions: Sequence[Instruction], at_start: int) -> int:
+    """The most registers that a thread may have: those at the start of the kernel, or more that it asks for."""
+    requests = (
+        operand.value
+        for instruction in instructions
+        if instruction.opcode == "USETMAXREG"
+        for operand in instruction.operands
+        if operand.kind == "imm"
+    )
+    return min(max(at_start, 1, *requests), RZ)
+
+
 def _registers(instruction: Instruction) -> Iterator[int]:
+    spans = gmma_registers(instruction)
+    if spans is not None:
+        yield from (span[-1] for span in spans if span)
+        return
     for operand in instruction.operands:
         index = operand.index if operand.kind == "reg" else operand.base if operand.kind in {"mem", "const"} else RZ
         if index != RZ:

@@ -18,8 +18,9 @@ from gemmlab.ir.types import I8, I32, I64
 from gemmlab.ir.values import Value
 
 WRITER_CLOCK, WRITER, WRITER_SYNC, WRITER_INSTRUCTION, WRITER_TIME, WRITER_FENCES = 0, 4, 8, 12, 16, 20
-"""Of the last write. `WRITER_FENCES`: the proxy fences that its lane had executed; `BY_PROXY` if the asynchronous
-proxy wrote."""
+"""Offsets of what is known of the last write. `WRITER_FENCES`: the proxy fences that its lane had executed; `BY_PROXY`
+if the asynchronous proxy wrote.
+"""
 BY_PROXY = -1
 READ_CLOCK = 64
 """A row: the clock of each warp's last read."""

@@ -17,6 +17,7 @@ from gemmlab.emulator.layout import FULL, LANES, ROW, Block, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_LANES, GROUP_PC, GROUP_WAIT, ROUNDS, TURN
 from gemmlab.emulator.races import ELEMENT
 from gemmlab.emulator.services import service_addresses
+from gemmlab.emulator.wgmma_layout import Flight
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -45,6 +46,12 @@ class Geometry:
     """Number of blocks resident together on a GPU (a wave); sectors are counted as distinct within a wave."""
     async_copies: bool = False
     """True if warps need room for asynchronous copies in flight."""
+    maximum_registers: int = 0
+    """Registers that each thread has at the start, as setmaxnreg counts them."""
+    landing_seed: int | None = None
+    """Multiplications in flight land at random moments by this seed; `None`: at the latest possible ones."""
+    warpgroups: bool = False
+    """True if warps need room for warpgroup multiplications in flight."""
     parameters: int = 0
     """Bytes of constant bank 0 that must have an address in global memory, up to the last parameter; 0 if none does."""
     param_base: int = 0
@@ -83,6 +90,7 @@ class Resident:
         local = self.count * LANES * geometry.local_bytes
         self.local, self.local_valid = np.zeros(local, np.uint8), np.zeros(local, np.uint8)
         self.pending = np.zeros((self.count if geometry.async_copies else 0, Pending.SIZE), np.uint8)
+        self.flights = np.zeros((self.count if geometry.warpgroups else 0, Flight.SIZE), np.uint8)
         self.clocks = np.zeros((LANES, LANES), np.int32)
         self.shadow = self._shadow() if geometry.check_races else np.zeros(0, np.uint8)
         self._template = self._warp_template(launch_address)
@@ -126,12 +134,15 @@ class Resident:
         wide[:, Warp.BLOCK // 8] = self.block.ctypes.data
         wide[:, Warp.LAUNCH // 8] = launch_address
         wide[:, Warp.INDEX // 8] = np.arange(self.count)
+        wide[:, Warp.MAXIMUM // 8] = self.geometry.maximum_registers
         wide[:, Warp.LOCAL_BYTES // 8] = self.geometry.local_bytes
         stride = LANES * self.geometry.local_bytes
         wide[:, Warp.LOCAL // 8] = self.local.ctypes.data + np.arange(self.count) * stride
         wide[:, Warp.LOCAL_VALID // 8] = self.local_valid.ctypes.data + np.arange(self.count) * stride
         if self.pending.size:
             wide[:, Warp.PENDING // 8] = self.pending.ctypes.data + np.arange(self.count) * Pending.SIZE
+        if self.flights.size:
+            wide[:, Warp.FLIGHT // 8] = self.flights.ctypes.data + np.arange(self.count) * Flight.SIZE
         for base in (Warp.PREDICATES, Warp.UNIFORM_PREDICATES):
             words[:, base // 4 + 7] = FULL
         for part, values in enumerate((numbers % x, numbers // x % y, numbers // (x * y))):
@@ -148,6 +159,11 @@ class Resident:
         self.valid[:] = 0
         self.local_valid[:] = 0
         self.pending[:, : Pending.ENTRY] = 0
+        self.flights[:, : Flight.ENTRY] = 0
+        if self.geometry.landing_seed is not None and self.flights.size:
+            seed = [self.geometry.landing_seed, linear]
+            random = np.random.default_rng(seed).integers(1, 1 << 62, self.count)
+            self.flights[:, Flight.RANDOM : Flight.RANDOM + 8].view(np.int64)[:, 0] = random
         self.block[Block.BARRIER :] = 0
         # Clocks only grow, so an earlier block's entries in the shadow come before everything that this block does.
         base = int(self.clocks.max())
@@ -160,6 +176,7 @@ class Resident:
         self._put(Block.WAVE, linear // self.geometry.wave_blocks % 255 + 1)
         self._put(Block.LIVE, self.threads)
         self._put(Block.FENCED, 0)
+        self._put(Block.POOL, 0)
         self._put(Block.SEEN, 0)
 
     @property

@@ -21,6 +21,7 @@ from gemmlab.emulator.races import emit_race
 from gemmlab.emulator.step_trace import TRACE_ACCESS, TRACE_STEP, emit_trace_access, emit_trace_step
 from gemmlab.emulator.tensor_core import DOT, emit_dot
 from gemmlab.emulator.warp_syncs import ENDED, emit_ended
+from gemmlab.emulator.wgmma import emit_wgmma
 from gemmlab.ir.module import Module
 from gemmlab.ir.target import Target
 from gemmlab.ir.types import I32, I64, VOID
@@ -37,6 +38,8 @@ SERVICES = (
     "dot",
     "land",
     "trace_step",
+    "issue_wgmma",
+    "wait_wgmma",
     "lost",
     "run_warp",
     "run_block",
@@ -87,6 +90,7 @@ def emit_services(target: Target) -> str:
                 emit_access(fn, module, space, store=word == "store")
     with module.function("dot", DOT, VOID, exported=True) as fn:
         emit_dot(fn)
+    emit_wgmma(module)
     with module.function("land", LAND, VOID, exported=True) as fn:
         emit_land(fn)
     with module.function("count_past_l1", COUNT_COPY, VOID) as fn:

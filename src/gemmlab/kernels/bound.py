@@ -63,7 +63,7 @@ class BoundKernel:
             return Observation(Counters(self.loaded.artifact.entry, device.id, ()))
         return merge([device.observe(self.loaded, launch, races=races) for launch in self.launches])
 
-    def spent_tickets(self) -> int:
+    def nonzero_tickets(self) -> int:
         """Return how many tickets are not zero: none, after an execution of a kernel that puts them back."""
         if self.tickets is None:
             return 0

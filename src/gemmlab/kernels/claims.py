@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gemmlab.core.counters import Counters
+from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression
 from gemmlab.core.program import Config
 from gemmlab.kernels.names import problem_names
@@ -43,6 +44,14 @@ class Expectation:
     """Parameters that differ from the defaults."""
     where: str = ""
     """File and line of the statement."""
+
+    def check_names(self, instance: Config, scalars: Mapping[str, Any]) -> None:
+        """Raise `UsageError`, with file and line, for a name that `verdict` could not know."""
+        executed = [name for name in self.that.names if name.startswith(_EXECUTED)]
+        try:
+            self.that.check_names([*Counters.names(), *problem_names(scalars), *instance, *executed])
+        except UsageError as error:
+            raise UsageError(f"{self.where}: {error}") from None
 
     def verdict(self, counters: Counters, instance: Config, scalars: Mapping[str, Any]) -> str:
         """Return an empty text if it holds, else one line with the counted values.

@@ -7,6 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.program import Config, Launch
@@ -86,11 +88,13 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         legal=lambda config: not objection(config),
         objection=objection,
         grid=tuple(expression.text for expression in facts.grid),
+        steps=facts.steps.text,
         make_launches=passes.launches if passes else launches,
         workspace_bytes=passes.workspace_bytes if passes else stated_size(facts, facts.workspace),
         zeroed_workspace=facts.workspace is not None and facts.tickets is None,
         tickets=stated_size(facts, facts.tickets),
         roundings=passes.roundings if passes else single_roundings(facts),
+        in_order=lambda config: bool(facts.in_order(config)),
         from_problem=instances.flags,
         arch=facts.arch,
         align=facts.align,
@@ -103,7 +107,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
 
 def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -> ArgumentMatch:
     try:
-        check_types(signature)
+        check_types(signature, facts.names)
         if facts.args is None:
             return match_by_name(signature, facts.names, [flag.lower() for flag in flags])
         return match_in_order(signature, facts.names, facts.args, tuple(facts.params))
@@ -180,7 +184,9 @@ def _launcher(
 def _argument(argument: Argument, value: str | Expression, bound: Bound, names: Mapping[str, float]) -> Any:
     if isinstance(value, Expression):
         return c_value(argument, value(names))
-    return bound[value] if argument.is_pointer else c_value(argument, bound[value].item())
+    if argument.is_pointer or isinstance(bound[value], np.void):
+        return bound[value]
+    return c_value(argument, bound[value].item())
 
 
 def _dimensions(expressions: Sequence[Expression], names: Mapping[str, float]) -> tuple[int, int, int]:

@@ -7,9 +7,10 @@ test little. So rows are packed, factors set, extents made equal or rounded up u
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
+from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Config
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import OpNames, names_of
@@ -35,7 +36,11 @@ def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
     best, broken = problem, len(kernel.refusals(config, op.scalars(problem)))
     for changed in _changes(names_of(op.name), problem) if broken else ():
         # Later changes build on earlier ones that helped.
-        candidate = changed(best)
+        try:
+            candidate = changed(best)
+        except UsageError:
+            # Not every change makes sense by itself: matrices beside each other need long rows.
+            continue
         left = len(kernel.refusals(config, op.scalars(candidate)))
         if left < broken:
             best, broken = candidate, left
@@ -45,7 +50,11 @@ def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
 
 
 def _changes(names: OpNames, problem: Any) -> Iterator[Any]:
-    """Yield functions that make of a problem one that demands less of a kernel in one respect."""
+    """Yield functions that make of a problem one that demands less of a kernel in one respect: none if its extents are
+    no fields of it.
+    """
+    if not names.extents or not {*names.extents} <= {each.name for each in fields(problem)}:
+        return
     packed = {name: 0 for name in names.whole if name.startswith("ld")}
     for name in packed:
         yield lambda p, name=name: replace(p, **{name: 0})

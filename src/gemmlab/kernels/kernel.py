@@ -76,10 +76,16 @@ class Kernel:
     """The launches of one execution; without it, one call with `threads` workers."""
     grid: tuple[str, ...] = ()
     """Blocks of one launch, as its file states them; empty where it has none."""
+    steps: str = "K"
+    """The number of steps along k that a block takes, as its file states it."""
     from_problem: tuple[str, ...] = ()
     """Compile-time parameters that the problem decides, not the configuration: `TRANS_A`, `OPERATOR`."""
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)
     """The most consecutive additions that a term goes through, from an instance and `Op.scalars`; `None` if not stated.
+    """
+    in_order: Callable[[Config], bool] = field(default=lambda _config: False, repr=False)
+    """Return whether each sum is one chain of multiply-adds in the order of k and the result
+    `fma(beta, c, alpha * sum)`.
     """
     arch: str = ""
     """The least CUDA architecture it is for, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one."""

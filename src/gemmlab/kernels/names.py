@@ -22,11 +22,13 @@ class OpNames:
     operands: tuple[str, ...]
     flags: Mapping[str, tuple[int, ...]]
     """The names in `whole` that have few values and may be compile-time parameters, each with all of its values."""
+    records: tuple[str, ...] = ()
+    """Names of structures that a kernel takes by value (`np.void` among the scalars)."""
 
     @property
     def extents(self) -> tuple[str, ...]:
-        """Names of sizes, without leading dimensions and flags."""
-        return tuple(name for name in self.whole if not name.startswith("ld") and name not in self.flags)
+        """Names of sizes, which are one letter each; not those of leading dimensions, strides and flags."""
+        return tuple(name for name in self.whole if len(name) == 1)
 
     @property
     def in_expressions(self) -> tuple[str, ...]:
@@ -41,9 +43,10 @@ def names_of(op: str) -> OpNames:
     problem = operation.parse_sizes("1")[0]
     scalars = operation.scalars(problem)
     whole = tuple(name for name, value in scalars.items() if isinstance(value, np.integer))
-    real = tuple(name for name in scalars if name not in whole)
+    records = tuple(name for name, value in scalars.items() if isinstance(value, np.void))
+    real = tuple(name for name in scalars if name not in (*whole, *records))
     operands = tuple(operand.name for operand in operation.operands(problem))
-    return OpNames(op, whole, real, operands, operation.flags)
+    return OpNames(op, whole, real, operands, operation.flags, records)
 
 
 def shown(name: str) -> str:
@@ -63,5 +66,5 @@ def texture_over(operand: str) -> str:
 
 def problem_names(scalars: Mapping[str, Any]) -> dict[str, float]:
     """Return the values that expressions use, from `Op.scalars`; other entries, such as buffers, are left out."""
-    numbers = {name: value for name, value in scalars.items() if isinstance(value, np.generic)}
+    numbers = {name: value for name, value in scalars.items() if isinstance(value, np.number | np.bool_)}
     return {shown(name): value.item() for name, value in numbers.items()}

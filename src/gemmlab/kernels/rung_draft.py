@@ -71,10 +71,14 @@ def draft_rung(name: str, after: str, *, branch: bool = False) -> Draft:
                  follower.id if follower else "")  # fmt: skip
 
 
+_SUMS = ("reduce", "sums")
+"""Operations whose rungs share a page."""
+
+
 def page_of(kernel: Kernel) -> Path:
     """The page of docs/ that has a section for each rung of the kernel's ladder. `UsageError` outside a checkout."""
     docs = kernel.path.parents[4] / "docs"
-    name = "reduce" if kernel.op == "reduce" else _gemm_page(kernel)
+    name = "reduce" if kernel.op in _SUMS else _gemm_page(kernel)
     page = docs / f"ladder-{name}.md"
     if not page.is_file():
         raise UsageError(

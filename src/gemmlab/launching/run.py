@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, SupportsIndex
 
 import numpy.typing as npt
 
-from gemmlab.core.counters import Counters, Hazard, Observation
+from gemmlab.core.counters import Counters, Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
+from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard_source import with_source
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.core.words import shown
@@ -26,7 +28,7 @@ Extents = SupportsIndex | Sequence[SupportsIndex]
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Launched:
     """The outcome of a launch."""
 
@@ -39,8 +41,15 @@ class Launched:
     """Forbidden accesses of the kernel; `None` if the device does not notice them."""
     device: str
     """`"cuda:0"`, `"emulated:sm_90"`."""
-    artifact: Artifact = field(repr=False)
+    artifact: Artifact
     """The machine code that ran, with its compiler, digest, resources and texts."""
+
+    def __repr__(self) -> str:
+        """Return one line: kernel, device, name or number, dtype and shape of each output, the number of hazards."""
+        named = self.outputs.items() if isinstance(self.outputs, dict) else enumerate(self.outputs)
+        outputs = ", ".join(f"{name}: {array.dtype} {array.shape}" for name, array in named) or "none"
+        hazards = "not looked for" if self.hazards is None else len(self.hazards)
+        return f"<Launched {self.artifact.kernel} on {self.device}; outputs {outputs}; hazards: {hazards}>"
 
 
 def launch(
@@ -128,7 +137,7 @@ def launch(
     return Launched(
         outputs=_named(args, ordered, outputs),
         counters=None if observation is None else observation.counters,
-        hazards=None if observation is None else observation.hazards,
+        hazards=None if observation is None else with_source(observation.hazards, code.texts(artifact.kernel)),
         device=where.id,
         artifact=artifact,
     )
@@ -161,7 +170,7 @@ def _where(device: str | Device | None, arch: str | None) -> Device:
     if name.kernels != "cuda":
         raise UsageError(f"launch: CUDA kernels run on cuda and emulated devices, not on {device}")
     if name.family == "emulated" and not name.which and arch is not None:
-        return _open(str(DeviceName("emulated", arch.rstrip("af"))))
+        return _open(str(DeviceName("emulated", arch)))
     return _open(device)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.program import Artifact, Program
+from gemmlab.kernels.cuda_file.instance import COMMON
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
 from gemmlab.toolchain import nvdisasm
 from gemmlab.toolchain.cubin import Cubin, digest, read_cubin
@@ -28,7 +29,10 @@ class CudaText:
     path: str
 
     def program(self, kernel: str, target: str, options: Sequence[str]) -> Program:
-        """Return the program that a device builds to run the instance that the name expression `kernel` names."""
+        """Return the program that a device builds to run the instance that the name expression `kernel` names.
+
+        It finds the headers that the ladder's kernels share after those in the folders of `options`.
+        """
         parts = (self.text, kernel, self.path, *options)
         return Program(
             kernel=plain(kernel),
@@ -38,7 +42,7 @@ class CudaText:
             fingerprint="" if self.path else hashlib.sha256(repr(parts).encode()).hexdigest(),
             emit=lambda: self.text,
             path=self.path,
-            options=tuple(options),
+            options=(*options, f"-I{COMMON}"),
         )
 
     def signature(self, kernel: str) -> Signature | None:
@@ -46,6 +50,10 @@ class CudaText:
         wanted = kernel.partition("<")[0].strip()
         named = [s for s in signatures(self.text) if wanted in (s.name, s.name.rpartition("::")[2])]
         return named[0] if len(named) == 1 else None
+
+    def texts(self, kernel: str) -> dict[str, str]:
+        """Return the text by the name of its file, which is made from the kernel's if it came without one."""
+        return {self.path or f"{kernel}.cu": self.text}
 
     def hint(self, kernel: str) -> str:
         """Return a guess at what is wrong with the name of a kernel that does not compile; empty if nothing is.
@@ -88,6 +96,10 @@ class ReadyCubin:
             kernel=plain(named[0]), kind="cubin", target=self.cubin.arch, entry=named[0], code=self.data,
             digest=digest(self.data, self.name), compiler="a ready cubin", texts=texts,
         )  # fmt: skip
+
+    def texts(self, _kernel: str) -> dict[str, str]:
+        """Return no text: the files that the code names are read, if they are there."""
+        return {}
 
 
 def read_source(source: Source) -> CudaText | ReadyCubin:

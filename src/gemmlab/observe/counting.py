@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from gemmlab.core.counters import Counters
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import CompileError, TimeLimitError, UsageError
+from gemmlab.core.hazard_source import with_source
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.kernels.bound import PlacedKernel, place
@@ -93,7 +93,7 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
     except (CompileError, UsageError) as error:
         notes = (str(error),)
     else:
-        hazards = [replace(hazard, file=Path(hazard.file).name) for hazard in observation.hazards[:MOST_HAZARDS]]
+        hazards = [hazard.without_folders() for hazard in with_source(observation.hazards[:MOST_HAZARDS])]
         scalars = op.scalars(problem)
         roundings = kernel.roundings(kernel.instantiate(placed.config, scalars), scalars)
         found = [

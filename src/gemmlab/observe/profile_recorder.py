@@ -18,7 +18,9 @@ from gemmlab.ops.op import Op, Problem
 from gemmlab.timing.peers import Spec, kernel_spec, parse_contestant
 from gemmlab.timing.prebuild import of_specs, prebuild
 
-BASELINES: Mapping[str, tuple[str, ...]] = {"gemm": ("cublas", "torch", "cupy"), "reduce": ("cub", "torch", "cupy")}
+BASELINES: Mapping[str, tuple[str, ...]] = {
+    "gemm": ("cublas", "torch", "cupy"), "reduce": ("cub", "torch", "cupy"), "sums": ("torch", "cupy"),
+}  # fmt: skip
 """Operation -> libraries to compare with; the first that is installed is profiled."""
 HOW = (
     "what instructions did is counted by instrumented code and exact; hardware counters, stalls and hit rates are "

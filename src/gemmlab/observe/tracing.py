@@ -21,7 +21,9 @@ from gemmlab.ops.catalog import find_op
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Float32Array, Op
 
-SIZES: Mapping[str, tuple[str, ...]] = {"gemm": ("256x256x64", "64x64x16"), "reduce": ("2^14", "2^10")}
+SIZES: Mapping[str, tuple[str, ...]] = {
+    "gemm": ("256x256x64", "64x64x16"), "reduce": ("2^14", "2^10"), "sums": ("16x1024x1", "4x256x1"),
+}  # fmt: skip
 """Default sizes of traces: a few tiles in each direction, few steps along k; then a smaller one for large blocks."""
 WAVES = 2
 """Waves of blocks in a trace of the order of blocks."""

@@ -11,10 +11,12 @@ from gemmlab.ops.op import Op
 @cache
 def all_ops() -> tuple[Op, ...]:
     """Every operation."""
+    from gemmlab.ops.batch import BatchOp
     from gemmlab.ops.gemm import GemmOp
     from gemmlab.ops.reduce import ReduceOp
+    from gemmlab.ops.sums_op import SumsOp
 
-    return GemmOp(), ReduceOp()
+    return GemmOp(), ReduceOp(), BatchOp(), SumsOp()
 
 
 def find_op(name: str) -> Op:

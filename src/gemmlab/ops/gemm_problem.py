@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from gemmlab.core.argument_checks import float32_scalar
 from gemmlab.core.errors import UsageError
@@ -74,7 +74,7 @@ class GemmProblem:
                   if getattr(self, name) != max(1, row)]  # fmt: skip
         return " ".join(parts + [self.contents] * (self.contents != "uniform"))
 
-    def with_layout(self, layout: str) -> GemmProblem:
+    def with_layout(self, layout: str) -> Self:
         """The same product stored in another layout, with the smallest leading dimensions."""
         if layout not in LAYOUTS:
             raise UsageError(f"layout {layout!r}: one of {', '.join(LAYOUTS)}")

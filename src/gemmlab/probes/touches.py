@@ -17,7 +17,7 @@ from gemmlab.ir.values import Value
 TIME, NOTED, ROOM, NOTES = 0, 1, 2, 3
 """Words: accesses so far; notes wanted, for how many there is room, and the word where they begin."""
 STRETCHES, WORKSPACE = 4, 3
-"""How many stretches, and which of them is read closely."""
+"""The number of stretches, and the one that is read closely."""
 FIRST = 4
 """Word of the first range: its first and last address, and the word at which its table begins."""
 STRETCH_WORDS, TABLE_WORDS, NOTE_WORDS = 3, 3, 3

@@ -14,6 +14,8 @@ from gemmlab.ops.op import GBS, GFLOPS
 
 FASTEST = "fastest peer"
 OURS = ("library call", "rung")
+QUOTED = "quoted"
+"""Role of a library that is timed beside the others and competes with none."""
 BASELINE = "baseline"
 """Role of the naive kernel, which every contestant is also compared with."""
 

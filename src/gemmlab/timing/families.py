@@ -32,7 +32,9 @@ class Family:
     """Settings of one family of devices for one operation."""
 
     library_call: str
-    """The library function that runs on these devices, such as `"gemmlab.gemm"`; empty if there is none."""
+    """The library function that computes on these devices for arrays of the host, such as `"gemmlab.gemm"`; empty if
+    there is none. `check` and `climb` run it.
+    """
     timed: bool
     """True if times are meaningful; on other devices kernels are counted instead."""
     host_threads: bool
@@ -44,6 +46,10 @@ class Family:
     climb_sizes: str
     profile_sizes: str
     """Default sizes of `gemmlab profile`; empty where nothing can be profiled."""
+    array_call: str = ""
+    """The library function that takes arrays that lie on these devices, which only a bench times."""
+    quoted: tuple[str, ...] = ()
+    """Libraries that are timed beside the others on request and compete with none."""
     tuned_peers: tuple[str, ...] = ()
     """The peers whose speed depends on an OpenBLAS core type, which can be chosen."""
     tf32_peers: tuple[str, ...] = ()
@@ -89,7 +95,9 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         timed=True,
         host_threads=False,
         peers=("cublas", "torch", "cupy"),
-        peer_grammar="cublas[:tf32], torch[:tf32], cupy",
+        peer_grammar="cublas[:tf32], torch[:tf32], cupy, and cublaslt, which is only quoted",
+        array_call="gemmlab.gemm",
+        quoted=("cublaslt",),
         tf32_peers=("cublas", "torch"),
         bench_sizes="512,1024,2048,4096",
         climb_sizes="512,1024,2048,4096",
@@ -118,6 +126,8 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
 })  # fmt: skip
 
 
+_BATCHES = "512*32,64*128,16*512x64x512"
+_ALONG_AXES = "4096x4096x1,1x4096x4096,2^20x16x1,1x2^20x16,1x16x2^20,1024x1024x64,64x65536x1"
 _SUMS = "2^10,2^14,2^18,2^22,2^26"
 OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
     ("cpu", "reduce"): {
@@ -125,9 +135,27 @@ OF_OPERATION: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({
         "bench_sizes": _SUMS, "climb_sizes": _SUMS,
     },
     ("cuda", "reduce"): {
-        "peers": ("torch", "cupy", "cub"), "peer_grammar": "torch, cupy, cub", "tf32_peers": (),
+        "array_call": "", "peers": ("torch", "cupy", "cub"), "peer_grammar": "torch, cupy, cub", "tf32_peers": (),
+        "quoted": (),
         "bench_sizes": f"{_SUMS},2^28", "climb_sizes": "2^20,2^24,2^28", "profile_sizes": "2^26",
     },
+    ("cpu", "batch"): {
+        "peers": ("numpy",), "peer_grammar": "numpy", "tuned_peers": (), "bench_sizes": _BATCHES,
+        "climb_sizes": _BATCHES,
+    },
+    ("cuda", "batch"): {
+        "tf32_peers": (), "peer_grammar": "cublas, torch, cupy, and cublaslt, which is only quoted",
+        "bench_sizes": _BATCHES, "climb_sizes": _BATCHES, "profile_sizes": "64*128",
+    },
+    ("emulated", "batch"): {"bench_sizes": "4*64", "climb_sizes": "4*64", "profile_sizes": "4*64"},
+    ("cuda", "sums"): {
+        "array_call": "gemmlab.sum", "peers": ("torch", "cupy"), "peer_grammar": "torch, cupy", "tf32_peers": (),
+        "quoted": (), "bench_sizes": _ALONG_AXES, "climb_sizes": "4096x4096x1,1x4096x4096",
+        "profile_sizes": "4096x4096x1",
+    },
+    ("cpu", "sums"): {"library_call": "", "peers": (), "peer_grammar": "none", "tuned_peers": ()},
+    ("emulated", "sums"): {"bench_sizes": "64x1024x1,1x1024x64", "climb_sizes": "64x1024x1,1x1024x64",
+                           "profile_sizes": "64x1024x1"},
     ("emulated", "reduce"): {"bench_sizes": "2^16", "climb_sizes": "2^16", "profile_sizes": "2^16"},
 })  # fmt: skip
 """(family, operation) -> the fields of `Family` that differ from those of the matrix product."""

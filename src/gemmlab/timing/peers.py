@@ -27,10 +27,12 @@ _WHEELS = {
     "mkl": (("mkl",), "libmkl_rt"),
     "onednn": (("onednn-cpu-gomp",), "libdnnl"),
     "cublas": (("nvidia-cublas", "nvidia-cublas-cu12"), "libcublas"),
+    "cublaslt": (("nvidia-cublas", "nvidia-cublas-cu12"), "libcublasLt"),
 }
 _PACKAGES = {"torch": "torch", "cupy": "cupy", "cub": "cuda.compute", "numpy": "numpy"}
 """Peers that are Python packages -> the module to import."""
 _OUR_ROLES = {"gemmlab": "library call", "kernel": "rung", "probe": "peak"}
+_ROLES = {**_OUR_ROLES, "cublaslt": "quoted"}
 
 _CORE_TYPES = (
     ("Haswell", ("avx2", "fma")),
@@ -48,8 +50,8 @@ class Spec:
     name: str
     """The name in tables and records, as the user wrote it."""
     kind: str
-    """`"gemmlab"`, `"kernel"`, `"numpy"`, `"openblas"`, `"mkl"`, `"onednn"`, `"cublas"`, `"torch"`, `"cupy"`,
-    `"cub"`, `"library"` or `"probe"`."""
+    """`"gemmlab"`, `"kernel"`, `"numpy"`, `"openblas"`, `"mkl"`, `"onednn"`, `"cublas"`, `"cublaslt"`, `"torch"`,
+    `"cupy"`, `"cub"`, `"library"` or `"probe"`."""
     core_type: str | None = None
     """OpenBLAS core type; `"best"` stands for the fastest one here and `None` for the library's own choice."""
     path: str | None = None
@@ -73,8 +75,8 @@ class Spec:
 
     @property
     def role(self) -> str:
-        """`"rung"`, `"library call"`, `"peak"` or `"peer"`, as records store it under `facts["role"]`."""
-        return _OUR_ROLES.get(self.kind, "peer")
+        """`"rung"`, `"library call"`, `"peak"`, `"peer"` or `"quoted"`, as records store it under `facts["role"]`."""
+        return _ROLES.get(self.kind, "peer")
 
     def to_json(self) -> dict[str, Any]:
         """The description as JSON values, for the worker process."""
@@ -93,8 +95,10 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
     family = family_of(device.family, op)
     if head == "kernel" and colon:
         return kernel_spec(named_kernel(tail), device, mode)
-    if text == "gemmlab" and family.library_call:
-        return Spec(text, "gemmlab", mode=mode)
+    if text == "gemmlab" and (family.library_call or family.array_call):
+        return Spec(text, "gemmlab", device=device, mode=mode)
+    if text == f"gemmlab:{TF32}" and family.array_call and family.tf32_peers:
+        return Spec(text, "gemmlab", device=device, mode=mode, precision=TF32)
     if "=" in text and family.host_threads:
         return _custom(text, mode)
     if head in family.tuned_peers and (not colon or _CORE_TYPE.match(tail)):
@@ -102,7 +106,7 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
         return Spec(text, head, core_type=tail or None, path=path, mode=mode)
     if head in family.tf32_peers and tail == TF32:
         return Spec(text, head, path=_peer_path(head), device=device, mode=mode, precision=TF32)
-    if text in family.peers:
+    if text in (*family.peers, *family.quoted):
         return Spec(text, text, path=_peer_path(text), device=device, mode=mode)
     raise UsageError(f"no contestant {text!r} for {op} on {device}; peers are {family.peer_grammar}")
 
@@ -120,13 +124,15 @@ def parse_peers(
     text: str, device: DeviceName = CPU, mode: str = "warm", op: str = "gemm", precisions: Collection[str] = (FLOAT32,)
 ) -> list[Spec]:
     """Parse comma-separated peers. `none` or empty means none, `installed` all installed ones in `precisions`."""
-    if text == "installed":
-        return [parse_contestant(name, device, mode, op) for name in installed_peers(device, op, precisions)]
     if text == "none":
         return []
-    specs = [parse_contestant(part.strip(), device, mode, op) for part in text.split(",") if part.strip()]
+    names = list[str]()
+    for part in text.split(","):
+        found = installed_peers(device, op, precisions) if part.strip() == "installed" else [part.strip()]
+        names += [name for name in found if name and name not in names]
+    specs = [parse_contestant(name, device, mode, op) for name in names]
     for spec in specs:
-        if spec.role != "peer":
+        if spec.role not in ("peer", "quoted"):
             raise UsageError(f"{spec.name} is not a peer; peers are {family_of(device.family, op).peer_grammar}")
     return specs
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from gemmlab.core.errors import DeviceError
 from gemmlab.core.hardware import usable_cpus
+from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.device import Device
+from gemmlab.dispatch.choice import choose
+from gemmlab.dispatch.measurements import shipped_table
+from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.dispatch.waves import gpu_of_facts
 from gemmlab.kernels.by_name import is_own, kernel_named
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.op import Op
@@ -42,6 +48,22 @@ def prebuild(wanted: Selection, device: Device, report: Callable[[str], object] 
 def of_plan(plan: Plan) -> Iterator[tuple[Kernel, dict[str, Any]]]:
     """Yield the kernels that the workers of a bench will run."""
     return of_specs(plan.op, plan.contestants, plan.problems)
+
+
+def of_library(plan: Plan, device: Device) -> Iterator[tuple[Kernel, dict[str, Any]]]:
+    """Yield the kernels that the library call will choose on a GPU, if it is in a bench of products. Those of batches
+    are left out, because all run the same few.
+    """
+    calls = [spec for spec in plan.contestants if spec.kind == "gemmlab"]
+    precisions = {HIGHEST if spec.precision == FLOAT32 else spec.precision for spec in calls}
+    if device.family != "cuda" or plan.op.name != "gemm" or not precisions:
+        return
+    info, table = device.describe(), shipped_table()
+    where = gpu_of_facts(info.name, info.facts)
+    for problem, precision in product(plan.problems, sorted(precisions)):
+        choice = choose(problem, where, table, precision=precision)
+        kernel = kernel_named(choice.kernel)
+        yield kernel, kernel.instantiate(choice.config, plan.op.scalars(problem))
 
 
 def of_specs(op: Op, specs: Iterable[Spec], problems: Sequence[Any]) -> Iterator[tuple[Kernel, dict[str, Any]]]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from gemmlab.core.errors import PeerError
 from gemmlab.ops.op import Op
 from gemmlab.timing.arena import Arena
@@ -96,7 +98,9 @@ class Crew:
             "op": self.op.name,
             "problem": problem.to_json(),
             "flops": self.op.flops(problem),
-            "scalars": {key: value.item() for key, value in self.op.scalars(problem).items()},
+            "scalars": {
+                key: value.item() for key, value in self.op.scalars(problem).items() if isinstance(value, np.number)
+            },
             "operands": [placed.to_json() for placed in self.arena.placed[index].values()],
             "threads": self.threads,
         }

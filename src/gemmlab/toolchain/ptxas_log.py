@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePath
 
 _ENTRY = re.compile(r"^ptxas info\s*: Compiling entry function '([^']+)'.*$", re.MULTILINE)
 _OWN = {
@@ -17,6 +20,11 @@ _WITH_CALLEES = {
 }
 _UNSTABLE = re.compile(r"^ptxas info\s*: Compile time = .*\n?", re.MULTILINE)
 _REPORT = re.compile(r"^ptxas (?:info\s*:| {8,}\.).*\n?", re.MULTILINE)
+_SERIALIZED = re.compile(
+    r"wgmma\.mma_async instructions are serialized due to (.*?)(?: in the function| in function) '([^']+)'"
+    r"(?: in line (\d+))?"
+)
+_IGNORED = re.compile(r"'setmaxnreg' ignored;? *(?:to )?([^\n]*)")
 _PTX_LINE = re.compile(r"^ptxas application ptx input, line (\d+); (\w+)\s*:", re.MULTILINE)
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]+)"', re.MULTILINE)
 _PLACE = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s")
@@ -44,13 +52,58 @@ def facts_of(log: str, entry: str) -> dict[str, int]:
 
 def errors(log: str, ptx: str) -> str:
     """Return a failed run's log without the resource report; lines of PTX are given as `file(line)` of the source."""
-    files = dict(_FILE.findall(ptx))
-    lines = ptx.splitlines()
 
     def locate(match: re.Match[str]) -> str:
-        for line in reversed(lines[: int(match[1])]):
-            if place := _PLACE.match(line):
-                return f"{files.get(place[1], 'PTX')}({place[2]}): {match[2]}:"
-        return match[0]
+        place = place_in_source(ptx, int(match[1]))
+        return f"{place[0]}({place[1]}): {match[2]}:" if place else match[0]
 
     return _PTX_LINE.sub(locate, _REPORT.sub("", log))
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A change that ptxas made to a kernel against its PTX."""
+
+    text: str
+    """Its reason, in its words."""
+    file: str
+    line: int
+    """Place in the source; 0 if the log does not name one."""
+
+    @property
+    def place(self) -> str:
+        """`mine.cu:12`."""
+        return f"{PurePath(self.file).name}:{self.line}" if self.line else ""
+
+
+def serialized(log: str, ptx: str, entry: str) -> Remark | None:
+    """Return why a kernel waits after each of its warpgroup multiplications; `None` if it does not."""
+    for match in _SERIALIZED.finditer(log):
+        if match[2] == entry:
+            return Remark(match[1], *(place_in_source(ptx, int(match[3])) if match[3] else None) or ("", 0))
+    return None
+
+
+def setmaxnreg_ignored(log: str, ptx: str) -> Remark | None:
+    """Return why ptxas ignored setmaxnreg in code of one kernel; `None` if it did not."""
+    match = _IGNORED.search(log)
+    if match is None:
+        return None
+    number = next((number for number, line in enumerate(ptx.splitlines(), 1) if "setmaxnreg." in line), 0)
+    return Remark(match[1], *(place_in_source(ptx, number) if number else None) or ("", 0))
+
+
+def place_in_source(ptx: str, number: int) -> tuple[str, int] | None:
+    """Return file and line of the source for a line of PTX, counted from 1; `None` if the PTX does not say."""
+    return _places(ptx)[number]
+
+
+@lru_cache(maxsize=4)
+def _places(ptx: str) -> tuple[tuple[str, int] | None, ...]:
+    """The place of each line; that of line 0 is unknown."""
+    files = dict(_FILE.findall(ptx))
+    found: list[tuple[str, int] | None] = [None]
+    for line in ptx.splitlines():
+        place = _PLACE.match(line)
+        found.append((files.get(place[1], "PTX"), int(place[2])) if place else found[-1])
+    return tuple(found)

@@ -13,7 +13,7 @@ import torch
 from torch.autograd import forward_ad
 
 from gemmlab.api import gemm
-from gemmlab.core.argument_checks import float32_scalar
+from gemmlab.core.argument_checks import dtype_error, float32_scalar
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
@@ -79,7 +79,7 @@ def _checked(
         if x is None:
             continue
         if x.dtype is not torch.float32:
-            raise ArgumentTypeError(f"gemm: {name} has dtype {x.dtype}, not float32; {name}.float() converts it")
+            raise dtype_error("gemm", name, x.dtype, "x.float()")
         if x.layout is not torch.strided:
             raise ArgumentTypeError(f"gemm: {name} has layout {x.layout}, not strided; {name}.to_dense() converts it")
         if x.device != device:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gemmlab.core.counters import UNFINISHED
 from gemmlab.core.errors import TimeLimitError, UsageError
+from gemmlab.core.hazard import UNFINISHED
+from gemmlab.core.hazard_source import with_source
 from gemmlab.core.time_limit import require_time
 from gemmlab.core.words import counted
 from gemmlab.devices.device import Device, own
@@ -21,7 +22,7 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
-from gemmlab.verify.expectations import judge_claims
+from gemmlab.verify.expectations import judge_claims, require_known_names
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.guards import Violation
 from gemmlab.verify.nan_hint import nan_cause
@@ -36,7 +37,7 @@ MOST_EXPLAINED = 3
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One case with a wrong result."""
+    """One case with a wrong result, a forbidden access, or counters that the kernel's file does not expect."""
 
     subject: str
     config: Mapping[str, int]
@@ -56,7 +57,9 @@ class Failure:
     def explain(self) -> str:
         """The failure in several lines of text."""
         config = " ".join(f"{name}={value}" for name, value in self.config.items()) or "no parameters"
-        head = f"{self.subject} ({config}, threads={self.threads}) is wrong for {self.problem}"
+        # Forbidden accesses and counters that the file did not expect do not make a result wrong.
+        verb = "is wrong for" if self.mismatches else "fails at"
+        head = f"{self.subject} ({config}, threads={self.threads}) {verb} {self.problem}"
         details = [*(m.explain() for m in self.mismatches), *(v.explain() for v in self.violations), *self.notes]
         return "\n  ".join([head, *details])
 
@@ -112,14 +115,14 @@ class CheckReport:
             return "\n".join([f"{self.subject}: {self.cases} cases right, {error}", *left_out])
         if not self.failures:
             return "\n".join([f"{self.subject}: {self.time_limit}", *left_out])
-        head = f"{self.subject}: {len(self.failures)} of {self.cases} cases wrong"
+        head = f"{self.subject}: {len(self.failures)} of {self.cases} cases failed"
         if self.cases < self.planned:
             head += f" (stopped there; {self.planned} planned)"
         firsts = {failure.kind: failure for failure in reversed(self.failures)}.values()
         shown = [failure for failure in self.failures if failure in firsts]
         shown += [failure for failure in self.failures if failure not in shown][: max(MOST_EXPLAINED - len(shown), 0)]
         others = "; ".join(failure.problem for failure in self.failures if failure not in shown)
-        also = [f"{self.subject} is also wrong for {others}"] if others else []
+        also = [f"{self.subject} also fails at {others}"] if others else []
         also += [f"{self.subject}: {self.time_limit}"] if self.timed_out else []
         return "\n".join([head, *left_out, *(failure.explain() for failure in shown), *also])
 
@@ -211,10 +214,11 @@ def check_kernel(
     A device that counts (`CountingDevice`) adds a failure for each hazard, and (without `config` and `cases`) for each
     statement of the kernel's file that its counters contradict. Cases that the kernel does not take are left out, and
     those of the operation replaced by similar ones; `UsageError` is raised if none is left. A time limit
-    (`core.time_limit`) ends the check, and the report says how far it came. Raises `MemoryError`, before the first
-    case is run, for a case that needs more memory than there is, and the errors of building and launching. Several
-    threads may check at once.
+    (`core.time_limit`) ends the check, and the report says how far it came. Before the first case is run, raises
+    `MemoryError` for a case that needs more memory than there is and `UsageError` for a statement that names nothing
+    that is counted; then the errors of building and launching. Several threads may check at once.
     """
+    require_known_names(kernel, op)
     device = own(device)
     placed = place(kernel, device, config)
     wanted = list(cases) if cases is not None else [*op.cases(kernel.layouts, np.random.default_rng(seed), scale)]
@@ -242,9 +246,9 @@ def check_kernel(
             mismatches.append(compared.mismatch)
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
-        notes = [hazard.explain() for hazard in observation.hazards] if observation else []
-        if case.spent_tickets:
-            notes.append(f"{case.spent_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
+        notes = [hazard.explain() for hazard in with_source(observation.hazards)] if observation else []
+        if case.nonzero_tickets:
+            notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
         wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]
         hints = {hint for wrong in wrongs if (hint := nan_cause(wrong, contents))}
         tally.case(problem, mismatches, violations, [*notes, *hints])

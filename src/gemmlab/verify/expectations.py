@@ -14,6 +14,14 @@ from gemmlab.ops.op import Op
 from gemmlab.verify.guarded_run import GuardedRun
 
 
+def require_known_names(kernel: Kernel, op: Op) -> None:
+    """Raise `UsageError`, with file and line, for a statement with a name that nothing counted or given has."""
+    for expectation in kernel.expect:
+        (problem,) = op.parse_sizes(expectation.shape)
+        scalars = op.scalars(problem)
+        expectation.check_names(kernel.instantiate(kernel.configure(expectation.config), scalars), scalars)
+
+
 def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> Iterator[tuple[Any, str]]:
     """For each statement, yield its problem, and the counted value if the statement is wrong, else an empty text.
 

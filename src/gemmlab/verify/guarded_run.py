@@ -33,7 +33,7 @@ class GuardedRun:
             )
             for index, operand in enumerate(op.operands(problem))
         }
-        self.spent_tickets = 0
+        self.nonzero_tickets = 0
         """Number of tickets that the run did not leave zero."""
 
     def run(self, *, races: bool = False) -> Observation | None:
@@ -51,7 +51,7 @@ class GuardedRun:
                 observation = bound.observe(races=races)
             else:
                 bound.run()
-            self.spent_tickets = bound.spent_tickets()
+            self.nonzero_tickets = bound.nonzero_tickets()
             device.free(bound.workspace)
             if bound.tickets is not None:
                 device.free(bound.tickets)

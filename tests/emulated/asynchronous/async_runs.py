@@ -9,7 +9,7 @@ from typing import Any
 import numpy.typing as npt
 
 from gemmlab import launch
-from gemmlab.core.counters import Hazard
+from gemmlab.core.hazard import Hazard
 from gemmlab.launching import Launched
 
 HERE = Path(__file__).parent

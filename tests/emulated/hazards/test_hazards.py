@@ -13,8 +13,9 @@ pytest.importorskip("gemmlab.devices.emulated", reason="there is no emulated dev
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
 from gemmlab import launch
-from gemmlab.core.counters import ASYNC_COPY, Hazard
+from gemmlab.core.counters import ASYNC_COPY
 from gemmlab.core.errors import UsageError
+from gemmlab.core.hazard import Hazard
 from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
 from support.cuda_calls import CudaFile
 

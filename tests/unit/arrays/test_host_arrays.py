@@ -202,6 +202,10 @@ def fixed(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     ("operands", "said"),
     [
         ({"a": Tensor(A.astype(np.float64))}, r"a has dtype float64, not float32; a\.float\(\) converts it"),
+        (
+            {"out": Tensor(C.astype(np.float64))},
+            r"out has dtype float64, not float32; pass a float32 array",
+        ),
         ({"a": learns(A)}, r"a requires a gradient.* a\.detach\(\) goes without, and gemmlab\.torch\.gemm has"),
         ({"out": learns(C)}, r"out requires a gradient.* out\.detach\(\) goes without$"),
         ({"b": B}, r"b is numpy\.ndarray and a is test_host_arrays\.Tensor; all arrays of a call must be of one"),

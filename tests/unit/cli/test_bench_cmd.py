@@ -18,6 +18,7 @@ from gemmlab.devices.device_name import CPU, DeviceIdentity
 from gemmlab.timing import bench as bench_module
 from gemmlab.timing.bench import Plan, Progress
 from gemmlab.timing.peers import Spec
+from gemmlab.timing.suite.shapes import shipped_suite
 
 
 class FakeDevice(DeviceIdentity):
@@ -89,6 +90,16 @@ def test_options_reach_the_plan(bench: Any) -> None:
     assert {spec.mode for spec in bench.plans[1].contestants} == {"cold"}
 
 
+def test_the_suite_s_shapes_are_the_sizes(bench: Any) -> None:
+    bench("--suite", "--peers", "none", "--no-verify")
+    assert [problem.label for problem in bench.plans[0].problems] == [
+        shape.products.problem.label for shape in shipped_suite().shapes if shape.op == "gemm"
+    ]
+    bench("--suite", "--family", "layouts", "--peers", "none", "--no-verify")
+    assert {problem.label for problem in bench.plans[1].problems} >= {"1024x1024x1024 tt", "300x2000x700"}
+    assert len(bench.plans[1].problems) == len(shipped_suite().of_family("layouts"))
+
+
 def test_configurations_are_contestants_and_have_a_table(bench: Any) -> None:
     results = tuple(_timed(f"kernel:packed[KC={kc}]", "rung", time) for kc, time in ((128, 5000.0), (256, 2000.0)))
     asked = ("packed", "--peers", "none", "--config", "KC=128", "--config", "KC=256,NC=256")
@@ -142,6 +153,13 @@ def test_wrong_results_and_missed_targets_end_with_1(bench: Any) -> None:
         (["packed", "--config", "MC"], 2, "write NAME=VALUE"),
         (["--device", "emulated", "naive", "--configs", "2"], 2, "--config, --configs: on emulated:sm_90 nothing"),
         (["--save", "/nonexistent/r.json"], 2, "no folder"),
+        (["--suite", "--sizes", "64"], 2, "--suite, --sizes: name one of them"),
+        (["--family", "squares"], 2, "--family: is for --suite"),
+        (["--suite", "--family", "round"], 2, "no family 'round' in the suite; families are squares"),
+        (["--suite", "--family", "batches"], 2, "no shape of gemm in batches; write --op batch"),
+        (["packed", "--precision", "tf32"], 2, "--precision: is for the library call"),
+        (["--precision", "tf32"], 2, "no contestant 'gemmlab:tf32' for gemm on cpu"),
+        (["--sizes", "64:zz"], 2, "'zz' is no option"),
     ],
 )
 def test_bad_requests(arguments: list[str], code: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,11 @@ from typer.testing import CliRunner
 import gemmlab
 from gemmlab.cli import check_cmd
 from gemmlab.cli.app import build_app
-from gemmlab.core.errors import CompileError, UsageError
+from gemmlab.cli.check_runs import LIBRARY
+from gemmlab.core.errors import CompileError, DeviceError, UsageError
+from gemmlab.devices.select import open_device
 from gemmlab.kernels import catalog
+from support.cuda_source import needs_compiler
 from support.fake_device import FakeDevice, Gemm, make_kernel, product, right
 from unit.verify.test_check_call import gemm
 
@@ -50,6 +54,9 @@ def test_a_right_kernel_ends_with_0_and_a_table(run: Run) -> None:
     assert result.exit_code == 0, result.output
     assert "PASS" in result.stdout
     assert " 4 " in result.stdout  # two sizes in two layouts
+    # Two columns are not known by name.
+    assert "error/bound: largest error" in result.stdout
+    assert "error/|c|/K: largest relative error" in result.stdout
 
 
 def test_a_wrong_kernel_ends_with_1_and_the_first_wrong_element(run: Run) -> None:
@@ -67,10 +74,10 @@ def test_without_names_the_ladder_and_the_library_call_are_checked(run: Run) -> 
     assert data["passed"] is False
     reports = {report["subject"]: report for report in data["reports"]}
     assert {name: report["passed"] for name, report in reports.items()} == {
-        "bad": False, "good": True, "parallel": True, check_cmd.LIBRARY: True,
+        "bad": False, "good": True, "parallel": True, LIBRARY: True,
     }  # fmt: skip
     assert {name: report["threads"] for name, report in reports.items()} == {
-        "bad": 1, "good": 1, "parallel": 3, check_cmd.LIBRARY: 3,
+        "bad": 1, "good": 1, "parallel": 3, LIBRARY: 3,
     }  # fmt: skip
     assert data["errors"] == {"no_code": "no_code: does not compile"}
 
@@ -98,7 +105,7 @@ def test_a_broken_library_call_is_found(run: Run, monkeypatch: pytest.MonkeyPatc
         return result
 
     monkeypatch.setattr(gemmlab, "gemm", wrong, raising=False)
-    result = run(check_cmd.LIBRARY, "--sizes", "8")
+    result = run(LIBRARY, "--sizes", "8")
     assert result.exit_code == 1
     assert "c[7, 7]" in result.stdout
 
@@ -114,7 +121,7 @@ def test_a_broken_library_call_is_found(run: Run, monkeypatch: pytest.MonkeyPatc
         (["good", "--config", "tile=4"], "NAME=VALUE"),
         (["good", "--config", "TILE=four"], "NAME=VALUE"),
         (["--config", "TILE=4"], "name the kernel"),
-        ([check_cmd.LIBRARY, "--config", "TILE=4"], "no parameters"),
+        ([LIBRARY, "--config", "TILE=4"], "no parameters"),
     ],
 )
 def test_bad_requests_end_with_2(run: Run, arguments: list[str], said: str) -> None:
@@ -136,6 +143,29 @@ def test_another_device_ends_with_3() -> None:
     result = CliRunner().invoke(build_app(), ["check", "--device", "tpu"])
     assert result.exit_code == 3
     assert "no device named 'tpu'" in result.output
+
+
+@needs_compiler
+def test_without_a_gpu_an_own_file_is_checked_on_the_emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    opened = []
+
+    def without_gpu(name: str) -> Any:
+        opened.append(name)
+        if name == "cuda":
+            raise DeviceError("no GPU in this test")
+        return open_device(name)
+
+    monkeypatch.setattr(check_cmd, "open_device", without_gpu)
+    file = str(tmp_path / "mine.cu")
+    assert CliRunner().invoke(build_app(), ["new", file]).exit_code == 0
+    result = CliRunner().invoke(build_app(), ["check", file, "--sizes", "5"])
+    assert result.exit_code == 0, result.output
+    assert result.stderr.strip() == "no GPU in this test; so this is checked on emulated:sm_90"
+    assert opened == ["cuda", "emulated"]
+    # A named device is the one that is used.
+    result = CliRunner().invoke(build_app(), ["check", file, "--sizes", "5", "--device", "cuda"])
+    assert result.exit_code == 3
+    assert "gemmlab: no GPU in this test" in result.stderr
 
 
 def test_products_in_the_fake_skip_nothing() -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from gemmlab.api import explain_choice
 from gemmlab.cli.app import build_app
 from gemmlab.core import gpu
 from gemmlab.core.errors import NoCompilerError, RecordError
+from gemmlab.devices.device import DeviceInfo
 from gemmlab.devices.device_name import DeviceName
 from gemmlab.kernels.by_name import named_kernel
 from gemmlab.kernels.catalog import all_kernels, find_kernel
@@ -23,7 +26,7 @@ from gemmlab.precompile.sweep import load_sweep
 from gemmlab.timing.bench import Plan
 from gemmlab.timing.configurations import config_specs
 from gemmlab.timing.peers import Spec
-from gemmlab.timing.prebuild import of_plan, prebuild
+from gemmlab.timing.prebuild import of_library, of_plan, prebuild
 from gemmlab.toolchain import nvrtc
 from gemmlab.toolchain.build_cuda import build
 from support.cuda_source import needs_compiler
@@ -161,6 +164,24 @@ def test_what_a_bench_will_run_is_compiled_before_its_workers_start() -> None:
     assert [run_job(job).cached for job in planned] == [True] * 5
     prebuild(of_plan(plan), SimpleNamespace(family="cpu"), said.append)
     assert len(said) == 5
+
+
+def test_what_the_library_call_will_choose_is_compiled_too() -> None:
+    op, h200 = GemmOp(), gpu.model("H200")
+    facts = {"compute_capability": "9.0", "sms": h200.sms, "clock_khz": 1e3 * h200.boost_mhz,
+             "memory_clock_khz": 3.2e6, "memory_bus_bits": 6144}  # fmt: skip
+    info = DeviceInfo("cuda:0", "NVIDIA H200", facts)
+    device: Any = SimpleNamespace(family="cuda", describe=lambda: info)
+    problems = op.parse_sizes("1024:nt,35x700x2048")
+    plan = Plan(op, problems, [Spec("gemmlab", "gemmlab")], device=DeviceName("cuda", "0"), mode="cold")
+    found = list(of_library(plan, device))
+    assert [instance.get("TRANS_B", 0) for _, instance in found] == [1, 0]
+    for problem, (kernel, instance) in zip(problems, found, strict=True):
+        shapes = [(problem.m, problem.k), (problem.n, problem.k) if problem.trans_b else (problem.k, problem.n)]
+        choice = explain_choice(*shapes, trans_b=problem.trans_b, device="H200")
+        assert (kernel.id, choice.config.items() <= instance.items()) == (choice.kernel, True)
+    assert not list(of_library(replace(plan, contestants=[Spec("cublas", "cublas")]), device))
+    assert not list(of_library(plan, cast("Any", SimpleNamespace(family="cpu"))))
 
 
 def test_layouts_can_be_left_out() -> None:

@@ -10,12 +10,12 @@ from gemmlab.core.counters import (
     GLOBAL_LOAD,
     SHARED_LOAD,
     Counters,
-    Hazard,
     Metric,
     Observation,
     SiteCounters,
     merge,
 )
+from gemmlab.core.hazard import Hazard
 
 LOAD = SiteCounters(
     0x40, "LDS.128", executed=10, active_threads=320, predicated_on_threads=300, kind=SHARED_LOAD, requests=10,

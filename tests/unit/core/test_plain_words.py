@@ -34,18 +34,16 @@ TO_RENAME = {
 
 
 def docstrings(tree: ast.AST) -> Iterator[tuple[int, str, str]]:
-    """Line, name and text of every docstring, those of attributes included."""
+    """Line, name and text of every docstring, those of attributes and variables included."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(node, DEFINITIONS) and (text := ast.get_docstring(node)):
             yield getattr(node, "lineno", 1), getattr(node, "name", ""), text
-        if not isinstance(body, list) or isinstance(node, ast.FunctionDef):
-            continue
-        for before, after in pairwise(body):
+        for before, after in pairwise(body if isinstance(body, list) else ()):
             named = before.targets[0] if isinstance(before, ast.Assign) else getattr(before, "target", None)
             text_node = after.value if isinstance(after, ast.Expr) else None
-            if isinstance(named, ast.Name) and isinstance(text_node, ast.Constant) and isinstance(text_node.value, str):
-                yield after.lineno, named.id, text_node.value
+            if named is not None and isinstance(text_node, ast.Constant) and isinstance(text_node.value, str):
+                yield after.lineno, ast.unparse(named).removeprefix("self."), text_node.value
 
 
 def definitions(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gemmlab.devices.cuda_timing import AT_ONCE, LEAST_FLUSHED, EventTimer, Mode
+from gemmlab.devices.cuda_timing import AT_ONCE, LEAST_FLUSHED, MOST_FLUSHES, EventTimer, Mode
 
 L2 = 60 << 20
 
@@ -17,7 +17,11 @@ class Stream:
     """A driver that notes calls; an event keeps how many runs had been asked for when it was recorded."""
 
     def __init__(self) -> None:
-        self.module = SimpleNamespace(CUstreamCaptureMode=SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2))
+        self.module = SimpleNamespace(
+            CUstreamCaptureMode=SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2), cuEventQuery=self.query
+        )
+        self.slow_host = 0
+        """The number of flushes that are over by the time that the host has queued a run."""
         self.calls: list[str] = []
         self.runs = self.captured = 0
         self.capturing = False
@@ -46,6 +50,11 @@ class Stream:
             case "cuGraphLaunch":
                 self.runs += self.captured
         return None
+
+    def query(self, _event: Any) -> tuple[int]:
+        since = self.calls[::-1].index("cuEventElapsedTime") if "cuEventElapsedTime" in self.calls else len(self.calls)
+        queued = self.calls[len(self.calls) - since :]
+        return (0 if queued.count("cuMemsetD32Async") <= self.slow_host * queued.count("cuEventRecord") // 2 else 600,)
 
     def run(self) -> None:
         if self.capturing:
@@ -83,6 +92,22 @@ def test_a_small_cache_is_flushed_by_a_buffer_that_keeps_the_gpu_busy(stream: St
 def test_cold_runs_in_a_row_are_flushed_one_by_one(stream: Stream, make: Callable[[Mode], EventTimer]) -> None:
     assert make("cold").time(stream.run, 4, inner=3) == pytest.approx([1.0] * 4)
     assert (stream.runs, len(stream.flushed)) == (12, 12)
+
+
+@pytest.mark.parametrize(("slow", "flushes"), [(0, 1), (1, 2), (3, 4), (1000, MOST_FLUSHES)])
+def test_flushes_last_until_the_host_has_queued_the_run(
+    slow: int, flushes: int, stream: Stream, make: Callable[[Mode], EventTimer]
+) -> None:
+    stream.slow_host = slow
+    timer = make("cold")
+    assert timer.time(stream.run, 2) == pytest.approx([1.0] * 2)
+    assert len(stream.flushed) == 2  # too few runs to judge
+    assert timer.time(stream.run, 8) == pytest.approx([1.0] * 8)
+    tries = flushes.bit_length()
+    assert len(stream.flushed) == 2 + 8 * (2 * flushes - 1)
+    assert stream.runs == 2 + 8 * tries
+    timer.time(stream.run, 8)
+    assert len(stream.flushed) == 2 + 8 * (2 * flushes - 1) + 8 * flushes
 
 
 def test_warm_runs_are_not_flushed(stream: Stream, make: Callable[[Mode], EventTimer]) -> None:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 import gemmlab
 from gemmlab.core.errors import ArgumentTypeError, DeviceError, RecordError, UsageError
 from gemmlab.core.records import load_record
-from gemmlab.dispatch.choice import RECORD, RULE, choose, forced
+from gemmlab.dispatch.choice import choose, forced
+from gemmlab.dispatch.choice_values import RECORD, RULE
 from gemmlab.dispatch.measurements import FILE, Measurement, shipped_table, table_from_json
-from gemmlab.dispatch.waves import Gpu, estimate, gpu_model, gpu_of_facts
+from gemmlab.dispatch.waves import PARTS, estimate, gpu_model, gpu_of_facts
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.gemm_problem import LAYOUTS, GemmProblem
 from support.paths import RESULTS
@@ -33,7 +34,8 @@ def extents(label: str) -> tuple[int, int, int]:
 
 
 def model_us(entry: Measurement, label: str) -> float:
-    return estimate(entry, *extents(label), H200, H200).us
+    size, _, parts = label.partition("/")
+    return estimate(entry, GemmProblem(*extents(size)), H200, TABLE, parts=int(parts or 1)).us
 
 
 def test_the_table_holds_what_the_records_do() -> None:
@@ -60,8 +62,8 @@ def test_the_table_s_kernels_are_those_of_the_catalog() -> None:
         kernel = find_kernel(entry.kernel)
         assert kernel.configure(entry.config) == dict(entry.config)
         assert (kernel.precision, kernel.layouts, kernel.arch) == (entry.precision, entry.layouts, entry.arch)
-        # What the rule takes for the grid.
-        assert kernel.grid == ("ceil_div(M, BM) * ceil_div(N, BN)",)
+        alone = {**entry.config, PARTS: 1} if entry.parts else entry.config
+        assert (kernel.grid, kernel.in_order(alone)) == (entry.grid, entry.in_order)
 
 
 def test_the_rule_is_near_what_was_measured() -> None:
@@ -90,12 +92,12 @@ def test_what_was_measured_at_a_size_decides_it(label: str) -> None:
     assert found.considered[0].us == least
     assert f"measured at this size on H200, {TABLE.taken}" in found.reason
     # The same shape elsewhere, or laid out otherwise, was not measured.
-    for problem, where, aligned in (
-        (GemmProblem(*extents(label)).with_layout("nt"), H200, True),
-        (GemmProblem(*extents(label)), gpu_model("H100"), True),
-        (GemmProblem(*extents(label)), H200, False),
+    for problem, where in (
+        (GemmProblem(*extents(label)).with_layout("nt"), H200),
+        (GemmProblem(*extents(label)), gpu_model("H100")),
+        (GemmProblem(*extents(label), ldb=extents(label)[1] + 1), H200),
     ):
-        other = choose(problem, where, TABLE, precision="highest", aligned=aligned)
+        other = choose(problem, where, TABLE, precision="highest")
         assert other.basis == RULE
         assert not any(candidate.measured for candidate in other.considered)
 
@@ -124,52 +126,62 @@ def test_whatever_is_chosen_can_run_and_is_no_worse_than_asked(
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 5000), MODELS)
 @settings(max_examples=40, deadline=None)
 def test_laws_of_the_rule(m: int, n: int, k: int, model: str) -> None:
-    """More work never takes less time, and a tile over the edge costs as much as a full one."""
+    """More work never takes less time, and a tile over the edge takes as many rounds as a full one."""
     where = gpu_model(model)
     for entry in TABLE.entries[:6]:
-        here = estimate(entry, m, n, k, where, H200)
-        assert here.us <= estimate(entry, 2 * m, n, k, where, H200).us
-        assert here.us <= estimate(entry, m, n, k + 1, where, H200).us
+        here = estimate(entry, GemmProblem(m, n, k), where, TABLE)
+        assert here.us <= estimate(entry, GemmProblem(2 * m, n, k), where, TABLE).us
+        assert here.us <= estimate(entry, GemmProblem(m, n, k + 1), where, TABLE).us
         if not here.resident:  # no block of the kernel fits that GPU
             assert here.us == float("inf")
             continue
-        assert 0 < here.tile_use <= 1
         tile_m, tile_n = entry.config["BM"], entry.config["BN"]
-        assert here.us == estimate(entry, -(-m // tile_m) * tile_m, -(-n // tile_n) * tile_n, k, where, H200).us
+        whole = estimate(entry, GemmProblem(-(-m // tile_m) * tile_m, -(-n // tile_n) * tile_n, k), where, TABLE)
+        assert (here.blocks, here.rounds) == (whole.blocks, whole.rounds)
+        assert here.us <= whole.us
 
 
 def test_the_rule_by_hand() -> None:
     entry = Measurement(
         "naive", "float32", ("nn",), "sm_75", {"BM": 64, "BN": 32}, threads=256, registers=64, smem=0,
-        start_us=5.0, alone_us=0.1, share_us=0.04,
+        grid=("ceil_div(M, BM) * ceil_div(N, BN)",), start_us=5.0, alone_us=0.1, share_us=0.04,
     )  # fmt: skip
     # 65536 registers: four blocks of 256 threads with 64 each. One multiprocessor more than a wave of 132 * 4.
-    one = estimate(entry, 64, 32, 100, H200, H200)
-    assert (one.us, one.blocks, one.resident, one.rounds, one.tile_use) == (5 + 100 * 0.1, 1, 4, 1, 1.0)
-    full = estimate(entry, 64 * 132, 32 * 4, 100, H200, H200)
+    one = estimate(entry, GemmProblem(64, 32, 100), H200, TABLE)
+    assert (one.us, one.blocks, one.resident, one.rounds) == (5 + 100 * 0.1, 1, 4, 1)
+    full = estimate(entry, GemmProblem(64 * 132, 32 * 4, 100), H200, TABLE)
     assert (full.us, full.rounds) == (5 + 100 * (4 * 0.04), 1)
-    more = estimate(entry, 64 * 132 + 1, 32 * 4, 100, H200, H200)
+    more = estimate(entry, GemmProblem(64 * 132 + 1, 32 * 4, 100), H200, TABLE)
     assert more.us == pytest.approx(5 + 100 * (4 * 0.04 + 0.1))
     assert (more.rounds, more.blocks) == (2, 133 * 4)
     # Half the clock, half the lanes: latency doubles, issue takes four times as long.
     slow = replace(H200, mhz=H200.mhz / 2, limits=replace(H200.limits, fma_lanes=64))
-    assert estimate(entry, 64 * 132, 32 * 4, 100, slow, H200).us == pytest.approx(5 + 100 * 4 * 0.16)
+    assert estimate(entry, GemmProblem(64 * 132, 32 * 4, 100), slow, TABLE).us == pytest.approx(5 + 100 * 4 * 0.16)
     # A block that does not fit takes for ever, and nothing takes no time.
-    assert estimate(replace(entry, smem=300_000), 64, 32, 1, H200, H200).us == math.inf
-    assert estimate(entry, 0, 32, 1, H200, H200).blocks == 0
+    assert estimate(replace(entry, smem=300_000), GemmProblem(64, 32, 1), H200, TABLE).us == math.inf
+    assert estimate(entry, GemmProblem(0, 32, 1), H200, TABLE).blocks == 0
+
+
+def facts(capability: str, sms: int, mhz: float) -> dict[str, Any]:
+    return {
+        "compute_capability": capability, "sms": sms, "clock_khz": mhz * 1e3, "memory_clock_khz": 3_201_000,
+        "memory_bus_bits": 6016,
+    }  # fmt: skip
 
 
 def test_a_gpu_by_its_driver_s_words() -> None:
-    known = gpu_of_facts("NVIDIA H200", "9.0", 132, 1980.0)
+    known = gpu_of_facts("NVIDIA H200", facts("9.0", 132, 1980.0))
     assert (known.known, known.limits) == ("H200", H200.limits)
+    assert known.memory_gbs == pytest.approx(H200.memory_gbs, rel=0.01)
+    assert known.l2_gbs == H200.l2_gbs
     assert choose(GemmProblem(512, 512, 512), known, TABLE, precision="highest").basis == RECORD
     # An unknown model of a known architecture, and an architecture of which no limits are known.
     for name, capability, arch in (("Some GPU", "8.6", "sm_86"), ("Next", "10.1", "sm_100")):
-        found = gpu_of_facts(name, capability, 60, 1500.0)
+        found = gpu_of_facts(name, facts(capability, 60, 1500.0))
         assert (found.known, found.limits.arch) == ("", arch)
         assert f"scaled to {name}" in choose(GemmProblem(512, 512, 512), found, TABLE, precision="highest").reason
     with pytest.raises(UsageError, match=r"nothing is known of Old, compute capability 3\.5"):
-        gpu_of_facts("Old", "3.5", 1, 1.0)
+        gpu_of_facts("Old", facts("3.5", 1, 1.0))
 
 
 def test_precision_is_never_lower_than_asked() -> None:
@@ -224,7 +236,7 @@ def test_explain_choice_without_a_gpu() -> None:
     emulated = gemmlab.explain_choice((7, 100, 300), (300, 20), trans_a=False, device="emulated:sm_80")
     # Matrices by one are one tall matrix by it on a GPU; pairs of matrices are not.
     assert (emulated.where, emulated.basis, emulated.problem.split(" ")[0]) == ("A100", RULE, "700x20x300")
-    assert gemmlab.explain_choice((7, 100, 300), (7, 300, 20), device="H200").problem.startswith("100x20x300 (nn)")
+    assert gemmlab.explain_choice((7, 100, 300), (7, 300, 20), device="H200").problem.startswith("7*100x20x300 (nn)")
     assert "scaled to A100" in emulated.reason
     assert "(tn)" in gemmlab.explain_choice((300, 100), (300, 20), trans_a=True, device="H200").problem
     assert gemmlab.explain_choice((300,), (300,), device="H200").problem.startswith("1x1x300")
@@ -259,6 +271,27 @@ def test_errors_of_explain_choice(
 
 
 def test_an_odd_gpu_is_chosen_for_all_the_same() -> None:
-    tiny = Gpu("tiny", H200.limits, 1, 500.0)
+    tiny = replace(H200, name="tiny", sms=1, mhz=500.0, known="")
     found = choose(GemmProblem(64, 64, 64), tiny, TABLE, precision="highest")
     assert found.considered[0].rounds >= 1
+
+
+def test_reproducible_takes_only_kernels_that_add_in_the_order_of_k() -> None:
+    split = replace(
+        TABLE.entries[0], kernel="naive", grid=("SPLITS",), parts=(1, 64), alone_us=0.01, share_us=0.01, times_us={},
+    )  # fmt: skip
+    table = replace(TABLE, entries=(split, *(replace(e, in_order=False) for e in TABLE.entries[1:])))
+    problem = GemmProblem(64, 64, 65536)
+    usual = choose(problem, H200, table, precision="highest")
+    assert usual.config["SPLITS"] == 64
+    assert usual.order not in ("", "k")
+    assert usual.order == choose(problem, H200, table, precision="highest").order
+    assert usual.order != choose(GemmProblem(64, 64, 65535), H200, table, precision="highest").order
+    pinned = choose(problem, H200, table, precision="highest", reproducible=True)
+    assert (pinned.kernel, pinned.config["SPLITS"], pinned.order) == ("naive", 1, "k")
+    assert {one.kernel for one in pinned.considered} == {"naive"}
+    assert "does not add in the order of k" in pinned.refused[TABLE.entries[1].kernel]
+    with pytest.raises(UsageError, match=r"wmma_tf32.* computes in tf32"):
+        forced("wmma_tf32", None, problem, H200, TABLE, "highest", True)
+    with pytest.raises(UsageError, match="does not add in the order of k"):
+        forced("wmma_tf32", None, problem, H200, TABLE, "tf32", True)

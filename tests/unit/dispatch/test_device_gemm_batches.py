@@ -10,7 +10,7 @@ import pytest
 
 import gemmlab
 from gemmlab.core.errors import UsageError
-from gemmlab.dispatch import batches, choice, cuda_again, cuda_calls, cuda_gemm
+from gemmlab.dispatch import batches, choice, cuda_again, cuda_gemm, cuda_operands
 from gemmlab.dispatch.storage import Stored
 from support.cuda_source import needs_compiler
 from support.gemm_on_gpu import Float32Array, close, emulate, played_driver, uniform
@@ -53,12 +53,15 @@ LEFT, RIGHT = uniform(6, 5, 7), uniform(6, 7, 3)
         (LEFT[:, :0], RIGHT[0], 0),
     ],
 )
-def test_as_few_launches_as_there_can_be(
+def test_one_launch_or_with_a_kernel_of_one_product_as_few_as_there_can_be(
     driver: GemmDriver, left: Float32Array, right: Float32Array, launches: int
 ) -> None:
     close(gemmlab.gemm(OnGpu(left), OnGpu(right)), left @ right)
+    assert len(driver.launches) == driver.modules == min(launches, 1)
+    assert all(launch[0].startswith("batched") == (launches > 1) for launch in driver.launches)
+    driver.launches.clear()
+    close(gemmlab.gemm(OnGpu(left), OnGpu(right), kernel="async_copy"), left @ right)
     assert len(driver.launches) == launches
-    assert driver.modules == min(launches, 1)
 
 
 def test_more_rows_than_a_kernel_counts_are_not_put_together(
@@ -66,7 +69,7 @@ def test_more_rows_than_a_kernel_counts_are_not_put_together(
 ) -> None:
     monkeypatch.setattr(batches, "_MOST_ROWS", 15)
     left = LEFT.reshape(2, 3, 5, 7)
-    close(gemmlab.gemm(OnGpu(left), OnGpu(RIGHT[0])), left @ RIGHT[0])
+    close(gemmlab.gemm(OnGpu(left), OnGpu(RIGHT[0]), kernel="async_copy"), left @ RIGHT[0])
     assert len(driver.launches) == 2
 
 
@@ -76,14 +79,14 @@ def test_into_every_other_row_of_out_and_into_columns(driver: GemmDriver) -> Non
     gemmlab.gemm(OnGpu(LEFT), OnGpu(RIGHT[0]), out=OnGpu(room[:, 1:6]))
     np.testing.assert_allclose(room[:, 1:6], expected, rtol=1e-4, atol=1e-5)
     assert np.isnan(room[:, [0, 6]]).all()
-    assert len(driver.launches) == 6
+    assert len(driver.launches) == 1
     # Of columns that follow each other the transposes are rows that do: one right operand is then one left one.
     columns = np.full((6, 3, 5), np.nan, np.float32).swapaxes(1, 2)
     gemmlab.gemm(
         OnGpu(LEFT[0].copy()), OnGpu(np.ascontiguousarray(RIGHT.swapaxes(1, 2)).swapaxes(1, 2)), out=OnGpu(columns)
     )
     np.testing.assert_allclose(columns, LEFT[0] @ RIGHT, rtol=1e-4, atol=1e-5)
-    assert len(driver.launches) == 7
+    assert len(driver.launches) == 2
 
 
 def test_one_preparation_for_all_and_for_later_calls(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,18 +99,20 @@ def test_one_preparation_for_all_and_for_later_calls(driver: GemmDriver, monkeyp
     monkeypatch.setattr(choice, "choose", choose)
     close(gemmlab.gemm(Tensor(LEFT), Tensor(RIGHT)), LEFT @ RIGHT)
     assert len(chosen) == 1
-    monkeypatch.setattr(cuda_calls, "request", lambda *_: pytest.fail("looked at"))
+    monkeypatch.setattr(cuda_operands, "request", lambda *_: pytest.fail("looked at"))
     close(gemmlab.gemm(Tensor(LEFT.copy()), Tensor(RIGHT), alpha=2.0), 2 * LEFT @ RIGHT)
-    assert len(driver.launches) == 12
+    assert len(driver.launches) == 2
     assert len(chosen) == 1
 
 
 def test_of_a_large_batch_the_steps_are_not_kept(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_again, "_MOST_STEPS", 5)
     for _ in range(2):
-        close(gemmlab.gemm(Tensor(LEFT), Tensor(RIGHT)), LEFT @ RIGHT)
+        close(gemmlab.gemm(Tensor(LEFT), Tensor(RIGHT), kernel="async_copy"), LEFT @ RIGHT)
     assert not cuda_again._entries
     assert len(driver.launches) == 12
+    close(gemmlab.gemm(Tensor(LEFT), Tensor(RIGHT)), LEFT @ RIGHT)
+    assert len(cuda_again._entries) == 1
 
 
 @pytest.mark.usefixtures("driver")
@@ -116,26 +121,49 @@ def test_all_matrices_begin_on_16_bytes_or_it_is_said_of_none(monkeypatch: pytes
     real = cuda_gemm.CudaGemm.plan
 
     def plan(self: cuda_gemm.CudaGemm, what: Stored, *how: Any) -> Any:
-        seen.append(what.aligned)
+        seen.append(what.begins_on(16))
         return real(self, what, *how)
 
     monkeypatch.setattr(cuda_gemm.CudaGemm, "plan", plan)
     even, odd = uniform(3, 4, 8), np.lib.stride_tricks.as_strided(uniform(99), (3, 4, 8), (33 * 4, 32, 4))
     for left in (even, odd):
-        close(gemmlab.gemm(OnGpu(left), OnGpu(uniform(3, 8, 4) * 0 + 1)), left @ np.ones((3, 8, 4), np.float32))
+        ones = np.ones((3, 8, 4), np.float32)
+        close(gemmlab.gemm(OnGpu(left), OnGpu(ones), kernel="async_copy"), left @ ones)
     assert seen == [True, False]
 
 
 @needs_compiler
 def test_machine_code_of_a_batch(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Launches of one block each for three pairs of matrices, then one for the three by one."""
+    """One launch for three pairs of matrices, one of one block for each, then one for the three by one."""
     left, right, out = uniform(3, 12, 20), uniform(3, 20, 8), np.full((3, 12, 8), np.nan, np.float32)
     ran = emulate(driver, monkeypatch, out, left, right)
+    gemmlab.gemm(OnGpu(left), OnGpu(right), out=OnGpu(out))
+    np.testing.assert_allclose(out, left @ right, rtol=1e-4, atol=1e-5)
+    out.fill(np.nan)
     gemmlab.gemm(OnGpu(left), OnGpu(right), out=OnGpu(out), kernel="naive")
     np.testing.assert_allclose(out, left @ right, rtol=1e-4, atol=1e-5)
     gemmlab.gemm(OnGpu(left), OnGpu(right[1]), out=OnGpu(out), kernel="naive")
     np.testing.assert_allclose(out, left @ right[1], rtol=1e-4, atol=1e-5)
-    assert len(ran) == 3 + 1
+    assert len(ran) == 1 + 3 + 1
+
+
+@needs_compiler
+def test_machine_code_of_leading_axes(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads beside each other, backward axes, broadcast ones and gaps, more axes than one launch has."""
+    heads = uniform(2, 11, 3, 6).swapaxes(1, 2)
+    keys = uniform(2, 9, 3, 6).swapaxes(1, 2)
+    out = np.full((2, 11, 3, 9), np.nan, np.float32)
+    ran = emulate(driver, monkeypatch, out, np.asarray(heads.base), np.asarray(keys.base))
+    gemmlab.gemm(OnGpu(heads), OnGpu(keys), trans_b=True, out=OnGpu(out.swapaxes(1, 2)))
+    np.testing.assert_allclose(out.swapaxes(1, 2), heads @ keys.swapaxes(-1, -2), rtol=1e-4, atol=1e-5)
+    assert len(ran) == 1
+    many, one = uniform(2, 2, 2, 3, 3, 4, 5), uniform(2, 1, 2, 1, 3, 5, 2)
+    room = np.full((2, 2, 2, 3, 3, 4, 3), -7, np.float32)
+    ran = emulate(driver, monkeypatch, room, many, one)
+    gemmlab.gemm(OnGpu(many[:, :, ::-1]), OnGpu(one), alpha=2, out=OnGpu(room[..., :2]))
+    np.testing.assert_allclose(room[..., :2], 2 * many[:, :, ::-1] @ one, rtol=1e-4, atol=1e-5)
+    assert (room[..., 2] == -7).all()
+    assert len(ran) == 2
 
 
 def test_an_out_with_gaps_is_refused(driver: GemmDriver) -> None:

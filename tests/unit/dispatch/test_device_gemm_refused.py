@@ -40,6 +40,7 @@ def test_an_array_that_does_not_show_its_memory_says_why() -> None:
     ("a", "b", "options", "error", "said"),
     [
         (A, B.astype(np.float64), {}, ArgumentTypeError, "b has dtype float64, not float32"),
+        (A, B, {"out": OnGpu(C.astype(np.float64))}, ArgumentTypeError, "out has dtype float64, not float32; pass"),
         (np.ones((), np.float32), B, {}, UsageError, "a is a scalar"),
         (A, A, {}, UsageError, "do not fit: k is 20 on the left and 12 on the right"),
         (A, B[:, 0:0].reshape(20, 0)[..., None], {}, UsageError, "do not fit"),

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.core.counters import Hazard
 from gemmlab.core.errors import CompileError, UsageError
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.emulator.layout import Warp

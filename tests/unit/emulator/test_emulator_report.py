@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gemmlab
-from gemmlab.core.counters import Hazard
 from gemmlab.core.gpu import limits
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Launch
 from gemmlab.devices.emulated import EmulatedDevice
 from gemmlab.emulator.instruction_layout import Event, Kind

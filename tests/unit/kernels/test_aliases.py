@@ -121,8 +121,9 @@ def test_what_ships_with_the_package_is_read_without_a_notice() -> None:
     assert current_contestant("plain", notice=False) == "naive"
     assert current_contestant("cublas:tf32", notice=False) == "cublas:tf32"
     entry = {"kernel": "plain", "precision": "float32", "layouts": ["nn"], "arch": "", "config": {}, "threads": 1,
-             "registers": 1, "smem": 0, "start_us": 0.0, "alone_us": 0.0, "share_us": 0.0}  # fmt: skip
-    data = {"schema": "gemmlab.choices/1", "gpu": "H200", "taken": "", "entries": [entry]}
+             "registers": 1, "smem": 0, "grid": ["1"], "parts": [], "start_us": 0.0, "alone_us": 0.0,
+             "share_us": 0.0}  # fmt: skip
+    data = {"schema": "gemmlab.choices/2", "gpu": "H200", "taken": "", "entries": [entry]}
     assert table_from_json(data).entries[0].kernel == "naive"
 
 
@@ -149,7 +150,7 @@ def test_a_step_of_an_own_file_is_ignored_with_one_notice(monkeypatch: pytest.Mo
     path = tmp_path / "naive.cu"
     path.write_text((SHIPPED / "naive.cu").read_text(encoding="utf-8").replace("\nafter = ", "\nstep = 3\nafter = "))
     with pytest.warns(
-        DeprecationWarning, match=r"naive\.cu:6: step: rungs are not numbered .* next version refuses"
+        DeprecationWarning, match=r"naive\.cu:7: step: rungs are not numbered .* next version refuses"
     ) as caught:
         kernels = [user_kernel(path), user_kernel(path)]
     assert len(caught) == 1

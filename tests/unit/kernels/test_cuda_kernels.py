@@ -25,7 +25,6 @@ ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 OP = GemmOp()
 ARGS = ("m", "n", "k", "alpha", "a", "lda", "b", "ldb", "beta", "c", "ldc")
 TEXTURES = ("texture(a)", "texture(b)")
-"""Arguments that may follow."""
 
 each_kernel = pytest.mark.parametrize("kernel", [pytest.param(kernel, id=kernel.id) for kernel in CUDA_KERNELS])
 
@@ -57,7 +56,7 @@ def test_a_file_states_what_it_is(kernel: Kernel) -> None:
     assert len(text.splitlines()) <= 250
     assert all(len(line) <= 120 and line == line.rstrip() and "\t" not in line for line in text.splitlines())
     assert kernel.idea.endswith(".")
-    assert kernel.args in (ARGS, (*ARGS, *TEXTURES))
+    assert kernel.args in (ARGS, (*ARGS, *TEXTURES), (*ARGS, *NO_MEMORY), (*ARGS, *reversed(NO_MEMORY)))
     assert kernel.restrictions == ()
 
 
@@ -72,10 +71,16 @@ def test_the_space_to_tune_is_small_and_legal(kernel: Kernel) -> None:
 
 @each_kernel
 def test_blocks_lie_along_x_and_cover_any_shape(kernel: Kernel) -> None:
-    bm, bn = kernel.params["BM"], kernel.params["BN"]
+    params = kernel.params
+    strips = "STRIP" in params  # of the shorter extent, whichever it is
+    bm, bn = (params["STRIP"], 32 * params["LINES"]) if strips else (params["BM"], params["BN"])
     for m, n in ((1, 1), (bm, bn), (bm + 1, bn - 1), (1, 300_000_000), (300_000_000, 1), (2**31 - 1, 3)):
         (launch,) = launches(kernel, GemmProblem(m, n, 1))
-        assert launch.grid == (-(-m // bm) * -(-n // bn), 1, 1)
+        down, across = sorted((m, n)) if strips else (m, n)
+        tiles = -(-down // bm) * -(-across // bn)
+        # Parts of k, for a problem that has only one block of it.
+        parts = params.get("SPLITS", 1) if strips else 1
+        assert launch.grid == (min(tiles, params.get("BLOCKS", tiles)) * parts, 1, 1)
         assert launch.grid[0] < 2**31
         assert 32 <= np.prod(launch.threads) <= 1024
         assert launch.smem_bytes <= 99 << 10  # what a block may ask for on any architecture from sm_80
@@ -85,9 +90,9 @@ def test_blocks_lie_along_x_and_cover_any_shape(kernel: Kernel) -> None:
 def test_arguments_are_c_values_of_the_signature(kernel: Kernel) -> None:
     problem = GemmProblem(5, 6, 7, 0.5, -2.0, lda=9, ldb=10, ldc=11)
     (launch,) = launches(kernel, problem)
-    args, textures = launch.args[: len(ARGS)], launch.args[len(ARGS) :]
+    args, others = launch.args[: len(ARGS)], dict(zip(kernel.args[len(ARGS) :], launch.args[len(ARGS) :], strict=True))
     assert args == (5, 6, 7, 0.5, "a", 9, "b", 10, -2.0, "c", 11)
-    assert all(isinstance(handle, np.uint64) and handle == 7 for handle in textures)
+    assert all(isinstance(others[name], np.uint64) and others[name] == 7 for name in others.keys() - NO_MEMORY)
     kinds = [type(value) for value in args]
     assert kinds == [np.int32] * 3 + [np.float32, str, np.int32, str, np.int32, np.float32, str, np.int32]
 

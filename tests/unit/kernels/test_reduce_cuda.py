@@ -21,7 +21,7 @@ from support.cuda_source import needs_compiler
 
 OP = ReduceOp()
 RUNGS = ladder("reduce", "cuda")
-IN_PASSES = [kernel for kernel in RUNGS if not kernel.zeroed_workspace]
+IN_PASSES = [kernel for kernel in RUNGS if "tickets" not in kernel.args]
 each_rung = pytest.mark.parametrize("kernel", [pytest.param(kernel, id=kernel.id) for kernel in RUNGS])
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 
@@ -31,7 +31,9 @@ def launches(kernel: Kernel, n: int, **config: int) -> list[Launch]:
     scalars = OP.scalars(problem)
     instance = kernel.instantiate(kernel.configure(config), scalars)
     workspace = SimpleNamespace(address=0, nbytes=kernel.workspace_bytes(problem, instance))
-    bound: dict[str, Any] = {**scalars, "x": "x", "out": "out", "threads": np.int64(1), "workspace": workspace}
+    tickets = SimpleNamespace(address=0, nbytes=4 * kernel.tickets(problem, instance))
+    memory = {"workspace": workspace, "tickets": tickets}
+    bound: dict[str, Any] = {**scalars, "x": "x", "out": "out", "threads": np.int64(1), **memory}
     return kernel.launches(instance, bound)
 
 
@@ -53,9 +55,8 @@ def test_a_file_states_what_it_is(kernel: Kernel) -> None:
     assert len(text.splitlines()) <= 250
     assert all(len(line) <= 120 and line == line.rstrip() and "\t" not in line for line in text.splitlines())
     assert kernel.idea.endswith(".")
-    workspace = ("workspace",) if kernel.zeroed_workspace else ()
-    assert (kernel.args, kernel.restrictions) == (("n", "x", "out", *workspace), ())
-    assert kernel.zeroed_workspace == (kernel.id == "reduce_peak")
+    memory = ("workspace", "tickets") if kernel.id == "reduce_peak" else ()
+    assert (kernel.args, kernel.restrictions) == (("n", "x", "out", *memory), ())
     assert kernel.from_problem == ("OPERATOR",)
     configurations = list(kernel.configurations())
     assert 1 < len(configurations) <= MOST_CONFIGURATIONS
@@ -100,10 +101,10 @@ def test_partial_results_have_room_of_their_own(kernel: Kernel) -> None:
 
 def test_the_last_block_s_workspace_has_a_word_a_block() -> None:
     peak = find_kernel("reduce_peak")
-    for n, blocks in ((0, 1), (70_000, 35), (2**31 + 5, 264)):
+    for n, blocks, tickets in ((0, 1, 0), (70_000, 35, 1), (2**31 + 5, 264, 1)):
         (launch,) = launches(peak, n)
         assert launch.grid[0] == blocks
-        assert launch.args[3].nbytes == 128 + 4 * blocks
+        assert [memory.nbytes for memory in launch.args[3:]] == [4 * blocks * tickets, 4 * tickets]
 
 
 def test_two_phases_at_the_article_s_size() -> None:
@@ -171,7 +172,7 @@ __global__ void mine(long long N, const float* x, float* out) {}
         ('N = "blocks", x = "out"', 'M = "blocks", x = "out"', "again: .* is not an extent"),
         ('N = "blocks", x = "out"', 'N = "blocks", x = "y"', "again: .* is not an extent"),
         ("again = {", 'roundings = "blocks + MISSING"\nagain = {', "roundings: .*no value named 'MISSING'"),
-        ("again = {", 'workspace = "4 * blocks"\nagain = {', "workspace: launches that follow each other have one"),
+        ("again = {", 'workspace = "4 * blocks"\nagain = {', "workspace: launches that follow each other have a"),
         ('again = { N = "blocks", x = "out" }', 'workspace = "4 * blocks"', "args: .*WORKSPACE was not found"),
         ("float* out", "float* out, void* workspace", "args: .*'void\\* workspace' is none of them"),
     ],

@@ -14,7 +14,7 @@ from gemmlab.core.program import Launch
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.user_kernel import user_kernel
+from gemmlab.kernels.user_kernel import starting_text, user_kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.toolchain.build_cuda import build
 from gemmlab.verify.check import check_kernel
@@ -113,6 +113,20 @@ def test_it_is_right_where_it_is_meant_to_be(name: str, shape: tuple[int, int, i
     assert report.cases == refused.count("")
     assert sum(report.refused.values()) == len(refused) - report.cases
     assert all(why in report.explain() for why in refused)
+
+
+def test_a_misspelt_counter_is_found_before_anything_runs(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    text = starting_text(path)
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if each.startswith("expect"))
+    path.write_text(text.replace("global_store_sectors_per", "global_store_sector_per"), encoding="utf-8")
+
+    def nothing_runs(_done: int, _total: int) -> None:
+        raise AssertionError
+
+    said = f"mine.cu:{line}: expect: .*no value named 'global_store_sector_per_request'; did you mean global_store_sec"
+    with pytest.raises(UsageError, match=said):
+        check_kernel(user_kernel(path), open_device("emulated"), OP, progress=nothing_runs)
 
 
 def test_parameters_are_template_arguments_or_macros() -> None:

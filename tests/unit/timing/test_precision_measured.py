@@ -18,7 +18,14 @@ from gemmlab.results.climb_rows import climb_rows, with_precision
 from gemmlab.results.summary import FASTEST, summarise
 from gemmlab.timing import peers
 from gemmlab.timing.families import family_of
-from gemmlab.timing.peers import Spec, installed_peers, kernel_spec, parse_contestant, worker_environment
+from gemmlab.timing.peers import (
+    Spec,
+    installed_peers,
+    kernel_spec,
+    parse_contestant,
+    parse_peers,
+    worker_environment,
+)
 
 CUDA = DeviceName("cuda")
 
@@ -91,6 +98,42 @@ def test_a_peer_that_rounds_is_asked_for_by_name() -> None:
             parse_contestant(wrong, CUDA)
     with pytest.raises(UsageError, match="no contestant"):
         parse_contestant("torch:tf32", CUDA, op="reduce")
+
+
+@pytest.mark.usefixtures("everything_installed")
+def test_what_is_only_quoted_is_timed_on_request_and_competes_with_none() -> None:
+    assert [spec.name for spec in parse_peers("installed,cublaslt,torch", CUDA)] == [
+        "cublas", "torch", "cupy", "cublaslt",
+    ]  # fmt: skip
+    spec = parse_contestant("cublaslt", CUDA, "cold")
+    assert (spec.role, spec.path, spec.mode) == ("quoted", "/lib/cublaslt.so", "cold")
+    results = (
+        result("gemmlab", "library call", 10.0, FLOAT32), result("cublas", "peer", 20.0, FLOAT32),
+        result("cublaslt", "quoted", 5.0, FLOAT32),
+    )  # fmt: skip
+    rows = {row.contestant: row for row in summarise(Record("bench", "gemm", {}, {}, None, results, ())).rows}
+    assert rows["gemmlab"].fastest == "cublas"
+    assert rows["gemmlab"].ratios.keys() == {"cublas", FASTEST}
+    assert rows["cublaslt"].ratios == {}
+    for other in (DeviceName("cpu"), DeviceName("emulated", "sm_90")):
+        with pytest.raises(UsageError, match="no contestant 'cublaslt'"):
+            parse_contestant("cublaslt", other)
+
+
+def test_the_library_call_is_a_contestant_on_a_gpu_and_on_a_cpu_only() -> None:
+    spec = parse_contestant("gemmlab", CUDA, "cold")
+    assert (spec.role, spec.device, spec.mode) == ("library call", CUDA, "cold")
+    rounds = parse_contestant("gemmlab:tf32", CUDA, "cold")
+    assert (rounds.role, rounds.kind, rounds.precision) == ("library call", "gemmlab", TF32)
+    with pytest.raises(UsageError, match="no contestant 'gemmlab:tf32'"):
+        parse_contestant("gemmlab:tf32", CUDA, op="batch")
+    assert parse_contestant("gemmlab").device == DeviceName("cpu")
+    with pytest.raises(UsageError, match="no contestant 'gemmlab'"):
+        parse_contestant("gemmlab", DeviceName("emulated", "sm_90"))
+    assert parse_contestant("gemmlab", CUDA, op="sums").role == "library call"
+    for op in ("reduce", "sums"):
+        with pytest.raises(UsageError, match="no contestant 'cublaslt'"):
+            parse_contestant("cublaslt", CUDA, op=op)
 
 
 def test_libraries_round_only_where_they_were_asked_to() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from gemmlab.core.errors import UsageError
 from gemmlab.ops.gemm import GemmOp, GemmProblem
-from gemmlab.verify.check import MOST_FAILURES, CheckReport, check_kernel
+from gemmlab.verify.check import MOST_FAILURES, CheckReport, Failure, check_kernel
 from support.fake_device import FakeDevice, Gemm, GemmBody, make_kernel, product, right
 
 ALL_LAYOUTS = ("nn", "nt", "tn", "tt")
@@ -172,6 +172,13 @@ def test_a_failure_names_kernel_configuration_problem_and_the_first_wrong_elemen
     text = failure.explain()
     for part in ("fake (TILE=4, threads=1)", "64x64x8", "c[40, 37] = 5", "2 of 4096 elements wrong"):
         assert part in text
+
+
+def test_only_a_wrong_element_makes_a_result_wrong() -> None:
+    failure = Failure("fake", {}, 1, "3x5x2", {}, notes=("out of bounds at fake.cu:3",))
+    assert failure.explain() == "fake (no parameters, threads=1) fails at 3x5x2\n  out of bounds at fake.cu:3"
+    (changed,) = judge(behind_the_end, GemmProblem(3, 5, 2, ldc=9)).failures
+    assert "(TILE=4, threads=1) fails at 3x5x2" in changed.explain()
 
 
 def test_checking_stops_after_a_few_failures_and_says_so() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gemmlab.core.counters import UNFINISHED, Counters, Hazard, Observation
+from gemmlab.core.counters import Counters, Observation
+from gemmlab.core.hazard import UNFINISHED, Hazard
 from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.verify.elementwise import Mismatch
 from gemmlab.verify.nan_hint import explained, nan_cause

@@ -16,6 +16,17 @@ WASTE = (
         "`gemmlab check` names the first of each with its source line.",
     ),
     Advice(
+        "serialized wgmma", "wgmma_serialized > 0", "50",
+        "ptxas lets the kernel wait after each warpgroup multiplication: {serialized_words}.",
+        "Leave the accumulators alone between the first multiplication and the wait, and start them by a scale-d of 0 "
+        "or before a loop that runs at least once.",
+    ),
+    Advice(
+        "ignored setmaxnreg", "setmaxnreg_ignored > 0", "10",
+        "ptxas ignored setmaxnreg: {ignored_words}",
+        "State the threads of a block by `__launch_bounds__(threads, 1)`.",
+    ),
+    Advice(
         "spills", "spill_bytes > 0", "20 + spill_bytes",
         "{spill_bytes:.0f} bytes a thread are spilled to local memory ({registers:.0f} registers a thread), used most: "
         "{local_place}, {local_worst_pct:.0f} % of L1's time.",

@@ -23,7 +23,7 @@ from gemmlab.kernels.names import texture_over
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
 
-SIZES: Mapping[str, str] = {"gemm": "256x256x64,256x256x128", "reduce": "2^14,2^16"}
+SIZES: Mapping[str, str] = {"gemm": "256x256x64,256x256x128", "reduce": "2^14,2^16", "sums": "64x1024x64,64x2048x64"}
 """Sizes to run on the emulator. Tiles up to 256 are full, and the second size has twice the k-blocks (of up to 64)."""
 _MOST_STEPS, _MOST_ACCESSES = 1 << 21, 1 << 19
 

@@ -24,12 +24,11 @@ def iadd3(x: Form) -> None:
 
     The first carry out is set for a carry of 1 or 2, the second for a carry of 2; their sum is the carry.
     """
-    if x.has("64"):
-        x.allow("64")
-        x.dest().set(x.source_pair() + x.source_pair() + x.source_pair())
-        return
-    x.allow("X")
+    x.allow("X", "64")
     d = x.dest()
+    if x.has("64"):
+        d.set(_wide_term(x) + _wide_term(x) + _wide_term(x))
+        return
     outs = x.dest_predicates(2)
     if not outs:
         total = x.source() + x.source() + x.source()
@@ -43,6 +42,14 @@ def iadd3(x: Form) -> None:
     for count, out in enumerate(outs, start=1):
         out.set((wide >> 32).uge(count))
     d.set(wide.trunc("i32"))
+
+
+def _wide_term(x: Form) -> Lanes:
+    """The next operand as 64 bits: a register pair, or an immediate with its sign extended."""
+    operand = x.peek()
+    if operand is not None and operand.kind == "imm":
+        return x.source().sext("i64")
+    return x.source_pair()
 
 
 def _carries(x: Form, most: int) -> list[Lanes]:

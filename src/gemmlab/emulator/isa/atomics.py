@@ -11,11 +11,12 @@ from gemmlab.emulator.global_races import GLOBAL_RACE
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.isa.access import addresses
 from gemmlab.emulator.isa.each_lane import each_lane, locate, row
-from gemmlab.emulator.isa.halves import bfloat_of, half_of, pack_halves, to_bfloat
+from gemmlab.emulator.isa.halves import to_bfloat
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW
 from gemmlab.emulator.layout import LANES, Block
+from gemmlab.emulator.small_floats import bfloat_of, half_of, pack_halves
 from gemmlab.ir.types import I32, I64, VOID
 from gemmlab.ir.values import Value
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.float_to_int import FLOATS, PARTS, TO_WHOLE, source_of, whole
-from gemmlab.emulator.isa.halves import E4M3, E5M2, Format, narrowed, to_bfloat, to_half, widened
+from gemmlab.emulator.isa.halves import to_bfloat, to_half
 from gemmlab.emulator.isa.rounding import NAN, ROUNDINGS, canonical, flush, mode_of, narrow, quiet, saturated
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.small_floats import E4M3, E5M2, Format, narrowed, widened
 
 _PACKING = ("PACK_AB", "MERGE_C", "PACK_B", "PACK_AB_MERGE_C", "UNPACK_B")
 

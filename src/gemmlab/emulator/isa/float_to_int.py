@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gemmlab.emulator.form import Form
-from gemmlab.emulator.isa.halves import bfloat_of, half_of
 from gemmlab.emulator.isa.rounding import flush
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.small_floats import bfloat_of, half_of
 
 TO_WHOLE = {"FLOOR": "floor", "CEIL": "ceil", "TRUNC": "trunc"}
 """LLVM intrinsic of each modifier that rounds to a whole number; without a modifier, to nearest even."""

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gemmlab.emulator.form import Form
-from gemmlab.emulator.isa.halves import bfloat_of, half_of, to_bfloat, to_half
+from gemmlab.emulator.isa.halves import to_bfloat, to_half
 from gemmlab.emulator.isa.rounding import narrow, saturated, to_odd, two_sum
 from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.small_floats import bfloat_of, half_of
 
 SELECTORS = ("H0_H0", "H1_H1", "H1_H0")
 _LEAST_NORMAL_HALF = 2.0**-14

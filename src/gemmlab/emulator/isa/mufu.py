@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gemmlab.emulator.form import Form
-from gemmlab.emulator.isa.halves import bfloat_of, half_of, to_bfloat, to_half
+from gemmlab.emulator.isa.halves import to_bfloat, to_half
 from gemmlab.emulator.isa.rounding import NAN, canonical, flush
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.small_floats import bfloat_of, half_of
 from gemmlab.ir.types import F64
 
 

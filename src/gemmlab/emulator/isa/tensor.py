@@ -11,11 +11,11 @@ from __future__ import annotations
 from gemmlab.emulator.address_space import STORE
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.access import addresses, call_access
-from gemmlab.emulator.isa.halves import half_of, pack_halves
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.raw import lane_numbers
+from gemmlab.emulator.small_floats import half_of, pack_halves
 from gemmlab.emulator.tensor_core import COLUMNS, DOT, ROWS
 from gemmlab.ir.types import F32, I32, VOID
 from gemmlab.ir.values import Value

@@ -7,13 +7,13 @@ from gemmlab.emulator.form import Form
 from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.isa.access import call_access
 from gemmlab.emulator.isa.each_lane import row
-from gemmlab.emulator.isa.halves import half_of
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, lane_mask
 from gemmlab.emulator.launch_layout import Launch, Texture
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.memory_lanes import POISON
 from gemmlab.emulator.raw import Raw
+from gemmlab.emulator.small_floats import half_of
 from gemmlab.ir.types import I8, I32, I64, VOID
 from gemmlab.ir.values import Value
 

@@ -39,6 +39,12 @@ __device__ __forceinline__ void copy_four_async(float* dst, const float* src)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(dst)), "l"(src) : "memory");
 }
 
+// The same for what neighbouring lanes or the next copies want the rest of: the level-2 cache asks memory for 128 bytes.
+__device__ __forceinline__ void copy_four_of_line_async(float* dst, const float* src)
+{
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared_address(dst)), "l"(src) : "memory");
+}
+
 // Four floats of which the first `cols` exist, any number from below 0 to beyond 4; the others become zeros unread.
 __device__ __forceinline__ void copy_four_async(float* dst, const float* src, int cols)
 {

@@ -4,10 +4,11 @@
 // of 16 bytes. Neither is known to the compiler, so both ways are in the code, and a warp takes one of them.
 #pragma once
 
-// Whether the rows of a matrix can be read and written as float4.
-__device__ __forceinline__ bool rows_are_aligned(const float* base, int ld)
+// Whether the rows of a matrix can be read and written in fours: floats as float4.
+template <class Element>
+__device__ __forceinline__ bool rows_are_aligned(const Element* base, int ld)
 {
-    return reinterpret_cast<unsigned long long>(base) % sizeof(float4) == 0 && ld % 4 == 0;
+    return reinterpret_cast<unsigned long long>(base) % (4 * sizeof(Element)) == 0 && ld % 4 == 0;
 }
 
 __device__ __forceinline__ float4 load_four(const float* src, int cols, bool vectors)

@@ -14,15 +14,16 @@
 #pragma once
 
 #include "four.cuh"
+#include "stored.cuh"
 #include "texture.cuh"
 #include "tile.cuh"
 
 // How a piece is read: float by float behind guards, by one LDG.128, or by one texture fetch.
 struct ByFloat {
-    using Track = const float*;
+    using Track = const Stored*;
 };
 struct ByFour {
-    using Track = const float*;
+    using Track = const Stored*;
 };
 struct ByTexel {
     using Track = int;
@@ -34,7 +35,7 @@ inline constexpr bool is<By, By> = true;
 
 // One operand, from the block's first tile on.
 struct Panel {
-    const float* base;  // of the whole matrix
+    const Stored* base;  // of the whole matrix
     cudaTextureObject_t texture;
     Offset first;  // the element (k, x) = (0, 0)
     int ld;
@@ -119,12 +120,12 @@ struct Share {
     // Piece i where some of it may lie outside of the matrix.
     __device__ __forceinline__ float4 load_inside(int i, int missing) const
     {
-        const float* const src = track[i];
+        const Stored* const src = track[i];
         const int absent = before(i, missing), present = extent - x - x_step(turned, i);
         const int low = turned ? absent : absent > 0 ? 4 : 0, high = !turned ? present : present > 0 ? 4 : 0;
         return make_float4(
-            low <= 0 && high > 0 ? src[0] : 0.0f, low <= 1 && high > 1 ? src[1] : 0.0f,
-            low <= 2 && high > 2 ? src[2] : 0.0f, low <= 3 && high > 3 ? src[3] : 0.0f);
+            low <= 0 && high > 0 ? as_float(src[0]) : 0.0f, low <= 1 && high > 1 ? as_float(src[1]) : 0.0f,
+            low <= 2 && high > 2 ? as_float(src[2]) : 0.0f, low <= 3 && high > 3 ? as_float(src[3]) : 0.0f);
     }
 
     // Words of piece 0 in the tile, and of piece i from there, as it lies or turned.

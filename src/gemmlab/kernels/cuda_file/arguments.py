@@ -25,7 +25,8 @@ C_TYPES: Mapping[str, type[np.generic]] = {
 TEXTURE_TYPE = "cudaTextureObject_t"
 _TEXTURE = re.compile(r"(?:tex(?:ture)?_?)?(\w+?)(?:_?tex(?:ture)?)?", re.IGNORECASE)
 _TEXTURE_OVER = re.compile(r"texture\((\w+)\)")
-FLOAT_POINTERS = ("float*", "float2*", "float4*", "void*")
+FLOAT_POINTERS = ("float*", "float2*", "float4*", "void*", "Stored*")
+"""Types of pointers to floats. `Stored` of `cuda_common/stored.cuh` is float unless a rung is compiled for halves."""
 TICKETS = "tickets"
 TICKET_POINTERS = ("unsigned*", "unsigned int*", "uint*", "uint32_t*")
 _DECORATED = re.compile(
@@ -118,7 +119,7 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
     if len(texts) != len(signature.args):
         raise UsageError(f"{len(texts)} names for the {len(signature.args)} arguments of {signature}")
     textures = [texture_over(operand) for operand in names.operands]
-    values_of = {*names.operands, *names.whole, *names.real, *textures}
+    values_of = {*names.operands, *names.whole, *names.real, *names.records, *textures}
     values: list[str | Expression] = []
     for text, argument in zip(texts, signature.args, strict=True):
         name = text.strip().lower()
@@ -129,8 +130,9 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
             expression.check_names((*names.in_expressions, *known))
             values.append(expression)
         counts = argument.type in TICKET_POINTERS
-        texture = argument.type == TEXTURE_TYPE
-        if (argument.is_pointer, counts) != (name in names.operands, name == TICKETS) or (name in textures) > texture:
+        fits = (argument.is_pointer, counts) == (name in names.operands, name == TICKETS)
+        fits = fits and _is_plain(argument) == (name not in names.records)
+        if not fits or (name in textures) > (argument.type == TEXTURE_TYPE):
             raise UsageError(f"{text!r} cannot be {str(argument)!r} of {signature}")
     if missing := [name for name in names.operands if name not in values]:
         raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(texts)}")
@@ -138,10 +140,13 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
     return ArgumentMatch(tuple(values), len(extents) == 1 and len(names.extents) > 1)
 
 
-def check_types(signature: Signature) -> None:
-    """Raise `UsageError` for an argument of a type that no value can be given to."""
+def check_types(signature: Signature, names: OpNames) -> None:
+    """Raise `UsageError` for an argument of a type that no value can be given to. A type of the file's own may be a
+    structure of the operation, if it has any.
+    """
     for argument in signature.args:
-        fits = argument.type in (*FLOAT_POINTERS, *TICKET_POINTERS) if argument.is_pointer else argument.type in C_TYPES
+        pointer = argument.type in (*FLOAT_POINTERS, *TICKET_POINTERS)
+        fits = pointer if argument.is_pointer else _is_plain(argument) or names.records
         if not fits:
             raise UsageError(
                 f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too) "
@@ -171,12 +176,18 @@ def _plain_match(argument: Argument, names: OpNames) -> str | None:
     return next((name for name in (_OTHER_NAMES.get(each, each) for each in written) if name in candidates), None)
 
 
+def _is_plain(argument: Argument) -> bool:
+    return argument.is_pointer or argument.type in C_TYPES
+
+
 def _pointers(argument: Argument, names: OpNames) -> tuple[str, ...]:
     counts = argument.type in TICKET_POINTERS
     return tuple(name for name in names.operands if (name == TICKETS) == counts)
 
 
 def _values(argument: Argument, names: OpNames) -> tuple[str, ...]:
+    if not _is_plain(argument):
+        return names.records
     return names.real if argument.type in ("float", "double") else names.whole
 
 

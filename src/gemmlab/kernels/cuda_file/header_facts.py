@@ -49,6 +49,8 @@ class Facts:
     grid: tuple[Expression, ...]
     threads: tuple[Expression, ...]
     smem_bytes: Expression
+    steps: Expression
+    """The number of steps along k that a block takes; it may also name `blocks`."""
     again: Mapping[str, str]
     """Values of the next launch by name (`{N = "blocks", x = "out"}`), if more than one block is launched; else empty.
     """
@@ -58,6 +60,8 @@ class Facts:
     """Number of 32-bit words that are zero before each launch and after it; `None` where it has none."""
     roundings: Expression | None
     """The roundings of one launch; the expression may also name `blocks`, the number of blocks."""
+    in_order: Expression
+    """True, for a configuration, if each result is one chain of multiply-adds in the order of k."""
     align: int
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
@@ -99,10 +103,12 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         grid=reader.dimensions("grid", known),
         threads=reader.dimensions("threads", known),
         smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), known),
+        steps=reader.optional("steps", (*known, "blocks")) or parse("K"),
         again=reader.again(names),
         workspace=reader.memory("workspace", (*known, "blocks")),
         tickets=reader.memory("tickets", (*known, "blocks")),
         roundings=reader.optional("roundings", (*known, "blocks")),
+        in_order=reader.condition("in_order", params),
         align=reader.align(),
         layouts=reader.layouts(),
         args=reader.args(),
@@ -148,6 +154,15 @@ class _Reader:
         if value is not None and not isinstance(value, bool):
             raise self._stated.error(key, f"{value!r} is neither true nor false")
         return value is True
+
+    def condition(self, key: str, known: Iterable[str]) -> Expression:
+        """Parse true, false or an expression over the `known` names; false if the key is not stated."""
+        value = self._stated.get(key)
+        if value is None or isinstance(value, bool):
+            return parse("1" if value else "0")
+        if not isinstance(value, str):
+            raise self._stated.error(key, f"{value!r} is neither true, false nor an expression")
+        return self.expression(key, value, known)
 
     def aliases(self) -> tuple[str, ...]:
         names = self.texts("aliases")

@@ -76,7 +76,7 @@ def signatures(text: str) -> list[Signature]:
 def _heads(text: str) -> Iterator[tuple[list[Token], str]]:
     """Yield the text before each `{` outside of functions and classes, with the namespaces that it is in."""
     scopes: list[str | None] = []
-    """Of each open brace: what a namespace adds to names, `None` where definitions of kernels cannot be."""
+    """For each open brace the prefix that a namespace adds to names, or `None` where no kernel can be defined."""
     head: list[Token] = []
     saved: list[tuple[list[str | None], list[Token]]] = []
     for token in tokens(text):

@@ -3,6 +3,7 @@ summary = "tiles of A and B in shared memory, one thread an element"
 idea = "A block reads each element of its tiles once from global memory and uses it BN or BM times from shared memory."
 source = "Korean worklog on CUDA matmul: its kernel 2; Chinese SGEMM profiling notes: their kernel 1"
 op = "gemm"
+in_order = true
 after = "naive"
 arch = "sm_75"
 params = { BM = 32, BN = 32, BK = 32, UNROLL = 64 }  # UNROLL: steps of k in the code at most

@@ -37,6 +37,7 @@ SPLIT = 1     # 1 half of the threads load A and half B, 0 all load both
 LANE_MAP = 1  # 1 z-order, 0 a scan: lanes row after row
 COALESCE = 1  # 1 C is turned in shared memory so that a warp stores 32 neighbours, 0 each thread stores its 4 x 4
 TEXTURE = 1   # 1 by texture fetches where there are textures, 0 by LDG
+# -DHALF=1 is none of these: A and B are then halves, which the operation gemm does not have (stored.cuh).
 
 [tune]
 SPLIT = [0, 1]
@@ -49,6 +50,7 @@ TEXTURE = [0, 1]
 #include "lane_map.cuh"
 #include "maxas_share.cuh"
 #include "quarters.cuh"
+#include "stored.cuh"
 #include "tile.cuh"
 
 //   who loads                                      who computes: eight warps, 16 x 32 first quarters each
@@ -73,7 +75,7 @@ TEXTURE = [0, 1]
 template <
     int BM, int BN, int BK, int SPLIT, int LANE_MAP, int COALESCE, int TEXTURE, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(BM * BN / 64, 2) maxas_256(
-    int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc,
+    int M, int N, int K, float alpha, const Stored* A, int lda, const Stored* B, int ldb, float beta, float* C, int ldc,
     cudaTextureObject_t A_tex, cudaTextureObject_t B_tex)
 {
     constexpr int W = BM;                                    // and BN
@@ -117,7 +119,7 @@ __global__ void __launch_bounds__(BM * BN / 64, 2) maxas_256(
                     next[i] = float4{};
                 } else if (wanted) {
                     if constexpr (is<By, ByTexel>) next[i] = tex1Dfetch<float4>(share.texture, share.track[i]);
-                    else next[i] = *reinterpret_cast<const float4*>(share.track[i]);
+                    else next[i] = load_whole_four(share.track[i]);
                 }
             }
         };

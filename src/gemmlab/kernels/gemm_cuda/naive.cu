@@ -3,6 +3,7 @@ summary = "one thread an element, neighbours along a row"
 idea = "The lanes of a warp share a row of A and read neighbouring columns of B, so a request needs few sectors."
 source = "Korean worklog on CUDA matmul: its kernel 1; Chinese summary of SGEMM versions: its v0"
 op = "gemm"
+in_order = true
 after = "naive_strided"
 arch = "sm_75"
 params = { BM = 32, BN = 32, UNROLL = 16 }  # UNROLL: steps of k a turn of the loop

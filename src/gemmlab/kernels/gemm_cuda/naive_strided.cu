@@ -3,6 +3,7 @@ summary = "one thread an element, neighbours down a column: the wrong way round"
 idea = "The plainest kernel, and a trap: lanes that walk down M touch a sector each, on A and on C."
 source = "the bad contrast to naive, from the first kernel of public CUDA matmul worklogs: x and y exchanged"
 op = "gemm"
+in_order = true
 after = ""
 arch = "sm_75"
 params = { BM = 32, BN = 32, UNROLL = 16 }  # UNROLL: steps of k a turn of the loop

@@ -13,8 +13,9 @@ require = [
 ]
 grid = "1 if N <= ALONE else min(BLOCKS, ceil_div(N, 4 * BLOCK))"
 threads = "BLOCK"
-workspace = "128 + 4 * blocks"
-roundings = "ceil_div(N, 4 * BLOCK * blocks) + 3 + 10 + ceil_div(blocks, BLOCK) + 10"
+workspace = "0 if N <= ALONE else 4 * blocks"
+tickets = "0 if N <= ALONE else 1"
+roundings = "ceil_div(N, 4 * BLOCK * blocks) + 3 + ceil_div(blocks, BLOCK) + 2 * (6 + BLOCK // 128)"
 expect = [
     # 16 bytes a lane and load; one more load is the last block's, of what the others left.
     { shape = "2^18", config = { BLOCKS = 8 }, that = "global_load_requests == N // (4 * 32) + 1" },
@@ -39,10 +40,61 @@ expect = [
 // What the blocks leave is combined by the last of them to finish, in the order of their numbers: the result does not
 // depend on which one that is. In its last bits it does on the grid, and on where x starts within 16 bytes.
 //
+// A short row is one block's, and its time is that of the steps one after the other. So its loads lie a fixed way
+// apart, which costs no arithmetic, and after the barrier one thread reads what all warps left, in vectors.
+
+// The way from one load of a thread to the next, in vectors: known to the compiler where there is one block.
+template <int VECTORS>
+struct Fixed {
+    __device__ __forceinline__ constexpr operator int() const { return VECTORS; }
+};
+
+// `left` vectors from `at` on, of which the thread takes one every `apart`.
+template <int LOADS, int OPERATOR, class Way>
+__device__ __forceinline__ void combine_run(float (&four)[4], const float4* at, Index left, Way apart)
+{
+#pragma unroll 1
+    for (; left > 0; left -= LOADS * apart, at += LOADS * apart) {
+        const int here = min(left, static_cast<Index>(LOADS * apart));
+        float4 held[LOADS];
+#pragma unroll
+        for (int load = 0; load < LOADS; ++load) {
+            held[load] = make_float4(
+                identity<OPERATOR>(), identity<OPERATOR>(), identity<OPERATOR>(), identity<OPERATOR>());
+            if (load * apart < here) held[load] = __ldg(at + load * apart);
+        }
+#pragma unroll
+        for (int load = 0; load < LOADS; ++load) combine_four<OPERATOR>(four, held[load]);
+    }
+}
+
+template <int OPERATOR>
+__device__ __forceinline__ float combine_all(const float (&four)[4])
+{
+    return combine<OPERATOR>(combine<OPERATOR>(four[0], four[1]), combine<OPERATOR>(four[2], four[3]));
+}
+
+// A value a thread into one, which thread 0 gets. Some barrier must lie between two calls.
+template <int BLOCK, int OPERATOR>
+__device__ __forceinline__ float finish_by_one(float own)
+{
+    constexpr int WARPS = BLOCK / WARP;
+    __shared__ float4 warp_values[WARPS / 4];
+    own = reduce_lanes<OPERATOR>(own);
+    if (threadIdx.x % WARP == 0) reinterpret_cast<float*>(warp_values)[threadIdx.x / WARP] = own;
+    __syncthreads();
+    if (threadIdx.x > 0) return own;
+    float four[4] = {warp_values[0].x, warp_values[0].y, warp_values[0].z, warp_values[0].w};
+#pragma unroll
+    for (int i = 1; i < WARPS / 4; ++i) combine_four<OPERATOR>(four, warp_values[i]);
+    return combine_all<OPERATOR>(four);
+}
+
 // One block an SM is all that is asked of the compiler: left alone it wants room for 2048 threads, with 32 registers
 // each, and then uses vectors before it has asked for them all.
 template <int BLOCK, int LOADS, int OPERATOR>
-__global__ void __launch_bounds__(BLOCK, 1) reduce_peak(long long N, const float* x, float* out, void* workspace)
+__global__ void __launch_bounds__(BLOCK, 1) reduce_peak(
+    long long N, const float* x, float* out, float* workspace, unsigned* tickets)
 {
     __shared__ bool last;
     const int thread = threadIdx.x;  // [0, BLOCK)
@@ -57,40 +109,22 @@ __global__ void __launch_bounds__(BLOCK, 1) reduce_peak(long long N, const float
         if (thread < head) four[0] = x[thread];
         if (thread < tail) four[1] = x[N - tail + thread];
     }
+    const Index first = static_cast<Index>(blockIdx.x) * BLOCK + thread;
+    if (gridDim.x == 1)
+        combine_run<LOADS, OPERATOR>(four, vectors + first, count - first, Fixed<BLOCK>());
+    else
+        combine_run<LOADS, OPERATOR>(four, vectors + first, count - first, static_cast<int>(gridDim.x * BLOCK));
 
-    const Index stride = static_cast<Index>(gridDim.x) * BLOCK;  // vectors between two loads of a thread
-    Index i = static_cast<Index>(blockIdx.x) * BLOCK + thread;
-    for (; i + (LOADS - 1) * stride < count; i += LOADS * stride) {
-        float4 held[LOADS];
-#pragma unroll
-        for (int load = 0; load < LOADS; ++load) held[load] = __ldg(vectors + i + load * stride);
-#pragma unroll
-        for (int load = 0; load < LOADS; ++load) combine_four<OPERATOR>(four, held[load]);
-    }
-    // What is left is less than a turn: some of the loads, or none.
-    if (i < count) {
-        float4 held[LOADS];
-#pragma unroll
-        for (int load = 0; load < LOADS; ++load) {
-            held[load] = make_float4(
-                identity<OPERATOR>(), identity<OPERATOR>(), identity<OPERATOR>(), identity<OPERATOR>());
-            if (i + load * stride < count) held[load] = __ldg(vectors + i + load * stride);
-        }
-#pragma unroll
-        for (int load = 0; load < LOADS; ++load) combine_four<OPERATOR>(four, held[load]);
-    }
-
-    float own = combine<OPERATOR>(combine<OPERATOR>(four[0], four[1]), combine<OPERATOR>(four[2], four[3]));
-    own = reduce_block<BLOCK, OPERATOR>(own);
+    float own = finish_by_one<BLOCK, OPERATOR>(combine_all<OPERATOR>(four));
     if (gridDim.x > 1) {
-        const Meeting meeting(workspace);
+        const Meeting meeting(tickets, workspace);
         if (thread == 0) last = meeting.leave(own);
         __syncthreads();
         if (!last) return;
         own = identity<OPERATOR>();
         for (unsigned block = thread; block < gridDim.x; block += BLOCK)
             own = combine<OPERATOR>(own, meeting.partial_of(block));
-        own = reduce_block<BLOCK, OPERATOR>(own);
+        own = finish_by_one<BLOCK, OPERATOR>(own);
     }
     if (thread == 0) *out = own;
 }

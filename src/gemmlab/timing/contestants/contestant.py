@@ -55,11 +55,6 @@ class Work:
         """True if alpha is 1 and beta is 0, so that C = op(A) op(B)."""
         return bool(self.scalars["alpha"] == 1 and self.scalars["beta"] == 0)
 
-    def operand(self, name: str) -> Float32Array:
-        """Return A or B as a view, transposed where the problem says so."""
-        matrix = self.matrices[name]
-        return matrix.T if self.scalars.get(f"trans_{name}", 0) else matrix
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:

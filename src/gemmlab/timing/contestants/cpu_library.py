@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from gemmlab.timing.arena import Float32Array
 from gemmlab.timing.contestants.cblas import BlasLibrary
 from gemmlab.timing.contestants.contestant import Calls, Prepared, UnsupportedError, Work, address_of, call_for
+from gemmlab.timing.contestants.places import PRODUCTS, stored
 
 
 class LibraryCall:
     """`gemmlab.gemm` or `gemmlab.sum` as a user calls it, argument handling included."""
 
     def prepare(self, work: Work) -> Prepared:
-        calls = {"gemm": self._product, "reduce": self._sum}
+        calls = {**dict.fromkeys(PRODUCTS, self._product), "reduce": self._sum}
         return Calls.of(call_for("gemmlab", work.op, calls)(work), work.before)
 
     @staticmethod
@@ -37,16 +39,8 @@ class LibraryCall:
         import gemmlab
 
         gemm: Callable[..., object] = gemmlab.gemm
-        a, b, c = (work.matrices[name] for name in ("a", "b", "c"))
-        options: dict[str, Any] = {"out": c, "threads": work.threads}
-        for name in ("trans_a", "trans_b"):
-            if work.scalars.get(name, 0):
-                options[name] = True
-        if not work.plain:
-            options |= {"alpha": work.scalars["alpha"], "beta": work.scalars["beta"]}
-        if work.scalars["beta"] != 0:
-            options["c"] = c
-        return partial(gemm, a, b, **options)
+        a, b, c = (host_array(work, name) for name in ("a", "b", "c"))
+        return partial(gemm, a, b, threads=work.threads, **library_options(work, c))
 
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__
@@ -54,18 +48,36 @@ class LibraryCall:
         return {"library": "gemmlab", "version": __version__, "thread_runtime": "own workers"}
 
 
+def host_array(work: Work, name: str) -> Float32Array:
+    """Return an operand as it is stored: a matrix, or those of a batch with a leading axis."""
+    if work.op == "gemm":
+        return work.matrices[name]
+    place = stored(work, name)
+    return np.lib.stride_tricks.as_strided(work.flat[name], place.shape, tuple(4 * step for step in place.strides))
+
+
+def library_options(work: Work, c: object) -> dict[str, Any]:
+    """Return the options of `gemmlab.gemm` that differ from the defaults; the result goes to `c`."""
+    options: dict[str, Any] = {"out": c, **{n: True for n in ("trans_a", "trans_b") if work.scalars.get(n, 0)}}
+    if not work.plain:
+        options |= {"alpha": work.scalars["alpha"], "beta": work.scalars["beta"]}
+    return options | ({"c": c} if work.scalars["beta"] != 0 else {})
+
+
 class NumpyCall:
     """`numpy.matmul(a, b, out=c)`; `numpy.sum(x, out=out)`, `numpy.max` or `numpy.min`."""
 
     def prepare(self, work: Work) -> Prepared:
-        calls = {"gemm": self._product, "reduce": self._reduction}
+        calls = {**dict.fromkeys(PRODUCTS, self._product), "reduce": self._reduction}
         return Calls.of(call_for("numpy", work.op, calls)(work), work.before)
 
     @staticmethod
     def _product(work: Work) -> Callable[[], object]:
         if not work.plain:
             raise UnsupportedError("numpy.matmul has no alpha and beta")
-        return partial(np.matmul, work.operand("a"), work.operand("b"), out=work.matrices["c"])
+        a, b, c = (host_array(work, name) for name in ("a", "b", "c"))
+        a, b = (x.swapaxes(-1, -2) if work.scalars.get(f"trans_{name}", 0) else x for name, x in (("a", a), ("b", b)))
+        return partial(np.matmul, a, b, out=c)
 
     @staticmethod
     def _reduction(work: Work) -> Callable[[], object]:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import PeerError
+from gemmlab.ops.sizes import LARGEST_EXTENT
+from gemmlab.timing.contestants.contestant import UnsupportedError, Work
 
 _PLAIN, _TRANSPOSED = 0, 1
 _HOST_SCALARS = 0
@@ -44,19 +46,35 @@ class Cublas:
         cuBLAS matrices are column-major. Read so, a row-major C is its transpose, and C^T = op(B)^T op(A)^T.
         So the operands change places, and their transpose flags stay as they are.
         """
+        return self._enqueuing("cublasSgemm_v2", scalars, addresses, strided=False)
+
+    def prepare_batch(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], None]:
+        """Do as `prepare` for a batch, by `cublasSgemmStridedBatched`: operands `stride_a`, ... elements apart."""
+        return self._enqueuing("cublasSgemmStridedBatched", scalars, addresses, strided=True)
+
+    def _enqueuing(
+        self, function: str, scalars: Mapping[str, Any], addresses: Mapping[str, int], *, strided: bool
+    ) -> Callable[[], None]:  # fmt: skip
         m, n, k = (ctypes.c_int(scalars[name]) for name in ("m", "n", "k"))
-        lda, ldb, ldc = (ctypes.c_int(max(1, scalars[name])) for name in ("lda", "ldb", "ldc"))
-        a, b, c = (ctypes.c_void_p(addresses[name]) for name in ("a", "b", "c"))
         alpha, beta = (ctypes.c_float(scalars[name]) for name in ("alpha", "beta"))
         of_a, of_b = (ctypes.c_int(_TRANSPOSED if scalars.get(name, 0) else _PLAIN) for name in ("trans_a", "trans_b"))
-        pointers = ctypes.byref(alpha), ctypes.byref(beta)
-        arguments = (self._handle, of_b, of_a, n, m, k, pointers[0], b, ldb, a, lda, pointers[1], c, ldc)
-        entry = self._library.cublasSgemm_v2
+        a, b, c = (
+            (
+                ctypes.c_void_p(addresses[name]),
+                ctypes.c_int(max(1, scalars[f"ld{name}"])),
+                *([ctypes.c_longlong(scalars[f"stride_{name}"])] if strided else []),
+            )
+            for name in ("a", "b", "c")
+        )
+        count = [ctypes.c_int(scalars["batch"])] if strided else []
+        alpha_at, beta_at = ctypes.byref(alpha), ctypes.byref(beta)
+        arguments = (self._handle, of_b, of_a, n, m, k, alpha_at, *b, *a, beta_at, *c, *count)
+        entry = getattr(self._library, function)
 
         def call() -> None:
             status = entry(*arguments)
             if status:
-                raise PeerError(f"cublasSgemm_v2 ended with status {status}")
+                raise PeerError(f"{function} ended with status {status}")
 
         return call
 
@@ -72,6 +90,13 @@ class Cublas:
         status = getattr(self._library, function)(*arguments)
         if status:
             raise PeerError(f"{self._file}: {function} ended with status {status}")
+
+
+def require_int32_extents(work: Work) -> None:
+    """Raise `UnsupportedError` for an extent that does not fit the 32 bits that cuBLAS takes."""
+    names = ("m", "n", "k", "lda", "ldb", "ldc", "batch")
+    if any(work.scalars.get(name, 0) > LARGEST_EXTENT for name in names):
+        raise UnsupportedError(f"an extent is above {LARGEST_EXTENT}")
 
 
 def version_text(number: int) -> str:

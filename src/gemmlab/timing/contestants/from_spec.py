@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gemmlab.core.precision import FLOAT32
+from gemmlab.devices.device_name import parse_device
 from gemmlab.timing.contestants.contestant import Contestant
 from gemmlab.timing.contestants.cpu_library import BlasCall, LibraryCall, NumpyCall
+from gemmlab.timing.families import family_of
 
 
 def make_contestant(spec: Mapping[str, Any]) -> Contestant:
     """Return the contestant that a `gemmlab.timing.peers.Spec.to_json` describes."""
     kind, where = spec["kind"], (spec.get("device", "cpu"), spec.get("mode", "warm"))
-    if kind == "gemmlab":
+    if kind == "gemmlab" and family_of(parse_device(where[0]).family).host_threads:
         return LibraryCall()
     if kind == "numpy":
         return NumpyCall()
@@ -22,8 +25,8 @@ def make_contestant(spec: Mapping[str, Any]) -> Contestant:
         if kind == "probe":
             return PeakProbe(*where)
         return KernelCall(spec["kernel"], spec["config"], *where, spec.get("flags"))
-    if kind in ("cublas", "torch", "cupy", "cub"):
+    if kind in ("gemmlab", "cublas", "cublaslt", "torch", "cupy", "cub"):
         from gemmlab.timing.contestants.gpu_library import make_gpu_contestant
 
-        return make_gpu_contestant(kind, spec["path"], *where, spec["precision"])
+        return make_gpu_contestant(kind, spec.get("path"), *where, spec.get("precision", FLOAT32))
     return BlasCall(spec["path"])

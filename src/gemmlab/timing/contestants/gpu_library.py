@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any, Protocol
 
 from gemmlab.core.precision import FLOAT32, TF32
@@ -14,11 +13,20 @@ from gemmlab.devices.device import Buffer
 from gemmlab.devices.select import open_device
 from gemmlab.ops.catalog import find_op
 from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work, call_for
-from gemmlab.timing.contestants.cublas import Cublas
-from gemmlab.timing.contestants.gpu_reductions import CubCall, cupy_reduction, torch_reduction
+from gemmlab.timing.contestants.cpu_library import library_options
+from gemmlab.timing.contestants.cublas import Cublas, require_int32_extents
+from gemmlab.timing.contestants.cublaslt import CublasLtCall
+from gemmlab.timing.contestants.gpu_arrays import CupyArrays, TorchArrays, installed_arrays, operand
+from gemmlab.timing.contestants.gpu_reductions import (
+    SUMS,
+    CubCall,
+    FreshResult,
+    cupy_reduction,
+    library_reduction,
+    torch_reduction,
+)
 from gemmlab.timing.contestants.on_device import Attachment, OnDevice
-
-_LIMIT = 2**31 - 1
+from gemmlab.timing.contestants.places import PRODUCTS, stored
 
 
 class Library(Protocol):
@@ -41,6 +49,8 @@ class Enqueued:
 
     def run(self) -> None:
         self.time(1)
+        if isinstance(self.call, FreshResult):
+            self.device.time_enqueued(self.call.deliver, 1, 1, self.name)
 
     def time(self, repeats: int, inner: int = 1) -> list[float]:
         return self.device.time_enqueued(self.call, repeats, inner, self.name)
@@ -64,6 +74,36 @@ class GpuCall:
         return {**self._library.facts(), "device": self._device.id, "mode": self._device.mode}
 
 
+class LibraryOnGpu:
+    """`gemmlab.gemm(out=)` as a user calls it with arrays on the GPU, stored transposed where the problem says so;
+    `gemmlab.sum(out=)`.
+    """
+
+    def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:
+        self._arrays = installed_arrays(device)
+        self._lowest: Mapping[str, str] = {"precision": TF32} if tf32 else {}
+
+    def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        calls: Mapping[str, Callable[..., Any]] = {
+            **dict.fromkeys(PRODUCTS, self._product), **dict.fromkeys(SUMS, partial(library_reduction, self._arrays)),
+        }  # fmt: skip
+        call: Callable[[], object] = call_for("gemmlab on a GPU", work.op, calls)(work, buffers)
+        return call
+
+    def _product(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+        import gemmlab
+
+        gemm: Callable[..., object] = gemmlab.gemm
+        a, b, c = (self._arrays.array(buffers[name], stored(work, name)) for name in ("a", "b", "c"))
+        return partial(gemm, a, b, **library_options(work, c), **self._lowest)
+
+    def facts(self) -> dict[str, Any]:
+        from gemmlab.core.version import __version__
+
+        rounding = "float32, TF32" if self._lowest else "float32, no TF32"
+        return {"library": "gemmlab", "version": __version__, "core_type": rounding, "arrays": self._arrays.name}
+
+
 class CublasCall:
     """cuBLAS called directly, with the least overhead possible from Python."""
 
@@ -72,9 +112,8 @@ class CublasCall:
         self._library = Cublas(path, int(device.stream), tf32=tf32)
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-        product = call_for("cuBLAS", work.op, {"gemm": self._library.prepare})
-        if any(work.scalars[name] > _LIMIT for name in ("m", "n", "k", "lda", "ldb", "ldc")):
-            raise UnsupportedError(f"an extent is above {_LIMIT}")
+        product = call_for("cuBLAS", work.op, {"gemm": self._library.prepare, "batch": self._library.prepare_batch})
+        require_int32_extents(work)
         call: Callable[[], object] = product(work.scalars, {name: buffer.address for name, buffer in buffers.items()})
         return call
 
@@ -83,37 +122,36 @@ class CublasCall:
 
 
 class TorchCall:
-    """`torch.mm(out=)`, or `torch.addmm(out=)` where alpha and beta are not 1 and 0; `torch.sum(out=)`."""
+    """`torch.mm(out=)`, or `torch.addmm(out=)` where alpha and beta are not 1 and 0; `torch.sum(out=)`.
+
+    A batch is `torch.bmm(out=)` or `torch.baddbmm(out=)`; where all products share a matrix, `torch.matmul`, which
+    makes one product of them but, given `out`, replaces its memory instead of writing to it.
+    """
 
     def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:
-        self._torch: Any = import_module("torch")
+        self._arrays = TorchArrays(device)
+        self._torch = self._arrays.torch
         self._torch.backends.cuda.matmul.allow_tf32 = self._tf32 = tf32
-        self._torch.cuda.set_device(device.ordinal)
-        self._torch.cuda.set_stream(self._torch.cuda.ExternalStream(int(device.stream), device=device.ordinal))
-        self._where = f"cuda:{device.ordinal}"
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         calls: Mapping[str, Callable[..., Any]] = {
-            "gemm": self._product,
-            "reduce": partial(torch_reduction, self._torch, self._where),
+            **dict.fromkeys(PRODUCTS, self._product),
+            **dict.fromkeys(SUMS, partial(torch_reduction, self._arrays)),
         }
         call: Callable[[], object] = call_for("torch", work.op, calls)(work, buffers)
         return call
 
     def _product(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         torch = self._torch
-
-        def matrix(name: str) -> Any:
-            words = torch.as_tensor(buffers[name], device=self._where).view(torch.float32)
-            (rows, cols), ld = work.matrices[name].shape, int(work.scalars[f"ld{name}"])
-            return torch.as_strided(words, (rows, cols), (ld, 1))
-
-        a, b, c = (matrix(name) for name in ("a", "b", "c"))
-        a, b = (array.T if work.scalars.get(f"trans_{name}", 0) else array for name, array in (("a", a), ("b", b)))
+        a, b, c = (operand(self._arrays, work, buffers, name) for name in ("a", "b", "c"))
+        if work.plain and a.ndim == b.ndim:
+            return partial(torch.mm if a.ndim == 2 else torch.bmm, a, b, out=c)
         if work.plain:
-            return partial(torch.mm, a, b, out=c)
+            return FreshResult(partial(torch.matmul, a, b), c)
+        if a.ndim != b.ndim:
+            raise UnsupportedError("torch.baddbmm has no matrix that all products share")
         alpha, beta = float(work.scalars["alpha"]), float(work.scalars["beta"])
-        return partial(torch.addmm, c, a, b, beta=beta, alpha=alpha, out=c)
+        return partial(torch.addmm if a.ndim == 2 else torch.baddbmm, c, a, b, beta=beta, alpha=alpha, out=c)
 
     def facts(self) -> dict[str, Any]:
         torch = self._torch
@@ -122,32 +160,24 @@ class TorchCall:
 
 
 class CupyCall:
-    """`cupy.matmul(out=)`; `cupy.sum(out=)`, which is CUB's."""
+    """`cupy.matmul(out=)`; `cupy.sum`, which is CUB's for whole and adjacent axes."""
 
     def __init__(self, device: CudaDevice) -> None:
-        self._cupy: Any = import_module("cupy")
-        self._cupy.cuda.Device(device.ordinal).use()
-        self._cupy.cuda.ExternalStream(int(device.stream), device.ordinal).use()
+        self._arrays = CupyArrays(device)
+        self._cupy = self._arrays.cupy
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-        calls: Mapping[str, Callable[..., Any]] = {"gemm": self._product, "reduce": partial(cupy_reduction, self._cupy)}
+        calls: Mapping[str, Callable[..., Any]] = {
+            **dict.fromkeys(PRODUCTS, self._product), **dict.fromkeys(SUMS, partial(cupy_reduction, self._arrays)),
+        }  # fmt: skip
         call: Callable[[], object] = call_for("cupy", work.op, calls)(work, buffers)
         return call
 
     def _product(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         if not work.plain:
             raise UnsupportedError("cupy.matmul has no alpha and beta")
-        cupy = self._cupy
-
-        def matrix(name: str) -> Any:
-            words = cupy.asarray(buffers[name]).view(cupy.float32)
-            return cupy.lib.stride_tricks.as_strided(
-                words, work.matrices[name].shape, (4 * int(work.scalars[f"ld{name}"]), 4)
-            )
-
-        a, b, c = (matrix(name) for name in ("a", "b", "c"))
-        a, b = (array.T if work.scalars.get(f"trans_{name}", 0) else array for name, array in (("a", a), ("b", b)))
-        return partial(cupy.matmul, a, b, out=c)
+        a, b, c = (operand(self._arrays, work, buffers, name) for name in ("a", "b", "c"))
+        return partial(self._cupy.matmul, a, b, out=c)
 
     def facts(self) -> dict[str, Any]:
         number = self._cupy.cuda.runtime.runtimeGetVersion()
@@ -156,7 +186,9 @@ class CupyCall:
 
 
 def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, precision: str = FLOAT32) -> Contestant:
-    """Return a contestant of `kind` `"cublas"` (at `path`), `"torch"`, `"cupy"` or `"cub"`; only the first two do TF32.
+    """Return a contestant of `kind` `"gemmlab"`, `"torch"`, `"cupy"` or `"cub"`; at `path`, `"cublas"` or `"cublaslt"`.
+
+    Only `"gemmlab"`, `"cublas"` and `"torch"` do TF32.
 
     Raises `UnsupportedError` for a device that is no CUDA device.
     """
@@ -166,6 +198,7 @@ def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, pre
     if kind == "cublas":
         return GpuCall(kind, where, CublasCall(path or "", where, tf32=precision == TF32))
     packages: Mapping[str, Callable[[CudaDevice], Library]] = {
+        "gemmlab": partial(LibraryOnGpu, tf32=precision == TF32), "cublaslt": partial(CublasLtCall, path or ""),
         "torch": partial(TorchCall, tf32=precision == TF32), "cupy": CupyCall, "cub": CubCall,
     }  # fmt: skip
     return GpuCall(kind, where, packages[kind](where))

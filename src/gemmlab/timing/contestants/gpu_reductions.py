@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module, metadata
 from typing import Any
@@ -13,20 +14,80 @@ import numpy as np
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Buffer
 from gemmlab.timing.contestants.contestant import UnsupportedError, Work, call_for
+from gemmlab.timing.contestants.gpu_arrays import Arrays, CupyArrays, TorchArrays
+from gemmlab.timing.contestants.places import Place
 
+SUMS = ("reduce", "sums")
+"""The operations that are reductions, of all elements or along axes."""
 _TORCH = {"sum": "sum", "max": "amax", "min": "amin"}
 
 
-def torch_reduction(torch: Any, where: str, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-    """Return a call of `torch.sum(x, dim=0, out=out)`, `torch.amax` or `torch.amin`."""
-    x, out = (torch.as_tensor(buffers[name], device=where).view(torch.float32) for name in ("x", "out"))
-    return partial(getattr(torch, _TORCH[work.problem["operator"]]), x, dim=0, out=out.reshape(()))
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """One reduction as a user of an array package sees it."""
+
+    operator: str
+    x: Place
+    out: Place
+    axes: tuple[int, ...]
 
 
-def cupy_reduction(cupy: Any, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
-    """Return a call of `cupy.sum(x, out=out)`, `cupy.max` or `cupy.min`, which use CUB by default."""
-    x, out = (cupy.asarray(buffers[name]).view(cupy.float32) for name in ("x", "out"))
-    return partial(getattr(cupy, work.problem["operator"]), x, out=out.reshape(()))
+def reduction_of(work: Work) -> Reduction:
+    """Return the array, the widest step first as in C order, and the axes that are summed along."""
+    if work.op == "reduce":
+        return Reduction(work.problem["operator"], Place((int(work.scalars["n"]),), (1,)), Place((), ()), (0,))
+    free, terms = work.problem["free"], work.problem["terms"]
+    axes = sorted([*free, *([*term, 0] for term in terms)], key=lambda axis: -axis[1])
+    along = tuple(index for index, axis in enumerate(axes) if axis[2] == 0)
+    if not along:
+        raise UnsupportedError("nothing is summed: libraries take no axes for all axes")
+    x = Place(tuple(extent for extent, *_ in axes), tuple(step for _, step, _ in axes))
+    results = [axis for axis in axes if axis[2]]
+    return Reduction("sum", x, Place(tuple(axis[0] for axis in results), tuple(axis[2] for axis in results)), along)
+
+
+def torch_reduction(arrays: TorchArrays, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+    """Return a call of `torch.sum(x, dim=axes, out=out)`, `torch.amax` or `torch.amin`."""
+    what = reduction_of(work)
+    x, out = arrays.array(buffers["x"], what.x), arrays.array(buffers["out"], what.out)
+    return partial(getattr(arrays.torch, _TORCH[what.operator]), x, dim=what.axes, out=out)
+
+
+def cupy_reduction(arrays: CupyArrays, work: Work, buffers: Mapping[str, Buffer]) -> FreshResult:
+    """Return a call of `cupy.sum(x, axis=axes)`, `cupy.max` or `cupy.min`, which use CUB by default.
+
+    With `out=`, CuPy computes the same new array and copies it by a second kernel.
+    """
+    what = reduction_of(work)
+    x, out = arrays.array(buffers["x"], what.x), arrays.array(buffers["out"], what.out)
+    return FreshResult(partial(getattr(arrays.cupy, what.operator), x, axis=what.axes), out)
+
+
+def library_reduction(arrays: Arrays, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
+    """Return a call of `gemmlab.sum(x, axes, out=out)`."""
+    import gemmlab
+
+    what = reduction_of(work)
+    if what.operator != "sum":
+        raise UnsupportedError("gemmlab.sum adds")
+    total: Callable[..., object] = gemmlab.sum
+    x, out = arrays.array(buffers["x"], what.x), arrays.array(buffers["out"], what.out)
+    return partial(total, x, what.axes, out=out)
+
+
+class FreshResult:
+    """A call that makes a new array each time, which `deliver` copies to where it can be verified."""
+
+    def __init__(self, call: Callable[[], object], out: Any) -> None:
+        self._call, self._out = call, out
+        self._last: object = None
+
+    def __call__(self) -> None:
+        self._last = self._call()
+
+    def deliver(self) -> None:
+        """Queue the copy of the last result."""
+        self._out[...] = self._last
 
 
 class CubCall:

@@ -1,0 +1,170 @@
+"""Blocks of the suite of shapes: how fast the library call is on a GPU beside the faster of torch and CuPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from blocks.gpu_times import measured
+from blocks.markdown import interval, markdown_table
+from blocks.records import RESULTS, load
+from gemmlab.core.records import Record, Result
+from gemmlab.core.stats import Ratio, Timings, combine_ratios, ratio_of_medians
+from gemmlab.ops.catalog import find_op
+from gemmlab.plots.chart import save
+from gemmlab.plots.shape_ratios import ShapeRatio, shape_ratios
+from gemmlab.results.climb_rows import digits
+from gemmlab.timing.suite.shapes import Shape, shipped_suite
+
+RECORDS = ("h200/suite.json", "h200/suite-batches.json")
+"""Products, and batches of them."""
+PICTURE = "h200/suite.svg"
+NOTHING = "*Not measured yet.*"
+OURS, RIVALS, OTHERS = "gemmlab", ("torch", "cupy"), ("cublas", "cublaslt")
+"""The library call, the packages whose faster one it is compared with, and what is quoted beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One shape of the suite with its results."""
+
+    shape: Shape
+    ours: Result
+    rivals: Mapping[str, Result]
+    """torch and CuPy as far as they were timed and are right."""
+    others: Mapping[str, Result]
+
+    @property
+    def fastest(self) -> str:
+        """The rival with the least median."""
+        return min(self.rivals, key=lambda name: median(timings(self.rivals[name]).values()))
+
+    def ratio(self, to: Result | None = None) -> Ratio:
+        """Return our speed to another's, by default to that of the fastest rival; above 1 ours is faster."""
+        return ratio_of_medians(timings(self.rivals[self.fastest] if to is None else to), timings(self.ours))
+
+
+def rows(records: Sequence[Record]) -> list[Row]:
+    """Return the shapes that the library call and a rival were timed at, in the order of the suite."""
+    found = [row for record in records for row in _rows(record)]
+    order = {shape.text: index for index, shape in enumerate(shipped_suite().shapes)}
+    return sorted(found, key=lambda row: order[row.shape.text])
+
+
+def _rows(record: Record) -> list[Row]:
+    op, results = find_op(record.op), dict[str, dict[str, Result]]()
+    for result in record.results:
+        if result.samples:
+            results.setdefault(result.label, {})[result.contestant] = result
+    made = []
+    for shape in shipped_suite().shapes:
+        here = {} if shape.op != record.op else results.get(op.parse_sizes(shape.text)[0].label, {})
+        right = {name: result for name, result in here.items() if result.verified is not False}
+        rivals, others = ({name: right[name] for name in names if name in right} for names in (RIVALS, OTHERS))
+        if OURS in here and rivals:
+            made.append(Row(shape, here[OURS], rivals, others))
+    return made
+
+
+def timings(result: Result) -> Timings:
+    return {(sample.process, sample.round): sample.time_us for sample in result.samples}
+
+
+def family_table(found: Sequence[Row]) -> str:
+    """A line for each family: the geometric mean of its ratios, and its worst shape."""
+    lines, means = [], list[Ratio]()
+    for family in shipped_suite().families:
+        mine = [row for row in found if row.shape.family == family]
+        if not mine:
+            continue
+        worst = min(mine, key=lambda row: row.ratio().value)
+        means.append(combine_ratios([row.ratio() for row in mine]))
+        beside = [row.ratio(row.others["cublaslt"]) for row in mine if "cublaslt" in row.others]
+        lines.append([
+            family, str(len(mine)), interval(means[-1]), f"{worst.ratio().value:.2f}", f"`{worst.shape.text}`",
+            f"{combine_ratios(beside).value:.2f}" if beside else "",
+        ])  # fmt: skip
+    mean = math.exp(math.fsum(math.log(ratio.value) for ratio in means) / len(means))
+    lines.append(["all, by equal weight", str(len(found)), f"{mean:.3f}", "", "", ""])
+    heading = ["family", "shapes", "geometric mean (95 %)", "worst", "at", "x best of cublasLt's 16"]
+    return markdown_table(heading, lines, ("at",))
+
+
+def shape_table(found: Sequence[Row], family: str) -> str:
+    """Every shape of a family: our time and speed, and the ratios."""
+    lines = []
+    for row in (row for row in found if row.shape.family == family):
+        us = median(timings(row.ours).values())
+        others = [row.rivals.get(name) or row.others.get(name) for name in (*RIVALS, *OTHERS)]
+        result = "" if row.ours.verified is not False else " **wrong**"
+        lines.append([
+            f"`{row.shape.text}`{result}", digits(us), digits(row.ours.flops / us / 1e6), interval(row.ratio()),
+            row.fastest, *("" if one is None else f"{row.ratio(one).value:.2f}" for one in others),
+        ])  # fmt: skip
+    heading = [
+        "shape",
+        "us",
+        "TFLOP/s",
+        "x the faster (95 %)",
+        "which is",
+        *(f"x {name}" for name in (*RIVALS, *OTHERS)),
+    ]
+    table = markdown_table(heading, lines, ("which is",))
+    return f"<details>\n<summary>{family}: {shipped_suite().families[family]}</summary>\n\n{table}\n\n</details>"
+
+
+def _records() -> list[Record]:
+    return [record for name in RECORDS if (record := load(name)) is not None]
+
+
+def _libraries(records: Sequence[Record]) -> str:
+    versions = {
+        name: f"{result.facts['library']} {result.facts['version']}"
+        for record in records
+        for result in record.results
+        for name in [result.contestant]
+        if name in (*RIVALS, *OTHERS)
+    }
+    return ", ".join(versions.values())
+
+
+def readme_block(records: Sequence[Record]) -> str:
+    """Return the mean over families, the worst shape and the plot, or a sentence while there is no record."""
+    found = rows(records)
+    if not found:
+        return NOTHING
+    said = (
+        "Speed of `gemmlab.gemm` to the faster of `torch` and `cupy` at each shape of "
+        "[the suite](docs/measuring.md#the-suite-of-shapes); [every shape](docs/library.md#speed-on-a-gpu)."
+    )
+    picture = f"![Speed of gemmlab.gemm to the faster of torch and CuPy, by shape](benchmarks/results/{PICTURE})"
+    return f"{picture}\n\n{family_table(found)}\n\n{said} {measured(records[0])}"
+
+
+def library_block(records: Sequence[Record]) -> str:
+    """Return the plot, the families and every shape, or a sentence while there is no record."""
+    found = rows(records)
+    if not found:
+        return NOTHING
+    families = [family for family in shipped_suite().families if any(row.shape.family == family for row in found)]
+    return "\n\n".join([
+        f"![Speed of gemmlab.gemm to the faster of torch and CuPy, by shape](../benchmarks/results/{PICTURE})",
+        family_table(found),
+        *(shape_table(found, family) for family in families),
+        f"{measured(records[0])} {_libraries(records)}; all in float32 without TF32.",
+    ])  # fmt: skip
+
+
+def draw() -> None:
+    """Draw the ratios by shape beside the records, once there are any."""
+    if found := rows(_records()):
+        points = [ShapeRatio(row.shape.family, row.shape.text, row.ratio().value, row.fastest) for row in found]
+        save(shape_ratios(points), RESULTS / PICTURE)
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "shapes-readme": lambda: readme_block(_records()),
+    "shapes": lambda: library_block(_records()),
+}

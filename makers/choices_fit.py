@@ -1,0 +1,113 @@
+"""Fit the figures of the rule of waves (`dispatch/waves.py`) to the times of one kernel and configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+
+from choices_times import Times
+from gemmlab.dispatch.measurements import Figures, Measurement, Table
+from gemmlab.dispatch.waves import FAN, Estimate, block_steps, case_of, estimate, gpu_model, odd_rows
+from gemmlab.ops.batch_problem import BatchProblem
+from gemmlab.ops.gemm_problem import GemmProblem
+
+MEMORY_GBS, PARTS_GBS = 3900.0, 4000.0
+"""Rates of cold matrices through memory and of parts through the level-2 cache, fitted to all kernels together."""
+_START_US = (3.5, 15.0)
+"""What a launch and the ends of a block may take: figures of few sizes would say anything."""
+_FAR = 4.0
+"""Times this many times those of the least per product say little about where the kernel is a choice."""
+FEW, FEWEST_OF_A_CASE = 6, 4
+"""With fewer times a single figure is fitted, and with fewer products none for a case of its own."""
+_Floats = npt.NDArray[np.float64]
+Timed = Mapping[tuple[GemmProblem, int], float]
+"""Microseconds by product and number of parts."""
+Best = Mapping[tuple[GemmProblem, str], float]
+"""The least time of each product at each precision."""
+
+
+def fitted(times: Times, table: Table, best: Best) -> Measurement:
+    """Return the entry with the figures whose logarithms err least, by mean magnitude. `best` are the least times."""
+    by_case: dict[str, dict[tuple[GemmProblem, int], float]] = {}
+    for (problem, parts), us in times.us.items():
+        by_case.setdefault(case_of(problem), {})[problem, parts] = us
+    plain = {key: us for key, us in times.us.items() if not odd_rows(key[0])}
+    if len(plain) < FEW:
+        return _from_few(times.base, times.us, table)
+    return replace(
+        times.base,
+        figures=_least_error(times.base, plain, table, best),
+        cases={
+            case: _least_error(times.base, us, table, best)
+            for case, us in sorted(by_case.items())
+            if len({problem for problem, _ in us}) >= FEWEST_OF_A_CASE
+        },
+    )
+
+
+def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figures:
+    where = gpu_model(table.gpu)
+    # With one figure of 1 and the others 0 the rule gives what multiplies it.
+    rows = []
+    for (problem, parts), measured in us.items():
+        found = _estimated(base, Figures(0.0, 0.0, 1.0), problem, parts, table)
+        per_sm = math.ceil(found.blocks / where.sms)
+        whole, rest = divmod(per_sm, found.resident)
+        steps = block_steps(base, problem, parts, found.blocks)
+        free = _estimated(base, Figures(0.0, 0.0, 0.0), problem, parts, table).us
+        passed = 8 * problem.m * problem.n * parts / (table.parts_gbs * 1e3) if parts > 1 else 0.0
+        levels = math.ceil(math.log(parts, FAN) - 1e-9) if parts > 1 else 0
+        rows.append((steps, whole, found.resident, rest, free - passed, levels, passed, measured))
+    steps, whole, resident, rest, memory, levels, passed, measured_us = np.array(rows, np.float64).T
+
+    def predicted(figures: Sequence[float]) -> _Floats:
+        start, alone, share, meet, ends = figures
+        step = whole * np.maximum(alone, resident * share) + np.where(rest > 0, np.maximum(alone, rest * share), 0.0)
+        result: _Floats = start + np.maximum((steps + ends) * step, memory) + levels * meet + passed
+        return result
+
+    weights = _weights(us, base.precision, best)
+
+    def error(logs: _Floats) -> float:
+        start, *others = np.exp(logs)
+        figures = (min(max(start, _START_US[0]), _START_US[1]), *others)
+        return float(np.sum(weights * np.abs(np.log(predicted(figures) / measured_us))) / np.sum(weights))
+
+    share = float(np.median(measured_us / np.maximum(1.0, steps * (whole * resident + rest))))
+    starts = [(5.0, factor * share, share, 2.0, ends) for factor in (1.5, 4.0, 10.0) for ends in (2.0, 30.0)]
+    tried = [_searched(error, np.log(start)) for start in starts]
+    start, *others = np.exp(min(tried, key=error))
+    return Figures(round(min(max(start, _START_US[0]), _START_US[1]), 3), *(float(f"{value:.4g}") for value in others))
+
+
+def _estimated(base: Measurement, figures: Figures, problem: GemmProblem, parts: int, table: Table) -> Estimate:
+    products = problem.batch if isinstance(problem, BatchProblem) else 1
+    entry, where = replace(base, figures=figures), gpu_model(table.gpu)
+    return estimate(entry, problem, where, table, parts=parts, products=products)
+
+
+def _searched(error: Callable[[_Floats], float], first: _Floats) -> _Floats:
+    found: _Floats = minimize(
+        error, first, method="Nelder-Mead", options={"maxiter": 3000, "xatol": 1e-3, "fatol": 1e-6}
+    ).x
+    return found
+
+
+def _weights(us: Timed, precision: str, best: Best) -> _Floats:
+    """Return 1 for times near the least of their product, less for others: only there the kernel is a choice."""
+    ratios = np.array([time_us / best[problem, precision] for (problem, _), time_us in us.items()])
+    return np.where(ratios < 1.2, 1.0, np.where(ratios < 1.6, 0.3, np.where(ratios < _FAR, 0.05, 1e-4)))
+
+
+def _from_few(base: Measurement, us: Timed, table: Table) -> Measurement:
+    """Return the figures where few sizes were measured: one figure is fitted, to the largest."""
+    start = 6.0
+    (problem, parts), measured = max(us.items(), key=lambda item: item[0][0].m * item[0][0].n * item[0][0].k)
+    unit = _estimated(base, Figures(0.0, 0.0, 1.0), problem, parts, table)
+    share = (measured - start) / unit.us
+    return replace(base, figures=Figures(start, float(f"{unit.resident * share:.4g}"), float(f"{share:.4g}")))

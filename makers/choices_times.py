@@ -1,0 +1,114 @@
+"""Times of kernels by product, from the sweep and from records of `gemmlab bench`, without figures yet."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gemmlab.core.program import Config
+from gemmlab.dispatch.measurements import Figures, Measurement, time_key
+from gemmlab.dispatch.waves import PARTS
+from gemmlab.kernels.aliases import read_record
+from gemmlab.kernels.catalog import current_id, find_kernel
+from gemmlab.kernels.kernel import NO_MEMORY
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.gemm import GemmOp
+from gemmlab.ops.gemm_problem import GemmProblem
+
+OP = GemmOp()
+NEAR = 1.03
+"""The table states the times of a product that are at most this many times its least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """One kernel and configuration: its facts, and the times at products with k in one or several parts."""
+
+    base: Measurement
+    us: Mapping[tuple[GemmProblem, int], float] = field(default_factory=dict)
+
+
+def least(times: Iterable[Times]) -> dict[tuple[GemmProblem, str], float]:
+    """Return the least time of each product at each precision."""
+    found: dict[tuple[GemmProblem, str], float] = {}
+    for one in times:
+        for (problem, _), us in one.us.items():
+            key = problem, one.base.precision
+            found[key] = min(us, found.get(key, math.inf))
+    return found
+
+
+def stated(one: Times, best: Mapping[tuple[GemmProblem, str], float]) -> dict[str, float]:
+    """Return the times that the table states of one kernel and configuration: those near the `least`."""
+    return {
+        time_key(problem, parts): round(us, 2)
+        for (problem, parts), us in one.us.items()
+        if us <= NEAR * best[problem, one.base.precision]
+    }
+
+
+def swept(path: Path, op: str = OP.name) -> tuple[str, list[Times]]:
+    """Return the date of a sweep, and what it timed and found right."""
+    groups: dict[tuple[str, str], dict[tuple[GemmProblem, int], float]] = {}
+    facts: dict[tuple[str, str], Mapping[str, Any]] = {}
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        head, *lines = (json.loads(line) for line in file)
+    for line in lines:
+        if line.get("us") is None or not line["right"]:
+            continue
+        config = dict(line["config"])
+        parts = config.pop(PARTS, 1)
+        key = current_id(line["kernel"]), json.dumps(config, sort_keys=True)
+        groups.setdefault(key, {})[find_op(op).problem_from_json(line["problem"]), parts] = line["us"]
+        facts[key] = line
+    return str(head["environment"]["time_utc"])[:10], [
+        Times(_entry(name, json.loads(config), facts[name, config], us), us) for (name, config), us in groups.items()
+    ]
+
+
+def benched(path: Path) -> Iterator[Times]:
+    """Yield every kernel and configuration of a record of `gemmlab bench` that was found right."""
+    times: dict[tuple[str, str], dict[tuple[GemmProblem, int], float]] = {}
+    facts: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for result in read_record(path, notice=False).results:
+        if result.facts.get("role") != "rung" or not result.samples or result.verified is not True:
+            continue
+        key = result.contestant.removeprefix("kernel:").partition("[")[0], json.dumps(result.facts["config"])
+        problem = OP.problem_from_json(result.problem)
+        times.setdefault(key, {})[problem, 1] = statistics.median(sample.time_us for sample in result.samples)
+        smem, threads = _launched(key[0], find_kernel(key[0]).configure(result.facts["config"]))
+        resources = result.facts["resources"]
+        facts[key] = {"registers": resources["registers"], "smem": resources["static_smem_bytes"] + smem,
+                      "threads": threads}  # fmt: skip
+    for (name, config), us in times.items():
+        yield Times(_entry(name, json.loads(config), facts[name, config], us), us)
+
+
+def _entry(
+    name: str, config: Config, facts: Mapping[str, Any], us: Mapping[tuple[GemmProblem, int], float]
+) -> Measurement:  # fmt: skip
+    kernel = find_kernel(name)
+    chosen = {name: value for name, value in kernel.configure(config).items() if name != PARTS}
+    parts = tuple(sorted({count for _, count in us})) if PARTS in kernel.params else ()
+    return Measurement(
+        kernel=name, precision=kernel.precision, layouts=kernel.layouts, arch=kernel.arch, config=chosen,
+        threads=facts["threads"], registers=facts["registers"], smem=facts["smem"], grid=kernel.grid, parts=parts,
+        in_order=kernel.in_order({**chosen, PARTS: 1}), figures=Figures(0.0, 0.0, 0.0),
+        steps=kernel.steps,
+    )  # fmt: skip
+
+
+def _launched(name: str, config: Config) -> tuple[int, int]:
+    """Return dynamic shared memory and threads of a block."""
+    kernel = find_kernel(name)
+    (problem,) = OP.parse_sizes("64")
+    scalars = OP.scalars(problem)
+    nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)", *NO_MEMORY), scalars["m"])
+    (launch,) = kernel.launches(kernel.instantiate(config, scalars), {**scalars, **nothing})
+    return launch.smem_bytes, math.prod(launch.threads)

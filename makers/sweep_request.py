@@ -1,0 +1,77 @@
+"""The trials and products that the command line of `sweep_kernels.py` names."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from gemmlab.core.errors import UsageError
+from gemmlab.dispatch.measurements import shipped_table
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.ops.catalog import find_op
+from gemmlab.ops.gemm_problem import GemmProblem
+from gemmlab.timing.configurations import ALL, spread
+from gemmlab.timing.suite.shapes import shipped_suite
+from quick_times import OP, Trial
+from random_products import draw
+
+TABLE = "table"
+"""In place of a kernel: all that the library call may choose."""
+
+
+def parsed_trials(text: str, op: str = OP.name) -> list[Trial]:
+    """Return the trials that one argument of `--kernels` names. Raises `UsageError`, also for a kernel of another
+    operation.
+    """
+    if text == TABLE:
+        return table_trials()
+    if text.startswith("@"):
+        lines = (line.partition("#")[0].strip() for line in Path(text[1:]).read_text(encoding="utf-8").splitlines())
+        return [trial for line in lines if line for trial in parsed_trials(line, op)]
+    text, _, condition = (piece.strip() for piece in text.partition(" if "))
+    if condition:
+        return [replace(trial, condition=condition) for trial in parsed_trials(text, op)]
+    name, colon, which = text.partition(":")
+    kernel = find_kernel(name)
+    if (kernel.op, kernel.device) != (op, "cuda"):
+        raise UsageError(f"--kernels {text}: {name} is a {kernel.device} kernel for {kernel.op}, not a GPU's for {op}")
+    if not colon:
+        return [Trial(kernel.id, kernel.configure())]
+    if which == ALL:
+        return [Trial(kernel.id, config) for config in kernel.configurations()]
+    if re.fullmatch(r"[1-9][0-9]{0,4}", which):
+        return [Trial(kernel.id, config) for config in spread(kernel, int(which))]
+    pairs = [part.partition("=") for part in which.split(",")]
+    if not all(re.fullmatch(r"[0-9]{1,9}([+][0-9]{1,9})*", value) for _, _, value in pairs):
+        raise UsageError(f"--kernels {text}: write {name}, {name}:all, {name}:20 or {name}:BM=64,BN=32+64")
+    values = [[(key, int(one)) for one in value.split("+")] for key, _, value in pairs]
+    return [Trial(kernel.id, kernel.configure(dict(config))) for config in itertools.product(*values)]
+
+
+def table_trials() -> list[Trial]:
+    """Return every kernel and configuration that the library call may choose."""
+    return [
+        Trial(entry.kernel, {**entry.config, **({"SPLITS": parts} if parts else {})})
+        for entry in shipped_table().entries
+        for parts in entry.parts or (0,)
+    ]
+
+
+def wanted_problems(options: argparse.Namespace) -> list[GemmProblem]:
+    """Return the products of `--sizes` and of `--suite`, in each of `--layouts`. Raises `UsageError`."""
+    texts = [options.sizes] if options.sizes else []
+    if options.suite or options.family:
+        texts += [shape.text for shape in shipped_suite().of_family(options.family) if shape.op == options.op]
+    if not texts and not options.random:
+        raise UsageError("no products: give --sizes, --suite or --random")
+    op = find_op(options.op)
+    problems: list[GemmProblem] = op.parse_sizes(",".join(texts)) if texts else []
+    if options.random:
+        seed, count = (int(number) for number in options.random.split(":"))
+        problems += draw(seed, count, most=2**options.most_steps)
+    problems = list({problem.label: problem for problem in problems}.values())
+    layouts = options.layouts.split(",") if options.layouts else []
+    return [each for problem in problems for each in (op.in_layouts(problem, layouts) if layouts else [problem])]

@@ -1,0 +1,48 @@
+"""Record what wgmma gives on a GPU of sm_90a: `python makers/wgmma_probe.py --out tests/data/wgmma [--device cuda]`.
+
+Files: `maps.npz` (the bytes that descriptors name), `bits.npz`, `least.npz` (accumulators of small tiles), `sums.npz`
+(checksums of the rows of many tiles). The operands follow from their names (`tests/emulated/wgmma/wgmma_tiles.py`).
+What the files have already is not recorded again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "tests/emulated" / name) for name in ("wgmma", "conformance")]
+
+from wgmma_record import jobs  # noqa: E402 - it lies with the tests
+
+from gemmlab.devices.select import open_device  # noqa: E402
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name, wanted in jobs().items():
+        path, start = options.out / f"{name}.npz", time.perf_counter()
+        found = dict(np.load(path, allow_pickle=False)) if path.exists() else {}
+        new = [array for array in wanted if array not in found]
+        for array in new:
+            found[array] = wanted[array](options.device)
+            # Each array is stored at once: a kernel that breaks takes the process's GPU context with it.
+            np.savez_compressed(path, **found)
+        print(f"{name}: {len(new)} new arrays, {time.perf_counter() - start:.1f} s", flush=True)
+    info = open_device(options.device).describe()
+    facts = {key: info.facts[key] for key in ("driver", "compute_capability") if key in info.facts}
+    record = {"schema": 1, "device": info.name, **facts}
+    (options.out / "record.json").write_text(json.dumps(record, indent=1, default=str) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""Values of options that several commands have."""
+
+from __future__ import annotations
+
+import re
+
+from gemmlab.core.errors import UsageError
+
+
+def parse_config(texts: list[str]) -> dict[str, int]:
+    """Parse `["MR=12", "NR=32"]` into a configuration; raise `UsageError` for anything else."""
+    config = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or not re.fullmatch(r"-?[0-9]{1,9}", value):
+            raise UsageError(f"--config {text!r}: write NAME=VALUE, as in MR=12")
+        config[name] = int(value)
+    return config
+
+
+def parse_thread_count(text: str | None) -> int | None:
+    """Parse a thread count; raise `UsageError` for anything but a whole number."""
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        raise UsageError(f"--threads {text!r}: not a whole number") from None

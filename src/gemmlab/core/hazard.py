@@ -1,0 +1,61 @@
+"""Errors that a kernel makes when it runs, as plain values that any device may produce."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+UNFINISHED = "unfinished"
+"""Kind of hazard: the launch was stopped because it executed too many instructions."""
+CLUSTER = "cluster"
+"""Kind of hazard: nothing was launched because the grid does not consist of whole clusters."""
+STOPPING = frozenset({"deadlock", "endless loop", "trap", "call", UNFINISHED, CLUSTER})
+"""Kinds of hazards that end a launch: memory that it had not written yet is unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """A kernel's error at one place in its code; `count` says how often it happened there."""
+
+    kind: str
+    """`"out of bounds"`, `"misaligned"`, `"unwritten"`, `"race"`, `"barrier"`, `"async copy"`, `"deadlock"`, ..."""
+    kernel: str
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+    """The first thread that made the error, in `block`."""
+    address: int | None
+    """The first address with the error, as the kernel computes it."""
+    file: str = ""
+    line: int = 0
+    other_line: int = 0
+    """Line of the other access of a race; 0 if there is none."""
+    count: int = 1
+    message: str = ""
+    other_file: str = ""
+    """The file of `other_line` if it is another one than `file`."""
+    space: str = ""
+    """Memory of the access: `"global"`, `"shared"`, `"local"`, `"constant"`; empty if the error is no access."""
+    array: str = ""
+    """Name of the array in the source, if its lines name one array of that memory."""
+    text: str = ""
+    """Source text of `line`, if it is at hand (`core.hazard_source`)."""
+    other_text: str = ""
+    """Source text of `other_line`, likewise."""
+
+    def explain(self) -> str:
+        """Return the hazard as one sentence."""
+        where = f"{self.file or self.kernel}:{self.line}" if self.line else self.kernel
+        where += f" `{self.text}`" if self.text else ""
+        there = f"{self.other_file}:" if self.other_file else "line "
+        other = f" and {there}{self.other_line}" if self.other_line else ""
+        other += f" `{self.other_text}`" if self.other_text else ""
+        at = "" if self.address is None else f", address 0x{self.address:x}"
+        often = "" if self.count == 1 else f", {self.count} times"
+        detail = f": {self.message}" if self.message else ""
+        array = f"array {self.array}, " if self.array else ""
+        who = f"{array}kernel {self.kernel}, block {self.block}, thread {self.thread}"
+        return f"{self.kind} at {where}{other} ({who}{at}{often}){detail}"
+
+    def without_folders(self) -> Hazard:
+        """Return the hazard with bare names of files, which are the same on every machine."""
+        return replace(self, file=Path(self.file).name, other_file=Path(self.other_file).name)

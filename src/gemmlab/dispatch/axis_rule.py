@@ -1,0 +1,94 @@
+"""The kernel and configuration for sums along axes on a GPU: a pure function of the problem.
+
+The order of a sum follows from it, so it names no device. Sizes are those of a large GPU: 132 multiprocessors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gemmlab.ops.sums_problem import SumsProblem
+
+BLOCK = 256
+"""Threads of a block of all these kernels."""
+LOADS = 8
+"""Vectors of 16 bytes that a thread has under way."""
+_VECTOR = 4
+_WARP = 32
+_BUSY_THREADS = 1 << 17
+"""With fewer threads, multiprocessors have too few loads under way."""
+_ROW_WAVE, _COLUMN_WAVE = 528, 396
+"""Blocks that run at once: four a multiprocessor, three of `sum_columns`. A few long sums are divided among as many."""
+_FEWEST_TURNS = 4
+"""Turns of all loads of a block below which dividing a sum costs more than it saves."""
+_LINE_LANES = 8
+"""Lanes that read a line of 128 bytes."""
+
+
+class KernelChoice(NamedTuple):
+    """A kernel and its parameters that differ from the defaults."""
+
+    kernel: str
+    config: Mapping[str, int]
+
+
+def choice_for_axes(problem: SumsProblem) -> KernelChoice:
+    """Return the kernel for a problem whose axes are in the order that `axis_plans` gives them."""
+    one_run = len(problem.terms) == 1 and (problem.across or problem.length == 0)
+    return _rows(problem) if one_run else _columns(problem)
+
+
+def _rows(problem: SumsProblem) -> KernelChoice:
+    """Choose for one run of terms a result, whose elements are closer to each other than results are."""
+    ((length, step),) = problem.terms
+    loads = -(-length // _VECTOR) if step == 1 else length
+    team = power_above(-(-length // _VECTOR))
+    if team <= _WARP and problem.results * team >= 2 * _BUSY_THREADS:
+        return KernelChoice("sum_short_rows", {"TEAM": team})
+    team = min(BLOCK, max(_LINE_LANES, power_above(loads // LOADS)))
+    while problem.results * team < _BUSY_THREADS and team < min(BLOCK, loads):
+        team *= 2
+    turns = -(-loads // (BLOCK * LOADS))
+    split = _parts(turns, problem.results, _ROW_WAVE)
+    return KernelChoice("sum_rows", {"TEAM": BLOCK if split > 1 else team, "SPLIT": split})
+
+
+def _columns(problem: SumsProblem) -> KernelChoice:
+    """Choose for adjacent columns, which are results or, across, terms of one result."""
+    terms = [extent for extent, _ in problem.terms] or [1]
+    cols = terms[0] if problem.across else next((extent for extent, *_ in problem.free), 1)
+    rows = math.prod(terms[1:]) if problem.across else math.prod(terms)
+    others = problem.results if problem.across else problem.results // max(1, cols)
+    lanes = min(_WARP, power_above(-(-cols // _VECTOR)))
+    # Narrow rows are read a line at a time, by several strips.
+    fewest = min(max(1, _LINE_LANES // lanes), power_above(-(-rows // 2)))
+    strips = min(BLOCK // lanes, max(fewest, power_above(-(-rows // LOADS))))
+    while lanes * strips < BLOCK and _VECTOR * lanes < cols:
+        lanes *= 2
+    tiles = -(-cols // (_VECTOR * lanes))
+    # An array that one turn of all multiprocessors reads: narrower tiles make more blocks, with fewer rows each.
+    small = problem.results * problem.length < _COLUMN_WAVE * BLOCK * LOADS * _VECTOR
+    while small and lanes > _LINE_LANES and rows > strips * LOADS and lanes * strips == BLOCK:
+        lanes, strips = lanes // 2, strips * 2
+        tiles = -(-cols // (_VECTOR * lanes))
+    if not (problem.across and tiles > 1):
+        while tiles * others * lanes * strips < _BUSY_THREADS and lanes * strips < BLOCK and strips < rows:
+            strips *= 2
+    turns = -(-rows // (strips * LOADS))
+    split = _parts(turns, tiles * others, _COLUMN_WAVE)
+    team = BLOCK if split > 1 or (problem.across and tiles > 1) else lanes * strips
+    return KernelChoice("sum_columns", {"TEAM": team, "LANES": lanes, "SPLIT": split})
+
+
+def _parts(turns: int, blocks: int, wave: int) -> int:
+    """Return the number of parts, each of whole turns, so that `blocks` become one wave at most."""
+    if turns < _FEWEST_TURNS or blocks >= wave:
+        return 1
+    return -(-turns // -(-turns * blocks // wave))
+
+
+def power_above(number: int) -> int:
+    """Return the least power of two that is at least `number`."""
+    return 1 << max(0, number - 1).bit_length()

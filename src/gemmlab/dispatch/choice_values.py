@@ -1,0 +1,78 @@
+"""The choice of a kernel for a product on a GPU: what runs, why, and what else was considered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+RECORD, RULE, FORCED = "record", "rule", "forced"
+_MOST_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One kernel and configuration that was considered."""
+
+    kernel: str
+    precision: str
+    config: Mapping[str, int]
+    us: float
+    """Microseconds by which the choice is made."""
+    measured: bool
+    """True if `us` was measured, at this problem on this GPU model; else the rule estimates it."""
+    blocks: int
+    resident: int
+    """Number of blocks resident on a multiprocessor at a time."""
+    rounds: int
+    """Number of turns that the fullest multiprocessor needs for its blocks."""
+    in_order: bool
+    """True if each result is one chain of multiply-adds in the order of k."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The kernel and configuration that run, and why."""
+
+    kernel: str
+    config: Mapping[str, int]
+    basis: str
+    """`RECORD`, `RULE` or `FORCED`."""
+    where: str
+    problem: str
+    reason: str
+    order: str = ""
+    """The order in which the terms of a result are added: `"k"`, one chain of multiply-adds in the order of k, or a
+    digest of everything that the order follows from. Results of equal order have equal bits.
+    """
+    considered: tuple[Candidate, ...] = ()
+    """Everything that could run: what was measured for this product first, then the estimates, each the fastest first.
+    """
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Kernels of the table that could not run, with the reason."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self.kernel} {words(self.config)}", f"  for {self.problem} on {self.where}", f"  {self.reason}"]
+        if self.order:
+            lines.append(f"  order of the sums: {self.order}")
+        if self.considered:
+            lines.append("  considered:")
+        for one in self.considered[:_MOST_SHOWN]:
+            how = "measured" if one.measured else "estimated"
+            lines.append(
+                f"    {one.us:10.1f} us {how}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} per SM: "
+                f"{one.kernel} {words(one.config)}"
+            )
+        if len(self.considered) > _MOST_SHOWN:
+            lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more that would take longer")
+        lines += [f"    not {kernel}: {why}" for kernel, why in self.refused.items()]
+        return "\n".join(lines)
+
+
+def words(config: Mapping[str, int]) -> str:
+    """Return a configuration as text."""
+    return " ".join(f"{name}={value}" for name, value in config.items())

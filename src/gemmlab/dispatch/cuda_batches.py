@@ -1,0 +1,122 @@
+"""Batches on one GPU: all products in one launch where that is faster, else a launch for each."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gemmlab.core.program import Launch
+from gemmlab.devices.device import Loaded
+from gemmlab.dispatch.batch_axes import Axis, Part, axes_of, parts
+from gemmlab.dispatch.batch_choice import batch_choice
+from gemmlab.dispatch.batches import ONE, Batch, Step
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.choice_values import Choice
+from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan
+from gemmlab.dispatch.scratch import Needs, Scratch
+from gemmlab.dispatch.storage import Stored
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.ops.batch_records import axes_value
+from gemmlab.ops.gemm import GemmOp
+from gemmlab.ops.gemm_problem import GemmProblem
+
+_MOST_PLANS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralPlans:
+    """Launches of different sizes that make one batch, for a batch that no grid holds."""
+
+    plans: tuple[tuple[Plan, tuple[Step, ...]], ...]
+    """Plans with the starts of their launches."""
+    needs: Needs | None = None
+    free: bool = True
+
+    def enqueue(
+        self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, _steps: tuple[Step, ...],
+        _scratch: Scratch | None = None,
+    ) -> None:  # fmt: skip
+        """Queue all launches on a stream of the current context."""
+        for plan, starts in self.plans:
+            plan.enqueue(stream, alpha, beta, a, b, c, starts)
+
+
+AnyPlan = Plan | SeveralPlans
+
+
+class CudaBatches:
+    """Launches of several products on one GPU. The plan for each shape, with its axes, is stored."""
+
+    def __init__(self, gemm: CudaGemm) -> None:
+        # Without a reference to the object that is the key by which this one is found.
+        self._device, self._gpu = gemm.device, gemm.gpu
+        self._loaded: dict[tuple[tuple[str, int], ...], Loaded] = {}
+        self._plans: dict[tuple[Any, ...], tuple[AnyPlan, tuple[Step, ...]] | None] = {}
+
+    def plan(self, batch: Batch, what: Stored, call: Call) -> tuple[AnyPlan, tuple[Step, ...]] | None:
+        """Return a plan for a whole batch, of which `what` is the first product, with the starts of its launches.
+
+        `None` if the products are better computed one after the other. Raises `UsageError` and `CompileError`.
+        """
+        if call.forced or batch.fulls.ndim == 2:
+            return None
+        axes, p = axes_of(batch), what.problem
+        how = (call.precision, bool(call.reproducible))
+        key = (axes, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, *how)
+        if key not in self._plans:
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            choice = batch_choice(call, Part(axes).products, what, self._gpu)
+            self._plans[key] = None if choice is None else self._prepared(choice, axes, p)
+        return self._plans[key]
+
+    def _prepared(
+        self, choice: Choice, axes: tuple[Axis, ...], problem: GemmProblem
+    ) -> tuple[AnyPlan, tuple[Step, ...]]:
+        blocks = self._one_launch(choice, Part(()), problem)[1].grid[0]
+        plans = [(self._plan(choice, part, problem), part.starts) for part in parts(axes, blocks)]
+        return plans[0] if len(plans) == 1 else (SeveralPlans(tuple(plans)), ONE)
+
+    def _one_launch(self, choice: Choice, part: Part, problem: GemmProblem) -> tuple[Kernel, Launch, Mapping[str, int]]:
+        """Return the kernel, a launch of it without addresses, and its instance."""
+        kernel = find_kernel(choice.kernel)
+        scalars = GemmOp().scalars(problem)
+        instance = kernel.instantiate(choice.config, scalars)
+        batch = {"batch": np.int64(part.products), "axes": axes_value(part.in_elements)}
+        (launch,) = kernel.launches(instance, {**scalars, **batch, **dict.fromkeys("abc", np.uint64(0))})
+        return kernel, launch, instance
+
+    def _plan(self, choice: Choice, part: Part, problem: GemmProblem) -> Plan:
+        kernel, launch, instance = self._one_launch(choice, part, problem)
+        at = {name: index for index, name in enumerate(kernel.args)}
+        return Plan(
+            kernel=kernel, config=choice.config, launch=self._device.words_launch(self._load(kernel, instance), launch),
+            at=(at["a"], at["b"], at["c"]), scalars_at=(at["alpha"], at["beta"]),
+        )  # fmt: skip
+
+    def _load(self, kernel: Kernel, instance: Mapping[str, int]) -> Any:
+        key = tuple(sorted(instance.items()))
+        if key not in self._loaded:
+            program = kernel.program(instance, self._device.target(instance))
+            self._loaded[key] = self._device.load(self._device.build(program))
+        return self._loaded[key]
+
+
+_batches: WeakKeyDictionary[CudaGemm, CudaBatches] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def plan_for(gemm: CudaGemm, batch: Batch, what: Stored, call: Call) -> tuple[AnyPlan, tuple[Step, ...]]:
+    """Return the plan for the products of a call, `what` the first of them, and the starts of its launches.
+
+    Raises `UsageError`, `DeviceError` and `CompileError`.
+    """
+    with _lock:
+        together = _batches.get(gemm) or _batches.setdefault(gemm, CudaBatches(gemm))
+    return together.plan(batch, what, call) or (gemm.plan(what, call), batch.steps)

@@ -1,0 +1,126 @@
+"""Launches of groups, ready for any addresses; repeated groups are found by the layouts of their arrays.
+
+As `cuda_again` does for single calls: of a group like one before only addresses, memory for the results and the stream
+are asked for. Groups with `c`, with `out`, with stacks or with arrays of several packages are checked each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.arrays.packages import LEGACY_STREAM, Package, package_of
+from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.cuda_code import WordsLaunch
+from gemmlab.devices.cuda_driver import preserved_context
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.cuda_again import float32_scalars
+from gemmlab.dispatch.cuda_gemm import CudaGemm
+from gemmlab.dispatch.cuda_operands import Checked
+from gemmlab.ops.batch_records import GROUP_PRODUCT
+
+_MOST_ENTRIES = 256
+_ALPHA, _A, _B, _BETA, _C, _TABLE = 0, 1, 2, 3, 4, 7
+"""Numbers of arguments of the kernel `grouped`."""
+Addresses = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupLaunch:
+    """One launch: its products as numbers within the group, in the order of its table."""
+
+    launch: WordsLaunch
+    numbers: npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """All launches of a group."""
+
+    launches: tuple[GroupLaunch, ...]
+
+    def enqueue(
+        self, stream: int, alpha: float, beta: float, a: Addresses, b: Addresses, c: Addresses
+    ) -> None:  # fmt: skip
+        """Queue the launches on a stream of the current context, for the addresses of each product's operands."""
+        for part in self.launches:
+            block = part.launch.take()
+            words, floats = block.words, block.floats
+            floats[2 * _ALPHA], floats[2 * _BETA] = alpha, beta
+            table = np.frombuffer(words[_TABLE:], GROUP_PRODUCT)
+            for name, word, places in (("a", _A, a), ("b", _B, b), ("c", _C, c)):
+                own = places[part.numbers]
+                words[word] = int(own[0])
+                table[name][: own.size] = (own - own[0]) // FLOAT_BYTES
+            part.launch.enqueue(stream, block)
+            part.launch.give(block)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    device: CudaDevice
+    plan: GroupPlan
+    fresh: tuple[Callable[[], Any], ...]
+    """Make a new array for each result."""
+    stream: Callable[[], int]
+
+
+_entries: dict[tuple[Hashable, ...], _Entry] = {}
+_packages: dict[type, Package] = {}
+
+
+def again_group(
+    a: Any, b: Any, alpha: Any, beta: Any, trans_a: Any, trans_b: Any, precision: Any, reproducible: Any
+) -> list[Any] | None:  # fmt: skip
+    """Return the products of a group like an earlier one, or `None` for a group that has to be checked first."""
+    if type(a) not in (list, tuple) or type(b) not in (list, tuple) or not a:
+        return None
+    kind = type(a[0])
+    package = _packages.get(kind)
+    if package is None or {*map(type, a), *map(type, b)} != {kind}:
+        return None
+    scalars = float32_scalars(alpha, beta)
+    if scalars is None or scalars[1] or not all(type(flag) is bool for flag in (trans_a, trans_b, reproducible)):
+        return None
+    address, layout = package.address, package.layout
+    try:
+        how = (trans_a, trans_b, precision, reproducible)
+        known = _entries.get((tuple(map(layout, a)), tuple(map(layout, b)), *how))
+    except Exception:  # noqa: BLE001 - whatever a package says of an array without strides or memory, such as a sparse one
+        return None
+    if known is None:
+        return None
+    results = [fresh() for fresh in known.fresh]
+    places = (np.array([address(x) for x in arrays], np.int64) for arrays in (a, b, results))
+    stream = known.stream() or LEGACY_STREAM
+    if known.device.is_current:
+        known.plan.enqueue(stream, *scalars, *places)
+    else:
+        with preserved_context():
+            known.device.activate()
+            known.plan.enqueue(stream, *scalars, *places)
+    return results
+
+
+def remember_group(calls: Sequence[Call], many: Sequence[Checked], gemm: CudaGemm, plan: GroupPlan) -> None:
+    """Store the plan for a group of as many products as calls, if it holds for later groups with the same layouts."""
+    one, package, pairs = calls[0], package_of(calls[0].a), list(zip(calls, many, strict=True))
+    if package is None or {type(x) for call in calls for x in (call.a, call.b)} != {type(one.a)}:
+        return
+    if any(call.out is not None or call.c is not None for call in calls):
+        return
+    # Of operands that had to be copied, layouts tell nothing about what was launched.
+    if any(call.a is not after.call.a or call.b is not after.call.b for call, after in pairs):
+        return
+    layouts = (tuple(package.layout(call.a) for call in calls), tuple(package.layout(call.b) for call in calls))
+    if len(_entries) >= _MOST_ENTRIES:
+        _entries.clear()
+    how = (bool(one.trans_a), bool(one.trans_b), one.precision, bool(one.reproducible))
+    fresh = tuple(package.fresh(call.a, after.operands.shape) for call, after in pairs)
+    _entries[(*layouts, *how)] = _Entry(gemm.device, plan, fresh, package.current_stream(one.a))
+    _packages[type(one.a)] = package

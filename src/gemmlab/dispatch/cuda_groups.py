@@ -1,0 +1,147 @@
+"""`gemmlab.gemm_group` of arrays on a GPU: products of different shapes in one launch.
+
+A launch takes up to 64 products of one layout (`kernels/batch_cuda/grouped.cu`). Groups with more products, or with
+operands stored in several layouts, take a launch for each 64 of a layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gemmlab.arrays.on_gpu import DeviceArray
+from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.core.program import Launch
+from gemmlab.devices.cuda_code import CudaLoaded
+from gemmlab.devices.cuda_driver import open_driver, order, preserved_context
+from gemmlab.dispatch.batch_choice import group_config
+from gemmlab.dispatch.batches import batch_of
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.cuda_calls import device_gemm
+from gemmlab.dispatch.cuda_gemm import CudaGemm, gemm_on
+from gemmlab.dispatch.cuda_group_again import GroupLaunch, GroupPlan, remember_group
+from gemmlab.dispatch.cuda_operands import Checked, checked_call, one_ordinal, placed, stored_first
+from gemmlab.dispatch.group_calls import product_of_group, require_apart
+from gemmlab.dispatch.lending import hold
+from gemmlab.dispatch.request import Float32Array
+from gemmlab.dispatch.results import as_its_package_s
+from gemmlab.kernels.catalog import find_kernel
+from gemmlab.ops.batch import BatchOp, BatchProblem
+from gemmlab.ops.batch_records import GROUP, GroupProduct, group_value
+from gemmlab.ops.gemm_problem import GemmProblem
+
+_KERNEL = "grouped"
+
+
+class Member(NamedTuple):
+    """A product of two matrices, with the addresses of its operands."""
+
+    problem: GemmProblem
+    a: int
+    b: int
+    c: int
+
+
+def device_group(calls: Sequence[Call]) -> list[object]:
+    """Compute `gemmlab.gemm_group` for arrays on a GPU: check all calls, then write."""
+    many = list[Checked]()
+    for index, call in enumerate(calls):
+        with product_of_group(index):
+            many.append(checked_call(call))
+    require_apart([(one.operands, one.target) for one in many])
+    for index, one in enumerate(many):
+        with product_of_group(index):
+            # Finds what cannot be written to before anything is.
+            list(_members(one, one.target) if one.target is not None else ())
+    with preserved_context():
+        driver = open_driver()
+        gemm = gemm_on(one_ordinal(driver, _labelled(many)))
+        gemm.device.activate()
+        results = [placed(driver, gemm.device, one) for one in many]
+        members = [member for one, result in zip(many, results, strict=True) for member in _members(one, result.target)]
+        plan = _plan(gemm, members)
+        if plan is None:
+            return [device_gemm(one.call) for one in many]
+        stream, others = results[0].stream, {result.stream for result in results[1:]} - {results[0].stream}
+        for other in others:
+            order(driver, stream, other)
+        scalars = many[0].operands
+        places = (np.array([member[at] for member in members], np.int64) for at in (1, 2, 3))
+        plan.enqueue(stream, scalars.alpha, scalars.beta, *places)
+        for other in others:
+            order(driver, other, stream)
+        hold(driver, [array for one in many for array in one.found.values()], stream)
+        if len(members) == len(many):
+            remember_group(calls, many, gemm, plan)
+    return [as_its_package_s(one.beside, result.array) for one, result in zip(many, results, strict=True)]
+
+
+def _labelled(many: Sequence[Checked]) -> dict[str, DeviceArray]:
+    return {f"{name}[{index}]": array for index, one in enumerate(many) for name, array in one.found.items()}
+
+
+def _members(one: Checked, target: Float32Array) -> Iterator[Member]:
+    """Yield the products of two matrices that make a result. Raises `UsageError` for a result with gaps."""
+    if not target.size:
+        return
+    batch = batch_of(one.operands, target)
+    what = stored_first(batch, one.operands)
+    if not what.begins_on(FLOAT_BYTES):
+        raise UsageError(f"gemm: {_KERNEL} needs operands that begin on {FLOAT_BYTES} bytes")
+    for a, b, c in batch.steps:
+        yield Member(what.problem, what.a + a, what.b + b, what.c + c)
+
+
+def _plan(gemm: CudaGemm, members: Sequence[Member]) -> GroupPlan | None:
+    """Return the launches for products; `None` for a GPU on which the kernel does not run."""
+    config = group_config([(p.m, p.n, p.k) for p, *_ in members], gemm.gpu)
+    if config is None:
+        return None
+    return GroupPlan(tuple(_launch(gemm, members, numbers, config) for numbers in _parts(members)))
+
+
+def _parts(members: Sequence[Member]) -> Iterator[list[int]]:
+    """Yield the numbers of the products of each launch, the deepest first: no long sum begins when the others end."""
+    for layout in dict.fromkeys(member.problem.layout for member in members):
+        alike = [number for number, member in enumerate(members) if member.problem.layout == layout]
+        alike.sort(key=lambda number: -members[number].problem.k)
+        yield from (alike[first : first + GROUP] for first in range(0, len(alike), GROUP))
+
+
+def _launch(
+    gemm: CudaGemm, members: Sequence[Member], numbers: Sequence[int], config: Mapping[str, int]
+) -> GroupLaunch:  # fmt: skip
+    """Return a launch for products of one layout, without addresses."""
+    tiles, products = 0, list[GroupProduct]()
+    for number in numbers:
+        p = members[number].problem
+        products.append(GroupProduct(0, 0, 0, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, first=tiles))
+        tiles += -(-p.m // config["BM"]) * -(-p.n // config["BN"])
+    loaded, one = _code(gemm, config, members[numbers[0]].problem.layout)
+    nowhere, nothing = np.uint64(0), np.float32(0)
+    args = (
+        nothing, nowhere, nowhere, nothing, nowhere, np.int32(len(products)), np.uint32(1), group_value(products)
+    )  # fmt: skip
+    launch = gemm.device.words_launch(loaded, replace(one, args=args, grid=(tiles, 1, 1)))
+    return GroupLaunch(launch, np.array(numbers, np.intp))
+
+
+_codes: WeakKeyDictionary[CudaGemm, dict[tuple[object, ...], tuple[CudaLoaded, Launch]]] = WeakKeyDictionary()
+
+
+def _code(gemm: CudaGemm, config: Mapping[str, int], layout: str) -> tuple[CudaLoaded, Launch]:
+    """Return the loaded kernel for a tile and a layout, with a launch of it for one small product."""
+    codes = _codes.setdefault(gemm, {})
+    key = (layout, *sorted(config.items()))
+    if key not in codes:
+        kernel, device = find_kernel(_KERNEL), gemm.device
+        scalars = BatchOp().scalars(BatchProblem(1, 1, 1).with_layout(layout))
+        instance = kernel.instantiate(config, scalars)
+        (one,) = kernel.launches(instance, {**scalars, **dict.fromkeys("abc", np.uint64(0))})
+        codes[key] = device.load(device.build(kernel.program(instance, device.target(instance)))), one
+    return codes[key]

@@ -1,0 +1,95 @@
+"""The products of a group, wherever they are computed: errors that name the product, and results that lie apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.request import Float32Array, Request, overlap
+from gemmlab.dispatch.storage import span
+
+CALL = "gemm_group"
+
+
+@contextmanager
+def product_of_group(index: int) -> Iterator[None]:
+    """Let errors of `gemmlab.gemm` name the product."""
+    try:
+        yield
+    except (UsageError, ArgumentTypeError, DeviceError) as error:
+        message = str(error).removeprefix("gemm: ")
+        raise type(error)(f"{CALL}: product {index}: {message}") from error
+
+
+def group_calls(a: Any, b: Any, c: Any, out: Any, one: Call) -> list[Call]:
+    """Return a call for each product, with the flags of `one`.
+
+    Raises `ArgumentTypeError` for what is no list, `UsageError` for lists of different lengths.
+    """
+    lists = {name: _listed(name, value) for name, value in (("a", a), ("b", b), ("c", c), ("out", out))}
+    count = len(lists["a"] or ())
+    for name, values in lists.items():
+        if values is not None and len(values) != count:
+            raise UsageError(f"{CALL}: {name} has {len(values)} arrays, and a has {count}")
+    nothing = (None,) * count
+    rows = zip(*(nothing if values is None else values for values in lists.values()), strict=True)
+    return [one._replace(a=a, b=b, c=c, out=out) for a, b, c, out in rows]
+
+
+def _listed(name: str, value: Any) -> Sequence[Any] | None:
+    if value is None and name in ("c", "out"):
+        return None
+    if not isinstance(value, (list, tuple)):
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        raise ArgumentTypeError(f"{CALL}: {name} is {kind}; it must be a list or a tuple of arrays")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An array of the group in memory."""
+
+    low: int
+    high: int
+    """Addresses of its first byte and of the one after its last."""
+    index: int
+    name: str
+    view: Float32Array
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}[{self.index}]"
+
+
+def require_apart(products: Sequence[tuple[Request, Float32Array | None]]) -> None:
+    """Raise `UsageError` if a product's `out` shares memory with an array of another product.
+
+    Each product comes with a view of its `out`, or `None` where the result is a new array.
+    """
+    places = sorted(_places(products), key=lambda place: place.low)
+    written, read = list[_Place](), list[_Place]()
+    for place in places:
+        written = [one for one in written if one.high > place.low]
+        read = [one for one in read if one.high > place.low]
+        results = place.name == "out"
+        for other in (*written, *(read if results else ())):
+            if other.index != place.index and overlap(place.view, other.view):
+                first, second = (place, other) if results else (other, place)
+                raise UsageError(f"{CALL}: {first.label} shares memory with {second.label}; give it memory of its own")
+        (written if results else read).append(place)
+
+
+def _places(products: Sequence[tuple[Request, Float32Array | None]]) -> Iterator[_Place]:
+    if all(target is None for _, target in products):
+        return
+    for index, (operands, target) in enumerate(products):
+        views = {"out": target, "a": operands.left, "b": operands.right, "c": operands.addend}
+        for name, view in views.items():
+            if view is not None and view.size:
+                low, high = span(view)
+                start = view.ctypes.data
+                yield _Place(start + low, start + high, index, name, view)

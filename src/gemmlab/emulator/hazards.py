@@ -1,0 +1,192 @@
+"""Hazards of a run: recorded events, put together by source lines, and what the launch was stuck at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from gemmlab.core.hazard import Hazard
+from gemmlab.emulator import warpgroup_words
+from gemmlab.emulator.hazard_words import (
+    Event,
+    file_of,
+    instruction_at,
+    lanes_in_words,
+    line_of,
+    message,
+    position,
+    space_of,
+    stalled,
+)
+from gemmlab.emulator.image import Image, plain_name
+from gemmlab.emulator.instruction_layout import Insn, Kind
+from gemmlab.emulator.layout import LANES
+from gemmlab.emulator.machine import Outcome
+from gemmlab.emulator.out_of_line import call_site
+from gemmlab.emulator.resident import Geometry
+from gemmlab.emulator.wgmma_in_flight import touches
+
+NAMES = {
+    Kind.OUT_OF_BOUNDS: "out of bounds",
+    Kind.MISALIGNED: "misaligned",
+    Kind.UNWRITTEN: "unwritten",
+    Kind.RACE_BLOCK: "race",
+    Kind.RACE_WARP: "race",
+    Kind.RACE_GRID: "race",
+    Kind.BARRIER: "barrier",
+    Kind.ASYNC: "async copy",
+    Kind.TRAP: "trap",
+    Kind.TEXTURE: "texture",
+    Kind.WARP_SYNC: "warp sync",
+    Kind.SHUFFLE: "warp sync",
+    Kind.CALL: "call",
+    Kind.ENDED: "cluster",
+    **warpgroup_words.NAMES,
+}
+_NO_ADDRESS = warpgroup_words.NO_ADDRESS.union({
+    Kind.BARRIER, Kind.TRAP, Kind.TEXTURE, Kind.WARP_SYNC, Kind.SHUFFLE,
+})  # fmt: skip
+"""Kinds of events whose `address` field holds something else."""
+_ACCESSES = frozenset(NAMES) - _NO_ADDRESS - {Kind.CALL}
+"""Kinds of events that are accesses to memory."""
+
+
+def hazards(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+    """Yield all hazards of one launch."""
+    yield from _events(image, geometry, outcome)
+    yield from _findings(image, geometry, outcome)
+    yield from _touches(image, outcome)
+    yield from _unmet(image, geometry, outcome)
+    yield from _stalls(image, geometry, outcome)
+
+
+def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+    """One hazard for each kind and pair of source lines (of instructions, without line information).
+
+    It describes the first event and gives the number of events. An instruction records only its first events and counts
+    the rest; if all its recorded events are in one group, they enter with that count. A pair of lines that races
+    between warps, for want of a barrier, and within a warp too is one hazard, of the first kind; these come first.
+    """
+    groups: dict[tuple[object, ...], list[Event]] = {}
+    # The engine of asynchronous operations has explained these, with both lines.
+    explained = {finding.site for finding in outcome.findings if finding.kind == NAMES[Kind.ASYNC]}
+    for event in (Event(*event) for event in outcome.events.tolist()):
+        if event.kind == Kind.ASYNC and event.site in explained:
+            continue
+        groups.setdefault((NAMES[event.kind], event.kind == Kind.RACE_GRID, *_places(image, event)), []).append(event)
+    mixed = Counter(site for group in groups.values() for site in {event.site for event in group})
+    for group in sorted(groups.values(), key=_without_barrier, reverse=True):
+        first = next((event for event in group if event.kind == Kind.RACE_BLOCK), group[0])
+        noted = {site: _noted(outcome, site) for site in {event.site for event in group} if mixed[site] == 1}
+        file, other_file = (file_of(image, site) for site in (first.site, first.other))
+        yield Hazard(
+            kind=NAMES[first.kind],
+            kernel=plain_name(image.function.name),
+            block=position(first.block, geometry.grid),
+            thread=position(first.thread, geometry.threads),
+            address=None if first.kind in _NO_ADDRESS else first.address,
+            file=file,
+            line=line_of(
+                image, call_site(image.code.instructions, first.site) if first.kind == Kind.WARP_SYNC else first.site
+            ),
+            other_file=other_file if other_file != file else "",
+            other_line=line_of(image, first.other),
+            count=sum(noted.values()) + sum(1 for event in group if event.site not in noted),
+            message=message(image, geometry, outcome.reach, first),
+            space=space_of(first) if first.kind in _ACCESSES else "",
+        )
+
+
+def _places(image: Image, event: Event) -> tuple[object, object]:
+    """The two lines of an event, or its instructions; for a race, in which neither is first, always in one order."""
+    first, second = (line_of(image, site) or ("at", site) for site in (event.site, event.other))
+    return (second, first) if NAMES[event.kind] == "race" and event.other < event.site else (first, second)
+
+
+def _without_barrier(group: list[Event]) -> bool:
+    return any(event.kind == Kind.RACE_BLOCK for event in group)
+
+
+def _noted(outcome: Outcome, site: int) -> int:
+    return int(outcome.records[site, Insn.EVENTS : Insn.EVENTS + 8].copy().view(np.int64)[0])
+
+
+def _findings(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+    """The errors in the use of asynchronous operations."""
+    for finding in outcome.findings:
+        file, other_file = (file_of(image, site) for site in (finding.site, finding.other))
+        yield Hazard(
+            kind=finding.kind,
+            kernel=plain_name(image.function.name),
+            block=position(finding.block, geometry.grid),
+            thread=position(finding.thread, geometry.threads),
+            address=finding.address,
+            file=file,
+            line=line_of(image, finding.site),
+            other_file=other_file if finding.other >= 0 and other_file != file else "",
+            other_line=line_of(image, finding.other),
+            count=finding.count,
+            message=f"{finding.message} ({instruction_at(image, finding.site).name})",
+        )
+
+
+def _touches(image: Image, outcome: Outcome) -> Iterator[Hazard]:
+    """Registers of warpgroup multiplications that the code that ran uses too early."""
+    if not image.warpgroups:
+        return
+    code = image.code.instructions
+    executed = outcome.records[:, Insn.EXECUTED : Insn.EXECUTED + 8].copy().view(np.int64)[:, 0]
+    for touch in touches(code, (executed > 0).tolist()):
+        yield Hazard(
+            kind="wgmma",
+            kernel=plain_name(image.function.name),
+            block=(0, 0, 0),
+            thread=(0, 0, 0),
+            address=None,
+            file=file_of(image, touch.site),
+            line=line_of(image, touch.site),
+            other_line=line_of(image, touch.multiplication),
+            count=int(executed[touch.site]),
+            message=warpgroup_words.in_flight_message(
+                code[touch.site].name, code[touch.multiplication].name, fence=touch.fence
+            ),
+        )
+
+
+def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+    """Warp-level synchronisations that wait for lanes of their mask in a deadlock, one hazard for each instruction."""
+    for site in dict.fromkeys(each[2] for each in outcome.unmet):
+        block, thread, _, lanes = next(each for each in outcome.unmet if each[2] == site)
+        yield Hazard(
+            kind=NAMES[Kind.WARP_SYNC],
+            kernel=plain_name(image.function.name),
+            block=position(block, geometry.grid),
+            thread=position(thread, geometry.threads),
+            address=None,
+            file=(image.code.instructions[site].line or ("", 0))[0],
+            line=line_of(image, call_site(image.code.instructions, site)),
+            count=sum(each[2] == site for each in outcome.unmet),
+            message=f"{lanes_in_words(lanes)} of the warp, which the mask names, never reaches it",
+        )
+
+
+def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+    for kind, places in ((outcome.stopped, outcome.blocked), ("residency", outcome.awaited)):
+        if not places:
+            continue
+        linear, warp, index = places[0]
+        instruction = instruction_at(image, index)
+        file, line = instruction.line or ("", 0)
+        yield Hazard(
+            kind=kind,
+            kernel=plain_name(image.function.name),
+            block=position(linear, geometry.grid),
+            thread=position(warp * LANES, geometry.threads),
+            address=None,
+            file=file,
+            line=line,
+            count=len(places),
+            message=stalled(kind, places, geometry),
+        )

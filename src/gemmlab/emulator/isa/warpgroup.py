@@ -1,0 +1,102 @@
+"""Warpgroup multiplications (wgmma): their issue, their fences and their waits."""
+
+from __future__ import annotations
+
+from gemmlab.emulator.events import NOTE
+from gemmlab.emulator.form import UNIFORM_BASE, WRITE, Form
+from gemmlab.emulator.instruction_layout import Kind
+from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import Warp
+from gemmlab.emulator.wgmma_flight import ISSUE, WAIT
+from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, SUMS, Shape
+from gemmlab.emulator.wgmma_registers import SIZE
+from gemmlab.ir.types import I64, VOID
+from gemmlab.ir.values import Value
+
+_INPUTS = {"HGMMA": ("BF16", "TF32"), "QGMMA": ("E4M3", "E5M2"), "IGMMA": ("S8", "U8")}
+_SUFFIXES = {
+    "negA": Shape.NEGATE_A, "negB": Shape.NEGATE_B, "tnspA": Shape.TRANSPOSE_A, "tnspB": Shape.TRANSPOSE_B,
+}  # fmt: skip
+
+
+def _shape(x: Form) -> int:
+    """The word that describes the form (`Shape`). Raises `UnsupportedError` naming what is not emulated."""
+    size, *rest = x.modifiers
+    match = SIZE.fullmatch(size)
+    if match is None:
+        raise x.refuse(f"a size of {size}")
+    kinds = [name for name in rest if name in _INPUTS[x.instruction.opcode]]
+    sums = [name for name in rest if name in SUMS] or ["S32"]
+    others = [name for name in rest if name not in {*kinds, *sums, "SAT"}]
+    if others:
+        raise x.refuse(f"{', '.join(others)} is not emulated")
+    if x.instruction.opcode == "HGMMA":
+        kinds = (kinds or ["F16"]) * 2
+    columns, depth = int(match[1]), int(match[2])
+    if len(kinds) != 2 or FORMATS[kinds[0]].bits * depth != 8 * OPERAND_BYTES:
+        raise x.refuse(f"{' and '.join(kinds)} in a size of {size}")
+    shape = FORMATS[kinds[0]].code << Shape.A | FORMATS[kinds[1]].code << Shape.B | SUMS[sums[0]] << Shape.SUM
+    return shape | columns << Shape.COLUMNS | (Shape.SATURATE if x.has("SAT") else 0)
+
+
+@opcode("HGMMA", "QGMMA", "IGMMA")
+def gmma(x: Form) -> None:
+    """Start D = A B + C for 64 rows: D, perhaps A's registers, descriptors of A and B, C, perhaps a predicate that
+    keeps C (else it counts as zero), and perhaps a mark that closes the group.
+    """
+    shape = _shape(x)
+    _target, target = x.take("reg")
+    registers = x.fn.constant(0, I64)
+    operand = x.peek()
+    if operand is not None and operand.kind == "reg":
+        left, record = x.take("reg")
+        registers, shape = x.field(record), shape | Shape.REGISTERS | (Shape.NEGATE_A if left.neg else 0)
+    descriptors, record = x.take("mem")
+    unknown = [name for name in descriptors.suffix if name not in _SUFFIXES]
+    if unknown or descriptors.name != "gdesc":
+        raise x.refuse(f"{descriptors.text} is not understood")
+    for name in descriptors.suffix:
+        shape |= _SUFFIXES[name]
+    pair = x.field(record, UNIFORM_BASE)
+    a, b = (x.warp.load(pair + 8 * part, I64) for part in range(2))
+    addend, source = x.take("reg")
+    if addend.neg:
+        raise x.refuse("a negated accumulator")
+    accumulator = Lanes(x.field(source))
+    used = accumulator.ne(Warp.ZERO)
+    for predicate in x.predicates(1):
+        used = used & predicate.lane(0)
+    closes = 0
+    if x.left:
+        x.take("scoreboard")
+        closes = 1
+    _together(x)
+    into = Lanes(x.field(target, WRITE))
+    x.service(
+        "issue_wgmma", VOID, ISSUE, a, b, shape, used.select(accumulator, 0).value,
+        into.eq(Warp.SWALLOW).select(into.like(0), into).value, registers, closes,
+    )  # fmt: skip
+
+
+def _together(x: Form) -> None:
+    """Record an event if not all lanes of the warp execute the instruction."""
+    missing = ~Lanes(x.exec_bits)
+    with x.fn.when(missing.ne(0).value):
+        lane: Value = Lanes(x.exec_bits).call_flag("cttz", flag=True).zext("i64").value
+        x.service("note", VOID, NOTE, Kind.WARPGROUP, lane, missing.zext("i64").value, 0, -1)
+
+
+@opcode("WARPGROUP")
+def warpgroup(x: Form) -> None:
+    """`ARRIVE` (wgmma.fence) orders registers before multiplications; `DEPBAR.LE` waits until at most so many groups
+    are in flight.
+    """
+    x.allow("ARRIVE", "DEPBAR", "LE")
+    if x.has("ARRIVE"):
+        _together(x)
+        return
+    x.take("scoreboard")
+    left = x.source().lane(0)
+    with x.fn.when(x.warp.load(Warp.FLIGHT, I64).differs(0)):
+        x.service("wait_wgmma", VOID, WAIT, left.zext("i64").value)

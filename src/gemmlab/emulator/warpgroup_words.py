@@ -1,0 +1,40 @@
+"""Hazards of warpgroup instructions in words."""
+
+from __future__ import annotations
+
+from gemmlab.emulator.instruction_layout import Kind
+from gemmlab.emulator.isa.register_pool import GROWS, NEVER, SHRINKS
+
+NAMES = {Kind.WARPGROUP: "warpgroup", Kind.REGISTERS: "setmaxnreg", Kind.OVERWRITTEN: "wgmma", Kind.PROXY: "proxy"}
+"""Kinds of events of warpgroups, with the names of their hazards."""
+NO_ADDRESS = frozenset({Kind.WARPGROUP, Kind.REGISTERS})
+"""Those whose `address` holds something else."""
+_REGISTERS = {
+    GROWS: "setmaxnreg.dec to {} registers: the warp has fewer",
+    SHRINKS: "setmaxnreg.inc to {} registers: the warp has more",
+    NEVER: "setmaxnreg.inc to {} registers: the block's pool never has so many, whatever its other warps release",
+}
+
+
+def message(kind: int, address: int, extra: int, fellow: object, there: str) -> str:
+    """The message of an event; `fellow` and `there` are thread and instruction of the other access."""
+    if kind == Kind.WARPGROUP:
+        return f"{address.bit_count()} lanes of the warp do not execute it; a warpgroup instruction needs all of them"
+    if kind == Kind.REGISTERS:
+        return _REGISTERS[extra].format(address)
+    if kind == Kind.PROXY:
+        return (
+            f"the asynchronous proxy reads shared memory that thread {fellow} of the block wrote ({there}), without a"
+            " proxy fence (fence.proxy.async) by that thread after its write"
+        )
+    return (
+        f"an operand that thread {fellow} writes ({there}) while it may be read: the write is ordered neither before"
+        " the multiplication's issue nor after the wait for it (wgmma.wait_group, then a barrier)"
+    )
+
+
+def in_flight_message(name: str, multiplication: str, *, fence: bool) -> str:
+    """The message of an instruction that touches a multiplication's registers in flight, or without a fence between."""
+    if fence:
+        return f"{name} writes a register of {multiplication}, and no wgmma.fence is between"
+    return f"{name} touches registers of {multiplication} that is in flight: no wgmma.wait_group before it"

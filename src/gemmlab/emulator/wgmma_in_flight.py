@@ -1,0 +1,124 @@
+"""Registers of warpgroup multiplications that are touched in flight, or written behind the last fence.
+
+The machine code that ran is followed along its control flow, so that nothing has to be compared while it runs. An
+instruction counts as touching a register if it names it, or loads several words into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gemmlab.emulator.wgmma_registers import LEFT, gmma_registers
+from gemmlab.sass.blocks import successors
+from gemmlab.sass.instruction import RZ, Instruction, SassFunction
+
+OLDEST = 32
+"""Groups closed since, counted so far at most."""
+_WITHOUT_RESULT = frozenset({
+    "BAR", "WARPSYNC", "NANOSLEEP", "BRX", "JMX", "RET", "CALL", "FCHK", "R2P",
+})  # fmt: skip
+"""Opcodes whose first register is not a result."""
+Ages = Mapping[int, int]
+"""For each multiplication that may be in flight, the groups closed since its issue; 0 while its own group is open."""
+Writes = Mapping[int, int]
+"""For each register written since the last fence, the instruction that wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """An instruction that touches registers of a multiplication: indices of both."""
+
+    site: int
+    multiplication: int
+    fence: bool = False
+    """True if the multiplication comes later, and a fence is missing between."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    ages: Ages
+    writes: Writes
+
+    def joined(self, other: _State) -> _State:
+        """Return the state that may hold on either of two paths."""
+        ages = dict(self.ages)
+        for site, age in other.ages.items():
+            ages[site] = min(age, ages.get(site, age))
+        return _State(ages, {**other.writes, **self.writes})
+
+
+def touches(code: Sequence[Instruction], ran: Sequence[bool]) -> list[Touch]:
+    """Return them in the order of the code; `ran` tells which instructions were executed."""
+    function = SassFunction("", tuple(code), {})
+    before: dict[int, _State] = {0: _State({}, {})}
+    waiting = [0]
+    while waiting:
+        place = waiting.pop()
+        after = _after(code[place], place, before[place])
+        for to in successors(function, code[place]):
+            if not 0 <= to < len(code) or not ran[to]:
+                continue
+            known = before.get(to)
+            new = after if known is None else known.joined(after)
+            if new != known:
+                before[to] = new
+                waiting.append(to)
+    found = [touch for place in sorted(before) for touch in _found(code, place, before[place])]
+    return list({(touch.site, touch.multiplication): touch for touch in found}.values())
+
+
+def _after(instruction: Instruction, place: int, state: _State) -> _State:
+    spans = gmma_registers(instruction)
+    if spans is not None:
+        closes = any(operand.kind == "scoreboard" for operand in instruction.operands)
+        ages = {**state.ages, place: 0} if spans[0] else dict(state.ages)
+        if closes:
+            ages = {site: min(age + 1, OLDEST) for site, age in ages.items()}
+        writes = {register: by for register, by in state.writes.items() if register not in spans[0]}
+        return _State(ages, writes)
+    if instruction.opcode == "WARPGROUP":
+        if "ARRIVE" in instruction.modifiers:
+            return _State(state.ages, {})
+        left = next((operand.value for operand in instruction.operands if operand.kind == "imm"), 0)
+        return _State({site: age for site, age in state.ages.items() if age <= left}, state.writes)
+    written = dict.fromkeys(_written(instruction), place)
+    return _State(state.ages, {**state.writes, **written}) if written else state
+
+
+def _found(code: Sequence[Instruction], place: int, state: _State) -> Iterator[Touch]:
+    instruction = code[place]
+    spans = gmma_registers(instruction)
+    if spans is None:
+        named, written = _named(instruction), _written(instruction)
+    else:
+        named, written = {*spans[1]}, set()
+        late = [state.writes[register] for span in spans for register in span if register in state.writes]
+        if late:
+            yield Touch(max(late), place, fence=True)
+    for site in state.ages:
+        target, left, *_ = gmma_registers(code[site]) or (range(0), range(0))
+        overlaps = spans is not None and spans[0] != target and set(spans[0]) & set(target)
+        if overlaps or not named.isdisjoint(target) or not written.isdisjoint({*target, *left}):
+            yield Touch(place, site)
+
+
+def _named(instruction: Instruction) -> set[int]:
+    """The vector registers that an instruction names."""
+    found = {operand.index for operand in instruction.operands if operand.kind == "reg"}
+    found |= {operand.base for operand in instruction.operands if operand.kind in {"mem", "const"}}
+    return found - {RZ}
+
+
+def _written(instruction: Instruction) -> set[int]:
+    """The vector registers that an instruction writes: its first operand behind predicates, if that is one."""
+    if instruction.opcode in _WITHOUT_RESULT or instruction.opcode.endswith(("SETP", "SETP2")):
+        return set()
+    for operand in instruction.operands:
+        if operand.kind == "reg":
+            loads = instruction.opcode.startswith("LD")
+            wide = LEFT if "128" in instruction.modifiers else 2 if "64" in instruction.modifiers else 1
+            return set(range(operand.index, operand.index + (wide if loads else 1))) - {RZ}
+        if operand.kind not in {"pred", "upred"}:
+            break
+    return set()

@@ -1,0 +1,78 @@
+"""Byte offsets of the warpgroup multiplications of a warp that are in flight, and the numbers of their types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmlab.emulator.layout import ROW
+
+WARPGROUP = 4
+"""Warps of a warpgroup; warp w of it has rows 16 w to 16 w + 15 of the accumulator."""
+ROWS = 16
+"""Rows of the accumulator that one warp has."""
+MOST_COLUMNS = 256
+OPERAND_BYTES = 32
+"""Bytes in k of a row of A, and of a column of B, for every type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The type of an input: `bits` of an element, those of its exponent and mantissa (0: an integer)."""
+
+    code: int
+    bits: int
+    exponent: int = 0
+    mantissa: int = 0
+    signed: bool = True
+
+
+FORMATS = {
+    "F16": Format(0, 16, 5, 10), "BF16": Format(1, 16, 8, 7), "TF32": Format(2, 32, 8, 10), "E4M3": Format(3, 8, 4, 3),
+    "E5M2": Format(4, 8, 5, 2), "S8": Format(5, 8), "U8": Format(6, 8, signed=False),
+}  # fmt: skip
+"""Types of inputs by nvdisasm's names. TF32 is the upper 19 bits of its word."""
+SUMS = {"F32": 0, "F16": 1, "S32": 2}
+"""Types of accumulators."""
+
+
+class Shape:
+    """Bits of the word that describes a multiplication's form."""
+
+    A, B, SUM = 0, 4, 8
+    """Positions of the 4-bit numbers of A's, B's and the accumulator's type."""
+    COLUMNS = 12
+    """Position of the number of columns, of 12 bits."""
+    NEGATE_A, NEGATE_B, TRANSPOSE_A, TRANSPOSE_B, REGISTERS, SATURATE = (1 << bit for bit in range(24, 30))
+    """`TRANSPOSE_`: the operand is contiguous along m or n, not along k. `REGISTERS`: A is in registers."""
+
+
+class Flight:
+    """The multiplications of one warp in flight: a header, one entry for each, then space for operands as numbers."""
+
+    COUNT = 0
+    """i64: entries in use."""
+    GROUP = 8
+    """i64: groups closed so far; an entry belongs to the group that was open at its issue."""
+    RANDOM = 16
+    """i64: state of the generator that chooses moments of landing; 0 if all land at the latest one."""
+    ENTRY = 64
+    ENTRY_INSN, ENTRY_A, ENTRY_B, ENTRY_GROUP, ENTRY_SHAPE = 0, 8, 16, 24, 32
+    """i64: instruction record, descriptors, number of the group, `Shape`."""
+    ENTRY_SOURCE, ENTRY_TARGET, ENTRY_REGISTERS = 40, 48, 56
+    """i64: offsets in the warp of the accumulator to read (0: none, it counts as zero) and to write, and of A."""
+    ENTRY_KNOWN = 64
+    """A row: the clocks of all warps that this one knew at the issue."""
+    ENTRY_SIZE = ENTRY_KNOWN + ROW
+    CAPACITY = 128
+    BYTES_A = ENTRY + CAPACITY * ENTRY_SIZE
+    """A's bytes as fetched, then B's; behind them factors (f32, or i32 for integers) and exponents (i32)."""
+    BYTES_B = BYTES_A + ROWS * OPERAND_BYTES
+    FACTORS_A = BYTES_B + MOST_COLUMNS * OPERAND_BYTES
+    """16 rows of 32."""
+    EXPONENTS_A = FACTORS_A + ROWS * OPERAND_BYTES * 4
+    FACTORS_B = EXPONENTS_A + ROWS * OPERAND_BYTES * 4
+    """32 rows, one for each k, of as many as there are columns."""
+    EXPONENTS_B = FACTORS_B + MOST_COLUMNS * OPERAND_BYTES * 4
+    SUMS = EXPONENTS_B + MOST_COLUMNS * OPERAND_BYTES * 4
+    """16 rows of as many as there are columns, f32 or i32."""
+    SIZE = SUMS + ROWS * MOST_COLUMNS * 4

@@ -1,0 +1,112 @@
+"""Races of a warpgroup multiplication's operands in shared memory.
+
+A multiplication may read its operands at any time between its issue and the end of the wait for its group. So each
+write must be ordered before the issue, or after the wait. At the wait, the last writer of each element is compared with
+what the warp knew of it at the issue: a later write is a hazard, whether barriers are between or not. The read itself
+is recorded as one at the wait, so that later writes are compared with it as with any other read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from gemmlab.emulator.instruction_layout import Insn, Kind, Space
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES, Block, Warp
+from gemmlab.emulator.races import (
+    BY_PROXY,
+    ELEMENT,
+    READ_BY,
+    READ_CLOCK,
+    READ_SYNC,
+    WRITER,
+    WRITER_CLOCK,
+    WRITER_FENCES,
+    WRITER_INSTRUCTION,
+)  # fmt: skip
+from gemmlab.emulator.raw import Raw
+from gemmlab.emulator.wgmma_layout import Flight
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I8, I32, I64, pointer
+from gemmlab.ir.values import Value
+
+OPERAND_RACE = (("warp", pointer(I8)), ("insn", pointer(I8)), ("flight", pointer(I8)), ("address", I64))
+CHUNK = 16
+SHARED = Space.SHARED * 65536
+"""The space's part of an event's `extra`."""
+KNOW = OPERAND_RACE[:1] + OPERAND_RACE[2:3]
+
+
+def emit_know(fn: Function) -> None:
+    """Body of `know(warp, entry)`: store the clocks that a warp knows at an issue, and let its own clock advance."""
+    warp, entry = Raw(fn, fn.args[0]), Raw(fn, fn.args[1])
+    block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    with fn.when(block.load(Block.RACES, I64).differs(0)):
+        index = warp.load(Warp.INDEX, I64)
+        row = fn.cast(block.load(Block.CLOCKS, I64), I32) + index * LANES
+        fn.store(entry.at(Flight.ENTRY_KNOWN, I32), fn.load(row, LANES))
+        row[index] = (Lanes(row[index]) + 1).value
+    fn.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class _Elements:
+    """The elements of the shadow for 16 bytes that a multiplication reads."""
+
+    fn: Function
+    block: Raw
+    address: Value
+
+    @contextmanager
+    def each(self) -> Iterator[tuple[Raw, Value]]:
+        """Loop over them: the element and its address."""
+        fn, low = self.fn, self.block.load(Block.SHARED_LOW, I64)
+        shift = Lanes(self.block.load(Block.RACE_SHIFT, I64))
+        shadow = fn.cast(self.block.load(Block.RACES, I64), I8)
+        first = Lanes(self.address - low) >> shift
+        with fn.range((Lanes(fn.constant(CHUNK, I64)) >> shift).value) as part:
+            where = first.value + part
+            yield Raw(fn, shadow + where * ELEMENT), low + (Lanes(where) << shift).value
+
+
+def emit_operand_race(fn: Function, module: Module) -> None:
+    """Body of `operand_race(warp, insn, entry, address)`: check 16 bytes that a multiplication reads when it lands."""
+    warp_ptr, insn_ptr, entry_ptr, address = fn.args
+    warp, insn, entry = Raw(fn, warp_ptr), Raw(fn, insn_ptr), Raw(fn, entry_ptr)
+    block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
+    index = warp.load(Warp.INDEX, I64)
+    clock = fn.cast(block.load(Block.CLOCKS, I64), I32)[index * LANES + index]
+    sync = fn.convert(warp.load(Warp.SYNCS, I64), I32)
+    known = entry.at(Flight.ENTRY_KNOWN, I32)
+    number = (Lanes(insn.load(Insn.INDEX, I64)).trunc("i32") << 11).value
+    with _Elements(fn, block, address).each() as (element, at):
+        writer = Lanes(element.load(WRITER)).zext("i64")
+        late = Lanes(element.load(WRITER_CLOCK)).gt(Lanes(known[(writer >> 5).value]))
+        with fn.when(late.value):
+            other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
+            fn.call(module["note"], warp_ptr, insn_ptr, Kind.OVERWRITTEN, 0, at, ((writer << 32) + SHARED).value, other)
+        element.store(index * 4 + READ_CLOCK, clock)
+        element.store(index * 4 + READ_SYNC, sync)
+        element.store(index * 4 + READ_BY, number)
+    fn.finish()
+
+
+def emit_operand_proxy(fn: Function, module: Module) -> None:
+    """Body of `operand_proxy(warp, insn, entry, address)`: report writers without a proxy fence behind their write.
+
+    It is called when the multiplication is issued.
+    """
+    warp_ptr, insn_ptr, _entry, address = fn.args
+    block = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.BLOCK, I64), I8))
+    warps, size = fn.cast(block.load(Block.WARPS, I64), I8), block.load(Block.WARP_SIZE, I64)
+    with _Elements(fn, block, address).each() as (element, at):
+        writer, fences = Lanes(element.load(WRITER)).zext("i64"), element.load(WRITER_FENCES)
+        there = Raw(fn, warps + (writer >> 5).value * size)
+        so_far = there.load((writer & 31).value * 4 + Warp.PROXY_FENCES)
+        with fn.when((Lanes(fences).ne(BY_PROXY) & Lanes(fences).eq(Lanes(so_far))).value):
+            other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
+            fn.call(module["note"], warp_ptr, insn_ptr, Kind.PROXY, 0, at, ((writer << 32) + SHARED).value, other)
+    fn.finish()

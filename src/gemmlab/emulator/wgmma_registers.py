@@ -1,0 +1,29 @@
+"""Registers of warpgroup multiplications: the spans of their operands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gemmlab.sass.instruction import RZ, Instruction
+
+SIZE = re.compile(r"64x(\d+)x(\d+)")
+OPCODES = frozenset({"HGMMA", "QGMMA", "IGMMA"})
+LEFT = 4
+"""Registers of A."""
+
+
+def gmma_registers(instruction: Instruction) -> Sequence[range] | None:
+    """Spans of the accumulator and of A's registers, empty if there are none; `None` for other instructions."""
+    size = SIZE.fullmatch(instruction.modifiers[0]) if instruction.modifiers else None
+    if instruction.opcode not in OPCODES or size is None:
+        return None
+    registers = [operand.index for operand in instruction.operands if operand.kind == "reg"]
+    count = int(size[1]) // (4 if "F16" in instruction.modifiers else 2)
+    target, *others = registers or [RZ]
+    spans = [range(0) if target == RZ else range(target, target + count)]
+    # Operands: the accumulator, perhaps A, descriptors, the accumulator again or RZ.
+    spans.append(range(others[0], others[0] + LEFT) if len(others) > 1 else range(0))
+    if others and others[-1] not in {RZ, target}:
+        spans.append(range(others[-1], others[-1] + count))
+    return spans

@@ -1,0 +1,77 @@
+"""Groups of products: lists of arrays in, a list of arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsFloat, SupportsIndex
+
+from gemmlab.api import checked, gemm
+from gemmlab.arrays.on_gpu import is_device_array
+from gemmlab.arrays.on_host import host_views, is_host_array
+from gemmlab.core.precision import FLOAT32
+from gemmlab.dispatch.call import Call
+from gemmlab.dispatch.group_calls import group_calls, product_of_group, require_apart
+from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
+
+_again: Callable[..., list[Any] | None] | None = None
+"""The function that is tried first, once there were arrays on a GPU."""
+
+
+def gemm_group(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    *,
+    alpha: SupportsFloat = 1.0,
+    beta: SupportsFloat = 0.0,
+    c: Sequence[Any] | None = None,
+    out: Sequence[Any] | None = None,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    threads: SupportsIndex | None = None,
+    precision: str = HIGHEST,
+    reproducible: bool = False,
+) -> list[Any]:
+    """`gemm(a[i], b[i], c=c[i], out=out[i], ...)` for every i, as a list; on a GPU in one launch.
+
+    `a` and `b`, and `c` and `out` if they are given, are lists or tuples of equal length. Shapes may differ from one
+    product to the next. Arrays of one shape may lie anywhere in memory: such a group is a batch by pointers. Scalars
+    and flags are those of all products. Everything else is as in `gemm`. If `beta` is 0, `c` may contain `None`.
+
+    On a GPU a launch takes 64 products whose operands are stored in one layout; larger groups take several launches.
+    The table of products is part of the launch, so a group can be captured in a graph. Each sum is one chain of
+    multiply-adds in the order of k: `reproducible` costs nothing there. On a CPU the products are computed in turn.
+
+    Raises what `gemm` raises, with the number of the product, `ArgumentTypeError` for operands that are no lists, and
+    `UsageError` for lists of different lengths and for an `out` that shares memory with an array of another product.
+    All products are checked first: where one is refused, none is computed.
+    """
+    global _again
+    if _again is not None and threads is None is c is out:
+        known = _again(a, b, alpha, beta, trans_a, trans_b, precision, reproducible)
+        if known is not None:
+            return known
+    if precision != HIGHEST:
+        precision_for(precision, (FLOAT32,))
+    one = Call(None, None, None, None, alpha, beta, trans_a, trans_b, threads, precision, reproducible=reproducible)
+    calls = group_calls(a, b, c, out, one)
+    if any(is_device_array(array) for call in calls for array in call.arrays.values()):
+        from gemmlab.dispatch.cuda_group_again import again_group
+        from gemmlab.dispatch.cuda_groups import device_group
+
+        _again = again_group
+        return device_group(calls)
+    requests = []
+    for index, call in enumerate(calls):
+        with product_of_group(index):
+            foreign = is_host_array(call.a) or is_host_array(call.b)
+            views = host_views("gemm", call.arrays) if foreign else {}
+            operands, target, _ = checked(call._replace(**views))
+            requests.append((operands, target))
+    require_apart(requests)
+    return [
+        gemm(
+            call.a, call.b, alpha=alpha, beta=beta, c=call.c, out=call.out, trans_a=trans_a, trans_b=trans_b,
+            threads=threads, precision=precision, reproducible=reproducible,
+        )
+        for call in calls
+    ]  # fmt: skip

@@ -1,0 +1,132 @@
+"""C[i] = alpha * op(A[i]) * op(B[i]) + beta * C[i] for the matrices of a batch, which lie at even distances in memory.
+
+Each operand is one row of memory, from the first matrix to the last, gaps included. In the gaps of A and B there is
+NaN, so that reading them shows; in those of C numbers that must be the same afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.precision import FLOAT32
+from gemmlab.ops.batch_cases import contract_cases
+from gemmlab.ops.batch_problem import OPERANDS, PACKED, BatchProblem
+from gemmlab.ops.batch_records import GROUP, GroupProduct, axes_value, group_value
+from gemmlab.ops.gemm import GemmOp
+from gemmlab.ops.gemm_sizes import Products, parse_products
+from gemmlab.ops.op import GFLOPS, Expected, Float32Array, Operand
+
+__all__ = ["BatchOp", "BatchProblem"]
+
+UNTOUCHED = np.float32(-12345.678)
+"""Every word of C that belongs to no matrix."""
+_ONE = GemmOp()
+
+
+class BatchOp:
+    """The operation `batch` (see `gemmlab.ops.op.Op`)."""
+
+    name = "batch"
+    unit = GFLOPS
+    flags: Mapping[str, tuple[int, ...]] = GemmOp.flags
+
+    def parse_sizes(self, text: str) -> list[BatchProblem]:
+        """Return batches with alpha 1 and beta 0, as `ops/gemm_sizes.py` reads them: `16*512x64x512:nt`."""
+        return [_batch(one) for one in parse_products(text)]
+
+    def problem_from_json(self, data: Mapping[str, Any]) -> BatchProblem:
+        """Inverse of `BatchProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""
+        own = ("batch", *(f"stride_{name}" for name in OPERANDS))
+        one = _ONE.problem_from_json({name: value for name, value in data.items() if name not in own})
+        return BatchProblem.from_json(data, one)
+
+    def dot_length(self, problem: BatchProblem) -> int:
+        """Return K."""
+        return problem.k
+
+    def in_layouts(self, problem: BatchProblem, layouts: Sequence[str]) -> list[BatchProblem]:
+        """The same batch once in each layout."""
+        return [problem.with_layout(layout) for layout in layouts]
+
+    def flops(self, problem: BatchProblem) -> int:
+        """Return 2MNK for each product."""
+        return problem.batch * _ONE.flops(problem)
+
+    def bytes_moved(self, problem: BatchProblem) -> int:
+        """Return the bytes of every matrix once, as for one product; a broadcast matrix counts once."""
+        once = _ONE.bytes_moved(problem)
+        shared = sum(4 * problem.stored(name)[0] * problem.stored(name)[1] for name in "ab" if not problem.step(name))
+        return problem.batch * once - (0 if problem.without_product else max(0, problem.batch - 1) * shared)
+
+    def work(self, problem: BatchProblem) -> int:
+        """Return the number of operations."""
+        return self.flops(problem)
+
+    def operands(self, problem: BatchProblem) -> tuple[Operand, ...]:
+        """Return a, b, c as rows of memory."""
+        roles = {"a": "in", "b": "in", "c": "out" if problem.beta == 0.0 else "inout"}
+        return tuple(Operand(n, 1, problem.words(n), max(1, problem.words(n)), roles[n]) for n in OPERANDS)
+
+    def scalars(self, problem: BatchProblem) -> dict[str, Any]:
+        """Those of one product, the number of products and the strides as int64, and the batch as structures: `axes`,
+        its one axis, and `group`, its first products, whose first tiles are counted in tiles of one product.
+        """
+        p, (a, b, c) = problem, (problem.step(name) for name in OPERANDS)
+        group = [
+            GroupProduct(i * a, i * b, i * c, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, first=i)
+            for i in range(min(p.batch, GROUP))
+        ]
+        return {
+            **_ONE.scalars(p), "batch": np.int64(p.batch),
+            "stride_a": np.int64(a), "stride_b": np.int64(b), "stride_c": np.int64(c),
+            "axes": axes_value([(p.batch, a, b, c)]), "group": group_value(group),
+        }  # fmt: skip
+
+    def fill(self, problem: BatchProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
+        """Data of the kind `problem.contents`; NaN in every operand that must not be read."""
+        gaps = {"a": np.float32(np.nan), "b": np.float32(np.nan), "c": UNTOUCHED}
+        found = {name: np.full((1, problem.words(name)), gaps[name], np.float32) for name in OPERANDS}
+        for index in range(problem.batch):
+            for name, values in _ONE.fill(problem, rng).items():
+                if values.size:
+                    _matrix(found[name], problem, name, index)[...] = values
+        return found
+
+    def reference(
+        self, problem: BatchProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None,
+        precision: str = FLOAT32,
+    ) -> dict[str, Expected]:  # fmt: skip
+        """Return every product with its bound, as for one product; in the gaps what was there, exactly."""
+        values = inputs["c"].astype(np.float64)
+        bound = np.zeros_like(values)
+        for index in range(problem.batch if values.size else 0):
+            one = {name: _matrix(inputs[name], problem, name, index) for name in OPERANDS}
+            expected = _ONE.reference(problem, one, roundings, precision)["c"]
+            _matrix(values, problem, "c", index)[...] = expected.values
+            _matrix(bound, problem, "c", index)[...] = expected.bound
+        return {"c": Expected(values, bound)}
+
+    def cases(self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick") -> Iterator[BatchProblem]:  # noqa: ARG002 - all of them are stated
+        """Yield batches that cover the whole contract, in each layout."""
+        return contract_cases(layouts, scale)
+
+
+def _batch(products: Products) -> BatchProblem:
+    p, shared = products.problem, {name: 0 if name == products.shared else PACKED for name in "ab"}
+    return BatchProblem(
+        p.m, p.n, p.k, lda=p.lda, ldb=p.ldb, ldc=p.ldc, trans_a=p.trans_a, trans_b=p.trans_b, batch=products.batch,
+        stride_a=shared["a"], stride_b=shared["b"],
+    )  # fmt: skip
+
+
+def _matrix(words: np.ndarray[Any, Any], problem: BatchProblem, name: str, index: int) -> np.ndarray[Any, Any]:
+    """Return the matrix of one product in its operand's row of memory."""
+    rows, cols, ld = problem.stored(name)
+    if not rows * cols:
+        return np.empty((rows, cols), words.dtype)
+    start, size = index * problem.step(name), words.itemsize
+    inside = words[0, start : start + problem.span(name)]
+    return np.lib.stride_tricks.as_strided(inside, (rows, cols), (ld * size, size))

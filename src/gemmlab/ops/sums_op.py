@@ -1,0 +1,170 @@
+"""Sums along axes of a strided float32 array: one result for each place on the other axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import FLOAT32, FLOAT_BYTES, OVERFLOW, UNIT_ROUNDOFF
+from gemmlab.ops.op import GBS, Expected, Float32Array, Float64Array, Operand
+from gemmlab.ops.sizes import parse_sizes
+from gemmlab.ops.sums_cases import contract_cases
+from gemmlab.ops.sums_problem import MOST_FREE, MOST_TERMS, SumsProblem, middle_axis
+
+__all__ = ["SumsOp", "SumsProblem"]
+
+_FEWEST_ROUNDINGS = 64
+"""The fewest roundings that the bound allows a term, as for a sum of all elements (`ops.reduce`)."""
+_FLOAT64_ROUNDOFF = 2.0**-53
+_Kind = TypeVar("_Kind", np.float32, np.float64)
+_FIELDS = ("free", "terms", "contents")
+
+
+class SumsOp:
+    """The operation `sums` (see `gemmlab.ops.op.Op`).
+
+    Sizes are `OUTERxLENGTHxINNER`: an array without gaps, summed along its middle axis. `4096x4096x1` sums rows,
+    `1x4096x4096` columns.
+    """
+
+    name = "sums"
+    unit = GBS
+    flags: Mapping[str, tuple[int, ...]] = {"across": (0, 1)}
+
+    def parse_sizes(self, text: str) -> list[SumsProblem]:
+        """Return sums along the middle axis of three."""
+        return [middle_axis(outer, length, inner) for outer, length, inner in parse_sizes(text, 3)]
+
+    def problem_from_json(self, data: Mapping[str, Any]) -> SumsProblem:
+        """Inverse of `SumsProblem.to_json`; `UsageError` for unknown, missing or malformed fields."""
+        if unknown := sorted(set(data) - set(_FIELDS)):
+            raise UsageError(f"sums problem: unknown field {unknown[0]!r}")
+        if missing := [name for name in _FIELDS if name not in data]:
+            raise UsageError(f"sums problem: {missing[0]} is missing")
+        for name in ("free", "terms"):
+            axes = data[name]
+            if not isinstance(axes, list) or any(
+                not isinstance(axis, list) or any(type(number) is not int for number in axis) for axis in axes
+            ):
+                raise UsageError(f"sums problem: {name} = {axes!r} is no list of lists of whole numbers")
+        if type(data["contents"]) is not str:
+            raise UsageError(f"sums problem: contents = {data['contents']!r} is no text")
+        free, terms = (tuple(tuple(axis) for axis in data[name]) for name in ("free", "terms"))
+        return SumsProblem(free, terms, data["contents"])
+
+    def dot_length(self, problem: SumsProblem) -> int:
+        """Return the number of terms of one sum."""
+        return problem.length
+
+    def in_layouts(self, problem: SumsProblem, layouts: Sequence[str]) -> list[SumsProblem]:  # noqa: ARG002
+        """Return the problem alone: strides say everything."""
+        return [problem]
+
+    def flops(self, problem: SumsProblem) -> int:
+        """Return one operation for each element, the first included."""
+        return problem.results * problem.length
+
+    def bytes_moved(self, problem: SumsProblem) -> int:
+        """Return the bytes: each element in memory read once, and each result written."""
+        steps = [(extent, step) for extent, step, _ in problem.free] + list(problem.terms)
+        different = 1
+        for extent, step in steps:
+            different *= extent if step or not extent else 1
+        return FLOAT_BYTES * (different + problem.results)
+
+    def work(self, problem: SumsProblem) -> int:
+        """Return the number of bytes."""
+        return self.bytes_moved(problem)
+
+    def operands(self, problem: SumsProblem) -> tuple[Operand, ...]:
+        """`x` and `out`, each a row from its first element to its last, with what lies between."""
+        span, out = problem.span, problem.out_span
+        return (Operand("x", 1, span, max(1, span), "in"), Operand("out", 1, out, max(1, out), "out"))
+
+    def scalars(self, problem: SumsProblem) -> dict[str, Any]:
+        """Axes as int64, made up with axes of one element.
+
+        `n0` to `n3` are extents of the result, `s0` to `s3` their steps in `x`, `o0` to `o3` in `out`; `k0` to `k2`
+        are the extents that are summed along, `t0` to `t2` their steps.
+        """
+        free = [*problem.free, *[(1, 0, 0)] * (MOST_FREE - len(problem.free))]
+        terms = [*problem.terms, *[(1, 0)] * (MOST_TERMS - len(problem.terms))]
+        groups = zip("nsokt", (*zip(*free, strict=True), *zip(*terms, strict=True)), strict=True)
+        named = {f"{letter}{n}": np.int64(value) for letter, values in groups for n, value in enumerate(values)}
+        return {**named, "across": np.int64(problem.across)}
+
+    def fill(self, problem: SumsProblem, rng: np.random.Generator) -> dict[str, Float32Array]:
+        """Data of the kind `problem.contents`; NaN in gaps and where results will be."""
+        x = np.full(problem.span, np.nan, np.float32)
+        view = _view(x, problem)
+        values = rng.random(view.shape, dtype=np.float32) * np.float32(2) - np.float32(1)
+        match problem.contents:
+            case "positive":
+                values = np.abs(values)
+            case "rising":
+                # Elements are their indices: a term added twice or not at all shifts a sum by its index.
+                values = np.arange(1, values.size + 1, dtype=np.float32).reshape(values.shape)
+            case "nan":
+                _put(values, rng, np.nan)
+            case "infinite":
+                _put(values, rng, np.inf)
+            case "opposed":
+                _put(values, rng, np.inf)
+                _put(values, rng, -np.inf)
+            case _:
+                pass
+        view[...] = values
+        return {"x": x.reshape(1, -1), "out": np.full((1, problem.out_span), np.nan, np.float32)}
+
+    def reference(
+        self, problem: SumsProblem, inputs: Mapping[str, Float32Array], roundings: int | None = None,
+        precision: str = FLOAT32,  # noqa: ARG002 - nothing is rounded before it is added
+    ) -> dict[str, Expected]:  # fmt: skip
+        """Return the results in float64 and their bounds, and NaN in the gaps between results.
+
+        A sum is within `roundings * u * (sum of magnitudes)`, see `ReduceOp.reference`. Where a partial sum may
+        overflow in some order, the bound is infinite.
+        """
+        view = _view(inputs["x"].reshape(-1), problem)
+        axes = tuple(range(len(problem.free), view.ndim))
+        steps = max(_FEWEST_ROUNDINGS, int(problem.length**0.5)) if roundings is None else roundings
+        with np.errstate(invalid="ignore"):
+            sums = np.asarray(view.sum(axis=axes, dtype=np.float64))
+        magnitudes = np.asarray(np.abs(view).sum(axis=axes, dtype=np.float64))
+        finite = np.isfinite(magnitudes)
+        bounds = (steps * UNIT_ROUNDOFF + problem.length * _FLOAT64_ROUNDOFF) * np.where(finite, magnitudes, 0.0)
+        overflows = finite & (magnitudes * (1.0 + steps * UNIT_ROUNDOFF) >= OVERFLOW)
+        bounds = np.where(overflows, np.inf, bounds)
+        values, bound = np.full(problem.out_span, np.nan), np.zeros(problem.out_span)
+        for whole, each in ((values, sums), (bound, bounds)):
+            _out_view(whole, problem)[...] = each
+        return {"out": Expected(values.reshape(1, -1), bound.reshape(1, -1))}
+
+    def cases(
+        self, layouts: Sequence[str], rng: np.random.Generator, scale: str = "quick"  # noqa: ARG002
+    ) -> Iterator[SumsProblem]:  # fmt: skip
+        """Yield rows, columns and nests around every edge, with gaps and special values."""
+        return contract_cases(rng, scale)
+
+
+def _view(x: Float32Array, problem: SumsProblem) -> Float32Array:
+    """Return the array: axes of the result first, then those that are summed along."""
+    return _strided(x, [(extent, step) for extent, step, _ in problem.free] + list(problem.terms))
+
+
+def _out_view(out: Float64Array, problem: SumsProblem) -> Float64Array:
+    return _strided(out, [(extent, step) for extent, _, step in problem.free])
+
+
+def _strided(x: npt.NDArray[_Kind], axes: Sequence[tuple[int, int]]) -> npt.NDArray[_Kind]:
+    shape, strides = [extent for extent, _ in axes], [step * x.itemsize for _, step in axes]
+    return np.lib.stride_tricks.as_strided(x, shape, strides)
+
+
+def _put(x: Float32Array, rng: np.random.Generator, value: float) -> None:
+    if x.size:
+        x.reshape(-1)[int(rng.integers(x.size))] = value

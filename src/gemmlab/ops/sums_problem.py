@@ -1,0 +1,93 @@
+"""One sum along axes of a strided array, described."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gemmlab.core.errors import UsageError
+
+MOST_FREE, MOST_TERMS = 4, 3
+"""The most axes of a problem: those that stay, and those that are summed along."""
+CONTENTS = ("uniform", "positive", "rising", "nan", "infinite", "opposed")
+Free = tuple[int, int, int]
+Term = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SumsProblem:
+    """Sums of an array along some of its axes. `UsageError` for what makes no sense.
+
+    Steps are in elements. Those of results may be negative in a library call; the instruments' are at least 0. The axis
+    with the narrowest step comes first, among results and among terms. `contents` names the kind of data that
+    `SumsOp.fill` makes.
+    """
+
+    free: tuple[Free, ...]
+    """Axes of the result: extent, step in the array, step in the result."""
+    terms: tuple[Term, ...]
+    """Axes that are summed along: extent and step."""
+    contents: str = "uniform"
+
+    def __post_init__(self) -> None:
+        for axes, most, width, name in ((self.free, MOST_FREE, 3, "free"), (self.terms, MOST_TERMS, 2, "terms")):
+            if len(axes) > most or any(len(axis) != width or axis[0] < 0 for axis in axes):
+                raise UsageError(f"{name} {axes!r}: at most {most} axes of {width} numbers, extents at least 0")
+        if self.results and any(extent > 1 and out == 0 for extent, _, out in self.free):
+            raise UsageError(f"free {self.free!r}: results that share a place")
+        if self.contents not in CONTENTS:
+            raise UsageError(f"contents {self.contents!r}: one of {', '.join(CONTENTS)}")
+
+    @property
+    def results(self) -> int:
+        """The number of sums."""
+        return math.prod(extent for extent, *_ in self.free)
+
+    @property
+    def length(self) -> int:
+        """The number of terms of each sum."""
+        return math.prod(extent for extent, _ in self.terms)
+
+    @property
+    def across(self) -> bool:
+        """True if adjacent elements are terms of one sum rather than of adjacent ones."""
+        inner = [step for extent, step in self.terms if extent > 1 and step]
+        beside = [abs(step) for extent, step, _ in self.free if extent > 1 and step]
+        return min(inner, default=math.inf) < min(beside, default=math.inf)
+
+    @property
+    def span(self) -> int:
+        """Elements from the array's first to its last, with what lies between."""
+        return _span([(extent, step) for extent, step, _ in self.free] + list(self.terms))
+
+    @property
+    def out_span(self) -> int:
+        """Elements from the first result to the last, with what lies between."""
+        return _span([(extent, step) for extent, _, step in self.free])
+
+    @property
+    def label(self) -> str:
+        """The extents of an array without gaps that is summed along its middle axis; else all axes."""
+        for outer, inner in ((1, 1), *((n, 1) for n, *_ in self.free), *((1, n) for n, *_ in self.free),
+                             *((o, n) for n, *_ in self.free for o, *_ in self.free)):  # fmt: skip
+            if middle_axis(outer, self.length, inner, self.contents) == self:
+                return " ".join([f"{outer}x{self.length}x{inner}", *([self.contents] * (self.contents != CONTENTS[0]))])
+        free, terms = (" ".join(":".join(map(str, axis)) for axis in axes) for axes in (self.free, self.terms))
+        return f"terms {terms or 'none'}, results {free or 'one'}, {self.contents}"
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields."""
+        return {"free": [*map(list, self.free)], "terms": [*map(list, self.terms)], "contents": self.contents}
+
+
+def middle_axis(outer: int, length: int, inner: int, contents: str = CONTENTS[0], ld: int = 0) -> SumsProblem:
+    """The array `x[outer][length][inner]` summed along its middle axis; `ld` elements between terms (no gaps)."""
+    ld = ld or inner
+    free = [(inner, 1, 1), (outer, length * ld, inner)]
+    return SumsProblem(tuple(axis for axis in free if axis[0] != 1), ((length, ld),) * (length != 1), contents)
+
+
+def _span(axes: Sequence[tuple[int, int]]) -> int:
+    return 0 if any(extent == 0 for extent, _ in axes) else 1 + sum((extent - 1) * step for extent, step in axes)

@@ -1,0 +1,99 @@
+"""A contestant's operands as arrays on the GPU: torch's, CuPy's, or with nothing but `__cuda_array_interface__`.
+
+Each package works on our device and our stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+from gemmlab.devices.cuda import CudaDevice
+from gemmlab.devices.device import Buffer
+from gemmlab.timing.contestants.contestant import Work
+from gemmlab.timing.contestants.places import Place, stored
+
+
+class Arrays(Protocol):
+    """A package whose arrays can lie on our buffers."""
+
+    name: str
+
+    def array(self, buffer: Buffer, place: Place) -> Any:
+        """Return the operand as an array."""
+
+
+def operand(arrays: Arrays, work: Work, buffers: Mapping[str, Buffer], name: str) -> Any:
+    """Return op of an operand, transposed where the problem says so."""
+    array = arrays.array(buffers[name], stored(work, name))
+    return array.swapaxes(-1, -2) if work.scalars.get(f"trans_{name}", 0) else array
+
+
+class TorchArrays:
+    """Tensors of torch, whose current stream becomes ours."""
+
+    name = "torch"
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.torch: Any = import_module("torch")
+        self.torch.cuda.set_device(device.ordinal)
+        self.torch.cuda.set_stream(self.torch.cuda.ExternalStream(int(device.stream), device=device.ordinal))
+        self.where = f"cuda:{device.ordinal}"
+
+    def array(self, buffer: Buffer, place: Place) -> Any:
+        """Return a view of a buffer."""
+        words = self.torch.as_tensor(buffer, device=self.where).view(self.torch.float32)
+        return self.torch.as_strided(words, place.shape, place.strides)
+
+
+class CupyArrays:
+    """Arrays of CuPy, whose current stream becomes ours."""
+
+    name = "cupy"
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.cupy: Any = import_module("cupy")
+        self.cupy.cuda.Device(device.ordinal).use()
+        self.cupy.cuda.ExternalStream(int(device.stream), device.ordinal).use()
+
+    def array(self, buffer: Buffer, place: Place) -> Any:
+        """Return a view of a buffer."""
+        words = self.cupy.asarray(buffer).view(self.cupy.float32)
+        return self.cupy.lib.stride_tricks.as_strided(words, place.shape, tuple(4 * step for step in place.strides))
+
+
+@dataclass(frozen=True, slots=True)
+class BareArray:
+    """A float32 array of no package, with our stream."""
+
+    buffer: Buffer
+    place: Place
+    stream: int
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": self.place.shape, "strides": tuple(4 * step for step in self.place.strides), "typestr": "<f4",
+                "data": (self.buffer.address, False), "stream": self.stream, "version": 3}  # fmt: skip
+
+
+class BareArrays:
+    """Arrays of no package."""
+
+    name = "__cuda_array_interface__"
+
+    def __init__(self, device: CudaDevice) -> None:
+        self._stream = int(device.stream)
+
+    def array(self, buffer: Buffer, place: Place) -> BareArray:
+        """Return a view of a buffer."""
+        return BareArray(buffer, place, self._stream)
+
+
+def installed_arrays(device: CudaDevice) -> Arrays:
+    """Return the arrays that most callers have: torch's where it is installed, else CuPy's, else bare ones."""
+    if find_spec("torch") is not None:
+        return TorchArrays(device)
+    return CupyArrays(device) if find_spec("cupy") is not None else BareArrays(device)

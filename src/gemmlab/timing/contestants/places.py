@@ -1,0 +1,31 @@
+"""The places of operands of products and batches: extents and strides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmlab.timing.contestants.contestant import Work
+
+PRODUCTS = ("gemm", "batch")
+"""The operations that are products of matrices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The layout of an operand as it is stored: extents and strides in elements, of a batch with a leading axis."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def stored(work: Work, name: str) -> Place:
+    """Return the place of operand `"a"`, `"b"` or `"c"`. One matrix for all products of a batch has no leading axis."""
+    scalars = work.scalars
+    m, n, k = (int(scalars[extent]) for extent in "mnk")
+    rows, cols = {"a": (m, k), "b": (k, n), "c": (m, n)}[name]
+    if scalars.get(f"trans_{name}", 0):
+        rows, cols = cols, rows
+    ld, batch, step = (int(scalars.get(key, 0)) for key in (f"ld{name}", "batch", f"stride_{name}"))
+    if "batch" in scalars and (name == "c" or step):
+        return Place((batch, rows, cols), (step, ld, 1))
+    return Place((rows, cols), (ld, 1))

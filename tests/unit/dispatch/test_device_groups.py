@@ -1,0 +1,205 @@
+"""`gemmlab.gemm_group` on a GPU: products of different shapes in one launch, checked before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gemmlab
+from gemmlab.core.errors import ArgumentTypeError, DeviceError, UsageError
+from gemmlab.dispatch import cuda_groups
+from support.cuda_source import needs_compiler
+from support.gemm_on_gpu import Float32Array, close, emulate, forms, played_driver, uniform
+from support.gpu_arrays import GemmDriver, OnGpu, Tensor, play_torch
+
+SHAPES = ((5, 7, 3), (1, 1, 1), (40, 33, 70), (64, 2, 9), (0, 4, 4), (4, 4, 0), (3, 130, 5))
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[GemmDriver]:
+    play_torch(monkeypatch, 99)
+    yield from played_driver(monkeypatch)
+
+
+def pairs() -> tuple[list[Float32Array], list[Float32Array]]:
+    return [uniform(m, k) for m, _, k in SHAPES], [uniform(k, n) for _, n, k in SHAPES]
+
+
+def tensors(arrays: list[Float32Array]) -> list[Any]:
+    return [Tensor(array) for array in arrays]
+
+
+def test_all_shapes_in_one_launch(driver: GemmDriver) -> None:
+    a, b = pairs()
+    found = gemmlab.gemm_group(tensors(a), tensors(b))
+    assert len(driver.launches) == 1
+    assert driver.launches[0][0].startswith("grouped<")
+    assert driver.launches[0][-1] == 99
+    for result, left, right in zip(found, a, b, strict=True):
+        assert isinstance(result, Tensor)
+        close(result, left @ right)
+
+
+def test_c_and_out_and_factors(driver: GemmDriver) -> None:
+    a, b = pairs()
+    c = [uniform(m, n) for m, n, _ in SHAPES]
+    for result, left, right, added in zip(
+        gemmlab.gemm_group(tensors(a), tensors(b), c=tensors(c), alpha=2, beta=-0.5), a, b, c, strict=True
+    ):
+        close(result, 2 * left @ right - added / 2)
+    out = tensors([np.full((m, n), np.nan, np.float32) for m, n, _ in SHAPES])
+    found = gemmlab.gemm_group(tensors(a), tensors(b), out=out)
+    assert all(one is other for one, other in zip(found, out, strict=True))
+    own = tensors(c)
+    gemmlab.gemm_group(tensors(a), tensors(b), c=own, out=own, beta=1.0)
+    for index, (left, right) in enumerate(zip(a, b, strict=True)):
+        close(out[index], left @ right)
+    assert len(driver.launches) == 3
+
+
+def test_an_empty_group_and_one_of_empty_results(driver: GemmDriver) -> None:
+    assert gemmlab.gemm_group([], []) == []
+    (found,) = gemmlab.gemm_group([OnGpu(uniform(0, 3))], [OnGpu(uniform(3, 2))])
+    assert found.shape == (0, 2)
+    assert not driver.launches
+
+
+def test_more_products_than_a_launch_takes_and_stacks(driver: GemmDriver) -> None:
+    a, b = [uniform(2, 3) for _ in range(130)], [uniform(3, 4) for _ in range(130)]
+    for result, left, right in zip(gemmlab.gemm_group(tensors(a), tensors(b)), a, b, strict=True):
+        close(result, left @ right)
+    assert len(driver.launches) == 3
+    many, one = uniform(5, 2, 3), uniform(2, 3)
+    stacked, single = gemmlab.gemm_group(tensors([many, one]), tensors([uniform(5, 3, 4), one.T.copy()]))
+    close(single, one @ one.T)
+    assert stacked.shape == (5, 2, 4)
+    assert len(driver.launches) == 4
+
+
+@pytest.mark.parametrize("left", forms(uniform(6, 9)))
+def test_a_launch_for_each_layout(driver: GemmDriver, left: str) -> None:
+    x, y = forms(uniform(6, 9)), forms(uniform(9, 4))
+    found = gemmlab.gemm_group([OnGpu(x[left])] * len(y), [OnGpu(one) for one in y.values()])
+    for result in found:
+        close(result, x[left] @ y["rows"])
+    assert len(driver.launches) == 2
+
+
+def test_a_bad_product_is_named_and_nothing_is_written(driver: GemmDriver) -> None:
+    a, b = tensors([uniform(5, 7)] * 3), tensors([uniform(7, 3)] * 3)
+    room = np.full((8, 5, 3), -7, np.float32)
+    out = [Tensor(one) for one in room[:3]]
+    gaps = Tensor(np.full((5, 6), -7, np.float32)[:, ::2])
+    wide = Tensor(np.broadcast_to(uniform(5, 1), (5, 3)))
+    refused: list[tuple[type[Exception], str, dict[str, Any]]] = [
+        (UsageError, "product 1: op.a. of shape", {"a": [a[0], Tensor(uniform(5, 6)), a[2]]}),
+        (UsageError, "product 2: out has shape", {"out": [*out[:2], Tensor(room[3, :4])]}),
+        (UsageError, "product 2: out has strides .* must be contiguous", {"out": [*out[:2], gaps]}),
+        (ArgumentTypeError, "product 0: b has dtype float64", {"b": [Tensor(np.ones((7, 3))), *b[1:]]}),
+        (ArgumentTypeError, "product 1: b is builtins.int", {"b": [b[0], 5, b[2]]}),
+        (UsageError, "product 2: there is no c|product 2: beta is 1", {"c": [*out[:2], None], "beta": 1.0}),
+        (UsageError, "product 1: c has strides", {"c": [out[0], OnGpu(wide.values), out[2]], "beta": 1.0}),
+        (UsageError, r"out\[2\] shares memory with out\[0\]", {"out": [*out[:2], out[0]]}),
+        (UsageError, r"out\[1\] shares memory with a\[2\]", {"a": [*a[:2], Tensor(room[1, :, :1])],
+                                                            "b": [*b[:2], Tensor(uniform(1, 3))]}),
+        (UsageError, r"out\[2\] shares memory with c\[0\]", {"c": [out[2], *out[1:]], "beta": 1.0}),
+        (UsageError, "product 0: threads", {"threads": 2}),
+        (UsageError, "precision is 'half'", {"precision": "half"}),
+        (UsageError, "b has 2 arrays, and a has 3", {"b": b[:2]}),
+        (UsageError, "out has 4 arrays", {"out": [*out, out[0]]}),
+        (ArgumentTypeError, "a is support.gpu_arrays.Tensor; it must be a list or a tuple", {"a": a[0]}),
+    ]  # fmt: skip
+    for error, words, given in refused:
+        with pytest.raises(error, match=words):
+            gemmlab.gemm_group(**{"a": a, "b": b, "out": out, **given})
+    assert (room == -7).all()
+    assert not driver.launches
+    gemmlab.gemm_group(a, b, out=out)
+    assert (room[:3] != -7).any()
+
+
+def test_operands_on_two_gpus(driver: GemmDriver) -> None:
+    a, b = tensors([uniform(5, 7)] * 2), tensors([uniform(7, 3)] * 2)
+    other = uniform(7, 3)
+    driver.placed[other.ctypes.data] = 0
+    with pytest.raises(DeviceError, match=r"b\[1\] lies on cuda:0"):
+        gemmlab.gemm_group(a, [b[0], OnGpu(other)])
+
+
+def test_streams_of_all_arrays_are_waited_for(driver: GemmDriver) -> None:
+    a, b = uniform(5, 7), uniform(7, 3)
+    found = gemmlab.gemm_group([OnGpu(a, 3), OnGpu(a, 4)], [OnGpu(b, 3), OnGpu(b, 5)])
+    for result in found:
+        close(result, a @ b)
+    assert driver.launches[0][-1] == 3
+    waits = [stream for what, stream in driver.events if what == "cuStreamWaitEvent"]
+    # The second result's stream waits for its operand, the launch's for it, and in turn.
+    assert waits == [4, 3, 4]
+
+
+def test_the_same_group_again_is_not_looked_at(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = [uniform(m, k) for m, _, k in SHAPES if m] * 12
+    b = [uniform(k, n) for m, n, k in SHAPES if m] * 12
+    b[3] = np.asfortranarray(b[3])
+    driver.contexts.append("context of 1")
+    gemmlab.gemm_group(tensors(a), tensors(b))
+    assert len(driver.launches) == 3
+    monkeypatch.setattr(cuda_groups, "checked_call", lambda *_: pytest.fail("looked at"))
+    before = len(driver.contexts)
+    for alpha in (1.0, 2, 0.5):
+        again = gemmlab.gemm_group(tensors([x.copy("K") for x in a]), tuple(tensors(b)), alpha=alpha)
+        for result, left, right in zip(again, a, b, strict=True):
+            close(result, alpha * left @ right)
+    assert len(driver.launches) == 12
+    assert len(driver.contexts) == before
+    driver.contexts.append("another GPU's")
+    gemmlab.gemm_group(tensors(a), tensors(b))
+    assert driver.contexts[-1] == "another GPU's"
+
+
+def test_what_differs_of_a_group_is_looked_at(driver: GemmDriver) -> None:
+    a, b = [uniform(4, 6), uniform(5, 7)], [uniform(6, 3), uniform(7, 2)]
+    c, square = [uniform(4, 3), uniform(5, 2)], [uniform(6, 6), uniform(7, 7)]
+    for _ in range(2):
+        for result, left, right in zip(gemmlab.gemm_group(tensors(a), tensors(b)), a, b, strict=True):
+            close(result, left @ right)
+        for turned in (False, True):
+            found = gemmlab.gemm_group(tensors(a), tensors(square), trans_b=turned)
+            for result, left, right in zip(found, a, square, strict=True):
+                close(result, left @ (right.T if turned else right))
+        found = gemmlab.gemm_group(tensors(a), tensors(b), c=tensors(c), beta=2.0)
+        for result, left, right, added in zip(found, a, b, c, strict=True):
+            close(result, left @ right + 2 * added)
+        with pytest.raises(UsageError, match="there is no c"):
+            gemmlab.gemm_group(tensors(a), tensors(b), beta=2.0)
+        with pytest.raises(UsageError, match="b has 1 arrays"):
+            gemmlab.gemm_group(tensors(a), tensors(b[:1]))
+        with pytest.raises(ArgumentTypeError, match="product 1: b has dtype float64"):
+            gemmlab.gemm_group(tensors(a), tensors([b[0], b[1].astype(np.float64)]))
+        with pytest.raises(ArgumentTypeError, match=r"trans_a is 1\.5"):
+            gemmlab.gemm_group(tensors(a), tensors(b), trans_a=1.5)  # type: ignore[arg-type]
+    assert len(driver.launches) == 8
+
+
+@needs_compiler
+def test_machine_code_of_a_group(driver: GemmDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of seven shapes in one piece of memory for each operand, with rows of other lengths between them."""
+    left, right = uniform(90, 80), uniform(90, 140)
+    out = np.full((300, 140), -7, np.float32)
+    ran = emulate(driver, monkeypatch, out, left, right)
+    a = [left[i : i + m, i : i + k] for i, (m, _, k) in enumerate(SHAPES)]
+    b = [right[i : i + k, i : i + n] for i, (_, n, k) in enumerate(SHAPES)]
+    written = np.zeros(out.shape, np.bool_)
+    results, row = [], 0
+    for m, n, _ in SHAPES:
+        results.append(out[row : row + m, 2 : n + 2])
+        written[row : row + m, 2 : n + 2] = True
+        row += m + 1
+    gemmlab.gemm_group([OnGpu(x) for x in a], [OnGpu(x) for x in b], out=[OnGpu(x) for x in results], alpha=0.5)
+    for result, x, y in zip(results, a, b, strict=True):
+        np.testing.assert_allclose(result, 0.5 * x @ y, rtol=1e-4, atol=1e-5)
+    assert (out[~written] == -7).all()
+    assert len(ran) == 1

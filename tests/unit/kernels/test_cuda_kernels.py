@@ -56,7 +56,7 @@ def test_a_file_states_what_it_is(kernel: Kernel) -> None:
     assert len(text.splitlines()) <= 250
     assert all(len(line) <= 120 and line == line.rstrip() and "\t" not in line for line in text.splitlines())
     assert kernel.idea.endswith(".")
-    assert kernel.args in (ARGS, (*ARGS, *TEXTURES), (*ARGS, *NO_MEMORY), (*ARGS, *reversed(NO_MEMORY)))
+    assert kernel.args in (ARGS, (*ARGS, *TEXTURES), (*ARGS, *NO_MEMORY), (*ARGS, *reversed(tuple(NO_MEMORY))))
     assert kernel.restrictions == ()
 
 

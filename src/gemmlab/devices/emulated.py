@@ -30,6 +30,7 @@ from gemmlab.emulator.image import Image, load_image, names_variables, plain_nam
 from gemmlab.emulator.launching import geometry_of
 from gemmlab.emulator.machine import Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
+from gemmlab.emulator.ptx_mbarriers import unfenced_mbarriers
 from gemmlab.emulator.ptx_warpgroups import hazards_of, relined
 from gemmlab.emulator.report import observe
 from gemmlab.emulator.resident import Geometry
@@ -216,11 +217,15 @@ class EmulatedDevice(DeviceIdentity):
 
 
 def _hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
-    """Return what is wrong in the PTX of a kernel of warpgroups, and right in its machine code."""
+    """Return what is wrong in the PTX of a kernel, and not to be seen in its machine code."""
     texts, name = loaded.artifact.texts, loaded.image.function.name
-    if not loaded.image.warpgroups or "ptx" not in texts:
-        return ()
-    return hazards_of(texts.get("log", ""), texts["ptx"], name, plain_name(name))
+    ptx = texts.get("ptx", "")
+    found: list[Hazard] = []
+    if ptx and loaded.image.warpgroups:
+        found += hazards_of(texts.get("log", ""), ptx, name, plain_name(name))
+    if ptx and loaded.image.asynchronous:
+        found += unfenced_mbarriers(ptx, name, plain_name(name))
+    return tuple(found)
 
 
 @lru_cache(maxsize=16)

@@ -65,8 +65,7 @@ def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> 
     if geometry.asynchronous:
         retried = outcome.records[:, Insn.RETRIED : Insn.RETRIED + 8].copy().view(np.int64)
         extra[RETRIED] = Metric(int(retried.sum()))
-    counters = Counters(image.function.name, origin, sites, extra)
-    return Observation(counters, tuple(hazards(image, geometry, outcome)))
+    return Observation(Counters(image.function.name, origin, sites, extra), tuple(hazards(image, geometry, outcome)))
 
 
 def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...]) -> dict[str, Metric]:

@@ -186,6 +186,21 @@ template <bool GOOD> __device__ void unknown_barrier(float* out) {
     out[threadIdx.x] = 1;
 }
 
+// Copies use an mbarrier whose initialisation no fence shows to the asynchronous proxy.
+template <bool GOOD> __device__ void hidden_barrier(const float* in, float* out) {
+    if (threadIdx.x == 0) {
+        mbarrier_init(cell(0), 1);  // HIDDEN
+        if (GOOD) fence_mbarrier_init();
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        arrive_expect(cell(0), 512);
+        bulk_load(shared_address(memory), in, 512, cell(0));  // USER
+    }
+    wait(cell(0), 0);
+    out[threadIdx.x] = memory[threadIdx.x];
+}
+
 // An mbarrier that was never initialised.
 template <bool GOOD> __device__ void no_barrier(float* out) {
     if (GOOD) begin(128);
@@ -299,6 +314,7 @@ PAIR(few_arrivals, (float* out), (out))
 PAIR(polled, (float* out), (out))
 PAIR(few_bytes, (const float* in, float* out), (in, out))
 PAIR(unknown_barrier, (float* out), (out))
+PAIR(hidden_barrier, (const float* in, float* out), (in, out))
 PAIR(no_barrier, (float* out), (out))
 PAIR(spoilt_barrier, (float* out), (out))
 PAIR(overflow, (float* out), (out))

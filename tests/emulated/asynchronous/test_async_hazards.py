@@ -60,6 +60,7 @@ PAIRS = [
     Pair("polled", "deadlock", "", "", "4 warps of 1 block can never go on"),
     Pair("few_bytes", "mbarrier", "", "", "lacks 256 bytes that were expected", reads=True, follows=HANG),
     Pair("unknown_barrier", "mbarrier", "", "INIT", "before a barrier of the block makes its initialisation known"),
+    Pair("hidden_barrier", "mbarrier", "USER", "HIDDEN", "neither fence.mbarrier_init nor", reads=True),
     Pair("no_barrier", "mbarrier", "", "", "no mbarrier was initialised here"),
     Pair("spoilt_barrier", "mbarrier", "", "", "overwritten by ordinary stores"),
     Pair("overflow", "mbarrier", "", "", "1048576 bytes are expected in one phase; an mbarrier counts to 1048575"),

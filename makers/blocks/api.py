@@ -34,7 +34,7 @@ def api_block() -> str:
     """Contents, the calls with what they give back, the BLAS names, the errors."""
     calls = [name for name in gemmlab.__all__ if inspect.isfunction(getattr(gemmlab, name))]
     calls.sort(key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-    parts = [_contents(calls)]
+    parts = [_contents([*calls, *_classes()])]
     for name in calls:
         call = getattr(gemmlab, name)
         if call is getattr(blas, name, None):
@@ -42,6 +42,10 @@ def api_block() -> str:
             continue
         parts += _call(f"gemmlab.{name}", call)
         parts += [_class(given) for given in GIVEN_BACK.get(name, ())]
+    for name in _classes():
+        made = getattr(gemmlab, name)
+        shown = signature(f"gemmlab.{name}", made.__init__).replace(" -> None", "")
+        parts += [f"## gemmlab.{name}", f"```py\n{shown}\n```", inspect.getdoc(made) or ""]
     parts += ["## gemmlab.blas", inspect.getdoc(blas) or ""]
     told = _attribute_docs(inspect.getsource(blas))
     for name in blas.__all__:
@@ -50,6 +54,12 @@ def api_block() -> str:
         else:
             parts += _call(f"gemmlab.blas.{name}", getattr(blas, name), "###")
     return "\n\n".join([*parts, "## Errors", _errors()])
+
+
+def _classes() -> list[str]:
+    """Public classes that are no errors."""
+    found = (name for name in gemmlab.__all__ if inspect.isclass(getattr(gemmlab, name)))
+    return [name for name in found if not issubclass(getattr(gemmlab, name), Exception)]
 
 
 def signature(name: str, call: Callable[..., Any]) -> str:
@@ -64,14 +74,14 @@ def signature(name: str, call: Callable[..., Any]) -> str:
         star = "*" if one.kind is one.VAR_POSITIONAL else ""
         default = "" if one.default is one.empty else f" = {one.default!r}"
         words.append(f"{star}{one.name}: {_annotation(call, one.annotation)}{default}")
-    end = f") -> {_annotation(call, found.return_annotation)}"
+    end = f") -> {_annotation(call, str(found.return_annotation))}"
     line = f"{name}({', '.join(words)}{end}"
     return line if len(line) <= WIDEST else "\n".join([f"{name}(", *(f"    {word}," for word in words), end])
 
 
 def _contents(calls: Sequence[str]) -> str:
     calls = [*(f"gemmlab.{name}" for name in calls), *(f"gemmlab.blas.{name}" for name in blas.__all__)]
-    links = [*(f"[`{name}`](#{name.replace('.', '')})" for name in calls), "[errors](#errors)"]
+    links = [*(f"[`{name}`](#{name.replace('.', '').lower()})" for name in calls), "[errors](#errors)"]
     return fill(", ".join(links), 130, break_long_words=False, break_on_hyphens=False)
 
 

@@ -187,7 +187,7 @@ def cluster_config(driver: Driver, launch: Launch, stream: Any) -> Any:
     config.sharedMemBytes, config.hStream = launch.smem_bytes, stream
     extent.id = module.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
     sizes = extent.value.clusterDim
-    sizes.x, sizes.y, sizes.z = launch.cluster
+    sizes.x, sizes.y, sizes.z = launch.cluster or (1, 1, 1)
     config.attrs, config.numAttrs = [extent], 1
     return config
 

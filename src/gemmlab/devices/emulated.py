@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ from gemmlab.emulator.image import Image, load_image, names_variables, plain_nam
 from gemmlab.emulator.launching import geometry_of
 from gemmlab.emulator.machine import Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
+from gemmlab.emulator.ptx_mbarriers import unfenced_mbarriers
 from gemmlab.emulator.ptx_warpgroups import hazards_of, relined
 from gemmlab.emulator.report import observe
 from gemmlab.emulator.resident import Geometry
@@ -179,6 +181,10 @@ class EmulatedDevice(DeviceIdentity):
         )  # fmt: skip
         limit = current_limit()
         outcome = run(loaded.image.code, geometry, self._memory, resident_limit=resident, trace=trace, limit=limit)
+        if outcome.printed:
+            # As the CUDA runtime does when a launch has ended.
+            sys.stdout.write(outcome.printed)
+            sys.stdout.flush()
         if limit is not None and outcome.stopped == TIMED_OUT:
             blocks = math.prod(launch.grid)
             raise limit.error(
@@ -211,11 +217,15 @@ class EmulatedDevice(DeviceIdentity):
 
 
 def _hazards_of_ptx(loaded: EmulatedLoaded) -> tuple[Hazard, ...]:
-    """Return what is wrong in the PTX of a kernel of warpgroups, and right in its machine code."""
+    """Return what is wrong in the PTX of a kernel, and not to be seen in its machine code."""
     texts, name = loaded.artifact.texts, loaded.image.function.name
-    if not loaded.image.warpgroups or "ptx" not in texts:
-        return ()
-    return hazards_of(texts.get("log", ""), texts["ptx"], name, plain_name(name))
+    ptx = texts.get("ptx", "")
+    found: list[Hazard] = []
+    if ptx and loaded.image.warpgroups:
+        found += hazards_of(texts.get("log", ""), ptx, name, plain_name(name))
+    if ptx and loaded.image.asynchronous:
+        found += unfenced_mbarriers(ptx, name, plain_name(name))
+    return tuple(found)
 
 
 @lru_cache(maxsize=16)

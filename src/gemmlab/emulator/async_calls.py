@@ -52,6 +52,10 @@ class Operation:
     """Arrive at the cluster's barrier []."""
     CLUSTER_WAIT = 14
     """Wait at the cluster's barrier []."""
+    FENCE = 16
+    """A proxy fence was executed []."""
+    PRINT = 15
+    """Print with `printf` [address of the format, address of the arguments]; result: number of arguments."""
 
 
 class Arrival:
@@ -74,7 +78,7 @@ class Arrival:
 
 
 class Direction:
-    """Where a bulk operation reads and writes."""
+    """Memory that a bulk operation reads, and memory that it writes."""
 
     GLOBAL_TO_SHARED, SHARED_TO_GLOBAL, SHARED_TO_SHARED, PREFETCH = range(4)
 

@@ -70,7 +70,11 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
     between warps, for want of a barrier, and within a warp too is one hazard, of the first kind; these come first.
     """
     groups: dict[tuple[object, ...], list[Event]] = {}
+    # The engine of asynchronous operations has explained these, with both lines.
+    explained = {finding.site for finding in outcome.findings if finding.kind == NAMES[Kind.ASYNC]}
     for event in (Event(*event) for event in outcome.events.tolist()):
+        if event.kind == Kind.ASYNC and event.site in explained:
+            continue
         groups.setdefault((NAMES[event.kind], event.kind == Kind.RACE_GRID, *_places(image, event)), []).append(event)
     mixed = Counter(site for group in groups.values() for site in {event.site for event in group})
     for group in sorted(groups.values(), key=_without_barrier, reverse=True):
@@ -112,14 +116,16 @@ def _noted(outcome: Outcome, site: int) -> int:
 def _findings(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
     """The errors in the use of asynchronous operations."""
     for finding in outcome.findings:
+        file, other_file = (file_of(image, site) for site in (finding.site, finding.other))
         yield Hazard(
             kind=finding.kind,
             kernel=plain_name(image.function.name),
             block=position(finding.block, geometry.grid),
             thread=position(finding.thread, geometry.threads),
             address=finding.address,
-            file=file_of(image, finding.site),
+            file=file,
             line=line_of(image, finding.site),
+            other_file=other_file if finding.other >= 0 and other_file != file else "",
             other_line=line_of(image, finding.other),
             count=finding.count,
             message=f"{finding.message} ({instruction_at(image, finding.site).name})",

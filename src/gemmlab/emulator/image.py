@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gemmlab.core.errors import CompileError
 from gemmlab.emulator.decode import Code, decode
-from gemmlab.emulator.launch_layout import DRIVER_CODE, LOCAL_WINDOW, PARAMETERS, SHARED_WINDOW, Launch
+from gemmlab.emulator.launch_layout import DRIVER_CODE, LOCAL_WINDOW, PARAMETERS, SHARED_WINDOW, VPRINTF, Launch
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.emulator.operand_limits import highest_register, most_registers
 from gemmlab.sass.instruction import UNRESOLVED, Instruction, SassFunction
@@ -65,7 +65,7 @@ class Image:
     warpgroups: bool
     """True if the kernel multiplies matrices by warpgroups."""
     asynchronous: bool
-    """True if it uses mbarriers, bulk copies or cluster barriers."""
+    """True if it uses mbarriers, bulk copies or cluster barriers, or prints."""
     parameter_addresses: bool
     """True if it takes addresses of its parameters (`__grid_constant__`)."""
 
@@ -120,7 +120,8 @@ def load_image(cubin: Cubin, functions: Mapping[str, SassFunction], name: str, m
         global_shift=min(map(_global_shift, instructions), default=2),
         async_copies=any(instruction.opcode == "LDGSTS" for instruction in instructions),
         warpgroups=any(instruction.opcode.endswith("GMMA") for instruction in instructions),
-        asynchronous=any(_asynchronous(instruction) for instruction in instructions),
+        asynchronous=any(_asynchronous(instruction) for instruction in instructions)
+        or any(relocation.symbol == OUTSIDE[VPRINTF] for relocation in cubin.relocations),
         parameter_addresses=cubin.arch.startswith("sm_9") and any(map(_takes_parameter, instructions)),
     )
 

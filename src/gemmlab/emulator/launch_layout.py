@@ -16,6 +16,8 @@ RANK_BITS = 24
 """A block's shared addresses have its rank in the cluster above this bit."""
 DRIVER_CODE = 0xFFFF_0000_0000
 """First code address of the functions that the driver supplies."""
+VPRINTF = DRIVER_CODE + 16
+"""Code address of `vprintf`, which the emulator supplies."""
 
 
 class Launch:
@@ -60,7 +62,9 @@ class Launch:
     ASYNC = 264
     """Address of the function that executes asynchronous operations (see `emulator.async_calls`); 0 if the kernel has
     none."""
-    SIZE = 272
+    OLD_TENSOR_CORE = 272
+    """i64: 1 for an architecture before sm_90, whose tensor cores add up fewer products at a time."""
+    SIZE = 280
 
 
 class Trace:

@@ -60,6 +60,7 @@ def geometry_of(
         async_copies=image.async_copies,
         warpgroups=image.warpgroups,
         landing_seed=landing_seed(),
+        old_tensor_core=int(image.arch[3:].rstrip("af")) < 90,
         asynchronous=image.asynchronous,
         parameters=function.param_base + function.param_bytes if image.parameter_addresses else 0,
         param_base=function.param_base,

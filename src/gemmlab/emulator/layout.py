@@ -67,9 +67,10 @@ class Warp:
     RETURN = PROXY_FENCES + ROW
     """2 rows: low and high words of the register Rpc, which holds a return address or a temporary value."""
     ZERO = RETURN + 2 * ROW
-    SWALLOW = ZERO + 4 * ROW
-    REGISTERS = SWALLOW + 4 * ROW
-    WIDEST = 4
+    SWALLOW = ZERO + 8 * ROW
+    """8 rows, as `ZERO` has: accumulators of doubles that are RZ take as many."""
+    REGISTERS = SWALLOW + 8 * ROW
+    WIDEST = 16
     """The most consecutive registers that one operand covers."""
 
     @staticmethod

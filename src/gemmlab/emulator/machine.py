@@ -21,7 +21,7 @@ from gemmlab.core.hazard import CLUSTER
 from gemmlab.core.time_limit import TimeLimit
 from gemmlab.core.trace import TraceRequest
 from gemmlab.emulator.asynchronous.engine import Engine
-from gemmlab.emulator.asynchronous.findings import Finding
+from gemmlab.emulator.asynchronous.finding import Finding
 from gemmlab.emulator.decode import Code
 from gemmlab.emulator.endless_loops import StoppedError, Watch, patience, settled
 from gemmlab.emulator.global_races import Shadows, shadows
@@ -63,6 +63,8 @@ class Outcome:
     """Instructions executed by all warps."""
     findings: tuple[Finding, ...] = ()
     """Errors in the use of asynchronous operations."""
+    printed: str = ""
+    """The text that the kernel printed with `printf`."""
 
 
 def run(
@@ -80,7 +82,7 @@ def run(
     launch = launch_structure(code, everything, events, geometry, reach)
     # The launch structure holds the shadows' addresses; this variable makes them live as long as it runs.
     looked_for = _look_for_races(launch, geometry, reach) if geometry.global_races else None  # noqa: F841
-    engine = Engine(reach) if geometry.asynchronous else None
+    engine = Engine(reach, launch, events) if geometry.asynchronous else None
     launch[Launch.ASYNC : Launch.ASYNC + 8].view(np.int64)[0] = engine.address if engine is not None else 0
     blocks = math.prod(geometry.grid)
     together = math.prod(geometry.cluster)
@@ -125,6 +127,7 @@ def run(
     return Outcome(
         records, events[:count].copy(), reach, stopped, blocked, tuple(awaited), unmet, recorded, watch.finished,
         watch.instructions, engine.findings.all if engine is not None else (),
+        engine.printed if engine is not None else "",
     )  # fmt: skip
 
 
@@ -228,6 +231,7 @@ def launch_structure(
         put(Launch.CONSTANT + 8 * bank, data.ctypes.data)
         put(Launch.CONSTANT_SIZE + 8 * bank, data.nbytes)
     put(Launch.TIME, 1)
+    put(Launch.OLD_TENSOR_CORE, int(geometry.old_tensor_core))
     put(Launch.CONSTANT_USED, geometry.constant_bytes)
     put(Launch.EVENTS, events.ctypes.data)
     put(Launch.EVENT_CAPACITY, EVENTS)

@@ -79,7 +79,7 @@ def unfenced(ptx: str, function: str) -> list[Unfenced]:
 
     Copies between registers and constants do not count: the compiler moves them about.
     """
-    lines = list(_body(ptx, function))
+    lines = list(body_of(ptx, function))
     writes: dict[str, _Write] = {}
     fence = -1
     found: dict[int, Unfenced] = {}
@@ -114,7 +114,7 @@ def _relined(function: SassFunction, ptx: str) -> SassFunction:
     places = [place for place, instruction in enumerate(code) if any(gmma_registers(instruction) or ())]
     if not places:
         return function
-    stated = [(number, _SIZE.search(text)) for number, text in _body(ptx, function.name) if _MULTIPLY.search(text)]
+    stated = [(number, _SIZE.search(text)) for number, text in body_of(ptx, function.name) if _MULTIPLY.search(text)]
     sizes = [f"64x{size[1]}x{size[2]}" if size else "" for _number, size in stated]
     if sizes != [code[place].modifiers[0] for place in places]:
         return function
@@ -130,7 +130,7 @@ def _relined(function: SassFunction, ptx: str) -> SassFunction:
     )
 
 
-def _body(ptx: str, function: str) -> Iterator[tuple[int, str]]:
+def body_of(ptx: str, function: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a function with their numbers from 1."""
     inside = False
     for number, line in enumerate(ptx.splitlines(), 1):

@@ -37,6 +37,8 @@ _SITES = {
     "TEX": core.TEXTURE_LOAD,
     "BAR": core.BARRIER,
 }
+RETRIED = "mbarrier_waits_repeated.sum"
+"""Name of the number of executions that only repeated a wait for an mbarrier; no other count includes them."""
 BRANCHES = frozenset({"BRA", "JMP"})
 _COUNTED = {
     "executed": Insn.EXECUTED,
@@ -59,8 +61,11 @@ _PAGE = {
 def observe(image: Image, geometry: Geometry, outcome: Outcome, origin: str) -> Observation:
     """The counters and hazards of one launch."""
     sites = tuple(_sites(image, outcome))
-    counters = Counters(image.function.name, origin, sites, _threads_on(image, outcome, sites))
-    return Observation(counters, tuple(hazards(image, geometry, outcome)))
+    extra = _threads_on(image, outcome, sites)
+    if geometry.asynchronous:
+        retried = outcome.records[:, Insn.RETRIED : Insn.RETRIED + 8].copy().view(np.int64)
+        extra[RETRIED] = Metric(int(retried.sum()))
+    return Observation(Counters(image.function.name, origin, sites, extra), tuple(hazards(image, geometry, outcome)))
 
 
 def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...]) -> dict[str, Metric]:

@@ -48,6 +48,8 @@ class Geometry:
     """True if warps need room for asynchronous copies in flight."""
     maximum_registers: int = 0
     """Registers that each thread has at the start, as setmaxnreg counts them."""
+    old_tensor_core: bool = False
+    """True before sm_90."""
     landing_seed: int | None = None
     """Multiplications in flight land at random moments by this seed; `None`: at the latest possible ones."""
     warpgroups: bool = False
@@ -217,8 +219,10 @@ class Resident:
                 running = int(warp[Warp.ACTIVE : Warp.ACTIVE + 4].view(np.uint32)[0])
                 waits = groups and not running
                 start = Warp.GROUP if waits else Warp.PC
-                # A waiting group's position is the instruction after the one that it waits at.
-                place = int(warp[start : start + 8].view(np.int64)[0]) - bool(waits)
+                wait = int(warp[Warp.GROUP + GROUP_WAIT : Warp.GROUP + GROUP_WAIT + 4].view(np.int32)[0])
+                # A waiting group's position is the instruction after the one that it waits at, but for mbarriers.
+                ahead = bool(waits) and wait != Wait.MBARRIER
+                place = int(warp[start : start + 8].view(np.int64)[0]) - ahead
                 found.append((self.linear, index, place))
         return tuple(found)
 

@@ -19,7 +19,6 @@ from gemmlab.emulator.memory_counts import emit_count, emit_touch
 from gemmlab.emulator.memory_lanes import emit_lane_by_lane
 from gemmlab.emulator.races import emit_race
 from gemmlab.emulator.step_trace import TRACE_ACCESS, TRACE_STEP, emit_trace_access, emit_trace_step
-from gemmlab.emulator.tensor_core import DOT, emit_dot
 from gemmlab.emulator.warp_syncs import ENDED, emit_ended
 from gemmlab.emulator.wgmma import emit_wgmma
 from gemmlab.ir.module import Module
@@ -35,9 +34,11 @@ SERVICES = (
     "ended",
     "global_race",
     "copy",
-    "dot",
     "land",
     "trace_step",
+    "decode",
+    "sum_floats",
+    "sum_integers",
     "issue_wgmma",
     "wait_wgmma",
     "lost",
@@ -88,8 +89,6 @@ def emit_services(target: Target) -> str:
                 emit_lane_by_lane(fn, module, space, store=word == "store")
             with module.function(f"{word}_{space}", memory.ACCESS, I32, exported=True) as fn:
                 emit_access(fn, module, space, store=word == "store")
-    with module.function("dot", DOT, VOID, exported=True) as fn:
-        emit_dot(fn)
     emit_wgmma(module)
     with module.function("land", LAND, VOID, exported=True) as fn:
         emit_land(fn)

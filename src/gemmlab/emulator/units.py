@@ -1,9 +1,9 @@
-"""What the machine runs at a time: a block, or the blocks of a cluster, which are resident together."""
+"""The unit that the machine runs at a time: a block, or the blocks of a cluster, which are resident together."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -93,7 +93,7 @@ class Cluster(Resident):
         """Give all blocks at most `most` rounds of turns; return a `Status`, as for a block."""
         for _ in range(most):
             before = self.epoch
-            found = [self._run(rank, turn) for rank, done in enumerate(self._done) if not done]
+            found = [self._run(rank, turn) for rank in self._order() if not self._done[rank]]
             if self.engine is not None and self.engine.error is not None:
                 raise self.engine.error
             if Status.FAULT in found:
@@ -103,6 +103,10 @@ class Cluster(Resident):
             if self.epoch == before:
                 return Status.SPENT if {Status.SPENT, Status.PAUSED} & set(found) else Status.BLOCKED
         return Status.PAUSED
+
+    def _order(self) -> Sequence[int]:
+        ranks = range(len(self.members))
+        return ranks if self.engine is None else self.engine.order(ranks)
 
     def _run(self, rank: int, turn: int) -> int:
         status = self.members[rank].run(turn, 1)

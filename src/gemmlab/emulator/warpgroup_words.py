@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gemmlab.emulator.instruction_layout import Kind
 from gemmlab.emulator.isa.register_pool import GROWS, NEVER, SHRINKS
+from gemmlab.emulator.wgmma_flight import HAS_ENDED
 
 NAMES = {Kind.WARPGROUP: "warpgroup", Kind.REGISTERS: "setmaxnreg", Kind.OVERWRITTEN: "wgmma", Kind.PROXY: "proxy"}
 """Kinds of events of warpgroups, with the names of their hazards."""
@@ -18,6 +19,8 @@ _REGISTERS = {
 
 def message(kind: int, address: int, extra: int, fellow: object, there: str) -> str:
     """The message of an event; `fellow` and `there` are thread and instruction of the other access."""
+    if kind == Kind.WARPGROUP and extra == HAS_ENDED:
+        return f"the warp of thread {address} has ended without the multiplication, which needs all four warps"
     if kind == Kind.WARPGROUP:
         return f"{address.bit_count()} lanes of the warp do not execute it; a warpgroup instruction needs all of them"
     if kind == Kind.REGISTERS:
@@ -25,7 +28,7 @@ def message(kind: int, address: int, extra: int, fellow: object, there: str) -> 
     if kind == Kind.PROXY:
         return (
             f"the asynchronous proxy reads shared memory that thread {fellow} of the block wrote ({there}), without a"
-            " proxy fence (fence.proxy.async) by that thread after its write"
+            " proxy fence (fence.proxy.async) by that thread between its write and what orders the two"
         )
     return (
         f"an operand that thread {fellow} writes ({there}) while it may be read: the write is ordered neither before"

@@ -5,18 +5,17 @@ from __future__ import annotations
 from gemmlab.emulator.wgmma_arithmetic import SUM, emit_sum_floats, emit_sum_integers
 from gemmlab.emulator.wgmma_flight import (
     ISSUE,
-    MULTIPLY,
     WAIT,
-    emit_compare_proxies,
     emit_issue,
     emit_land_oldest,
-    emit_multiply,
+    emit_learn,
     emit_wait,
 )
+from gemmlab.emulator.wgmma_multiply import MULTIPLY, emit_compare_proxies, emit_multiply
 from gemmlab.emulator.wgmma_operands import DECODE, FETCH, emit_decode, emit_fetch
 from gemmlab.emulator.wgmma_races import KNOW, OPERAND_RACE, emit_know, emit_operand_proxy, emit_operand_race
 from gemmlab.ir.module import Module
-from gemmlab.ir.types import VOID
+from gemmlab.ir.types import I32, VOID
 
 
 def emit_wgmma(module: Module) -> None:
@@ -29,11 +28,11 @@ def emit_wgmma(module: Module) -> None:
         emit_operand_proxy(fn, module)
     with module.function("fetch", FETCH, VOID) as fn:
         emit_fetch(fn, module)
-    with module.function("decode", DECODE, VOID) as fn:
+    with module.function("decode", DECODE, VOID, exported=True) as fn:
         emit_decode(fn)
-    with module.function("sum_floats", SUM, VOID) as fn:
+    with module.function("sum_floats", SUM, VOID, exported=True) as fn:
         emit_sum_floats(fn)
-    with module.function("sum_integers", SUM, VOID) as fn:
+    with module.function("sum_integers", SUM, VOID, exported=True) as fn:
         emit_sum_integers(fn)
     with module.function("multiply", MULTIPLY, VOID) as fn:
         emit_multiply(fn, module)
@@ -43,5 +42,7 @@ def emit_wgmma(module: Module) -> None:
         emit_compare_proxies(fn, module)
     with module.function("issue_wgmma", ISSUE, VOID, exported=True) as fn:
         emit_issue(fn, module)
-    with module.function("wait_wgmma", WAIT, VOID, exported=True) as fn:
+    with module.function("learn", MULTIPLY[:1], VOID) as fn:
+        emit_learn(fn)
+    with module.function("wait_wgmma", WAIT, I32, exported=True) as fn:
         emit_wait(fn, module)

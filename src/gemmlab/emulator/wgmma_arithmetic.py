@@ -16,8 +16,8 @@ from gemmlab.emulator.wgmma_layout import ROWS, SUMS
 from gemmlab.ir.function import Function
 from gemmlab.ir.types import F32, I32, I64, pointer, vector
 
-EXTRA, EXTRA_NARROW = 25, 13
-"""Bits behind the point that are preserved while a block is added up: in general, and for 8-bit inputs."""
+EXTRA, EXTRA_OLD, EXTRA_NARROW = 25, 24, 13
+"""Bits behind the point that are preserved while a block is added up: in general, before sm_90, for 8-bit inputs."""
 WIDE = 8
 """Columns added up at once."""
 LEAST, LEAST_HALF = -126, -14
@@ -29,9 +29,10 @@ SUM = (
     ("exponents_b", pointer(I32)), ("sums", pointer(I32)), ("depth", I64), ("columns", I64), ("kind", I64),
 )  # fmt: skip
 """A has 16 rows of `depth`, B `depth` rows of `columns`; `sums` has 16 rows of `columns` and is updated in place.
-`kind`: one of `SUMS`, plus `NARROW` for 8-bit floats and `SATURATE` for integers that stop at the ends of their range.
+`kind`: one of `SUMS`, plus `NARROW` for 8-bit floats, `OLD` for tensor cores before sm_90, and `SATURATE` for integers
+that stop at the ends of their range.
 """
-NARROW, SATURATE = 16, 32
+NARROW, SATURATE, OLD = 16, 32, 64
 
 
 def _power(exponent: Lanes) -> Lanes:
@@ -59,7 +60,8 @@ def emit_sum_floats(fn: Function) -> None:
     factors_a, exponents_a, factors_b, exponents_b, sums, depth, columns, kind = fn.args
     half = Lanes(kind & 15).eq(SUMS["F16"]).splat(WIDE)
     narrow = (Lanes(kind) & NARROW).ne(0)
-    extra = narrow.select(Lanes(fn.constant(EXTRA_NARROW, I32)), EXTRA)
+    usual = (Lanes(kind) & OLD).ne(0).select(Lanes(fn.constant(EXTRA_OLD, I32)), EXTRA)
+    extra = narrow.select(usual.like(EXTRA_NARROW), usual)
     lanes_of_i32, lanes_of_f32 = vector(I32, WIDE), vector(F32, WIDE)
     with fn.range(ROWS) as row, fn.range(0, columns, WIDE) as column:
         here = sums + (row * columns + column)

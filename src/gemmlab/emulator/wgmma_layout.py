@@ -53,14 +53,26 @@ class Flight:
     """i64: entries in use."""
     GROUP = 8
     """i64: groups closed so far; an entry belongs to the group that was open at its issue."""
+    ISSUED = 24
+    """i64: multiplications issued so far. The warps of a warpgroup issue the same ones."""
+    LANDED = 32
+    """i32: the warp's own clock at the issue of the last multiplication that landed."""
     RANDOM = 16
     """i64: state of the generator that chooses moments of landing; 0 if all land at the latest one."""
-    ENTRY = 64
+    FENCES = 64
+    """`FENCE_TURNS` rows, used in turn: the warp's own clock at each lane's last proxy fences."""
+    FENCE_TURNS = 8
+    ENDS = FENCES + FENCE_TURNS * ROW
+    """`END_TURNS` i64, used in turn: multiplications issued up to the end of each of the last groups."""
+    END_TURNS = 16
+    ENTRY = ENDS + 8 * END_TURNS
     ENTRY_INSN, ENTRY_A, ENTRY_B, ENTRY_GROUP, ENTRY_SHAPE = 0, 8, 16, 24, 32
     """i64: instruction record, descriptors, number of the group, `Shape`."""
     ENTRY_SOURCE, ENTRY_TARGET, ENTRY_REGISTERS = 40, 48, 56
     """i64: offsets in the warp of the accumulator to read (0: none, it counts as zero) and to write, and of A."""
-    ENTRY_KNOWN = 64
+    ENTRY_NUMBER = 64
+    """i64: its number among those that the warp issued, from 0."""
+    ENTRY_KNOWN = 128
     """A row: the clocks of all warps that this one knew at the issue."""
     ENTRY_SIZE = ENTRY_KNOWN + ROW
     CAPACITY = 128

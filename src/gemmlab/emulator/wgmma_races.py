@@ -3,7 +3,8 @@
 A multiplication may read its operands at any time between its issue and the end of the wait for its group. So each
 write must be ordered before the issue, or after the wait. At the wait, the last writer of each element is compared with
 what the warp knew of it at the issue: a later write is a hazard, whether barriers are between or not. The read itself
-is recorded as one at the wait, so that later writes are compared with it as with any other read.
+is recorded with the clock of the issue, which every warp that waits learns: later writes are compared with it as with
+any other read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from gemmlab.emulator.instruction_layout import Insn, Kind, Space
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import LANES, Block, Warp
+from gemmlab.emulator.layout import LANES, ROW, Block, Warp
 from gemmlab.emulator.races import (
     BY_PROXY,
     ELEMENT,
@@ -78,9 +79,9 @@ def emit_operand_race(fn: Function, module: Module) -> None:
     warp, insn, entry = Raw(fn, warp_ptr), Raw(fn, insn_ptr), Raw(fn, entry_ptr)
     block = Raw(fn, fn.cast(warp.load(Warp.BLOCK, I64), I8))
     index = warp.load(Warp.INDEX, I64)
-    clock = fn.cast(block.load(Block.CLOCKS, I64), I32)[index * LANES + index]
     sync = fn.convert(warp.load(Warp.SYNCS, I64), I32)
     known = entry.at(Flight.ENTRY_KNOWN, I32)
+    clock = known[index]
     number = (Lanes(insn.load(Insn.INDEX, I64)).trunc("i32") << 11).value
     with _Elements(fn, block, address).each() as (element, at):
         writer = Lanes(element.load(WRITER)).zext("i64")
@@ -95,18 +96,28 @@ def emit_operand_race(fn: Function, module: Module) -> None:
 
 
 def emit_operand_proxy(fn: Function, module: Module) -> None:
-    """Body of `operand_proxy(warp, insn, entry, address)`: report writers without a proxy fence behind their write.
+    """Body of `operand_proxy(warp, insn, entry, address)`: report writers without a proxy fence between their write and
+    what orders it before the multiplication.
 
     It is called when the multiplication is issued.
     """
-    warp_ptr, insn_ptr, _entry, address = fn.args
+    warp_ptr, insn_ptr, entry_ptr, address = fn.args
+    known = Raw(fn, entry_ptr).at(Flight.ENTRY_KNOWN, I32)
     block = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.BLOCK, I64), I8))
     warps, size = fn.cast(block.load(Block.WARPS, I64), I8), block.load(Block.WARP_SIZE, I64)
     with _Elements(fn, block, address).each() as (element, at):
         writer, fences = Lanes(element.load(WRITER)).zext("i64"), element.load(WRITER_FENCES)
         there = Raw(fn, warps + (writer >> 5).value * size)
-        so_far = there.load((writer & 31).value * 4 + Warp.PROXY_FENCES)
-        with fn.when((Lanes(fences).ne(BY_PROXY) & Lanes(fences).eq(Lanes(so_far))).value):
+        before, so_far = Lanes(fences), Lanes(there.load((writer & 31).value * 4 + Warp.PROXY_FENCES))
+        flight = Raw(fn, fn.cast(there.load(Warp.FLIGHT, I64), I8))
+        turn = (before & (Flight.FENCE_TURNS - 1)).zext("i64")
+        first = Lanes(flight.load((turn * ROW + (writer & 31) * 4 + Flight.FENCES).value))
+        # The first fence behind the write must come before what orders the two; of old ones the time is not known.
+        clock = Lanes(known[(writer >> 5).value])
+        late = first.gt(clock) & (so_far - before).le(Flight.FENCE_TURNS)
+        # A write that nothing orders is a race, which the landing reports.
+        ordered = Lanes(element.load(WRITER_CLOCK)).le(clock) & before.ne(BY_PROXY)
+        with fn.when((ordered & (so_far.le(before) | late)).value):
             other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
             fn.call(module["note"], warp_ptr, insn_ptr, Kind.PROXY, 0, at, ((writer << 32) + SHARED).value, other)
     fn.finish()

@@ -26,7 +26,7 @@ expect = [{ shape = "64x64x32", that = "global_store_sectors_per_request == 4" }
 //     adding "M % BM == 0" and the like to `require`
 //   - beta == 0 does not read C, which may hold NaN; alpha == 0 or K == 0 gives beta * C without reading A and B
 //   - products of extents are 64-bit: row * lda overflows an int
-// printf is not emulated: to look at values, write them to an output array through gemmlab.launch, or run on a GPU.
+// printf prints after the kernel, on the emulator too; or write values to an output array through gemmlab.launch.
 template <int BM, int BN>
 __global__ void __launch_bounds__(BM * BN) my_kernel(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc)

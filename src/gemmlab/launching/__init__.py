@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from gemmlab.launching.run import Launched, launch
-from gemmlab.launching.tensor_map import TensorMap
+from gemmlab.launching.tensor_argument import TensorMap
 
 __all__ = ["Launched", "TensorMap", "launch"]

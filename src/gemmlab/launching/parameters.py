@@ -18,7 +18,7 @@ from gemmlab.devices.device import Buffer, Device, TensorMapDevice, TextureDevic
 from gemmlab.kernels.cuda_file.arguments import C_TYPES, TEXTURE_TYPE
 from gemmlab.kernels.cuda_file.signature import Signature
 from gemmlab.launching.pointers import fits
-from gemmlab.launching.tensor_map import TensorMap
+from gemmlab.launching.tensor_argument import TensorMap
 from gemmlab.toolchain.nv_info import Param
 
 POINTER_BYTES = 8

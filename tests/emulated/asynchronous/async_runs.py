@@ -18,7 +18,7 @@ DEVICE = os.environ.get("GEMMLAB_ASYNC_DEVICE", "emulated:sm_90")
 Array = npt.NDArray[Any]
 
 
-def ran(file: str, kernel: str, threads: int, *args: Any, grid: int = 1, **more: Any) -> list[Array]:
+def ran(file: str, kernel: str, threads: int, *args: Any, grid: Any = 1, **more: Any) -> list[Array]:
     """Return the arrays that a kernel leaves, which must have no hazard."""
     done = launch(HERE / file, kernel, grid, threads, args, device=DEVICE, **more)
     assert not done.hazards, [hazard.explain() for hazard in done.hazards or ()]
@@ -31,7 +31,7 @@ def outputs(done: Launched) -> list[Array]:
     return done.outputs
 
 
-def hazards(file: str, kernel: str, threads: int, *args: Any, grid: int = 1, **more: Any) -> list[Hazard]:
+def hazards(file: str, kernel: str, threads: int, *args: Any, grid: Any = 1, **more: Any) -> list[Hazard]:
     """Return the hazards of a kernel on the emulator."""
     done = launch(HERE / file, kernel, grid, threads, args, device="emulated:sm_90", **more)
     return list(done.hazards or ())
@@ -39,6 +39,6 @@ def hazards(file: str, kernel: str, threads: int, *args: Any, grid: int = 1, **m
 
 def line_of(file: str, mark: str) -> int:
     """The number of the one line of a file that has `// mark` in it."""
-    found = [n for n, text in enumerate((HERE / file).read_text().splitlines(), 1) if f"// {mark}" in text]
+    found = [n for n, text in enumerate((HERE / file).read_text().splitlines(), 1) if text.endswith(f"// {mark}")]
     assert len(found) == 1, (mark, found)
     return found[0]

@@ -138,3 +138,22 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) many(u32* out) { out[block
 
 // Compiled without clusters, launched with them.
 extern "C" __global__ void ranks(u32* out) { out[blockIdx.x + gridDim.x * blockIdx.y] = cluster_rank(); }
+
+// Generic addresses of global, own and remote shared memory: which space they are in, and float additions through them.
+extern "C" __global__ void __cluster_dims__(2, 1, 1) generic(float* out, u32* spaces) {
+    __shared__ float sum[2];
+    const u32 rank = cluster_rank();
+    sum[0] = sum[1] = 1000 * rank;
+    cluster_sync();
+    float* targets[3] = {out + rank, sum, nullptr};
+    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(targets[2]) : "l"(&sum[1]), "r"(1 - rank));
+    for (int i = 0; i < 3; ++i) {
+        u32 cta, cluster;
+        asm volatile("{.reg .pred p; isspacep.shared::cta p, %1; selp.u32 %0, 1, 0, p;}" : "=r"(cta) : "l"(targets[i]));
+        asm volatile("{.reg .pred p; isspacep.shared::cluster p, %1; selp.u32 %0, 1, 0, p;}" : "=r"(cluster) : "l"(targets[i]));
+        if (threadIdx.x == 0) spaces[rank * 3 + i] = 10 * cluster + cta;
+        atomicAdd(targets[i], float(threadIdx.x + rank));
+    }
+    cluster_sync();
+    if (threadIdx.x < 2) out[2 + 2 * rank + threadIdx.x] = sum[threadIdx.x];
+}

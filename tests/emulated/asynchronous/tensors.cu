@@ -73,7 +73,7 @@ __device__ void put_box(const TensorMap* map, const unsigned char* in, int x, in
         REDUCE(4, "xor")
         REDUCE(5, "inc")
         commit();
-        wait_stores<0>();
+        wait_stores(0);
     }
 }
 #define PUT(NUMBER)                                                                                                            \

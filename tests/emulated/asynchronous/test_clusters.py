@@ -88,3 +88,10 @@ def test_clusters_of_the_launch() -> None:
 def test_other_architectures_have_no_clusters() -> None:
     with pytest.raises(UsageError, match="sm_80 has no clusters"):
         launch(HERE / "old.cu", "copies", 1, 32, [np.zeros(1, u32)] * 3, device="emulated:sm_80", cluster=2)
+
+
+def test_generic_addresses_of_every_space() -> None:
+    out, spaces = ran(FILE, "generic", 32, np.zeros(6, np.float32), np.zeros(6, u32), grid=2)
+    own, total = [0, 11, 10], sum(range(32))
+    assert spaces.tolist() == own * 2
+    assert out.tolist() == [total, total + 32, total, total + 32, total + 32 + 1000, total + 1000]

@@ -11,6 +11,7 @@ from async_runs import HERE, outputs, ran
 
 from gemmlab import launch
 from gemmlab.emulator.asynchronous.engine import LANDING
+from gemmlab.emulator.report import RETRIED
 
 f32, u32 = np.float32, np.uint32
 NUMBERS = np.random.default_rng(5).uniform(-1, 1, 64 * 9).astype(f32)
@@ -56,3 +57,15 @@ def test_mbarriers_without_bytes_on_every_architecture(arch: str) -> None:
     want = numbers[:64][::-1] + numbers[(4 * np.arange(64) + 17) % 256]
     assert np.array_equal(outputs(done)[1], want)
     assert outputs(done)[2].tolist() == [3, 2, 1, 1, 2]
+
+
+def test_waits_that_were_tried_again_are_counted_apart() -> None:
+    done = launch(
+        HERE / "mbarriers.cu", "ring", 1, 96, (NUMBERS, np.zeros(64, f32), np.int32(9)), device="emulated:sm_90"
+    )
+    counters = done.counters
+    assert counters is not None
+    tests = sum(site.executed for site in counters.sites if "PHASECHK" in site.opcode)
+    # Two warps wait for nine full stages, one for nine empty ones; the first of these are free at once.
+    assert tests == 27
+    assert counters.extra[RETRIED].value > 0

@@ -11,10 +11,12 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from async_runs import DEVICE, HERE, ran
+from async_runs import DEVICE, HERE, outputs, ran
 
 from gemmlab import TensorMap, launch
 from gemmlab.core.errors import UsageError
+from gemmlab.launching.source import CudaText
+from gemmlab.toolchain.build_cuda import build
 
 SOURCE = HERE / "tensors.cu"
 Array = npt.NDArray[Any]
@@ -172,3 +174,16 @@ def test_what_the_driver_would_refuse_is_refused_in_words() -> None:
 def test_what_was_not_compared_with_a_gpu_is_refused_by_name() -> None:
     assert "TFLOAT32: not emulated" in refused(TensorMap(numbers((8, 16), np.float32), (4, 4), dtype="tfloat32"))
     assert "rows shorter than the swizzle" in refused(TensorMap(numbers((8, 16), np.float32), (4, 4), swizzle=32))
+
+
+def test_a_map_that_the_kernel_replaces() -> None:
+    path = HERE / "replace.cu"
+    program = CudaText(path.read_text(), str(path)).program("replaced", "sm_90a", ())
+    given, other = np.zeros((4, 16), np.float32), np.arange(64, dtype=np.float32)
+    made = np.zeros(16, np.uint64)
+    args = TensorMap(given, (4, 4)), made, other, np.zeros(32, np.float32)
+    done = launch(build(program).code, "replaced", 1, 32, args, device=DEVICE)
+    assert not done.hazards, [hazard.explain() for hazard in done.hazards or ()]
+    want = other.reshape(4, 16)[:, 2:10].copy()
+    want[3] = 0
+    assert np.array_equal(outputs(done)[3].reshape(4, 8), want)

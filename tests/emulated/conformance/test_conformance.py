@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import recorded
-from cases import FILES, Case, cases, of_file
+from cases import FILES, Case, Tolerance, cases, of_file
 from compare import numbers, wrong
 from execute import execute
 from fragments import reference, scales
@@ -18,6 +19,10 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
 
 needs_recording = pytest.mark.skipif(not recorded.available(), reason="no GPU has recorded the conformance kernels yet")
+
+
+ADDED_UP_OTHERWISE = frozenset({"mma_m16n8k16_f16"})
+"""Kernels whose products tensor cores before sm_90 add up in halves, so that the bits are others than an H200's."""
 
 
 @pytest.mark.sampled(1)
@@ -32,13 +37,15 @@ def test_every_kernel_gives_the_recorded_bits(file: str, arch: str) -> None:
 
 def disagreement(device: EmulatedDevice, case: Case, arch: str) -> str:
     wanted = recorded.bits(case)
-    if wanted is None:
+    if wanted is None or (case.kernel in ADDED_UP_OTHERWISE and arch in {"sm_80", "sm_89"}):
         return ""
     try:
         got = execute(device, case, arch)
     except Exception as error:  # noqa: BLE001 - one kernel that fails must not hide the others
         return f"{case.kernel}: {type(error).__name__}: {error}"
-    differ = wrong(case, got, wanted)
+    # Sums of tensor cores may differ only from those of another architecture.
+    exact = arch == recorded.ARCH and case.file == "tensor"
+    differ = wrong(replace(case, near=Tolerance()) if exact else case, got, wanted)
     if not differ.any():
         return ""
     unit = differ.size // got.size

@@ -58,7 +58,7 @@ def multiply(form: Form, mode: str, size: tuple[int, int, int], options: tuple[s
         gemm_source(form, mode), "gemm",
         args=[operand(form.a, a), operand(form.b, b), out, np.int32(out.shape[1]), np.int32(chunks_of(form, depth))],
         grid=(columns // form.columns, rows // ROWS), threads=128, smem_bytes=shared_bytes(form, mode), device=DEVICE,
-        options=list(options),
+        arch="sm_90a", options=list(options),
     )  # fmt: skip
     dtype = {"f32": np.float32, "f16": np.float16, "s32": np.int32}[form.sums]
     return done, bool(np.array_equal(product(done).view(dtype).astype(np.int64), a @ b.T))
@@ -93,8 +93,8 @@ def line_of(text: str) -> int:
 
 
 KINDS = {
-    "NO_WAIT": "wgmma", "NO_BARRIER": "wgmma", "NO_PUBLISHING": "wgmma", "NO_PROXY_FENCE": "proxy",
-    "LATE_PROXY_FENCE": "proxy",
+    "NO_WAIT": "wgmma", "NO_PUBLISHING": "wgmma", "NO_PROXY_FENCE": "proxy",
+    "LATE_PROXY_FENCE": "proxy", "FENCE_BEHIND_BARRIER": "proxy",
 }  # fmt: skip
 
 
@@ -108,6 +108,12 @@ def test_a_bug_is_reported_with_both_lines(bug: str) -> None:
     assert first.line == line_of('asm volatile("{.reg .pred keep')
     assert first.other_line == line_of("*(uint4 *)(stage")
     assert "STS" in first.message
+
+
+def test_a_wait_of_one_warp_is_a_wait_of_its_warpgroup() -> None:
+    done, exact = multiply(F16, "128", (64, 64, 512), ("-DNO_BARRIER",))
+    assert exact
+    assert done.hazards == ()
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
 import gemmlab
-from gemmlab.core.errors import UsageError
+from gemmlab.core.errors import CompileError, UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact, Launch, Program
 from gemmlab.devices.emulated import EmulatedDevice
@@ -90,6 +90,18 @@ def test_machine_code_without_a_fence_is_reported() -> None:
 def test_a_multiplication_by_some_lanes_is_reported() -> None:
     found = hazards("some_lanes")
     assert any(hazard.kind == "warpgroup" and "16 lanes" in hazard.message for hazard in found)
+
+
+def test_a_warpgroup_that_lacks_a_warp_is_reported() -> None:
+    found = hazards("three_warps")
+    assert {hazard.kind for hazard in found} == {"warpgroup"}
+    assert "the warp of thread 96 has ended" in found[0].message
+    assert "deadlock" in {hazard.kind for hazard in hazards("stuck_warp")}
+
+
+def test_registers_that_the_kernel_does_not_have_are_damaged_code() -> None:
+    with pytest.raises(CompileError, match="damaged: its code names R5"):
+        edited("right", "HGMMA.64x8x16.F32 R24", "HGMMA.64x64x16.F32 R24", 1)
 
 
 def test_registers_beyond_the_pool_are_reported() -> None:

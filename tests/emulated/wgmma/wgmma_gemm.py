@@ -8,9 +8,9 @@ MODES = {"none": (0, 2), "32": (3, 2), "64": (2, 4), "128": (1, 8)}
 """Swizzles by name: their number in a descriptor, and the chunks of a row of a stage."""
 BUGS = {
     "NO_WAIT": "the stage is overwritten while the multiplication reads it",
-    "NO_BARRIER": "a warp overwrites the stage that another one still multiplies",
     "NO_PUBLISHING": "the multiplication starts before other warps have written the stage",
     "NO_PROXY_FENCE": "the stores are not ordered before the asynchronous proxy",
+    "FENCE_BEHIND_BARRIER": "every thread has the fence, but behind the barrier",
     "LATE_PROXY_FENCE": "the thread that reads has the fence, not those that wrote",
 }
 
@@ -18,7 +18,8 @@ BUGS = {
 def gemm_source(form: Form, mode: str) -> str:
     """A kernel `gemm(a, b, c, rows of c, chunks in k)`: C = A B^T for row-major A and B, 64 x columns in each block.
 
-    A macro of `BUGS` puts in that bug.
+    A macro of `BUGS` puts in that bug. `NO_BARRIER` leaves out the barrier behind the wait, which one
+    warpgroup does not need: a multiplication that one of its warps has waited for has ended for all four.
     """
     number, chunks = MODES[mode]
     row = f"{chunks * CHUNK}"
@@ -57,11 +58,14 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
         char *tile_a = memory + stage * (bytes_a + bytes_b), *tile_b = tile_a + bytes_a;
         bring(tile_a, a, {ROWS}, first, length);
         bring(tile_b, b, {form.columns}, first, length);
-#if !defined(NO_PROXY_FENCE) && !defined(LATE_PROXY_FENCE)
+#if !defined(NO_PROXY_FENCE) && !defined(LATE_PROXY_FENCE) && !defined(FENCE_BEHIND_BARRIER)
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 #ifndef NO_PUBLISHING
         __syncthreads();
+#endif
+#ifdef FENCE_BEHIND_BARRIER
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 #ifdef LATE_PROXY_FENCE
         if (threadIdx.x == 0) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

@@ -95,6 +95,28 @@ extern "C" __global__ void some_lanes(float *x) {
     store(x, d);
 }
 
+__device__ void multiply_once(float *x, u64 word) {
+    float d[4];
+    load(d, x);
+    fence();
+    multiply(d, word);
+    commit();
+    wait(); // alone
+    store(x, d);
+}
+
+extern "C" __global__ void three_warps(float *x) {
+    u64 word = operands();
+    if (threadIdx.x < 96) multiply_once(x, word);
+}
+
+extern "C" __global__ void stuck_warp(float *x) {
+    u64 word = operands();
+    if (threadIdx.x < 96) multiply_once(x, word);
+    __syncthreads(); // stuck
+    x[threadIdx.x] = 1;
+}
+
 template <int LESS, int MORE> __device__ void exchange(float *x) {
     if (threadIdx.x < 128)
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(LESS));

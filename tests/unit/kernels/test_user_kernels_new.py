@@ -38,7 +38,7 @@ def test_a_file_is_written_and_what_comes_next_is_said(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert " fast_one(" in text
     assert "my_kernel" not in text
-    assert "printf is not emulated" in text
+    assert "printf prints after the kernel" in text
     assert max(len(line) for line in text.splitlines()) <= 120
     kernel = find_kernel(str(path))
     assert (kernel.id, kernel.restrictions) == ("fast_one", ())

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
     from gemmlab.emulator.resident import Resident
 
+FENCES = 64
+"""Proxy fences of a warp that are remembered."""
 Clocks = npt.NDArray[np.int32]
 """Clocks that a warp knows: a row of 32 warps for each block of the cluster."""
 
@@ -39,6 +41,8 @@ class BlockState:
     """Copies into this block that have not landed."""
     history: list[Copy] = field(default_factory=list, repr=False)
     """Copies into this block, for reports."""
+    fences: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = field(default_factory=dict)
+    """By warp, its last proxy fences: its clock then, and each lane's number of fences."""
     excused: set[tuple[int, int]] = field(default_factory=set)
     """(warp, instruction) of waits that return without success, as after their time limit."""
     foreign: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
@@ -66,7 +70,7 @@ class BlockState:
     def begin(self, cluster: list[BlockState], rank: int) -> None:
         """Reset the state for a block that starts as number `rank` of a cluster."""
         self.cluster, self.rank, self.ended, self.cluster_time = cluster, rank, False, 0
-        for part in (self.mbarriers, self.groups, self.incoming, self.history, self.excused):
+        for part in (self.mbarriers, self.groups, self.incoming, self.history, self.excused, self.fences):
             part.clear()
         self.foreign = np.zeros((len(cluster), LANES), np.int32)
         self.start = int(self.resident.clocks.min())
@@ -90,10 +94,17 @@ class BlockState:
         """Host address of a warp."""
         return int(self.resident.warps.ctypes.data) + index * self.resident.size
 
-    def fences(self) -> npt.NDArray[np.int32]:
-        """Proxy fences so far: a row of 32 lanes for each warp."""
-        rows = self.resident.warps[:, Warp.PROXY_FENCES : Warp.PROXY_FENCES + 4 * LANES]
-        return rows.view(np.int32)
+    def fence(self, warp: int) -> None:
+        """Note that a warp has executed a proxy fence."""
+        row = self.resident.warps[warp, Warp.PROXY_FENCES : Warp.PROXY_FENCES + 4 * LANES].view(np.int32)
+        log = self.fences.setdefault(warp, [])
+        log.append((int(self.resident.clocks[warp, warp]), row.copy()))
+        del log[:-FENCES]
+
+    def fences_known(self, warp: int, clock: int) -> npt.NDArray[np.int32]:
+        """The number of proxy fences of each lane of a warp that come before something which knows this clock of it."""
+        rows = [row for when, row in self.fences.get(warp, ()) if when <= clock]
+        return rows[-1] if rows else np.zeros(LANES, np.int32)
 
     def shadow(self) -> npt.NDArray[np.int32]:
         """The race shadow: a row of words for each element of shared memory."""

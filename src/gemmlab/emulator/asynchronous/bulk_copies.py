@@ -6,17 +6,17 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.emulator.async_calls import Direction
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
 from gemmlab.emulator.asynchronous.bulk_groups import Store, groups_of
+from gemmlab.emulator.asynchronous.combining import combined
 from gemmlab.emulator.asynchronous.copies import send
-from gemmlab.emulator.asynchronous.findings import BOUNDS, MISALIGNED
+from gemmlab.emulator.asynchronous.finding import BOUNDS, MISALIGNED
 from gemmlab.emulator.asynchronous.global_memory import find as find_global
 from gemmlab.emulator.asynchronous.global_memory import read
 from gemmlab.emulator.asynchronous.host_words import lanes_of
 from gemmlab.emulator.asynchronous.mbarrier_calls import find
 from gemmlab.emulator.asynchronous.proxies import begin_read
-from gemmlab.emulator.asynchronous.reductions import combined
-from gemmlab.emulator.asynchronous.request import Request
 from gemmlab.emulator.launch_layout import RANK_BITS
 from gemmlab.emulator.layout import Status
 from gemmlab.emulator.memory_map import Reach

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.emulator.address_space import PENDING
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.findings import COPY, UNWRITTEN
+from gemmlab.emulator.asynchronous.finding import COPY, UNWRITTEN
 from gemmlab.emulator.asynchronous.proxies import Reading, end_read
-from gemmlab.emulator.asynchronous.request import Request
+from gemmlab.emulator.layout import Status
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -63,7 +64,7 @@ class WarpGroups:
     """Stores that have read and whose writes are not visible yet."""
 
     @property
-    def unread(self) -> Iterator[Store]:
+    def reading(self) -> Iterator[Store]:
         """Stores that have not read."""
         yield from self.open
         for group in self.closed:
@@ -92,3 +93,23 @@ class WarpGroups:
 def groups_of(block: BlockState, warp: int) -> WarpGroups:
     """The groups of a warp."""
     return block.groups.setdefault(warp, WarpGroups())
+
+
+def commit(request: Request) -> int:
+    """Close the warp's open group."""
+    groups_of(request.block, request.warp).commit()
+    return Status.GO
+
+
+def wait_read(request: Request) -> int:
+    """Let the warp's groups read."""
+    if request.warp in request.block.groups:
+        request.block.groups[request.warp].wait_read(request, request.operand(0))
+    return Status.GO
+
+
+def show(request: Request) -> int:
+    """Make the writes of the warp's groups that have read visible."""
+    if request.warp in request.block.groups:
+        request.block.groups[request.warp].show()
+    return Status.GO

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState, Clocks
-from gemmlab.emulator.asynchronous.findings import CLUSTER
+from gemmlab.emulator.asynchronous.finding import CLUSTER
 from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
-from gemmlab.emulator.asynchronous.request import Request
 from gemmlab.emulator.layout import FULL, LANES, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED
 from gemmlab.emulator.services import service_addresses

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.emulator.address_space import PENDING
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState, Clocks
-from gemmlab.emulator.asynchronous.findings import COPY, Finding, Findings
+from gemmlab.emulator.asynchronous.combining import combined
+from gemmlab.emulator.asynchronous.finding import COPY, Finding, Findings
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
 from gemmlab.emulator.asynchronous.proxies import check_write
-from gemmlab.emulator.asynchronous.reductions import combined
-from gemmlab.emulator.asynchronous.request import Request
 from gemmlab.emulator.races import WRITER, WRITER_FENCES, WRITER_INSTRUCTION
 
 Bytes = npt.NDArray[np.uint8]

@@ -5,21 +5,34 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.words import counted
 from gemmlab.emulator.async_calls import Operation
-from gemmlab.emulator.asynchronous import bulk_copies, mbarrier_calls, old_mbarriers, tensor_copies
+from gemmlab.emulator.asynchronous import (
+    bulk_copies,
+    bulk_groups,
+    mbarrier_calls,
+    mbarrier_waits,
+    old_mbarriers,
+    proxies,
+    tensor_copies,
+)
+from gemmlab.emulator.asynchronous.async_request import Request, UnusableError
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.bulk_groups import groups_of
 from gemmlab.emulator.asynchronous.cluster_barrier import ClusterBarrier
-from gemmlab.emulator.asynchronous.findings import COPY, MBARRIER, Finding, Findings
+from gemmlab.emulator.asynchronous.finding import COPY, Finding, Findings
+from gemmlab.emulator.asynchronous.hangs import report_waits
 from gemmlab.emulator.asynchronous.host_words import wide
-from gemmlab.emulator.asynchronous.request import Request, UnusableError
-from gemmlab.emulator.layout import LANES, Status, Warp
+from gemmlab.emulator.asynchronous.late_reads import explain
+from gemmlab.emulator.asynchronous.printer import Printer
+from gemmlab.emulator.launch_layout import Launch
+from gemmlab.emulator.layout import Status, Warp
 from gemmlab.emulator.memory_map import Reach
-from gemmlab.emulator.resident import Resident
+from gemmlab.emulator.resident import Bytes, Resident
 
 LANDING = "GEMMLAB_EMULATOR_LANDING"
 """Environment variable: a seed. Copies then land at random moments instead of the last possible ones."""
@@ -39,11 +52,12 @@ def landing_seed() -> int | None:
 class Engine:
     """Executes asynchronous operations for all blocks of one launch."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: Reach, launch: Bytes, events: npt.NDArray[np.int64]) -> None:
         self.findings = Findings()
+        self._printer = Printer(reach)
         self.error: BaseException | None = None
         """An error of the emulator, or of a form that it does not know, inside a call."""
-        self._reach = reach
+        self._launch, self._events, self._explained = launch, events, 0
         self._blocks: dict[int, BlockState] = {}
         self._barriers: dict[int, ClusterBarrier] = {}
         seed = landing_seed()
@@ -52,15 +66,17 @@ class Engine:
         self._operations: dict[int, Callable[[Request], int]] = {
             Operation.INIT: mbarrier_calls.initialise,
             Operation.ARRIVE: mbarrier_calls.arrive,
-            Operation.CHECK: mbarrier_calls.check,
+            Operation.CHECK: mbarrier_waits.check,
             Operation.INVALIDATE: mbarrier_calls.invalidate,
             Operation.ARRIVE_LATER: old_mbarriers.arrive_later,
             Operation.ARRIVE_WORD: old_mbarriers.arrive_word,
             Operation.BULK: lambda request: bulk_copies.bulk(request, reach),
             Operation.TENSOR: lambda request: tensor_copies.tensor_copy(request, reach),
-            Operation.COMMIT: _commit,
-            Operation.WAIT_READ: _wait_read,
-            Operation.VISIBLE: _show,
+            Operation.COMMIT: bulk_groups.commit,
+            Operation.WAIT_READ: bulk_groups.wait_read,
+            Operation.VISIBLE: bulk_groups.show,
+            Operation.PRINT: self._printer.print,
+            Operation.FENCE: proxies.fence,
             Operation.STORE: bulk_copies.store,
             Operation.CLUSTER_ARRIVE: lambda request: self._barriers[request.block.address].arrive(request),
             Operation.CLUSTER_WAIT: lambda request: self._barriers[request.block.address].wait(request),
@@ -70,6 +86,15 @@ class Engine:
     def address(self) -> int:
         """Address of the function that handlers call."""
         return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+
+    @property
+    def printed(self) -> str:
+        """The text that the kernel printed."""
+        return self._printer.text
+
+    def order(self, ranks: Sequence[int]) -> Sequence[int]:
+        """The order in which the blocks of a cluster get their next turns: by rank, or random if landings are."""
+        return ranks if self._random is None else self._random.sample(ranks, len(ranks))
 
     def begin(self, residents: list[Resident]) -> None:
         """Reset the state of the blocks of a cluster that begins."""
@@ -86,55 +111,47 @@ class Engine:
     def end(self, resident: Resident) -> None:
         """Finish the bulk operations of a block that has ended, and report those that nobody waited for."""
         state = self._state(resident)
+        self._explain()
         state.ended = True
         for copy in list(state.incoming):
             message = "the block ends before a bulk copy into its shared memory has landed: nothing waited for it"
             self.findings.add(Finding(COPY, message, state.linear, copy.thread, copy.site, -1, copy.address))
             copy.land()
         for groups in state.groups.values():
-            for store in list(groups.unread):
+            for store in list(groups.reading):
                 message = "the block ends before a bulk store has read its shared memory: nothing waited for its group"
                 store.request.report(COPY, message, store.address)
                 store.read(store.request)
                 groups.done.append(store)
             groups.show()
 
+    def _explain(self) -> None:
+        """Explain events that are new, before anything changes what they mean."""
+        count = int(self._launch[Launch.EVENT_COUNT : Launch.EVENT_COUNT + 8].view(np.int64)[0])
+        if count == self._explained:
+            return
+        new = self._events[self._explained : count]
+        self._explained = count
+        for state in self._blocks.values():
+            explain(state, new, self.findings)
+
     def excuse(self, residents: list[Resident]) -> bool:
         """If all warps wait: let waits for mbarriers return without success; return whether anything can go on."""
         states = [self._state(resident) for resident in residents]
         if self._barriers[states[0].address].settle():
             return True
-        excused = [mbarrier_calls.excuse(state) for state in states if not state.ended]
+        excused = [mbarrier_waits.excuse(state) for state in states if not state.ended]
         return any(excused)
 
     def report_hang(self, residents: list[Resident]) -> None:
         """Report the mbarriers that warps wait for in a deadlock."""
+        self._explain()
         for resident in residents:
-            state = self._state(resident)
-            waits: dict[int, list[tuple[int, int, int]]] = {}
-            for warp, site, lanes, address in mbarrier_calls.waiting_groups(state):
-                waits.setdefault(address, []).append((warp, site, lanes))
-            for address, groups in waits.items():
-                self._report_wait(state, address, groups)
-
-    def _report_wait(self, state: BlockState, address: int, groups: list[tuple[int, int, int]]) -> None:
-        mbarrier = state.mbarriers.get(address)
-        if mbarrier is None:
-            return
-        warp, site, lanes = groups[0]
-        warps = ", ".join(str(each) for each in dict.fromkeys(group[0] for group in groups))
-        message = (
-            f"{counted(len(groups), 'group')} of threads (warp {warps}) never {'go' if len(groups) > 1 else 'goes'}"
-        )
-        parity = mbarrier.word.phase
-        text = f"{message} on: {mbarrier.describe()}; they wait for parity {parity}"
-        first = (lanes & -lanes).bit_length() - 1
-        self.findings.add(
-            Finding(MBARRIER, text, state.linear, warp * LANES + first, site, mbarrier.last, address)
-        )  # fmt: skip
+            report_waits(self._state(resident), self.findings)
 
     def _call(self, warp: int, instruction: int, execute: int, operation: int, arguments: int, results: int) -> int:
         try:
+            self._explain()
             block = self._blocks[wide(warp + Warp.BLOCK)]
             request = Request(block, warp, instruction, execute, arguments, results, self.findings)
             if self._random is not None:
@@ -157,20 +174,3 @@ class Engine:
 
 CHANCE = 0.25
 """Chance of a copy to land before an operation, if landings are random."""
-
-
-def _commit(request: Request) -> int:
-    groups_of(request.block, request.warp).commit()
-    return Status.GO
-
-
-def _wait_read(request: Request) -> int:
-    if request.warp in request.block.groups:
-        request.block.groups[request.warp].wait_read(request, request.operand(0))
-    return Status.GO
-
-
-def _show(request: Request) -> int:
-    if request.warp in request.block.groups:
-        request.block.groups[request.warp].show()
-    return Status.GO

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from gemmlab.emulator.asynchronous.findings import BOUNDS, UNWRITTEN
-from gemmlab.emulator.asynchronous.request import Request
+from gemmlab.emulator.asynchronous.async_request import Request
+from gemmlab.emulator.asynchronous.finding import BOUNDS, UNWRITTEN
 from gemmlab.emulator.memory_map import Allocation, Reach
 
 Bytes = npt.NDArray[np.uint8]

@@ -38,7 +38,7 @@ class Mbarrier:
     """Copies whose bytes it will receive, in the order of their issue."""
     arriving: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
     released: Clocks = field(default_factory=lambda: np.zeros((1, LANES), np.int32), repr=False)
-    """What was known to the arrivals so far; to those of the phases that have ended."""
+    """Clocks known to the arrivals so far; to those of the phases that have ended."""
     waiting: list[int] = field(default_factory=list)
     """Host addresses of warps with a group that waits for it."""
     last: int = -1
@@ -49,9 +49,11 @@ class Mbarrier:
     def store(self) -> None:
         """Write the word to shared memory."""
         at = self.block.offset(self.address)
-        self.block.resident.shared[at : at + 8].view(np.uint64)[0] = self.word.encoded()
+        cell, word = self.block.resident.shared[at : at + 8].view(np.uint64), self.word.encoded()
         self.block.resident.valid[at : at + 8] = 0xFF
-        self.block.changed()
+        if int(cell[0]) != word:
+            cell[0] = word
+            self.block.changed()
 
     @property
     def intact(self) -> bool:
@@ -59,13 +61,13 @@ class Mbarrier:
         at = self.block.offset(self.address)
         return int(self.block.resident.shared[at : at + 8].view(np.uint64)[0]) == self.word.encoded()
 
-    def settle(self, *, asked: bool = False) -> None:
+    def settle(self, *, for_wait: bool = False) -> None:
         """End the phase if nothing is missing.
 
-        Copies land only if the phase needs them and a thread waits for it (`asked`: the caller does): the last moment
-        that the waits allow.
+        Copies land only if the phase needs them and a thread waits for it (`for_wait`: the caller does). That is the
+        last moment that the waits allow.
         """
-        if self.word.pending == 0 and self.word.transactions > 0 and (asked or self.waiting):
+        if self.word.pending == 0 and self.word.transactions > 0 and (for_wait or self.waiting):
             while self.copies and self.word.transactions > 0:
                 self.copies[0].land()
         if self.word.pending == 0 and self.word.transactions == 0:
@@ -88,7 +90,7 @@ class Mbarrier:
 
     @property
     def lacks(self) -> str:
-        """What the current phase waits for, in words."""
+        """The arrivals and bytes that the current phase waits for, in words."""
         parts = []
         if self.word.pending:
             parts.append(f"{self.word.pending} of {counted(self.word.expected, 'arrival')}")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 
 from gemmlab.emulator.async_calls import Arrival
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.findings import MBARRIER, MISALIGNED
-from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
+from gemmlab.emulator.asynchronous.finding import MBARRIER, MISALIGNED
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
-from gemmlab.emulator.asynchronous.mbarrier_word import MOST, initial
-from gemmlab.emulator.asynchronous.request import Request
-from gemmlab.emulator.instruction_layout import Insn
-from gemmlab.emulator.layout import Status, Wait, Warp
-from gemmlab.emulator.services import service_addresses
+from gemmlab.emulator.asynchronous.mbarrier_word import MOST, ONE_ARRIVAL, initial
+from gemmlab.emulator.layout import Status
 
-PUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_int64)
+EVERY_BIT = (1 << 64) - 1
 
 
 def initialise(request: Request) -> int:
@@ -35,6 +30,7 @@ def initialise(request: Request) -> int:
     made.released = np.zeros_like(block.foreign)
     block.mbarriers[address] = made
     made.store()
+    block.changed()
     return Status.GO
 
 
@@ -69,16 +65,29 @@ def find(request: Request, address: int, lane: int | None = None) -> Mbarrier:
 
 def arrive(request: Request) -> int:
     """Arrive with every lane, the lowest first."""
-    mode = request.operand(2)
+    mode, lanes = request.operand(2), request.lanes
     if mode & Arrival.TOGETHER:
         _states_together(request)
-    for lane in request.lanes:
+    column = request.column(0)
+    if mode == Arrival.ONE and len({column[lane] for lane in lanes}) == 1:
+        _arrive_in_turn(request, column[lanes[0]] & 0xFFFFFFFF, lanes)
+        return Status.GO
+    for lane in lanes:
         address = request.operand(0, lane) & 0xFFFFFFFF
         mbarrier = find(request, address, lane)
         if not mode & Arrival.TOGETHER:
             request.answer(lane, mbarrier.word.encoded())
         arrive_at(request, mbarrier, mode, request.operand(1, lane) & 0xFFFFFFFF, lane)
     return Status.GO
+
+
+def _arrive_in_turn(request: Request, address: int, lanes: list[int]) -> None:
+    """Arrive once with each lane, all at one mbarrier."""
+    mbarrier = find(request, address, lanes[0])
+    word = mbarrier.word.encoded()
+    for number, lane in enumerate(lanes):
+        request.answer(lane, word + number * ONE_ARRIVAL & EVERY_BIT)
+    arrive_at(request, mbarrier, Arrival.COUNT, len(lanes), lanes[0])
 
 
 def _states_together(request: Request) -> None:
@@ -126,72 +135,3 @@ def invalidate(request: Request) -> int:
         address = request.operand(0, lane) & 0xFFFFFFFF
         find(request, address, lane).block.mbarriers.pop(address, None)
     return Status.GO
-
-
-def check(request: Request) -> int:
-    """Test phases. A group that may wait does so until the phases of all its lanes have ended."""
-    failed: Mbarrier | None = None
-    for lane in request.lanes:
-        address = request.operand(0, lane) & 0xFFFFFFFF
-        parity = request.operand(1, lane) >> 31 & 1
-        mbarrier = find(request, address, lane)
-        if mbarrier.word.phase == parity:
-            mbarrier.settle(asked=True)
-        ended = mbarrier.word.phase != parity
-        request.answer(lane, int(ended))
-        if ended:
-            mbarrier.tests[request.warp] = (request.site, parity, mbarrier.completed)
-            if mbarrier.block.checks:
-                request.block.acquire(request.warp, mbarrier.released)
-        else:
-            failed = failed or mbarrier
-    if failed is None or not request.operand(2):
-        return Status.GO
-    return _wait(request, failed)
-
-
-def _wait(request: Request, mbarrier: Mbarrier) -> int:
-    """Let the running group wait and execute the instruction again, unless its time is up."""
-    warp, site = request.warp_address, request.site
-    insn = request.instruction
-    put_wide(insn + Insn.RETRIED, wide(insn + Insn.RETRIED) + 1)
-    if (request.warp, site) in request.block.excused:
-        request.block.excused.discard((request.warp, site))
-        return Status.GO
-    active = narrow(warp + Warp.ACTIVE)
-    for field, count in (
-        (Insn.EXECUTED, 1), (Insn.ACTIVE, active.bit_count()), (Insn.PREDICATED_ON, request.execute.bit_count())
-    ):  # fmt: skip
-        put_wide(insn + field, wide(insn + field) - count)
-    mask = active - (active >> 31 << 32)
-    PUSH(service_addresses()["push"])(warp, site, mask, Wait.MBARRIER, mbarrier.address)
-    put_narrow(warp + Warp.ACTIVE, 0)
-    mbarrier.waiting.append(warp)
-    return Status.SWITCH
-
-
-def waiting_groups(block: BlockState) -> list[tuple[int, int, int, int]]:
-    """Return (warp, instruction, lanes, address) of every group of the block that waits for an mbarrier."""
-    found = []
-    for index in range(block.resident.count):
-        warp = block.warp(index)
-        for number in range(wide(warp + Warp.GROUPS)):
-            group = warp + Warp.GROUP + number * Warp.GROUP_SIZE
-            if narrow(group + 12) == Wait.MBARRIER:
-                found.append((index, wide(group), narrow(group + 8), wide(group + 16)))
-    return found
-
-
-def excuse(block: BlockState) -> bool:
-    """Let every group that waits for an mbarrier go on without success; return whether there is any."""
-    groups = waiting_groups(block)
-    for index, site, _lanes, _address in groups:
-        warp = block.warp(index)
-        for number in range(wide(warp + Warp.GROUPS)):
-            group = warp + Warp.GROUP + number * Warp.GROUP_SIZE
-            if narrow(group + 12) == Wait.MBARRIER:
-                put_narrow(group + 12, Wait.READY)
-        block.excused.add((index, site))
-    for mbarrier in block.mbarriers.values():
-        mbarrier.waiting.clear()
-    return bool(groups)

@@ -19,6 +19,8 @@ PHASE = 1 << 63
 _PENDING, _BYTES, _EXPECTED = 43, 22, 1
 _BYTES_MASK = (1 << 21) - 1
 _OLD = 32
+ONE_ARRIVAL = 1 << _PENDING
+"""The amount that an arrival adds to the word."""
 
 
 @dataclass(slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gemmlab.emulator.async_calls import Arrival
-from gemmlab.emulator.asynchronous.findings import MBARRIER
+from gemmlab.emulator.asynchronous.async_request import Request
+from gemmlab.emulator.asynchronous.finding import MBARRIER
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
 from gemmlab.emulator.asynchronous.mbarrier_calls import arrive_at, find
 from gemmlab.emulator.asynchronous.mbarrier_word import MOST, Word
-from gemmlab.emulator.asynchronous.request import Request
 from gemmlab.emulator.layout import Status
 
 _COUNT = (1 << 31) - 1

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.findings import PROXY, RACE
-from gemmlab.emulator.asynchronous.request import Request
-from gemmlab.emulator.layout import LANES, ROW
+from gemmlab.emulator.asynchronous.finding import PROXY, RACE
+from gemmlab.emulator.layout import LANES, ROW, Status
 from gemmlab.emulator.races import (
     BY_PROXY,
     READ_BY,
@@ -41,6 +41,12 @@ class Reading:
     site: int
 
 
+def fence(request: Request) -> int:
+    """Note a proxy fence of the warp."""
+    request.block.fence(request.warp)
+    return Status.GO
+
+
 def elements_of(block: BlockState, address: int, nbytes: int) -> slice:
     """The elements of the race shadow that cover shared bytes of the block."""
     start = block.offset(address) - block.resident.geometry.shared_low
@@ -59,12 +65,18 @@ def _compare_writers(request: Request, block: BlockState, rows: Rows, verb: str,
     warps, lanes = writers >> 5, writers & 31
     mine = (warps == request.warp) & (block is request.block)
     fresh = clocks > block.start
-    unordered = fresh & ~mine & (clocks > _known(request, block)[warps])
+    known = _known(request, block)
+    unordered = fresh & ~mine & (clocks > known[warps])
     fences = rows[:, WRITER_FENCES // 4]
-    unfenced = fresh & ~unordered & (fences != BY_PROXY) & (block.fences()[warps, lanes] == fences)
+    written = fresh & ~unordered & (fences != BY_PROXY)
+    fenced = np.zeros((LANES, LANES), np.int32)
+    for warp in np.unique(warps[written]):
+        fenced[warp] = block.fences_known(int(warp), int(known[warp]))
+    unfenced = written & (fenced[warps, lanes] <= fences)
+    late = "without a proxy fence (fence.proxy.async) by that thread between its write and what orders the two"
     for found, kind, message in (
         (unordered, RACE, "with nothing between that orders them"),
-        (unfenced, PROXY, "without a proxy fence (fence.proxy.async) by that thread after its write"),
+        (unfenced, PROXY, late),
     ):
         if found.any():
             row = int(found.argmax())
@@ -104,7 +116,7 @@ def check_stores(request: Request, block: BlockState, address: int, nbytes: int)
     """Report a write to memory that a bulk store has yet to read."""
     mine = elements_of(block, address, nbytes)
     for groups in block.groups.values():
-        for store in groups.unread:
+        for store in groups.reading:
             there = store.reading
             if there and there.elements.start < mine.stop and mine.start < there.elements.stop:
                 message = "shared memory is overwritten while a bulk store still reads it: no wait for its group"

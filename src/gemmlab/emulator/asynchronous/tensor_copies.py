@@ -10,16 +10,16 @@ import numpy.typing as npt
 from gemmlab.core.errors import UsageError
 from gemmlab.core.tensor_map import BYTES, TiledMap, decode
 from gemmlab.emulator.async_calls import REDUCTIONS, Direction
+from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.bulk_copies import destinations, shared_place
 from gemmlab.emulator.asynchronous.bulk_groups import Store, groups_of
+from gemmlab.emulator.asynchronous.combining import combined, number_of
 from gemmlab.emulator.asynchronous.copies import send
-from gemmlab.emulator.asynchronous.findings import MISALIGNED, TENSOR_MAP
+from gemmlab.emulator.asynchronous.finding import BOUNDS, MISALIGNED, TENSOR_MAP
 from gemmlab.emulator.asynchronous.global_memory import places as global_places
 from gemmlab.emulator.asynchronous.global_memory import read, read_rows
 from gemmlab.emulator.asynchronous.mbarrier_calls import find
 from gemmlab.emulator.asynchronous.proxies import begin_read
-from gemmlab.emulator.asynchronous.reductions import combined, number_of
-from gemmlab.emulator.asynchronous.request import Request
 from gemmlab.emulator.asynchronous.tiles import PLAIN_ALIGNMENT, alignment, box_at, places
 from gemmlab.emulator.form import UnsupportedError
 from gemmlab.emulator.layout import Status
@@ -52,6 +52,9 @@ def _tensor(request: Request, reach: Reach, address: int, dimensions: int) -> Ti
     if len(tensor.shape) != dimensions:
         request.fail(TENSOR_MAP, f"a copy of {dimensions} dimensions with the map {tensor.describe()}", address)
     _require_emulated(tensor)
+    room = request.block.resident.geometry.shared_bytes
+    if tensor.nbytes > room:
+        request.fail(BOUNDS, f"a box of {tensor.nbytes} bytes; a block has {room}: {tensor.describe()}", address)
     return tensor
 
 
@@ -123,11 +126,14 @@ def _store(
             request.fail(TENSOR_MAP, f"a reduction of {tensor.type.name}", shared)
         reduction = number_of(name, kind)
 
+    width = box.last - box.first
+    there = bool(box.inside.any()) and width > 0
+    found = global_places(request, reach, box.rows[box.inside] + box.first, width) if there else None
+
     def write(data: Bytes) -> None:
-        if not box.inside.any() or box.last <= box.first:
+        if found is None:
             return
-        width = box.last - box.first
-        allocation, at = global_places(request, reach, box.rows[box.inside] + box.first, width)
+        allocation, at = found
         mine = data.reshape(len(box.rows), box.row_bytes)[box.inside, box.first : box.last]
         old = np.ascontiguousarray(allocation.data[at])
         new = combined(reduction, old.reshape(-1), mine.reshape(-1)).reshape(mine.shape) if reduction else mine

@@ -8,8 +8,8 @@ from gemmlab.emulator.form import BASE, OFFSET, UNIFORM_BASE, Form, join
 from gemmlab.emulator.instruction_layout import Kind, Space
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes, gather, lane_mask
-from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW, VARIABLES, Launch
-from gemmlab.emulator.layout import LANES, ROW
+from gemmlab.emulator.launch_layout import LOCAL_WINDOW, RANK_BITS, SHARED_WINDOW, VARIABLES, Launch
+from gemmlab.emulator.layout import LANES, ROW, Block
 from gemmlab.ir.types import I8, I16, I32, I64, VOID
 from gemmlab.ir.values import Value
 from gemmlab.sass.instruction import RZ, URZ
@@ -143,8 +143,10 @@ def qspc(x: Form) -> None:
     where = x.field(record, BASE)
     upper = Lanes(x.warp.load(where + ROW, I32, LANES))
     shared, local = upper.eq(SHARED_WINDOW), upper.eq(LOCAL_WINDOW)
+    rank = Lanes(x.warp.load(where, I32, LANES)) >> RANK_BITS
+    own = rank.eq(Lanes(x.block.load(Block.RANK, I64)).trunc("i32").splat(LANES))
     name = x.one_of("S", "L", "G", "D")
-    answer = {"S": shared, "L": local, "G": ~(shared | local), "D": shared & ~shared}[name]
+    answer = {"S": shared & own, "L": local, "G": ~(shared | local), "D": shared}[name]
     for result in results:
         result.set(answer)
 

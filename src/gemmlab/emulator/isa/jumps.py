@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from gemmlab.emulator.async_calls import Operation, request
 from gemmlab.emulator.events import NOTE
-from gemmlab.emulator.form import Form
+from gemmlab.emulator.form import Form, join
 from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.isa.control import branch, narrowed, note_trap, push
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.launch_layout import DRIVER_CODE, Launch
+from gemmlab.emulator.launch_layout import DRIVER_CODE, VPRINTF, Launch
 from gemmlab.emulator.layout import LANES, Status, Wait, Warp
 from gemmlab.emulator.raw import Raw
 from gemmlab.ir.types import I8, I32, I64, VOID
 from gemmlab.ir.values import Value
+
+FIRST_ARGUMENT = 4
+"""Register of a called function's first argument, and of its result."""
 
 
 @opcode("LEPC")
@@ -74,8 +78,8 @@ def _jump(x: Form, targets: Lanes, target: Lanes, number: Lanes, lanes: Lanes) -
 def call(x: Form) -> None:
     """Call a label (`.REL.NOINC`), or the address in a register pair, relative to the section that the label names.
 
-    With `.ABS` the address is absolute. A failed `assert` and the driver's functions (printf) are outside the module:
-    calling one ends the launch.
+    With `.ABS` the address is absolute. A failed `assert` and the driver's functions are outside the module: calling
+    one ends the launch, except for `printf`.
     """
     operand = x.peek()
     direct = operand is not None and operand.kind == "label"
@@ -94,15 +98,31 @@ def call(x: Form) -> None:
         where = x.first_active(targets)
     status = x.fn.var(I32, Status.GO)
     with x.fn.choose(where.uge(DRIVER_CODE).value) as choice:
-        with choice.yes():
-            note_trap(x, where.value)
-            status.set(Status.FAULT)
+        with choice.yes(), x.fn.choose(where.eq(VPRINTF).value) as prints:
+            with prints.yes():
+                status.set(_print(x))
+            with prints.no():
+                note_trap(x, where.value)
+                status.set(Status.FAULT)
         with choice.no():
             if targets is None:
                 branch(x, Lanes(x.exec_bits), x.insn.load(Insn.TARGET, I64))
             else:
                 status.set(_go(x, targets.lshr(4), targets, Kind.CALLED, Lanes(x.exec_bits)))
     x.status(status.read())
+
+
+def _print(x: Form) -> Value:
+    """Emit a call of `vprintf(format, arguments)`, which returns to the next instruction."""
+    pairs = (
+        join(*(Lanes(x.warp.load(Warp.register(index + part), I32, LANES)) for part in (0, 1)))
+        for index in (FIRST_ARGUMENT, FIRST_ARGUMENT + 2)
+    )
+    status, rows = request(x, Operation.PRINT, *pairs)
+    result = x.warp.at(Warp.register(FIRST_ARGUMENT), I32)
+    count = Lanes(x.fn.load(rows, LANES)).trunc("i32")
+    x.fn.store(result, x.execute.select(count, Lanes(x.fn.load(result, LANES))).value)
+    return status
 
 
 @opcode("RET")

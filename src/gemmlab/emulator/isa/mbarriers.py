@@ -7,9 +7,11 @@ from gemmlab.emulator.form import Form, join
 from gemmlab.emulator.isa.access import addresses
 from gemmlab.emulator.isa.async_copy import land
 from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.isa.warpgroup import remember_fence
 from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.launch_layout import Launch
 from gemmlab.emulator.layout import LANES, Warp
-from gemmlab.ir.types import I32
+from gemmlab.ir.types import I32, I64
 from gemmlab.ir.values import Value
 
 ARRIVALS = {
@@ -80,6 +82,9 @@ def fence(x: Form) -> None:
         row = x.warp.at(Warp.PROXY_FENCES, I32)
         old = Lanes(x.fn.load(row, LANES))
         x.fn.store(row, x.execute.select(old + 1, old).value)
+        remember_fence(x, old)
+        with x.fn.when(x.launch.load(Launch.ASYNC, I64).differs(0)):
+            request(x, Operation.FENCE)
     while x.left:
         x.skip()
 

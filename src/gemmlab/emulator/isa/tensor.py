@@ -12,85 +12,49 @@ from gemmlab.emulator.address_space import STORE
 from gemmlab.emulator.form import Form
 from gemmlab.emulator.isa.access import addresses, call_access
 from gemmlab.emulator.isa.table import opcode
+from gemmlab.emulator.isa.tile import COLUMNS, STEP, Tile, collect, places, scatter
 from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.launch_layout import Launch
 from gemmlab.emulator.layout import LANES
 from gemmlab.emulator.raw import lane_numbers
 from gemmlab.emulator.small_floats import half_of, pack_halves
-from gemmlab.emulator.tensor_core import COLUMNS, DOT, ROWS
-from gemmlab.ir.types import F32, I32, VOID
-from gemmlab.ir.values import Value
+from gemmlab.emulator.wgmma_arithmetic import OLD
+from gemmlab.emulator.wgmma_layout import FORMATS, ROWS, SUMS
+from gemmlab.ir.types import I32, I64
 
 DEPTHS = {"16816": 16, "1688": 8, "1684": 4}
 
 
 @opcode("HMMA")
 def hmma(x: Form) -> None:
-    """Multiply 16 x depth by depth x 8 and add 16 x 8. Inputs are FP16, BF16 or TF32, sums float32 or FP16 (`F16`)."""
+    """Multiply 16 x depth by depth x 8 and add 16 x 8. Inputs are FP16, BF16 or TF32, sums float32 or FP16 (`F16`).
+
+    All products of 32 bytes of k are added up together; before sm_90, those of 16 bytes.
+    """
     shape = x.one_of(*DEPTHS)
     if not shape or set(x.modifiers) - {shape, "F32", "F16", "BF16", "TF32"}:
         raise x.refuse()
-    depth, tf32, half_sums = DEPTHS[shape], x.has("TF32"), not x.has("F32")
-    per_register = 1 if tf32 else 2
-    registers = depth * ROWS // LANES // per_register
+    kind, half_sums = x.one_of("TF32", "BF16", default="F16"), not x.has("F32")
+    steps = DEPTHS[shape] * FORMATS[kind].bits // 8 // STEP
     d = x.dest()
-    a, b = x.words(registers), x.words(max(1, registers // 2))
-    c = x.words(2 if half_sums else 4)
+    a, b, c = x.words(2 * steps), x.words(steps), x.words(2 if half_sums else 4)
     fn = x.fn
-    left, right = fn.scratch(F32, ROWS * depth), fn.scratch(F32, depth * COLUMNS)
-    sums = fn.scratch(F32, ROWS * COLUMNS)
-    g, t = lane_numbers(fn) >> 2, lane_numbers(fn) & 3
-    for number in range(registers):
-        for part in range(per_register):
-            k = t * per_register + (part + number // 2 * 4 * per_register)
-            scatter(x, left, (g + 8 * (number & 1)) * depth + k, element(x, a[number], part))
-    for number in range(len(b)):
-        for part in range(per_register):
-            k = t * per_register + (part + number * 4 * per_register)
-            scatter(x, right, k * COLUMNS + g, element(x, b[number], part))
-    for number in range(4):
-        place = (g + 8 * (number >> 1)) * COLUMNS + t * 2 + (number & 1)
-        value = half_of(c[number >> 1], number & 1) if half_sums else c[number].bits("f32")
-        scatter(x, sums, place, value)
-    fn.call_external("dot", VOID, [type_ for _name, type_ in DOT], left, right, sums, depth, min(depth, BLOCKS[tf32]))
-    results = []
-    for number in range(4):
-        place = (g + 8 * (number >> 1)) * COLUMNS + t * 2 + (number & 1)
-        results.append(collect(x, sums, place))
+    sums, where = fn.scratch(I32, ROWS * COLUMNS), places(x, 4)
+    for number, place in enumerate(where):
+        word = half_of(c[number >> 1], number & 1).bits("i32") if half_sums else c[number]
+        scatter(x, sums, place, word.splat(LANES))
+    tile, total = Tile(x, (kind, kind), sums), SUMS["F16" if half_sums else "F32"]
+    with fn.choose(x.launch.load(Launch.OLD_TENSOR_CORE, I64).differs(0)) as choice:
+        with choice.yes():
+            for step in range(steps):
+                tile.multiply(a[2 * step : 2 * step + 2], b[step : step + 1], ROWS, total + OLD)
+        with choice.no():
+            tile.multiply(a, b, ROWS, total)
+    results = [collect(x, sums, place, "f32" if half_sums else "i32") for place in where]
     if half_sums:
         d.set([pack_halves(results[0], results[1]), pack_halves(results[2], results[3])])
     else:
         d.set(results)
-
-
-BLOCKS = {True: 8, False: 16}
-"""Number of products added together before rounding: 8 for TF32 inputs (key true), 16 for 16-bit ones."""
-
-
-def element(x: Form, word: Lanes, part: int) -> Lanes:
-    """One input as float32. TF32 is the upper 19 bits of its register; the other bits are ignored."""
-    if x.has("TF32"):
-        return (word & ~0x1FFF).bits("f32")
-    if x.has("BF16"):
-        return (word << 16 if part == 0 else word & -0x10000).bits("f32")
-    return half_of(word, part)
-
-
-def scatter(x: Form, matrix: Value, place: Lanes, value: Lanes) -> None:
-    """Write each lane's value to its place in a matrix."""
-    places, values = x.fn.scratch(I32, LANES), x.fn.scratch(F32, LANES)
-    x.fn.store(places, place.value)
-    x.fn.store(values, value.value)
-    with x.fn.range(LANES) as lane:
-        x.fn.store(matrix + x.fn.zero_extend(places[lane]), values[lane])
-
-
-def collect(x: Form, matrix: Value, place: Lanes) -> Lanes:
-    """Read each lane's value from its place in a matrix."""
-    places, values = x.fn.scratch(I32, LANES), x.fn.scratch(F32, LANES)
-    x.fn.store(places, place.value)
-    with x.fn.range(LANES) as lane:
-        x.fn.store(values + lane, matrix[x.fn.zero_extend(places[lane])])
-    return Lanes(x.fn.load(values, LANES))
 
 
 @opcode("LDSM")

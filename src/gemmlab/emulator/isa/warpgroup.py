@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from gemmlab.emulator.address_space import bit_of
 from gemmlab.emulator.events import NOTE
 from gemmlab.emulator.form import UNIFORM_BASE, WRITE, Form
-from gemmlab.emulator.instruction_layout import Kind
+from gemmlab.emulator.instruction_layout import Insn, Kind
 from gemmlab.emulator.isa.table import opcode
 from gemmlab.emulator.lanes import Lanes
-from gemmlab.emulator.layout import Warp
+from gemmlab.emulator.layout import LANES, Block, Status, Warp
 from gemmlab.emulator.wgmma_flight import ISSUE, WAIT
-from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, SUMS, Shape
+from gemmlab.emulator.wgmma_layout import FORMATS, OPERAND_BYTES, SUMS, Flight, Shape
 from gemmlab.emulator.wgmma_registers import SIZE
-from gemmlab.ir.types import I64, VOID
+from gemmlab.ir.types import I32, I64, VOID
 from gemmlab.ir.values import Value
 
 _INPUTS = {"HGMMA": ("BF16", "TF32"), "QGMMA": ("E4M3", "E5M2"), "IGMMA": ("S8", "U8")}
@@ -98,5 +99,26 @@ def warpgroup(x: Form) -> None:
         return
     x.take("scoreboard")
     left = x.source().lane(0)
+    status = x.fn.var(I32, Status.GO)
     with x.fn.when(x.warp.load(Warp.FLIGHT, I64).differs(0)):
-        x.service("wait_wgmma", VOID, WAIT, left.zext("i64").value)
+        early = x.service("wait_wgmma", I32, WAIT, left.zext("i64").value)
+        with x.fn.when(early.differs(0)):
+            # Another warp of the warpgroup has yet to issue what this one waits for: it comes again in its next turn.
+            x.warp.add(Warp.PC, -1)
+            for counter, amount in ((Insn.EXECUTED, 1), (Insn.ACTIVE, LANES), (Insn.PREDICATED_ON, LANES)):
+                x.insn.add(counter, -amount)
+            status.set(Status.SPENT)
+    x.status(status.read())
+
+
+def remember_fence(x: Form, count: Lanes) -> None:
+    """Store the time of a proxy fence for each lane; `count`: its fences before this one."""
+    fn = x.fn
+    with fn.when(x.warp.load(Warp.FLIGHT, I64).differs(0)):
+        index = x.warp.load(Warp.INDEX, I64)
+        clock = fn.cast(x.block.load(Block.CLOCKS, I64), I32)[index * LANES + index]
+        fences = fn.cast(x.warp.load(Warp.FLIGHT, I64) + Flight.FENCES, I32)
+        turn = fn.scratch(I32, LANES)
+        fn.store(turn, (count & (Flight.FENCE_TURNS - 1)).value)
+        with fn.range(LANES) as lane, fn.when(bit_of(fn, x.exec_bits, lane)):
+            fences[fn.zero_extend(turn[lane]) * LANES + lane] = clock

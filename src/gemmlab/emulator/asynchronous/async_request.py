@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ctypes import c_int64
+from ctypes import c_int64, c_uint64
 from dataclasses import dataclass
 
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.findings import Finding, Findings
+from gemmlab.emulator.asynchronous.finding import Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import lanes_of, wide
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.launch_layout import RANK_BITS
@@ -54,6 +54,11 @@ class Request:
     def operand(self, row: int, lane: int = 0) -> int:
         """An operand of a lane, as 64 unsigned bits."""
         return c_int64.from_address(self.arguments + 8 * (LANES * row + lane)).value & 0xFFFFFFFFFFFFFFFF
+
+    def column(self, row: int) -> list[int]:
+        """An operand of all lanes, as 64 unsigned bits each."""
+        values = (c_uint64 * LANES).from_address(self.arguments + 8 * LANES * row)
+        return list(values)
 
     def answer(self, lane: int, value: int) -> None:
         """Write a lane's result."""

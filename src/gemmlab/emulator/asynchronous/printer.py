@@ -1,0 +1,44 @@
+"""Text that a kernel prints: formats and arguments are read from its memory."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gemmlab.emulator.asynchronous.async_request import Request
+from gemmlab.emulator.asynchronous.bulk_copies import OFFSET
+from gemmlab.emulator.device_print import MOST_BYTES, formatted
+from gemmlab.emulator.launch_layout import LOCAL_WINDOW, SHARED_WINDOW
+from gemmlab.emulator.layout import LANES, Status
+from gemmlab.emulator.memory_map import Reach
+
+
+class Printer:
+    """Collects the text of one launch."""
+
+    def __init__(self, reach: Reach) -> None:
+        self.text = ""
+        self._reach = reach
+
+    def print(self, request: Request) -> int:
+        """Format the arguments of every lane, the lowest first."""
+        templates, arguments = request.column(0), request.column(1)
+        for lane in request.lanes:
+            read = partial(_bytes_at, request, self._reach, lane)
+            text, count = formatted(read, templates[lane], arguments[lane])
+            self.text = (self.text + text)[-MOST_BYTES:]
+            request.answer(lane, count)
+        return Status.GO
+
+
+def _bytes_at(request: Request, reach: Reach, lane: int, address: int, nbytes: int) -> bytes:
+    """Bytes at a generic address of a lane, fewer where memory ends."""
+    offset = address & 0xFFFFFFFF
+    resident = request.block.resident
+    if address >> 32 == LOCAL_WINDOW:
+        size = resident.geometry.local_bytes
+        start = (request.warp * LANES + lane) * size
+        return resident.local[start + offset : start + min(offset + nbytes, size)].tobytes()
+    if address >> 32 == SHARED_WINDOW:
+        return resident.shared[offset & OFFSET : (offset & OFFSET) + nbytes].tobytes()
+    found = reach.find(address)
+    return found.data[address - found.address :][:nbytes].tobytes() if found is not None else b""

@@ -1,0 +1,95 @@
+"""One warp's part of a warpgroup multiplication, and its accumulators between registers and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmlab.emulator.lanes import Lanes
+from gemmlab.emulator.layout import LANES, ROW
+from gemmlab.emulator.raw import Raw
+from gemmlab.emulator.small_floats import half_of, pack_halves
+from gemmlab.emulator.wgmma_layout import ROWS, SUMS, Flight, Shape
+from gemmlab.ir.function import Function
+from gemmlab.ir.module import Module
+from gemmlab.ir.types import I32, I64
+from gemmlab.ir.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One multiplication of one warp being executed."""
+
+    fn: Function
+    module: Module
+    warp: Raw
+    flight: Raw
+    entry: Raw
+
+    def part(self, offset: int) -> Value:
+        """A part of the space for operands."""
+        return self.flight.at(offset, I32)
+
+    def code(self, position: int) -> Value:
+        """A 4-bit number of the shape."""
+        return (self.entry.load(Flight.ENTRY_SHAPE, I64) >> position) & 15
+
+    def flag(self, bit: int) -> Value:
+        """1 if the shape has this flag."""
+        return (self.entry.load(Flight.ENTRY_SHAPE, I64) >> (bit.bit_length() - 1)) & 1
+
+    @property
+    def columns(self) -> Value:
+        return (self.entry.load(Flight.ENTRY_SHAPE, I64) >> Shape.COLUMNS) & 0xFFF
+
+
+def _registers(work: Work, start: Value, block: Value, pair: int, half: bool) -> Value:
+    """Accumulator registers of 8 columns: a pair for the upper 8 rows, one for the lower; in FP16 one register each."""
+    number = block * 2 + pair if half else block * 4 + 2 * pair
+    return work.warp.at(start + number * ROW, I32)
+
+
+def load_sums(work: Work) -> None:
+    """The accumulator: with g = lane / 4 and t = lane % 4, columns 8 j + 2 t and the next of rows g and g + 8."""
+    fn, sums, columns = work.fn, work.part(Flight.SUMS), work.columns
+    start = work.entry.load(Flight.ENTRY_SOURCE, I64)
+    with fn.range(columns * ROWS // LANES) as index:
+        fn.store(sums + index * LANES, fn.constant(0, fn.load(sums, LANES).type))
+    for name in ("F16", ""):
+        half = name == "F16"
+        chosen = work.code(Shape.SUM).equals(SUMS["F16"]) if half else work.code(Shape.SUM).differs(SUMS["F16"])
+        with fn.when(start.differs(0)), fn.when(chosen), fn.range(columns // 8) as block:
+            for pair in range(2):
+                words = _registers(work, start, block, pair, half)
+                first = Lanes(fn.load(words, LANES))
+                if half:
+                    even, odd = (half_of(first, part).bits("i32") for part in (0, 1))
+                else:
+                    even, odd = first, Lanes(fn.load(words + LANES, LANES))
+                for g in range(8):
+                    pattern = [4 * g + t + LANES * part for t in range(4) for part in range(2)]
+                    row = fn.shuffle(even.value, odd.value, pattern)
+                    fn.store(sums + (columns * (g + 8 * pair) + block * 8), row)
+
+
+def store_sums(work: Work) -> None:
+    fn, sums, columns = work.fn, work.part(Flight.SUMS), work.columns
+    start = work.entry.load(Flight.ENTRY_TARGET, I64)
+    tile = fn.scratch(I32, 2 * LANES)
+    for half in (True, False):
+        chosen = work.code(Shape.SUM).equals(SUMS["F16"]) if half else work.code(Shape.SUM).differs(SUMS["F16"])
+        with fn.when(chosen), fn.range(columns // 8) as block:
+            for pair in range(2):
+                for g in range(8):
+                    row = fn.load(sums + (columns * (g + 8 * pair) + block * 8), 8)
+                    fn.store(tile + 8 * g, row)
+                low, high = fn.load(tile, LANES), fn.load(tile + LANES, LANES)
+                even, odd = (
+                    Lanes(fn.shuffle(low, high, [8 * (lane // 4) + 2 * (lane % 4) + part for lane in range(LANES)]))
+                    for part in range(2)
+                )
+                words = _registers(work, start, block, pair, half)
+                if half:
+                    fn.store(words, pack_halves(even.bits("f32"), odd.bits("f32")).value)
+                else:
+                    fn.store(words, even.value)
+                    fn.store(words + LANES, odd.value)

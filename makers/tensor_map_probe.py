@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,6 +26,8 @@ from gemmlab.core.tensor_map import BY_NAME, FILLS, INTERLEAVES, PROMOTIONS, SWI
 from gemmlab.devices.device import TensorMapDevice
 from gemmlab.devices.select import open_device
 
+SECONDS = 5
+"""Limit of one launch."""
 ROOT = Path(__file__).parents[1]
 KERNELS = ROOT / "tests/emulated/asynchronous/tensors.cu"
 BASE = TiledMap(BY_NAME["FLOAT16"], 0x7F0000000000, (512, 300), (1024,), (64, 32), (1, 1))
@@ -105,22 +109,38 @@ def boxes() -> Iterator[tuple[str, TensorMap, tuple[int, ...], int]]:
 
 
 def copied(name: str, tensor: TensorMap, at: tuple[int, ...], nbytes: int, device: str) -> dict[str, Any]:
-    """Return a box as it arrives in shared memory; `nbytes` may be wrong, then the launch times out."""
+    """Return a box as it arrives in shared memory. `nbytes` may be wrong; then the launch times out."""
     numbers = [np.int32(value) for value in (*at, 0, 0, 0, 0, 0)][:5]
     args = [tensor, np.full(nbytes, 0xEE, np.uint8), *numbers, np.int32(nbytes)]
     row = {"name": name, "input": np.ascontiguousarray(tensor.array).tobytes().hex()}
+    limits: dict[str, Any] = {"device": device, "smem_bytes": 40960, "timeout_s": SECONDS}
     try:
-        outputs: Any = launch(KERNELS, f"show{len(at)}", 1, 64, args, device=device, smem_bytes=40960).outputs
+        outputs: Any = launch(KERNELS, f"show{len(at)}", 1, 64, args, **limits).outputs
     except GemmlabError as error:
         return row | {"refused": str(error)}
     return row | {"bytes": outputs[1].tobytes().hex()}
+
+
+def copied_apart(number: int, device: str) -> dict[str, Any]:
+    """Return a box as `copied` does, from a process of its own: one that hangs takes its GPU context with it."""
+    command = [sys.executable, __file__, "--device", device, "--box", str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20 * SECONDS)
+    if done.returncode:
+        return {"name": str(number), "refused": done.stderr.strip().splitlines()[-1:]}
+    row: dict[str, Any] = json.loads(done.stdout)
+    return row
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/h200/tensor_maps.json")
+    parser.add_argument("--box", type=int, help="only print the record of this box")
     arguments = parser.parse_args()
+    if arguments.box is not None:
+        name, tensor, at, nbytes = list(boxes())[arguments.box]
+        print(json.dumps(copied(name, tensor, at, nbytes, arguments.device)))
+        return
     device = open_device(arguments.device)
     if not isinstance(device, TensorMapDevice):
         raise SystemExit(f"{arguments.device} has no tensor maps")
@@ -128,7 +148,7 @@ def main() -> None:
     record = {"schema": "gemmlab.tensor-maps/1", "maps": maps}
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
     print(f"{len(maps)} maps, {sum('bytes' in row for row in maps)} encoded")
-    record["boxes"] = [copied(*box, arguments.device) for box in boxes()]
+    record["boxes"] = [copied_apart(number, arguments.device) for number in range(len(list(boxes())))]
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
     print(f"{len(record['boxes'])} boxes; wrote {arguments.out}")
 

@@ -277,6 +277,18 @@ template <bool GOOD> __device__ void cluster_end(float* out) {
     if (GOOD) cluster_sync();
 }
 
+// One warp never arrives at the cluster's barrier: it waits for an mbarrier that only comes after it.
+template <bool GOOD> __device__ void cluster_hang(float* out) {
+    begin(256);
+    cluster_sync();
+    for (u32 rank = 0; rank < 2; ++rank) arrive_cluster(map_to(cell(0), rank));
+    if (!GOOD && cluster_rank() == 1 && threadIdx.x / 32 == 2) wait(cell(1), 0);
+    asm volatile("barrier.cluster.arrive;" ::: "memory");
+    asm volatile("barrier.cluster.wait;" ::: "memory");  // TOGETHER
+    wait(cell(0), 0);
+    out[128 * cluster_rank() + threadIdx.x] = 1;
+}
+
 // A remote mbarrier is used before the cluster's barrier.
 template <bool GOOD> __device__ void cluster_init(float* out) {
     if (threadIdx.x == 0) {
@@ -322,4 +334,5 @@ PAIR(store_at_end, (float* out), (out))
 PAIR(load_at_end, (const float* in, float* out), (in, out))
 PAIR(swizzle_base, (const __grid_constant__ TensorMap map, float* out), (&map, out))
 CLUSTERS(cluster_end)
+CLUSTERS(cluster_hang)
 CLUSTERS(cluster_init)

@@ -68,6 +68,15 @@ PAIRS = [
     Pair("load_at_end", "async copy", "", "", "before a bulk copy into its shared memory has landed", reads=True),
     Pair("swizzle_base", "misaligned", "", "", "no multiple of 1024, where the pattern of swizzle 128 begins"),
     Pair("cluster_end", "cluster", "GONE", "", "of a block of the cluster that has ended", grid=2),
+    Pair(
+        "cluster_hang",
+        "cluster",
+        "TOGETHER",
+        "",
+        "the cluster's barrier lacks warp 2 of block 1",
+        grid=2,
+        follows=frozenset({"deadlock", "mbarrier"}),
+    ),
     Pair("cluster_init", "mbarrier", "", "", "before the cluster's barrier makes its initialisation known", grid=2),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from typing import Any
 
@@ -15,10 +16,13 @@ from async_runs import DEVICE, HERE, outputs, ran
 
 from gemmlab import TensorMap, launch
 from gemmlab.core.errors import UsageError
+from gemmlab.emulator.form import UnsupportedError
 from gemmlab.launching.source import CudaText
 from gemmlab.toolchain.build_cuda import build
+from tensor_map_probe import boxes
 
 SOURCE = HERE / "tensors.cu"
+RECORD = HERE.parents[2] / "benchmarks/results/h200/tensor_maps.json"
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(8)
 ROOM = 40 * 1024
@@ -187,3 +191,19 @@ def test_a_map_that_the_kernel_replaces() -> None:
     want = other.reshape(4, 16)[:, 2:10].copy()
     want[3] = 0
     assert np.array_equal(outputs(done)[3].reshape(4, 8), want)
+
+
+@pytest.mark.skipif(not RECORD.exists(), reason="no record of a GPU's boxes: makers/tensor_map_probe.py on a GPU")
+def test_recorded_boxes_of_a_gpu() -> None:
+    """Boxes that the emulator refuses are left out; a box that it copies is the GPU's to the bit."""
+    recorded = {row["name"]: row for row in json.loads(RECORD.read_text())["boxes"]}
+    wrong = []
+    for name, tensor, at, nbytes in boxes():
+        coordinates = [np.int32(value) for value in (*at, 0, 0, 0, 0, 0)][:5]
+        try:
+            out = moved(f"show{len(at)}", tensor, np.zeros(nbytes, np.uint8), *coordinates, np.int32(nbytes))[1]
+        except UnsupportedError:
+            continue
+        if out.tobytes().hex() != recorded[name].get("bytes"):
+            wrong.append(name)
+    assert not wrong

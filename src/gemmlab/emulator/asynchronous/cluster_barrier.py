@@ -9,12 +9,14 @@ import numpy as np
 
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState, Clocks
-from gemmlab.emulator.asynchronous.finding import CLUSTER
+from gemmlab.emulator.asynchronous.finding import CLUSTER, Finding, Findings
 from gemmlab.emulator.asynchronous.host_words import narrow, put_narrow, put_wide, wide
 from gemmlab.emulator.layout import FULL, LANES, Status, Wait, Warp
 from gemmlab.emulator.loop import GROUP_ARGUMENT, GROUP_WAIT, RELEASED
 from gemmlab.emulator.services import service_addresses
 
+MOST_NAMED = 4
+"""Warps that a message names."""
 PUSH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_int64)
 
 
@@ -73,6 +75,25 @@ class ClusterBarrier:
             for index in range(block.resident.count):
                 self._wake(block, index)
         return True
+
+    def report(self, findings: Findings) -> None:
+        """In a deadlock: add a finding for the first group that waits, with the warps that have not arrived."""
+        missing = [
+            f"warp {index} of block {block.rank}"
+            for block in self.blocks
+            for index in range(block.resident.count)
+            if (self.arrived.get(block.warp(index), 0) | narrow(block.warp(index) + Warp.EXITED)) & FULL != FULL
+        ]
+        for block in self.blocks:
+            for index in range(block.resident.count):
+                warp = block.warp(index)
+                for group in (warp + Warp.GROUP + n * Warp.GROUP_SIZE for n in range(wide(warp + Warp.GROUPS))):
+                    if narrow(group + GROUP_WAIT) == Wait.CLUSTER:
+                        message = f"the cluster's barrier lacks {', '.join(missing[:MOST_NAMED])}"
+                        message += f" and {len(missing) - MOST_NAMED} more warps" if missing[MOST_NAMED:] else ""
+                        site = wide(group) - 1
+                        findings.add(Finding(CLUSTER, message, block.linear, index * LANES, site))
+                        return
 
     def _wake(self, block: BlockState, index: int) -> None:
         warp = block.warp(index)

@@ -144,10 +144,13 @@ class Engine:
         return any(excused)
 
     def report_hang(self, residents: list[Resident]) -> None:
-        """Report the mbarriers that warps wait for in a deadlock."""
+        """Report the mbarriers and cluster barriers that warps wait for in a deadlock."""
         self._explain()
         for resident in residents:
-            report_waits(self._state(resident), self.findings)
+            state = self._state(resident)
+            report_waits(state, self.findings)
+            if state.rank == 0:
+                self._barriers[state.address].report(self.findings)
 
     def _call(self, warp: int, instruction: int, execute: int, operation: int, arguments: int, results: int) -> int:
         try:

@@ -18,6 +18,7 @@ from typing import Any
 from choices_fit import MEMORY_GBS, PARTS_GBS, fitted
 from choices_times import Times, benched, least, stated, swept
 from gemmlab.core.precision import FLOAT32
+from gemmlab.dispatch.batch_choice import FILE as BATCHED
 from gemmlab.dispatch.measurements import FILE, Table
 from gemmlab.dispatch.waves import PARTS
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -27,6 +28,9 @@ from sweep_request import parsed_trials
 HERE = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
 CANDIDATES = Path(__file__).parent / "candidates.txt"
 SWEEP = HERE / "sweep.jsonl.gz"
+BATCHES = HERE / "sweep-batches.jsonl.gz"
+SEVERAL, NEAREST = ("batched", "batched_rows"), 1.01
+"""Kernels of batches in one launch, and the ratio to the best at which one is taken."""
 LOWER = ("tf32.json",)
 IN_ORDER, LADDER, SQUARES = "block_tile", "gemm.json", "M == N and N == K and K >= 64"
 """The kernel that adds in the order of k on GPUs before sm_80, the record with its times, and what that timed."""
@@ -58,6 +62,21 @@ def table() -> Table:
     oldest = [one for one in benched(HERE / LADDER) if one.base.kernel == IN_ORDER]
     entries += [replace(fitted(one, empty, least(oldest)), domain=SQUARES) for one in oldest]
     return replace(empty, entries=tuple(entries))
+
+
+def batches() -> Table:
+    """The table of batches, in one launch each."""
+    taken, times = swept(BATCHES, "batch")
+    several = [one for one in times if one.base.kernel in SEVERAL and _is_near(one, times)]
+    best = least(several)
+    empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
+    return replace(empty, entries=tuple(replace(fitted(one, empty, best), cases={}) for one in several))
+
+
+def _is_near(one: Times, times: list[Times]) -> bool:
+    """Return whether a kernel and configuration is among the fastest for some batch."""
+    best = least(times)
+    return any(us <= NEAREST * best[problem, one.base.precision] for (problem, _), us in one.us.items())
 
 
 def without_parts(trial: Trial) -> tuple[Any, ...]:
@@ -100,13 +119,16 @@ def _enough(times: list[Times]) -> list[Times]:
 
 
 def main() -> int:
-    """Write the table, or say whether it is up to date."""
-    text = json.dumps(table().to_json(), separators=(",", ":")).replace('{"kernel"', '\n{"kernel"') + "\n"
-    if "--check" in sys.argv[1:]:
-        return int(text != FILE.read_text(encoding="utf-8"))
-    FILE.write_text(text, encoding="utf-8")
-    print(f"{FILE}: {text.count('kernel')} entries, {len(text)} bytes")
-    return 0
+    """Write the tables, or say whether they are up to date."""
+    stale = 0
+    for file, made in ((FILE, table()), (BATCHED, batches())):
+        text = json.dumps(made.to_json(), separators=(",", ":")).replace('{"kernel"', '\n{"kernel"') + "\n"
+        if "--check" in sys.argv[1:]:
+            stale += text != file.read_text(encoding="utf-8")
+            continue
+        file.write_text(text, encoding="utf-8")
+        print(f"{file}: {len(made.entries)} entries, {len(text)} bytes")
+    return int(stale > 0)
 
 
 if __name__ == "__main__":

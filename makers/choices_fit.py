@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 
 from choices_times import Times
 from gemmlab.dispatch.measurements import Figures, Measurement, Table
-from gemmlab.dispatch.waves import FAN, block_steps, case_of, estimate, gpu_model, odd_rows
+from gemmlab.dispatch.waves import FAN, Estimate, block_steps, case_of, estimate, gpu_model, odd_rows
+from gemmlab.ops.batch_problem import BatchProblem
 from gemmlab.ops.gemm_problem import GemmProblem
 
 MEMORY_GBS, PARTS_GBS = 3900.0, 4000.0
@@ -54,11 +55,11 @@ def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figu
     # With one figure of 1 and the others 0 the rule gives what multiplies it.
     rows = []
     for (problem, parts), measured in us.items():
-        found = estimate(replace(base, figures=Figures(0.0, 0.0, 1.0)), problem, where, table, parts=parts)
+        found = _estimated(base, Figures(0.0, 0.0, 1.0), problem, parts, table)
         per_sm = math.ceil(found.blocks / where.sms)
         whole, rest = divmod(per_sm, found.resident)
         steps = block_steps(base, problem, parts, found.blocks)
-        free = estimate(replace(base, figures=Figures(0.0, 0.0, 0.0)), problem, where, table, parts=parts).us
+        free = _estimated(base, Figures(0.0, 0.0, 0.0), problem, parts, table).us
         passed = 8 * problem.m * problem.n * parts / (table.parts_gbs * 1e3) if parts > 1 else 0.0
         levels = math.ceil(math.log(parts, FAN) - 1e-9) if parts > 1 else 0
         rows.append((steps, whole, found.resident, rest, free - passed, levels, passed, measured))
@@ -84,6 +85,12 @@ def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figu
     return Figures(round(min(max(start, _START_US[0]), _START_US[1]), 3), *(float(f"{value:.4g}") for value in others))
 
 
+def _estimated(base: Measurement, figures: Figures, problem: GemmProblem, parts: int, table: Table) -> Estimate:
+    products = problem.batch if isinstance(problem, BatchProblem) else 1
+    entry, where = replace(base, figures=figures), gpu_model(table.gpu)
+    return estimate(entry, problem, where, table, parts=parts, products=products)
+
+
 def _searched(error: Callable[[_Floats], float], first: _Floats) -> _Floats:
     found: _Floats = minimize(
         error, first, method="Nelder-Mead", options={"maxiter": 3000, "xatol": 1e-3, "fatol": 1e-6}
@@ -99,8 +106,8 @@ def _weights(us: Timed, precision: str, best: Best) -> _Floats:
 
 def _from_few(base: Measurement, us: Timed, table: Table) -> Measurement:
     """Return the figures where few sizes were measured: one figure is fitted, to the largest."""
-    where, start = gpu_model(table.gpu), 6.0
+    start = 6.0
     (problem, parts), measured = max(us.items(), key=lambda item: item[0][0].m * item[0][0].n * item[0][0].k)
-    unit = estimate(replace(base, figures=Figures(0.0, 0.0, 1.0)), problem, where, table, parts=parts)
+    unit = _estimated(base, Figures(0.0, 0.0, 1.0), problem, parts, table)
     share = (measured - start) / unit.us
     return replace(base, figures=Figures(start, float(f"{unit.resident * share:.4g}"), float(f"{share:.4g}")))

@@ -17,6 +17,7 @@ from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.aliases import read_record
 from gemmlab.kernels.catalog import current_id, find_kernel
 from gemmlab.kernels.kernel import NO_MEMORY
+from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -52,7 +53,7 @@ def stated(one: Times, best: Mapping[tuple[GemmProblem, str], float]) -> dict[st
     }
 
 
-def swept(path: Path) -> tuple[str, list[Times]]:
+def swept(path: Path, op: str = OP.name) -> tuple[str, list[Times]]:
     """Return the date of a sweep, and what it timed and found right."""
     groups: dict[tuple[str, str], dict[tuple[GemmProblem, int], float]] = {}
     facts: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -64,7 +65,7 @@ def swept(path: Path) -> tuple[str, list[Times]]:
         config = dict(line["config"])
         parts = config.pop(PARTS, 1)
         key = current_id(line["kernel"]), json.dumps(config, sort_keys=True)
-        groups.setdefault(key, {})[OP.problem_from_json(line["problem"]), parts] = line["us"]
+        groups.setdefault(key, {})[find_op(op).problem_from_json(line["problem"]), parts] = line["us"]
         facts[key] = line
     return str(head["environment"]["time_utc"])[:10], [
         Times(_entry(name, json.loads(config), facts[name, config], us), us) for (name, config), us in groups.items()

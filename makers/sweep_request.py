@@ -64,7 +64,7 @@ def _lines(path: Path) -> list[str]:
 def table_trials() -> list[Trial]:
     """Return every kernel and configuration that the library call may choose."""
     return [
-        Trial(entry.kernel, {**entry.config, **({"SPLITS": parts} if parts else {})})
+        Trial(entry.kernel, {**entry.config, **({"SPLITS": parts} if parts else {})}, entry.domain)
         for entry in shipped_table().entries
         for parts in entry.parts or (0,)
     ]

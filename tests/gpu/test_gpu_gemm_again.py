@@ -86,21 +86,23 @@ def test_in_a_graph(torch: Any, name: str) -> None:
         assert found.eq(ELEMENT).all()
 
 
-def test_a_product_in_a_graph_is_one_kernel_and_nothing_else(torch: Any) -> None:
+def test_a_product_in_a_graph_is_one_kernel_with_its_tickets(torch: Any) -> None:
+    """A batch is one launch; one whose blocks share k sets its tickets to zero before."""
     from cuda.bindings import driver
 
     x, many = torch.ones(256, 256, device="cuda"), torch.ones(3, 256, 256, device="cuda")
+    deep = torch.ones(64, 65536, device="cuda")
     try:
         graph = torch.cuda.CUDAGraph(keep_graph=True)
     except TypeError:
         pytest.skip("this torch does not show its graphs")
-    for right, launches in ((x, 1), (many, 3)):
-        gemmlab.gemm(many, right)
+    for left, right, nodes in ((many, x, 1), (many, many, 1), (deep, deep.T, 2)):
+        gemmlab.gemm(left, right)
         graph = torch.cuda.CUDAGraph(keep_graph=True)
         with torch.cuda.graph(graph):
-            gemmlab.gemm(many, right)
+            gemmlab.gemm(left, right)
         status, _, count = driver.cuGraphGetNodes(driver.CUgraph(graph.raw_cuda_graph()))
-        assert (int(status), int(count)) == (0, launches)
+        assert (int(status), int(count)) == (0, nodes)
 
 
 def test_a_thread_in_which_no_context_is_current(torch: Any) -> None:

@@ -140,7 +140,7 @@ def test_autocast_computes_in_float32() -> None:
 def test_tf32_only_when_asked_for() -> None:
     # All lie a quarter of TF32's unit above a number that TF32 has. What inputs lose by rounding then adds up, to ten
     # times float32's bound; of random numbers most of it cancels, and the result would pass for float32.
-    m, n, k = 1024, 768, 512
+    m, n, k = 2048, 2048, 512
     rng = np.random.default_rng(0)
     inputs: dict[str, Float32Array] = {
         name: ((1024.25 + rng.integers(0, 1024, shape)) / 1024).astype(np.float32)

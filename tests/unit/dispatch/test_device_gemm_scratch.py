@@ -65,16 +65,21 @@ def test_one_part_needs_none(driver: GemmDriver) -> None:
 
 
 def test_an_unknown_package_s_workspace_is_allocated_and_freed_on_the_stream(driver: GemmDriver) -> None:
-    asked = list[tuple[Any, ...]]()
+    calls = list[tuple[Any, ...]]()
     real = driver._call
-    driver.__dict__["_call"] = lambda name, *given: (asked.append((name, *given)), real(name, *given))[1]
+
+    def call(name: str, *arguments: Any) -> Any:
+        calls.append((name, *arguments))
+        return real(name, *arguments)
+
+    driver.__dict__["_call"] = call
     large = needs(DEEP_A, DEEP_B, DEEP)
     assert large.workspace_bytes > 1 << 16
     close(gemmlab.gemm(OnGpu(DEEP_A, 7), OnGpu(DEEP_B, 7), **DEEP), DEEP_A @ DEEP_B)
     ((workspace, tickets),) = driver.scratch
-    order = [call for call in asked if call[0] in ("cuMemAllocAsync", "cuLaunchKernel", "cuMemFreeAsync")]
+    order = [one for one in calls if one[0] in ("cuMemAllocAsync", "cuLaunchKernel", "cuMemFreeAsync")]
     (_, nbytes, where), _, (_, freed, after) = order
-    assert [call[0] for call in order] == ["cuMemAllocAsync", "cuLaunchKernel", "cuMemFreeAsync"]
+    assert [one[0] for one in order] == ["cuMemAllocAsync", "cuLaunchKernel", "cuMemFreeAsync"]
     assert (where, after) == (7, 7)
     assert freed <= workspace
     assert workspace + large.workspace_bytes <= freed + nbytes

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.expr import parse
 from gemmlab.dispatch.measurements import shipped_table
 from gemmlab.kernels.catalog import find_kernel
 from gemmlab.ops.catalog import find_op
@@ -29,10 +30,10 @@ def parsed_trials(text: str, op: str = OP.name) -> list[Trial]:
     if text == TABLE:
         return table_trials()
     if text.startswith("@"):
-        lines = (line.partition("#")[0].strip() for line in Path(text[1:]).read_text(encoding="utf-8").splitlines())
-        return [trial for line in lines if line for trial in parsed_trials(line, op)]
+        return [trial for line in _lines(Path(text[1:])) for trial in parsed_trials(line, op)]
     text, _, condition = (piece.strip() for piece in text.partition(" if "))
     if condition:
+        parse(condition)
         return [replace(trial, condition=condition) for trial in parsed_trials(text, op)]
     name, colon, which = text.partition(":")
     kernel = find_kernel(name)
@@ -49,6 +50,15 @@ def parsed_trials(text: str, op: str = OP.name) -> list[Trial]:
         raise UsageError(f"--kernels {text}: write {name}, {name}:all, {name}:20 or {name}:BM=64,BN=32+64")
     values = [[(key, int(one)) for one in value.split("+")] for key, _, value in pairs]
     return [Trial(kernel.id, kernel.configure(dict(config))) for config in itertools.product(*values)]
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file that are more than a comment. Raises `UsageError`."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"--kernels @{path}: {error.strerror}") from error
+    return [text for line in lines if (text := line.partition("#")[0].strip())]
 
 
 def table_trials() -> list[Trial]:
@@ -70,8 +80,10 @@ def wanted_problems(options: argparse.Namespace) -> list[GemmProblem]:
     op = find_op(options.op)
     problems: list[GemmProblem] = op.parse_sizes(",".join(texts)) if texts else []
     if options.random:
-        seed, count = (int(number) for number in options.random.split(":"))
-        problems += draw(seed, count, most=2**options.most_steps)
+        if not re.fullmatch(r"[0-9]{1,9}:[1-9][0-9]{0,4}", options.random):
+            raise UsageError(f"--random {options.random}: write SEED:COUNT, as 3:100")
+        seed, _, count = options.random.partition(":")
+        problems += draw(int(seed), int(count), most=2**options.most_steps)
     problems = list({problem.label: problem for problem in problems}.values())
     layouts = options.layouts.split(",") if options.layouts else []
     return [each for problem in problems for each in (op.in_layouts(problem, layouts) if layouts else [problem])]

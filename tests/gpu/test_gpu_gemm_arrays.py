@@ -238,7 +238,7 @@ def test_arrays_of_jax_never_change() -> None:
     if jax.default_backend() not in ("cuda", "gpu"):
         pytest.skip("this JAX has no GPU")
     x = numpy.ones((8, 8))
-    with pytest.raises(TypeError, match="out, a .* on a GPU, is read-only"):
+    with pytest.raises(TypeError, match=r"out, a .* on a GPU, is read-only"):
         gemmlab.gemm(x, x, out=numpy.zeros((8, 8)))
 
 

@@ -37,7 +37,7 @@ class Choice:
     kernel: str
     config: Mapping[str, int]
     basis: str
-    """`RECORD`, `RULE` or `FORCED`."""
+    """`"record"`, `"rule"` or `"forced"`."""
     where: str
     problem: str
     reason: str

@@ -147,7 +147,8 @@ def test_the_rule_alone_would_have_chosen_well_in_the_sweep() -> None:
 def test_with_its_records_the_library_takes_the_best_of_each_product_of_the_sweep() -> None:
     for problem, us in least_of_table().items():
         found = choose(problem, H200, TABLE, precision="highest")
-        assert (found.basis, found.considered[0].us) == (RECORD, pytest.approx(us, abs=0.006)), problem
+        assert found.basis == RECORD, problem
+        assert found.considered[0].us == pytest.approx(us, abs=0.006), problem
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,8 @@ def test_the_rule_by_hand() -> None:
     )
     meeting = 2 * 2.0 + 2 * 4 * 64 * 32 * 16 / (TABLE.parts_gbs * 1e3)
     parted = estimate(split, GemmProblem(64, 32, 100), H200, TABLE, parts=16)
-    assert (parted.us, parted.blocks) == (pytest.approx(5 + 7 * 0.1 + meeting), 16)
+    assert parted.us == pytest.approx(5 + 7 * 0.1 + meeting)
+    assert parted.blocks == 16
     # A case has figures of its own: rows of B off 16 bytes, and a result taller than wide.
     cases = replace(entry, cases={"nn odd": Figures(6.0, 1.0, 0.04), "nt tall": Figures(7.0, 1.0, 0.04)})
     for problem, us in (

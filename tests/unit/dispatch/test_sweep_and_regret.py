@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import sys
@@ -23,27 +22,8 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.user_kernel import user_kernel
 from gemmlab.ops.gemm_problem import GemmProblem
 from support.cuda_source import needs_compiler
-from support.paths import ROOT
 
 NAIVE = {"BM": 8, "BN": 8, "UNROLL": 4}
-
-
-@pytest.fixture
-def maker(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    monkeypatch.syspath_prepend(str(ROOT / "makers"))
-
-    def load(name: str) -> ModuleType:
-        spec = importlib.util.spec_from_file_location(name, ROOT / "makers" / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, module)
-        spec.loader.exec_module(module)
-        return module
-
-    for part in ("quick_times", "sweep_request", "random_products", "best_of_all"):
-        load(part)
-    return load
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -114,64 +94,12 @@ def test_batches_are_swept_too(maker: Callable[[str], ModuleType], tmp_path: Pat
     assert [line["right"] for line in lines_of(path)[1:]] == [True, True]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--kernels", "naive"], "no products: give --sizes, or --suite"),
-        (["--kernels", "nosuch", "--sizes", "8"], "nosuch"),
-        (["--kernels", "packed", "--sizes", "8"], "packed is a cpu kernel for gemm, not a GPU's for gemm"),
-        (["--kernels", "naive", "--sizes", "2*8", "--op", "batch"], "naive is a cuda kernel for gemm"),
-        (["--kernels", "naive:BM", "--sizes", "8"], "write naive, naive:all, naive:20 or naive:BM=64,BN=64"),
-        (["--kernels", "naive:XX=3", "--sizes", "8"], "XX"),
-        (["--kernels", "naive", "--family", "round"], "no family 'round'"),
-        (["--kernels", "naive", "--sizes", "8", "--layouts", "nx"], "layout 'nx'"),
-    ],
-)
-def test_bad_requests_of_a_sweep(
-    arguments: list[str], said: str, maker: Callable[[str], ModuleType], tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    path = tmp_path / "sweep.jsonl"
-    assert maker("sweep_kernels").main([str(path), "--device", "emulated:sm_90", *arguments]) == 2
-    assert said in capsys.readouterr().err
-    assert not path.exists()
-
-
 def test_a_file_that_is_no_sweep_is_refused(maker: Callable[[str], ModuleType], tmp_path: Path) -> None:
     sweep = maker("sweep_kernels")
     for text in ("[]\n", "no\n", '{"schema": "other"}\n'):
         (tmp_path / "x").write_text(text)
         with pytest.raises(UsageError, match="sweep"):
             sweep.read_lines(tmp_path / "x")
-
-
-def test_kernels_of_a_sweep_by_name(maker: Callable[[str], ModuleType]) -> None:
-    sweep = maker("sweep_kernels")
-    assert [trial.config for trial in sweep.parsed_trials("naive")] == [find_kernel("naive").configure()]
-    assert len(sweep.parsed_trials("vector_load:all")) == len(list(find_kernel("vector_load").configurations()))
-    assert len(sweep.parsed_trials("vector_load:3")) == 3
-    entries = shipped_table().entries
-    assert len(sweep.parsed_trials("table")) == sum(len(entry.parts or (0,)) for entry in entries)
-    for trial in sweep.parsed_trials("table"):
-        find_kernel(trial.kernel).configure(trial.config)
-    problems = sweep.wanted_problems(Namespace(op="gemm", sizes="8", suite=True, family="layouts", layouts=None))
-    assert [problem.label for problem in problems[:2]] == ["8x8x8", "1024x1024x1024 nt"]
-
-
-def test_products_are_drawn_from_a_seed(maker: Callable[[str], ModuleType]) -> None:
-    regret = maker("regret")
-    problems = regret.draw(3, 400)
-    assert problems == regret.draw(3, 400)
-    assert problems[:50] == regret.draw(3, 50)
-    assert problems != regret.draw(4, 400)
-    assert len(set(problems)) == 400
-    assert all(p.m * p.n * p.k <= 2**38 and min(p.m, p.n, p.k) >= 1 for p in problems)
-    assert max(max(p.m, p.n, p.k) for p in problems) <= 16384
-    assert {p.layout for p in problems} == {"nn", "nt", "tn", "tt"}
-    # Log-uniform: half of the extents are below 128.
-    assert 0.4 < sum(p.m < 128 for p in problems) / 400 < 0.6
-    padded = [p for p in problems if p != p.with_layout(p.layout)]
-    assert 0.35 < len(padded) / 400 < 0.6
 
 
 def candidate(name: str, us: float) -> Candidate:

@@ -95,7 +95,18 @@ def test_memory_is_that_of_the_parts_there_are() -> None:
     for k, parts in ((0, 0), (16, 0), (17, 2), (1000, 8)):
         problem = GemmProblem(40, 70, k)
         assert kernel.workspace_bytes(problem, kernel.configure(config)) == 4 * parts * part
-    assert kernel.tickets(GemmProblem(40, 70, 1000), kernel.configure(config)) == 4 * 2
+
+
+@pytest.mark.parametrize("fan", [4, 8, 16])
+def test_every_tile_has_as_many_tickets_as_its_blocks_use(fan: int) -> None:
+    """`tickets_for` of `parts.cuh`, or a few more; none for a single part."""
+    kernel, problem = find_kernel("split_k"), GemmProblem(40, 70, 1000)
+    tiles, steps = 4, -(-1000 // SMALL["BK"])
+    for splits in (1, 2, 3, 4, 5, 8, 9, 16, 40, 64, 1000):
+        parts = min(splits, steps)
+        found = kernel.tickets(problem, kernel.configure({**SMALL, "SPLITS": splits, "FAN": fan}))
+        needed = -(-parts // (fan // 2)) if parts > 1 else 0
+        assert tiles * needed <= found <= tiles * max(0, parts - 1), (splits, found)
 
 
 @needs_compiler

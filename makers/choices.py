@@ -27,7 +27,7 @@ from sweep_request import parsed_trials
 
 HERE = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
 CANDIDATES = Path(__file__).parent / "candidates.txt"
-SWEEP = HERE / "sweep.jsonl.gz"
+SWEEPS = tuple(HERE / name for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz"))
 BATCHES = HERE / "sweep-batches.jsonl.gz"
 SEVERAL, NEAREST = ("batched", "batched_rows"), 1.01
 """Kernels of batches in one launch, and the ratio to the best at which one is taken."""
@@ -37,15 +37,17 @@ IN_ORDER, LADDER, SQUARES = "block_tile", "gemm.json", "M == N and N == K and K 
 MEASURED_ON = "H200"
 LEFT_OUT = ("naive", "block_tile")
 """Kernels of which the sweep has too little."""
-ALWAYS = ("async_copy", "conflict_free", "warp_tile")
-"""Kernels for large squares, and for GPUs before sm_80."""
+OLDER = ("conflict_free", "warp_tile")
+"""Kernels for GPUs before sm_80."""
+ALWAYS = ("async_copy", *OLDER)
+"""Kernels that are taken in any case: for large squares, and for older GPUs."""
 WORST, LEAST_GAIN = 4.0, 0.01
 """The ratio to the best that counts for a product without a kernel, and the least gain: a sum of squared logarithms."""
 
 
 def table() -> Table:
     """The table of the records."""
-    taken, times = swept(SWEEP)
+    taken, times = swept(SWEEPS)
     lower = [entry for name in LOWER for entry in benched(HERE / name) if entry.base.precision != FLOAT32]
     every = [*_enough([one for one in times if one.base.kernel not in LEFT_OUT]), *lower]
     best = least(every)
@@ -55,22 +57,23 @@ def table() -> Table:
         replace(
             fitted(one, empty, best), times_us=stated(one, best),
             domain=domains.get(without_parts(Trial(one.base.kernel, one.base.config)), ""),
+            below="sm_80" if one.base.kernel in OLDER else "",
         )
         for one in every
     ]  # fmt: skip
     # Its times are not stated: most of these squares were timed with no other kernel, and it is the best at none.
     oldest = [one for one in benched(HERE / LADDER) if one.base.kernel == IN_ORDER]
-    entries += [replace(fitted(one, empty, least(oldest)), domain=SQUARES) for one in oldest]
+    entries += [replace(fitted(one, empty, least(oldest)), domain=SQUARES, below="sm_80") for one in oldest]
     return replace(empty, entries=tuple(entries))
 
 
 def batches() -> Table:
     """The table of batches, in one launch each."""
-    taken, times = swept(BATCHES, "batch")
+    taken, times = swept((BATCHES,), "batch")
     several = [one for one in times if one.base.kernel in SEVERAL and _is_near(one, times)]
     best = least(several)
     empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
-    return replace(empty, entries=tuple(replace(fitted(one, empty, best), cases={}) for one in several))
+    return replace(empty, entries=tuple(fitted(one, empty, best) for one in several))
 
 
 def _is_near(one: Times, times: list[Times]) -> bool:
@@ -108,7 +111,8 @@ def _enough(times: list[Times]) -> list[Times]:
         }
 
     for index in taken:
-        loss = rest(index)
+        if times[index].base.kernel not in OLDER:
+            loss = rest(index)
     while True:
         gains = {index: sum(loss.values()) - sum(rest(index).values()) for index in range(len(times))}
         index = max(gains, key=lambda each: gains[each])

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from choices_times import Times
 from gemmlab.dispatch.measurements import Figures, Measurement, Table
-from gemmlab.dispatch.waves import FAN, Estimate, block_steps, case_of, estimate, gpu_model, odd_rows
+from gemmlab.dispatch.waves import FAN, Estimate, block_steps, estimate, gpu_model, odd_rows
 from gemmlab.ops.batch_problem import BatchProblem
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -22,8 +22,8 @@ _START_US = (3.5, 15.0)
 """What a launch and the ends of a block may take: figures of few sizes would say anything."""
 _FAR = 4.0
 """Times this many times those of the least per product say little about where the kernel is a choice."""
-FEW, FEWEST_OF_A_CASE = 6, 4
-"""With fewer times a single figure is fitted, and with fewer products none for a case of its own."""
+FEW = 6
+"""With fewer times a single figure is fitted."""
 _Floats = npt.NDArray[np.float64]
 Timed = Mapping[tuple[GemmProblem, int], float]
 """Microseconds by product and number of parts."""
@@ -33,21 +33,10 @@ Best = Mapping[tuple[GemmProblem, str], float]
 
 def fitted(times: Times, table: Table, best: Best) -> Measurement:
     """Return the entry with the figures whose logarithms err least, by mean magnitude. `best` are the least times."""
-    by_case: dict[str, dict[tuple[GemmProblem, int], float]] = {}
-    for (problem, parts), us in times.us.items():
-        by_case.setdefault(case_of(problem), {})[problem, parts] = us
     plain = {key: us for key, us in times.us.items() if not odd_rows(key[0])}
     if len(plain) < FEW:
         return _from_few(times.base, times.us, table)
-    return replace(
-        times.base,
-        figures=_least_error(times.base, plain, table, best),
-        cases={
-            case: _least_error(times.base, us, table, best)
-            for case, us in sorted(by_case.items())
-            if len({problem for problem, _ in us}) >= FEWEST_OF_A_CASE
-        },
-    )
+    return replace(times.base, figures=_least_error(times.base, plain, table, best))
 
 
 def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figures:

@@ -6,7 +6,7 @@ import gzip
 import json
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,21 +53,24 @@ def stated(one: Times, best: Mapping[tuple[GemmProblem, str], float]) -> dict[st
     }
 
 
-def swept(path: Path, op: str = OP.name) -> tuple[str, list[Times]]:
-    """Return the date of a sweep, and what it timed and found right."""
+def swept(paths: Sequence[Path], op: str = OP.name) -> tuple[str, list[Times]]:
+    """Return the date of the last of some sweeps, and what they timed and found right."""
     groups: dict[tuple[str, str], dict[tuple[GemmProblem, int], float]] = {}
     facts: dict[tuple[str, str], Mapping[str, Any]] = {}
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        head, *lines = (json.loads(line) for line in file)
-    for line in lines:
-        if line.get("us") is None or not line["right"]:
-            continue
-        config = dict(line["config"])
-        parts = config.pop(PARTS, 1)
-        key = current_id(line["kernel"]), json.dumps(config, sort_keys=True)
-        groups.setdefault(key, {})[find_op(op).problem_from_json(line["problem"]), parts] = line["us"]
-        facts[key] = line
-    return str(head["environment"]["time_utc"])[:10], [
+    taken = ""
+    for path in paths:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            head, *lines = (json.loads(line) for line in file)
+        taken = str(head["environment"]["time_utc"])[:10]
+        for line in lines:
+            if line.get("us") is None or not line["right"]:
+                continue
+            config = dict(line["config"])
+            parts = config.pop(PARTS, 1)
+            key = current_id(line["kernel"]), json.dumps(config, sort_keys=True)
+            groups.setdefault(key, {})[find_op(op).problem_from_json(line["problem"]), parts] = line["us"]
+            facts[key] = line
+    return taken, [
         Times(_entry(name, json.loads(config), facts[name, config], us), us) for (name, config), us in groups.items()
     ]
 

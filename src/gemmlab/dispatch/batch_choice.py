@@ -26,8 +26,6 @@ FILE = Path(__file__).parent / "batched.json"
 """Figures of kernels of several products, for the rule of waves."""
 _TILES = "batched"
 """The kernel whose tiles products of a group have, too."""
-_PLAIN = GemmProblem(4, 4, 4)
-"""Layout nn with aligned rows: products of a group may differ in both."""
 
 
 def batch_choice(call: Call, count: int, what: Stored, where: Gpu) -> Choice | None:
@@ -74,7 +72,7 @@ def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[s
     table, deepest = shipped_table(FILE), max((k for _, _, k in sizes), default=0)
 
     def us(entry: Measurement) -> float:
-        _, alone, share, *_ = scaled_figures(entry, _PLAIN, where, table)
+        _, alone, share, *_ = scaled_figures(entry, where, table)
         steps = sum(-(-m // entry.config["BM"]) * -(-n // entry.config["BN"]) * k for m, n, k in sizes)
         return max(alone * deepest, share * steps / where.sms)
 

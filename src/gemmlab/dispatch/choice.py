@@ -165,6 +165,8 @@ def _objection(
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
     if int(entry.arch.removeprefix("sm_")) > where.arch:
         return f"needs {entry.arch}"
+    if entry.below and where.arch >= int(entry.below.removeprefix("sm_")):
+        return f"is for GPUs before {entry.below}"
     if reproducible and not entry.in_order:
         return "does not add in the order of k, which reproducible asks for"
     return ""

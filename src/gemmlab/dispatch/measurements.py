@@ -53,10 +53,10 @@ class Measurement:
     """The launch's blocks, as the kernel's file states them."""
     figures: Figures
     """The figures fitted to the times of all products."""
-    cases: Mapping[str, Figures] = field(default_factory=dict)
-    """Figures by `waves.case_of`, for the cases of which enough products were measured."""
     steps: str = "K"
     """The number of steps along k that a block takes, as the kernel's file states it."""
+    below: str = ""
+    """The architecture from which on newer kernels are considered instead; empty for a kernel that is not older."""
     domain: str = ""
     """The products that it was measured for, an expression over `M`, `N`, `K` and the configuration; empty for any."""
     parts: tuple[int, ...] = ()
@@ -108,9 +108,7 @@ def table_from_json(data: Mapping[str, Any]) -> Table:
 def _measured(entry: Mapping[str, Any]) -> Measurement:
     kernel = current_id(entry["kernel"], notice=False)
     lists = {name: tuple(entry[name]) for name in ("layouts", "grid", "parts")}
-    cases = {case: Figures(*figures) for case, figures in entry.get("cases", {}).items()}
-    figures = {"figures": Figures(*entry["figures"]), "cases": cases}
-    return Measurement(**{**entry, **lists, **figures, "kernel": kernel})
+    return Measurement(**{**entry, **lists, "figures": Figures(*entry["figures"]), "kernel": kernel})
 
 
 @cache

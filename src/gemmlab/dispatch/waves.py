@@ -18,9 +18,9 @@ constant time, and the parts pass through the level-2 cache. So
 
     start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache
 
-The figures differ with the layout, with whether the result is tall, and where rows that are read four floats at a time
-do not begin on 16 bytes. Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge
-costs as much as a full one.
+Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge costs as much as a full
+one. Layouts and rows that do not begin on 16 bytes have none either: figures of their own, fitted to fewer products,
+chose worse.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def estimate(
     resident = _resident(where.limits, entry.registers, entry.smem, entry.threads)
     if not resident or not blocks:
         return Estimate(float("inf") if blocks else 0.0, blocks, resident, 0)
-    start, alone, share, meet, ends = scaled_figures(entry, problem, where, table)
+    start, alone, share, meet, ends = scaled_figures(entry, where, table)
     rounds, rest = divmod(-(-blocks // where.sms), resident)
     step = rounds * max(alone, resident * share) + (max(alone, rest * share) if rest else 0.0)
     m, n, k = problem.m, problem.n, problem.k
@@ -130,19 +130,14 @@ def estimate(
     return Estimate(us, blocks, resident, rounds + bool(rest))
 
 
-def scaled_figures(entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> Figures:
-    """Return the figures for a problem's case, on this GPU."""
-    measured_on, found = gpu_model(table.gpu), entry.cases.get(case_of(problem), entry.figures)
+def scaled_figures(entry: Measurement, where: Gpu, table: Table) -> Figures:
+    """Return the figures of a kernel of `table` on this GPU."""
+    measured_on, found = gpu_model(table.gpu), entry.figures
     clock = measured_on.mhz / where.mhz
     lanes = measured_on.limits.fma_lanes / where.limits.fma_lanes
     return found._replace(
         alone_us=found.alone_us * clock, share_us=found.share_us * clock * lanes, meet_us=found.meet_us * clock
     )
-
-
-def case_of(problem: GemmProblem) -> str:
-    """Return the case by which figures differ: the layout, whether the result is tall (m > n), and odd rows."""
-    return problem.layout + " tall" * (problem.m > problem.n) + " odd" * odd_rows(problem)
 
 
 def odd_rows(problem: GemmProblem) -> bool:

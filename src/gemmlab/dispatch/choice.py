@@ -57,9 +57,10 @@ def choose(
         else:
             able.append(entry)
     # Outside of what was measured an estimate says little, so such kernels come last.
-    found = _candidates(
-        [entry for entry in able if in_domain(entry, problem)], problem, where, table, refused, reproducible
-    ) or _candidates(able, problem, where, table, refused, reproducible)  # fmt: skip
+    first = [entry for entry in able if _says_something(entry, problem, where, table)]
+    found = _candidates(first, problem, where, table, refused, reproducible)
+    if not found:
+        found = _candidates(able, problem, where, table, refused, reproducible)
     if not found:
         what = "; ".join(f"{kernel}: {why}" for kernel, why in refused.items())
         raise UsageError(f"gemm: no kernel can compute {problem.label} on {where.name}: {what}")
@@ -145,6 +146,15 @@ def _candidates(
     return found
 
 
+def _says_something(entry: Measurement, problem: GemmProblem, where: Gpu, table: Table) -> bool:
+    """Return whether a kernel was measured for this product, or is newer and was measured for such products."""
+    numbers = entry.parts or (1,)
+    if where.known == table.gpu and any(time_key(problem, parts) in entry.times_us for parts in numbers):
+        return True
+    older = entry.below and where.arch >= int(entry.below.removeprefix("sm_"))
+    return not older and in_domain(entry, problem)
+
+
 def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iterator[int]:
     """Yield the numbers of parts to consider: more than k has steps would leave blocks without work."""
     if not entry.parts or reproducible:
@@ -165,8 +175,6 @@ def _objection(
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
     if int(entry.arch.removeprefix("sm_")) > where.arch:
         return f"needs {entry.arch}"
-    if entry.below and where.arch >= int(entry.below.removeprefix("sm_")):
-        return f"is for GPUs before {entry.below}"
     if reproducible and not entry.in_order:
         return "does not add in the order of k, which reproducible asks for"
     return ""

@@ -41,10 +41,13 @@ def extents(label: str) -> tuple[int, int, int]:
 def swept() -> Mapping[str, Mapping[tuple[GemmProblem, int], float]]:
     """Times of the sweep that were found right: by kernel and configuration, by product and number of parts."""
     found: dict[str, dict[tuple[GemmProblem, int], float]] = {}
-    with gzip.open(RECORDED / "sweep.jsonl.gz", "rt", encoding="utf-8") as file:
-        _, *lines = map(json.loads, file)
+    lines = list[dict[str, Any]]()
+    for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz"):
+        with gzip.open(RECORDED / name, "rt", encoding="utf-8") as file:
+            _, *more = map(json.loads, file)
+        lines += more
     for line in lines:
-        if line.get("us") is not None and line["right"]:
+        if line.get("us") is not None and line["right"] and find_kernel(line["kernel"]).precision == "float32":
             config = dict(line["config"])
             parts = config.pop(PARTS, 1)
             problem = OP.problem_from_json(line["problem"])
@@ -125,8 +128,8 @@ def test_the_rule_is_near_what_was_measured() -> None:
         ]
     errors.sort()
     assert len(errors) > 2000
-    assert statistics.median(errors) < 0.03
-    assert errors[len(errors) * 95 // 100] < 0.16
+    assert statistics.median(errors) < 0.06
+    assert errors[len(errors) * 95 // 100] < 0.35
 
 
 def test_the_rule_alone_would_have_chosen_well_in_the_sweep() -> None:
@@ -197,11 +200,9 @@ def test_whatever_is_chosen_can_run_and_is_no_worse_than_asked(
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 5000), MODELS)
 @settings(max_examples=40, deadline=None)
 def test_laws_of_the_rule(m: int, n: int, k: int, model: str) -> None:
-    """With the figures of one case, more work never takes less time; a tile over the edge takes as many rounds as a
-    full one.
-    """
+    """More work never takes less time; a tile over the edge takes as many rounds as a full one."""
     where, tiles = gpu_model(model), "ceil_div(M, BM) * ceil_div(N, BN)"
-    for entry in [replace(one, cases={}) for one in TABLE.entries if one.grid[0] == tiles]:
+    for entry in [one for one in TABLE.entries if one.grid[0] == tiles]:
         here = estimate(entry, GemmProblem(m, n, k), where, TABLE)
         assert here.us <= estimate(entry, GemmProblem(2 * m, n, k), where, TABLE).us
         assert here.us <= estimate(entry, GemmProblem(m, n, k + 1), where, TABLE).us
@@ -241,13 +242,6 @@ def test_the_rule_by_hand() -> None:
     parted = estimate(split, GemmProblem(64, 32, 100), H200, TABLE, parts=16)
     assert parted.us == pytest.approx(5 + 7 * 0.1 + meeting)
     assert parted.blocks == 16
-    # A case has figures of its own: rows of B off 16 bytes, and a result taller than wide.
-    cases = replace(entry, cases={"nn odd": Figures(6.0, 1.0, 0.04), "nt tall": Figures(7.0, 1.0, 0.04)})
-    for problem, us in (
-        (GemmProblem(32, 32, 10, ldb=33), 16.0), (GemmProblem(33, 32, 10).with_layout("nt"), 17.0),
-        (GemmProblem(32, 32, 10), 6.0), (GemmProblem(32, 33, 10).with_layout("nt"), 6.0),
-    ):  # fmt: skip
-        assert estimate(cases, problem, H200, TABLE).us == pytest.approx(us), problem
     # A block that does not fit takes for ever, and nothing takes no time.
     assert estimate(replace(entry, smem=300_000), GemmProblem(64, 32, 1), H200, TABLE).us == math.inf
     assert estimate(entry, GemmProblem(0, 32, 1), H200, TABLE).blocks == 0
@@ -311,8 +305,9 @@ def test_where_nothing_was_measured_for_a_product_something_runs(
 
 
 def test_kernels_outside_of_what_was_measured_come_last() -> None:
-    inside, *others = (replace(entry, domain="M == 1", times_us={}) for entry in TABLE.entries[:4])
-    inside = replace(inside, domain="", figures=Figures(1e6, 1.0, 1.0), cases={})
+    narrow = [entry for entry in TABLE.entries if entry.kernel == "narrow_strip"]
+    others = [replace(entry, domain="M == 1", times_us={}) for entry in narrow]
+    inside = replace(narrow[0], kernel="naive", domain="", times_us={}, figures=Figures(1e6, 1.0, 1.0))
     table = replace(TABLE, entries=(inside, *others))
     found = choose(GemmProblem(40, 40, 40), H200, table, precision="highest")
     assert {one.kernel for one in found.considered} == {inside.kernel}
@@ -397,7 +392,7 @@ def test_an_odd_gpu_is_chosen_for_all_the_same() -> None:
 def test_reproducible_takes_only_kernels_that_add_in_the_order_of_k() -> None:
     split = replace(
         TABLE.entries[0], kernel="naive", grid=("SPLITS",), steps="ceil_div(K, SPLITS)", parts=(1, 64),
-        figures=Figures(0.0, 0.01, 0.01), cases={}, domain="", in_order=True, times_us={},
+        figures=Figures(0.0, 0.01, 0.01), domain="", in_order=True, times_us={},
     )  # fmt: skip
     table = replace(TABLE, entries=(split, *(replace(e, in_order=False) for e in TABLE.entries[1:])))
     problem = GemmProblem(64, 64, 65536)

@@ -64,7 +64,7 @@ def spoil(seed: int, folder: Path) -> None:
                 case 3:
                     one.unlink()
                 case 4:
-                    shutil.copyfile(one, two)
+                    copy_own(one, two)
                 case 5:
                     one.chmod(rng.choice([0o600, 0o666, 0o644]))
                 case 6:
@@ -78,6 +78,13 @@ def spoil(seed: int, folder: Path) -> None:
         except OSError:
             shutil.rmtree(folder.with_name("away"), ignore_errors=True)
         time.sleep(rng.random() * 0.002)
+
+
+def copy_own(one: Path, two: Path) -> None:
+    """Copy a file of this user alone: a copy of another's would be this user's, and go by any name after a renaming."""
+    with one.open("rb") as file:
+        if os.fstat(file.fileno()).st_uid == os.getuid():
+            two.write_bytes(file.read())
 
 
 def plant(seed: int, folder: Path) -> None:

@@ -118,7 +118,7 @@ def _enough(times: list[Times]) -> list[Times]:
         gains = {index: sum(loss.values()) - sum(rest(index).values()) for index in range(len(times))}
         index = max(gains, key=lambda each: gains[each])
         if gains[index] < LEAST_GAIN:
-            return [times[index] for index in sorted(taken)]
+            return [times[index] for index in sorted(set(taken))]
         taken.append(index)
         loss = rest(index)
 

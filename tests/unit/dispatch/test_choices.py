@@ -109,6 +109,9 @@ def test_times_of_lower_precisions_are_those_of_their_record() -> None:
 
 
 def test_the_table_s_kernels_are_those_of_the_catalog() -> None:
+    """Each configuration is there once."""
+    names = [key_of(entry.kernel, entry.config) for entry in TABLE.entries]
+    assert len(names) == len(set(names))
     for entry in TABLE.entries:
         kernel = find_kernel(entry.kernel)
         alone = {**entry.config, PARTS: 1} if entry.parts else entry.config

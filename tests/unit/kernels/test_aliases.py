@@ -121,12 +121,11 @@ def test_what_ships_with_the_package_is_read_without_a_notice() -> None:
     assert current_contestant("plain", notice=False) == "naive"
     assert current_contestant("cublas:tf32", notice=False) == "cublas:tf32"
     entry = {"kernel": "plain", "precision": "float32", "layouts": ["nn"], "arch": "", "config": {}, "threads": 1,
-             "registers": 1, "smem": 0, "grid": ["1"], "parts": [], "figures": [5.0, 0.1, 0.04],
-             "cases": {"nt": [6.0, 0.1, 0.04, 1.0, 2.0]}}  # fmt: skip
+             "registers": 1, "smem": 0, "grid": ["1"], "parts": [], "figures": [5.0, 0.1, 0.04, 1.0, 2.0]}  # fmt: skip
     data = {"schema": "gemmlab.choices/2", "gpu": "H200", "taken": "", "memory_gbs": 1.0, "parts_gbs": 1.0,
             "entries": [entry]}  # fmt: skip
     (found,) = table_from_json(data).entries
-    assert (found.kernel, found.figures.share_us, found.cases["nt"].ends) == ("naive", 0.04, 2.0)
+    assert (found.kernel, found.figures.share_us, found.figures.ends) == ("naive", 0.04, 2.0)
 
 
 @pytest.mark.usefixtures("folder")

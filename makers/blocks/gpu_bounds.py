@@ -49,11 +49,12 @@ def access_table(record: Record) -> str:
     lines = []
     for name, c in rung_counts(record).items():
         rows, cols = thread_tile(c.config)
+        down, across = block_tile(c.config)
         tiled = rows > 1 or "BK" in c.config
-        global_words = 1 / c.config["BM"] + 1 / c.config["BN"] if "BK" in c.config else 2.0
+        global_words = 1 / down + 1 / across if "BK" in c.config else 2.0
         shared_words = (rows + cols) / (rows * cols) if tiled else 0.0
         lines.append([
-            f"[`{name}`](#{name})", f"{c.config['BM']} x {c.config['BN']}", f"{rows} x {cols}", _words(global_words),
+            f"[`{name}`](#{name})", f"{down} x {across}", f"{rows} x {cols}", _words(global_words),
             _words(c.read_bytes / 4 / c.fmas), _words(shared_words), _words(32 * c.wavefronts / c.fmas),
             percent(c.excess / c.wavefronts) if c.wavefronts else "",
         ])  # fmt: skip
@@ -70,10 +71,17 @@ def access_table(record: Record) -> str:
     return "\n\n".join([markdown_table(heading, lines), note])
 
 
+def block_tile(config: Config) -> tuple[int, int]:
+    """Rows and columns of C that a block computes; of a strip, its lines and those of the wide operand."""
+    return (config["STRIP"], 32 * config["LINES"]) if "STRIP" in config else (config["BM"], config["BN"])
+
+
 def thread_tile(config: Config) -> tuple[int, int]:
     """Rows and columns of C that a thread computes, by the names that the ladder's parameters have."""
     if "SPLIT" in config:
         return MAXAS
+    if "STRIP" in config:
+        return config["STRIP"], config["LINES"]
     rows, cols = config.get("TM", 1), config.get("TN", 1)
     if "WM" in config:
         across = config.get("WNITER", 1)

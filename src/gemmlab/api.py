@@ -78,8 +78,9 @@ def gemm(
     which kernel runs and why.
 
     `reproducible` pins one order of each sum: a row of the result has the same bits whatever the other rows are and
-    however many there are, on a GPU with any number of multiprocessors and any table of measurements. It excludes
-    kernels that split k over blocks, which are several times as fast for a small result and a large k.
+    however many there are, on a GPU with any number of multiprocessors and any table of measurements. There only
+    kernels whose sums are one chain of multiply-adds in the order of k are considered. For a small result and a large k
+    that can take a hundred times as long: then k is not split over blocks.
 
     `kernel` forces one of the catalog (or of a `.cu` file), `config` parameters of it; without `kernel`, of the kernel
     that would run anyway.

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "error/bound: largest error of an element, as a part of its bound; right up to 1. "
-    "error/|c|/K: largest relative error, divided by the number of terms; the sources' own test, passed below 1e-6."
+    "error/|c|/K: largest relative error, divided by the number of terms; the source articles test that it is "
+    "below 1e-6, the verdict does not."
 )
 """The meaning of two columns, printed below the table."""
 

@@ -65,7 +65,9 @@ def choose(
         what = "; ".join(f"{kernel}: {why}" for kernel, why in refused.items())
         raise UsageError(f"gemm: no kernel can compute {problem.label} on {where.name}: {what}")
     for entry in able:
-        refused.setdefault(entry.kernel, f"is for products with {entry.domain}")
+        outside = f"is for products with {entry.domain}"
+        older = f"is considered from {entry.below} on only where it was measured"
+        refused.setdefault(entry.kernel, outside if not in_domain(entry, problem) else older)
     # An estimate does not compete with times measured for this product at the same precision.
     measured = {one.precision for one in found if one.measured}
     found.sort(key=lambda one: (one.precision in measured and not one.measured, one.us))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Bound = Mapping[str, Any]
 """A NumPy scalar or a device buffer by each name of the operation, and `threads`, `workspace` and `tickets`."""
+ALL_STEPS = "K"
+"""The steps along k of a block that does not share k with others."""
 NO_MEMORY: Bound = {"workspace": None, "tickets": None}
 """The memory beside the operands, for launches that are only looked at."""
 
@@ -76,7 +78,7 @@ class Kernel:
     """The launches of one execution; without it, one call with `threads` workers."""
     grid: tuple[str, ...] = ()
     """Blocks of one launch, as its file states them; empty where it has none."""
-    steps: str = "K"
+    steps: str = ALL_STEPS
     """The number of steps along k that a block takes, as its file states it."""
     from_problem: tuple[str, ...] = ()
     """Compile-time parameters that the problem decides, not the configuration: `TRANS_A`, `OPERATOR`."""

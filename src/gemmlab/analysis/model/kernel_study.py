@@ -12,19 +12,22 @@ import numpy as np
 
 from gemmlab.analysis.model.script import Script, script_of
 from gemmlab.core.errors import UsageError
+from gemmlab.core.expr import parse
 from gemmlab.core.gpu import limits
 from gemmlab.core.program import Launch
 from gemmlab.core.trace import TraceRequest
 from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
 from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.fitting import fitted
-from gemmlab.kernels.kernel import NO_MEMORY, Kernel
-from gemmlab.kernels.names import texture_over
+from gemmlab.kernels.kernel import ALL_STEPS, NO_MEMORY, Kernel
+from gemmlab.kernels.names import problem_names, texture_over
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
 
 SIZES: Mapping[str, str] = {"gemm": "256x256x64,256x256x128", "reduce": "2^14,2^16", "sums": "64x1024x64,64x2048x64"}
 """Sizes to run on the emulator. Tiles up to 256 are full, and the second size has twice the k-blocks (of up to 64)."""
+_LEAST_DEPTH, _SCRIPTS, _MOST_DOUBLED = 64.0, 2, 9
+"""The fewest steps of a block, how many products are run, and how often their k of 64 is doubled at most."""
 _MOST_STEPS, _MOST_ACCESSES = 1 << 21, 1 << 19
 
 
@@ -58,6 +61,8 @@ def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None) ->
     """Run a kernel on the emulator and return its study. Raises `CompileError`, `UsageError`."""
     op, chosen = find_op(kernel.op), kernel.configure(config)
     problems = fitted(kernel, op, chosen, op.parse_sizes(SIZES[kernel.op]))
+    if kernel.steps != ALL_STEPS:
+        problems = _deep_enough(kernel, chosen, op)
     if not problems:
         raise UsageError(f"{kernel.id} takes none of the sizes {SIZES[kernel.op]}")
     device = EmulatedDevice(arch, check_races=False)
@@ -88,7 +93,7 @@ def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> 
     launches = kernel.make_launches(kernel.instantiate(chosen, scalars), bound)
     blocks = [math.prod(launch.grid) for launch in launches]
     # Each launch leaves one float a block, and the next launch adds these up.
-    first = [Load(count, _depth(op, problem, count)) for count in blocks[:1]]
+    first = [Load(count, _depth(kernel, chosen, op, problem, count)) for count in blocks[:1]]
     return first + [Load(after, before / after) for before, after in pairwise(blocks)]
 
 
@@ -106,10 +111,28 @@ def _trace_of_loads(
     if trace.lost:
         raise UsageError(f"{placed.kernel.id}: the trace of a block of {problem.label} is too long")
     script = script_of(trace, loaded.image.code.instructions, limits(device.arch))
-    return _depth(op, problem, math.prod(launch.grid)), (launch, loaded.artifact, script)
+    depth = _depth(placed.kernel, placed.config, op, problem, math.prod(launch.grid))
+    return depth, (launch, loaded.artifact, script)
 
 
-def _depth(op: Op, problem: Any, blocks: int) -> float:
-    """Return the terms that a block adds up per result: all, or its share if there are more blocks than results."""
+def _deep_enough(kernel: Kernel, config: Mapping[str, int], op: Op) -> list[Any]:
+    """Return two products in which a block of a kernel whose blocks share k takes about as many steps as in `SIZES`."""
+    found, wanted = list[Any](), _LEAST_DEPTH
+    for doubled in range(_MOST_DOUBLED):
+        (problem,) = op.parse_sizes(f"256x256x{64 << doubled}")
+        (load, *_) = loads_of(kernel, config, problem)
+        if load.depth >= wanted and len(found) < _SCRIPTS:
+            found.append(problem)
+            wanted = 2 * load.depth
+    return found
+
+
+def _depth(kernel: Kernel, config: Mapping[str, int], op: Op, problem: Any, blocks: int) -> float:
+    """Return the steps along k that a block takes, as the kernel's file states them; without a statement the terms that
+    it adds up per result: all, or its share if there are more blocks than results.
+    """
+    if kernel.steps != ALL_STEPS:
+        names = {**problem_names(op.scalars(problem)), **config, "blocks": blocks}
+        return parse(kernel.steps)(names)
     results = sum(operand.rows * operand.cols for operand in op.operands(problem) if operand.role != "in")
     return op.dot_length(problem) * min(1.0, results / blocks)

@@ -96,6 +96,8 @@ class Mbarrier:
             parts.append(f"{self.word.pending} of {counted(self.word.expected, 'arrival')}")
         if self.word.transactions > 0:
             parts.append(f"{counted(self.word.transactions, 'byte')} that were expected")
+        if self.word.transactions < 0:
+            parts.append(f"{counted(-self.word.transactions, 'byte')} to be expected, for it got more than it was told")
         return " and ".join(parts) or "nothing"
 
     def describe(self) -> str:

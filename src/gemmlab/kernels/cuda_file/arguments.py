@@ -99,8 +99,11 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
     unknown = [str(argument) for argument, name in zip(signature.args, found, strict=True) if name is None]
     unfound = [name for name in (*(() if square else lacking), *names.operands) if name not in {*found, *templated}]
     if unknown or twice or unfound:
-        problems = [*(f"{text!r} is none of them" for text in unknown), *(f"{name} is there twice" for name in twice),
-                *(f"{_in_args(name, names)} was not found" for name in unfound)]  # fmt: skip
+        problems = [
+            *_unstated_memory(signature, names), *(f"{text!r} is none of them" for text in unknown),
+            *(f"{name} is there twice" for name in twice),
+            *(f"{_in_args(name, names)} was not found" for name in unfound),
+        ]  # fmt: skip
         matched = ", ".join(f"{argument.name} is {_in_args(name, names)}"
                             for argument, name in zip(signature.args, found, strict=True) if name)  # fmt: skip
         every = ", ".join(_in_args(name, names) for name in (*names.whole, *names.real, *names.operands))
@@ -178,6 +181,14 @@ def _plain_match(argument: Argument, names: OpNames) -> str | None:
 
 def _is_plain(argument: Argument) -> bool:
     return argument.is_pointer or argument.type in C_TYPES
+
+
+def _unstated_memory(signature: Signature, names: OpNames) -> list[str]:
+    """Return what is to be stated for arguments with the names of memory that a kernel may be given."""
+    have = {argument.name for argument in signature.args}
+    return [
+        f"the header does not state `{name}`" for name in ("workspace", TICKETS) if name in have - {*names.operands}
+    ]
 
 
 def _pointers(argument: Argument, names: OpNames) -> tuple[str, ...]:

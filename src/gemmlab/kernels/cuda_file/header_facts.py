@@ -15,6 +15,7 @@ from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.kernels.claims import DEFAULT_SHAPE, Expectation
 from gemmlab.kernels.cuda_file.header import HeaderValues
+from gemmlab.kernels.kernel import ALL_STEPS
 from gemmlab.kernels.names import OpNames, names_of
 from gemmlab.ops.catalog import find_op
 
@@ -103,7 +104,7 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         grid=reader.dimensions("grid", known),
         threads=reader.dimensions("threads", known),
         smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), known),
-        steps=reader.optional("steps", (*known, "blocks")) or parse("K"),
+        steps=reader.optional("steps", (*known, "blocks")) or parse(ALL_STEPS),
         again=reader.again(names),
         workspace=reader.memory("workspace", (*known, "blocks")),
         tickets=reader.memory("tickets", (*known, "blocks")),

@@ -86,8 +86,13 @@ class PlacedKernel:
     loaded: dict[tuple[tuple[str, int], ...], Loaded] = field(default_factory=dict)
     """Loaded code by compile-time parameters, some of which a problem may decide."""
 
-    def bind(self, op: Op, problem: Problem, buffers: Mapping[str, Buffer], *, threads: int = 1) -> BoundKernel:
+    def bind(
+        self, op: Op, problem: Problem, buffers: Mapping[str, Buffer], *, threads: int = 1,
+        workspace: Buffer | None = None,
+    ) -> BoundKernel:  # fmt: skip
         """Prepare it for `problem`; `buffers` maps each operand's name to its memory on the device.
+
+        `workspace` is that of an execution before, if it is to be used again.
 
         Raises `CompileError`, `UsageError` (a problem that the kernel does not take), `MemoryError`.
         """
@@ -96,7 +101,8 @@ class PlacedKernel:
             raise UsageError(f"{self.kernel.id} does not take {problem.label}: {why}")
         instance = self.kernel.instantiate(self.config, scalars)
         loaded = self._load(instance)
-        workspace = self._workspace(max(1, self.kernel.workspace_bytes(problem, instance)))
+        if workspace is None:
+            workspace = self._workspace(max(1, self.kernel.workspace_bytes(problem, instance)))
         tickets = self._tickets(self.kernel.tickets(problem, instance))
         bound = {**scalars, **buffers, "threads": np.int64(threads), "workspace": workspace, "tickets": tickets}
         for operand in op.operands(problem):

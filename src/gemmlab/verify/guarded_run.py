@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gemmlab.core.counters import Observation
 from gemmlab.core.precision import FLOAT_BYTES
-from gemmlab.devices.device import CountingDevice
+from gemmlab.devices.device import Buffer, CountingDevice
 from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.ops.op import Float32Array, Op, Problem
 from gemmlab.verify.elementwise import Comparison, compare
@@ -36,6 +36,24 @@ class GuardedRun:
         self.nonzero_tickets = 0
         """Number of tickets that the run did not leave zero."""
 
+    def _used_workspace(self) -> Buffer | None:
+        """Return a workspace that an execution has left, for a kernel whose launches rely on what is in it."""
+        if not self._placed.kernel.zeroed_workspace:
+            return None
+        device = self._placed.device
+        copies = {name: device.upload(guarded.words) for name, guarded in self.guarded.items()}
+        try:
+            inside = {name: guarded.inside(copies[name]) for name, guarded in self.guarded.items()}
+            before = self._placed.bind(self._op, self._problem, inside, threads=self._threads)
+            if isinstance(device, CountingDevice):
+                before.observe()  # Hazards are those of the execution that follows.
+            else:
+                before.run()
+        finally:
+            for copy in copies.values():
+                device.free(copy)
+        return before.workspace
+
     def run(self, *, races: bool = False) -> Observation | None:
         """Execute once and copy everything back, guards and inputs too; return the device's observation, if any.
 
@@ -45,7 +63,9 @@ class GuardedRun:
         copies = {name: device.upload(guarded.words) for name, guarded in self.guarded.items()}
         try:
             inside = {name: guarded.inside(copies[name]) for name, guarded in self.guarded.items()}
-            bound = self._placed.bind(self._op, self._problem, inside, threads=self._threads)
+            bound = self._placed.bind(
+                self._op, self._problem, inside, threads=self._threads, workspace=self._used_workspace()
+            )
             observation = None
             if isinstance(device, CountingDevice):
                 observation = bound.observe(races=races)

@@ -90,3 +90,19 @@ def test_only_tickets_are_unsigned_pointers(tmp_path: Path) -> None:
     path.write_text("__global__ void odd(long long N, const unsigned* x, float* out) {}\n")
     with pytest.raises(UsageError, match="unsigned\\* x"):
         user_kernel(path, op="reduce", grid="1", threads=1)
+
+
+@needs_compiler
+def test_a_kernel_that_relies_on_its_workspace_is_launched_twice(tmp_path: Path) -> None:
+    """It counts there, and no longer writes its result once the count is full."""
+    path = tmp_path / "once.cu"
+    path.write_text(
+        '/* gemmlab\nop = "reduce"\ngrid = "1"\nthreads = 1\nworkspace = "4"\nrequire = ["OPERATOR == 0"]\n'
+        'roundings = "N"\n*/\n'
+        "__global__ void once(long long N, const float* x, float* out, void* workspace)\n{\n"
+        "    if (atomicAdd(static_cast<unsigned*>(workspace), 1u) >= 1u) return;\n"
+        "    float sum = 0.0f;\n    for (long long i = 0; i < N; ++i) sum += x[i];\n    *out = sum;\n}\n"
+    )
+    report = check_kernel(user_kernel(path), open_device("emulated:sm_90"), OP, cases=[ReduceProblem(10)])
+    assert not report.passed
+    assert "out" in report.explain()

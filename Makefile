@@ -37,7 +37,7 @@ ON_GPU := --device cuda --processes 1 --no-naive
 # The libraries beside the library call; the last one is only quoted.
 BESIDE := torch,cupy,cublas,cublaslt
 
-.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results regret counts tables install clean
+.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results gpu-sweep regret counts tables install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -108,6 +108,19 @@ gpu-results: $(STAMP)
 	$(BIN)/python makers/time_claims.py --again
 	$(BIN)/python makers/ncu_ladder.py profile $(H200)/ncu.json --sizes 512,2048,4096
 	$(BIN)/python tests/emulated/counters/ncu_record.py --out $(H200)
+
+# Time the kernels that the library may choose on a GPU, some ten minutes, and make the tables of its choice anew.
+SWEEP = $(BIN)/python makers/sweep_kernels.py --repeats 7
+CANDIDATES := --kernels @makers/candidates
+DECODE := 256*1x2048x128:nt,256*1x128x2048,256*4x2048x128:nt,256*8x128x2048
+gpu-sweep: $(STAMP)
+	$(SWEEP) $(H200)/sweep.jsonl $(CANDIDATES).txt --suite --random 20261122:120 --most-steps 35
+	$(SWEEP) $(H200)/sweep-random.jsonl --kernels table --random 4711:100
+	$(SWEEP) $(H200)/sweep-random.jsonl --kernels table --random 20261123:160 --most-steps 34
+	$(SWEEP) $(H200)/sweep-batches.jsonl $(CANDIDATES)-batches.txt --op batch --family batches \
+		--sizes '32*512x64x512,32*512x512x64:nt,128*256,$(DECODE)'
+	gzip -9f $(H200)/sweep.jsonl $(H200)/sweep-random.jsonl $(H200)/sweep-batches.jsonl
+	$(BIN)/python makers/choices.py
 
 # How far the library call's kernel is from the best of all on a GPU, at products drawn from SEED. No table is written over.
 regret: $(STAMP)

@@ -59,8 +59,11 @@ class Choice:
         lines = [f"{self.kernel} {words(self.config)}", f"  for {self.problem} on {self.where}", f"  {self.reason}"]
         if self.order:
             lines.append(f"  order of the sums: {self.order}")
+        if self.considered and not self.considered[0].blocks:
+            return "\n".join([*lines, "  the result is empty: nothing is launched"])
         if self.considered:
-            lines.append("  considered:")
+            both = len({one.measured for one in self.considered}) > 1
+            lines.append(f"  considered{', what was measured before estimates' if both else ''}:")
         for one in self.considered[:_MOST_SHOWN]:
             how = "measured" if one.measured else "estimated"
             lines.append(
@@ -68,7 +71,7 @@ class Choice:
                 f"{one.kernel} {words(one.config)}"
             )
         if len(self.considered) > _MOST_SHOWN:
-            lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more that would take longer")
+            lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more")
         lines += [f"    not {kernel}: {why}" for kernel, why in self.refused.items()]
         return "\n".join(lines)
 

@@ -25,7 +25,8 @@ def named_kernel(name: object, device: str) -> Kernel:
         raise ArgumentTypeError(f"gemm: kernel is {shown(name)}; it must be a kernel's id or the path of a .cu file")
     kernel = find_kernel(os.fspath(name))
     if kernel.op != "gemm":
-        raise UsageError(f"gemm: {kernel.id} is a kernel for {kernel.op}")
+        why = ", which a batch takes by itself where it is faster" if kernel.op == "batch" else ""
+        raise UsageError(f"gemm: {kernel.id} is a kernel for {kernel.op}{why}")
     if kernel.device != device:
         where = {"cpu": "on a CPU", "cuda": "on a GPU"}
         raise UsageError(f"gemm: {kernel.id} runs {where[kernel.device]}; the operands lie {where[device]}")

@@ -274,7 +274,7 @@ def test_constants_as_operands() -> None:
         "VABSDIFF4 R4, R1, R2, R3",
         "VIMNMX.U32.RELU R4, R1, R2, PT",
         "LEA.HI R4, -R1, R2, R3, 0x3",
-        "IADD3.64 R4, R1, R2, R3",
+        "IADD3.S16 R4, R1, R2, R3",
         "IDP.4A.S8 R4, R1, R2, R3",
         "IADD3 R4, R1.H1, R2, R3",
         "VIADD.16x2 R4, R1, -R2",

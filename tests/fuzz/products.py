@@ -101,12 +101,13 @@ def assert_product(result: Array, a: Array, b: Array, alpha: float, beta: float,
             product, magnitude = product + scale * sums, magnitude + abs(scale) * sizes
             # An infinite alpha times what may be 0 or a rounding error of either sign.
             unsure = np.isinf(scale) & (sizes > 0) & (np.abs(sums) <= (k + 3) * UNIT * sizes + k * _TINY)
+        slack = (k + 3) * UNIT * magnitude  # of the product alone: c may be infinite
         if keep != 0.0 and c is not None:
             added += keep * c.reshape(result.shape)
             magnitude += abs(added)
         bound = (k + 3) * UNIT * magnitude + (k + 2) * _TINY * max(1.0, abs(scale))
         expected = product + added
-        wrong = ~(_agrees(result, product, added, bound, magnitude) | (unsure & ~np.isfinite(result)))
+        wrong = ~(_agrees(result, product, added, bound, magnitude, slack) | (unsure & ~np.isfinite(result)))
     assert not wrong.any(), (
         f"{np.count_nonzero(wrong)} of {wrong.size} wrong, first at {tuple(map(int, np.argwhere(wrong)[0]))}: "
         f"{result[wrong][0]!r} for {expected[wrong][0]!r}; alpha {alpha}, beta {beta}, "
@@ -114,15 +115,16 @@ def assert_product(result: Array, a: Array, b: Array, alpha: float, beta: float,
     )
 
 
-def _agrees(result: Array, product: Array, added: Array, bound: Array, magnitude: Array) -> Array:
-    """Elements that are `product + added` within the bound, or of its class.
+def _agrees(result: Array, product: Array, added: Array, bound: Array, magnitude: Array, slack: Array) -> Array:
+    """Elements that are `product + added` within the bound, or of its class. `slack` bounds the product's own error.
 
     A sum that float32 cannot hold is infinite; of two terms that it cannot hold, it may also be NaN.
     """
     expected = product + added
     finite, overflows = np.isfinite(expected), ~np.isfinite(result)
     beyond = np.abs(expected) - bound >= _OVERFLOW
-    error = np.where(np.isfinite(bound), bound, 0)  # infinite where an operand is
+    own = np.where(np.isfinite(slack), slack, 0)  # infinite where an operand is
+    error = np.where(np.isfinite(bound), bound, own)
     both = (np.abs(product) + error >= _OVERFLOW) & (np.abs(added) + error >= _OVERFLOW)
     near = (np.abs(result - expected) <= bound) & ~beyond
     perhaps = (magnitude + bound >= _OVERFLOW) & ~beyond & overflows

@@ -56,6 +56,9 @@ _MATHEMATICS = """#pragma once
 _SHORT_NAMES = """#pragma once
 typedef unsigned int uint; typedef unsigned short ushort; typedef unsigned long ulong;
 """
+_TENSOR_MAP = """#pragma once
+typedef struct CUtensorMap_st { alignas(128) unsigned long long opaque[16]; } CUtensorMap;
+"""
 _BUILT_IN = "#pragma once\n"
 
 HOST_HEADERS = {
@@ -64,9 +67,10 @@ HOST_HEADERS = {
     **dict.fromkeys(("float.h", "cfloat"), _FLOATS),
     **dict.fromkeys(("math.h", "cmath"), _MATHEMATICS),
     **dict.fromkeys(("cuda_runtime.h", "stdlib.h", "cstdlib", "sys/types.h"), _SHORT_NAMES),
+    "cuda.h": _TENSOR_MAP,
     **dict.fromkeys(
         (
-            "cuda.h", "cuda_runtime_api.h", "device_launch_parameters.h", "cuda_device_runtime_api.h", "cublas_v2.h",
+            "cuda_runtime_api.h", "device_launch_parameters.h", "cuda_device_runtime_api.h", "cublas_v2.h",
             "device_functions.h", "math_functions.h", "sm_20_intrinsics.h",
             "stdio.h", "cstdio", "string.h", "cstring", "assert.h", "cassert", "stddef.h", "cstddef", "time.h", "ctime",
             "algorithm", "chrono", "fstream", "iomanip", "iostream", "random", "string", "vector",

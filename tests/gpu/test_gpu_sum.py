@@ -47,7 +47,7 @@ def test_cupy_in_and_out(n: int) -> None:
 
 
 def close(found: Any, values: Any, axes: Any, *, keepdims: bool = False) -> bool:
-    """Whether sums along axes are within the bound of the float64 sums of a NumPy array."""
+    """Return True if sums along axes are within the bound of the float64 sums of a NumPy array."""
     want = values.sum(axis=axes, dtype=np.float64, keepdims=keepdims)
     bound = 100 * 2.0**-24 * np.abs(values).sum(axis=axes, dtype=np.float64, keepdims=keepdims)
     return found.shape == want.shape and bool((np.abs(found - want) <= bound).all())

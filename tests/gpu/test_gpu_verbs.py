@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -16,6 +17,7 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device_name import DeviceName
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp, GemmProblem
+from gemmlab.ops.op import Op, Problem
 from gemmlab.timing.arena import Arena
 from gemmlab.timing.bench import Plan, run_bench
 from gemmlab.timing.families import Timing
@@ -45,32 +47,8 @@ def peer(name: str, op: str = "gemm") -> Spec:
         pytest.skip(str(error))
 
 
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("name", CONTESTANTS)
-def test_a_library_computes_every_layout(name: str) -> None:
-    spec = peer(name)
-    scalars = {"cupy": (1.0, 0.0), "cublaslt": (0.5, 0.0)}.get(name, (0.5, -2.0))
-    problems = [
-        GemmProblem(5, 7, 3, *scalars, lda=9, ldb=10, ldc=11, trans_a=layout[0] == "t", trans_b=layout[1] == "t")
-        for layout in ("nn", "nt", "tn", "tt")
-    ]
-    with Arena(OP, problems, seed=1) as arena, Crew(OP, problems, arena, 1, QUICK) as crew:
-        assert crew.join(spec), crew.lost
-        for index, problem in enumerate(problems):
-            assert crew.prepare(spec.name, index), crew.lost or crew.skipped
-            contents = arena.fill(index)
-            arena.restore(index, None)
-            assert crew.run(spec.name, index), crew.lost
-            expected = OP.reference(problem, contents)["c"]
-            found = arena.placed[index]["c"].matrix(arena.memory)
-            assert np.all(np.abs(found - expected.values) <= expected.bound), problem.label
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("name", CONTESTANTS)
-def test_a_library_computes_batches(name: str) -> None:
-    spec, op = peer(name, "batch"), find_op("batch")
-    problems = op.parse_sizes("3*5x7x4:nt:ld+2,2*5x7x4:tn:b0,3*6:a0,300*8:ldc+1")
+def assert_right(spec: Spec, op: Op, problems: Sequence[Problem]) -> None:
+    """Assert that a library computes each problem within the bound of its operation."""
     with Arena(op, problems, seed=1) as arena, Crew(op, problems, arena, 1, QUICK) as crew:
         assert crew.join(spec), crew.lost
         for index, problem in enumerate(problems):
@@ -81,6 +59,26 @@ def test_a_library_computes_batches(name: str) -> None:
             expected = op.reference(problem, contents)["c"]
             found = arena.placed[index]["c"].matrix(arena.memory)
             assert np.all(np.abs(found - expected.values) <= expected.bound), problem.label
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", CONTESTANTS)
+def test_a_library_computes_every_layout(name: str) -> None:
+    spec = peer(name)
+    scalars = {"cupy": (1.0, 0.0), "cublaslt": (0.5, 0.0)}.get(name, (0.5, -2.0))
+    problems = [
+        GemmProblem(5, 7, 3, *scalars, lda=9, ldb=10, ldc=11, trans_a=layout[0] == "t", trans_b=layout[1] == "t")
+        for layout in ("nn", "nt", "tn", "tt")
+    ]
+    assert_right(spec, OP, problems)
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", CONTESTANTS)
+def test_a_library_computes_batches(name: str) -> None:
+    spec, op = peer(name, "batch"), find_op("batch")
+    problems = op.parse_sizes("3*5x7x4:nt:ld+2,2*5x7x4:tn:b0,3*6:a0,300*8:ldc+1")
+    assert_right(spec, op, problems)
 
 
 @pytest.mark.usefixtures("gpu")

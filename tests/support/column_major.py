@@ -40,7 +40,7 @@ def multiply(m: int, n: int, k: int, alpha: float, a: Matrix, b: Matrix, beta: f
 
 
 def value(argument: Any) -> Any:
-    """What a ctypes argument holds."""
+    """Return the value of a ctypes argument, through a reference if it is one."""
     return argument._obj.value if hasattr(argument, "_obj") else argument.value
 
 

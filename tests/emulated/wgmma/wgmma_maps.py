@@ -25,7 +25,7 @@ Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """Where an operand lies: bytes from the start of the dynamic shared memory, which is aligned to 1024 bytes."""
+    """The place of an operand, in bytes from the start of dynamic shared memory, which is aligned to 1024 bytes."""
 
     start: int
     leading: int

@@ -60,7 +60,7 @@ def widths() -> Iterator[Form]:
 
 
 def jobs() -> Mapping[str, Mapping[str, Job]]:
-    """What is recorded, by file and array."""
+    """Return the functions that record, by file and array."""
     return {
         "maps": {what.name: partial(one_map, what=what) for what in MAPS},
         "bits": {form.name: partial(run, form=form, names=raw_names(form)) for form in (*forms(8), *variants())},

@@ -38,7 +38,7 @@ def test_axes_that_go_on_evenly_are_one(given: Batch, found: tuple[Axis, ...]) -
 
 
 def places(axes: tuple[Axis, ...], tiles: int) -> Iterator[tuple[int, int, int]]:
-    """Where all products of all launches lie."""
+    """Yield the offsets of all products of all launches."""
     for part in parts(axes, tiles):
         assert len(part.axes) <= 4
         assert part.products * tiles <= batch_axes.MOST_BLOCKS

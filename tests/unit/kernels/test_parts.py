@@ -68,7 +68,7 @@ def test_the_sum_is_that_of_the_tree_whoever_comes_last(parts: int, fan: int) ->
 
 @pytest.mark.parametrize("fan", [4, 8, 16, 32])
 def test_there_are_tickets_for_every_node(fan: int) -> None:
-    """What a kernel's header states: `ceil_div(parts, FAN // 2)`."""
+    """The nodes of the tree are at most `ceil_div(parts, FAN // 2)`, as `tickets_for` in parts.cuh has it."""
     for parts in range(2, 3000):
         left, nodes = parts, 0
         while left > 1:

@@ -56,7 +56,7 @@ class CudaBatches:
     def __init__(self, gemm: CudaGemm) -> None:
         # Without a reference to the object that is the key by which this one is found.
         self._device, self._gpu = gemm.device, gemm.gpu
-        self._loaded: dict[tuple[tuple[str, int], ...], Loaded] = {}
+        self._loaded: dict[str, Loaded] = {}
         self._plans: dict[tuple[Any, ...], tuple[AnyPlan, tuple[Step, ...]] | None] = {}
 
     def plan(self, batch: Batch, what: Stored, call: Call) -> tuple[AnyPlan, tuple[Step, ...]] | None:
@@ -101,9 +101,9 @@ class CudaBatches:
         )  # fmt: skip
 
     def _load(self, kernel: Kernel, instance: Mapping[str, int]) -> Any:
-        key = tuple(sorted(instance.items()))
+        program = kernel.program(instance, self._device.target(instance))
+        key = program.fingerprint
         if key not in self._loaded:
-            program = kernel.program(instance, self._device.target(instance))
             self._loaded[key] = self._device.load(self._device.build(program))
         return self._loaded[key]
 

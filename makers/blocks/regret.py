@@ -8,6 +8,7 @@ from typing import Any
 
 from blocks.markdown import markdown_table
 from blocks.records import RESULTS
+from gemmlab.core.words import assignments
 
 RECORD = "h200/regret.json"
 SCHEMA = "gemmlab.regret/1"
@@ -42,7 +43,7 @@ def regret(record: Mapping[str, Any]) -> str:
 
 
 def _cells(side: Mapping[str, Any]) -> list[str]:
-    config = " ".join(f"{name}={value}" for name, value in side["config"].items())
+    config = assignments(side["config"])
     return [f"`{side['kernel']}` {config}", f"{side['us']:.1f}"]
 
 

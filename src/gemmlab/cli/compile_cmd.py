@@ -12,6 +12,7 @@ from gemmlab.cli.answer import print_json
 from gemmlab.cli.option_values import parse_config
 from gemmlab.core.errors import GemmlabError, UsageError
 from gemmlab.core.hardware import usable_cpus
+from gemmlab.core.words import assignments
 from gemmlab.devices.select import DEFAULT_ARCH
 from gemmlab.ops.gemm_problem import LAYOUTS
 
@@ -117,7 +118,7 @@ def _print(rows: list[Compiled], skipped: list[str], errors: Mapping[str, Gemmla
     for heading in ("kernel", "configuration", "arch", "registers", "shared", "spills", "code", "ms", "cached"):
         table.add_column(heading, justify="left" if heading in ("kernel", "configuration", "arch") else "right")
     for row in rows:
-        config = " ".join(f"{name}={value}" for name, value in row.config.items()) or row.instance
+        config = assignments(row.config) or row.instance
         sizes = (row.registers, row.static_smem_bytes, row.spill_stores + row.spill_loads, row.code_bytes)
         cells = (row.kernel, config, row.arch, *map(str, sizes), f"{row.time_ms:.0f}", "yes" if row.cached else "no")
         table.add_row(*map(Text, cells))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.figures import figures, side_by_side
-from gemmlab.core.words import counted
+from gemmlab.core.words import assignments, counted
 
 _ROWS = 12
 """Most rows of the table of memory accesses."""
@@ -68,7 +68,7 @@ class Page:
 
     def _title(self, explained: Explanation) -> None:
         subject = explained.subject
-        config = " ".join(f"{name}={value}" for name, value in subject.config.items())
+        config = assignments(subject.config)
         self._line(f"{subject.kernel.id} {config}".strip())
         self._line(
             f"  {subject.arch} code ({subject.artifact.compiler}) on {subject.model.name}; counted at "

@@ -10,7 +10,7 @@ from gemmlab.analysis.profile_figures import beside, overview
 from gemmlab.analysis.stall_findings import issue_percent, waiting
 from gemmlab.analysis.stall_reasons import STALLS
 from gemmlab.cli.explain_tables import Page
-from gemmlab.core.words import printable
+from gemmlab.core.words import assignments, printable
 from gemmlab.observe.profile import NCU, Profile, Profiles
 from gemmlab.results.climb_rows import plain
 
@@ -25,7 +25,7 @@ class ProfilePage(Page):
     def one(self, profiles: Profiles, profile: Profile, findings: Sequence[Finding]) -> None:
         """Print everything about one kernel at one size, stall reasons first."""
         library = profiles.baseline(profile)
-        config = " ".join(f"{name}={value}" for name, value in dict(profile.facts.get("config", {})).items())
+        config = assignments(dict(profile.facts.get("config", {})))
         self._heading(printable(f"{profile.name} at {profile.size} {config}".rstrip()))
         if profile.notes:
             self._line(printable(f"  {'; '.join(profile.notes)}"))

@@ -1,8 +1,8 @@
-"""Helpers for the text of messages: counts with their noun, and suggestions for a misspelt name."""
+"""Helpers for the text of messages: counts with their noun, configurations, and suggestions for a misspelt name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 
@@ -22,6 +22,11 @@ def printable(text: str) -> str:
 def counted(number: int, one: str) -> str:
     """Return `"1 case"` or `"297 cases"`; `one` is the singular of a noun whose plural adds an s."""
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
+
+
+def assignments(config: Mapping[str, object]) -> str:
+    """Return a configuration as `"BM=64 BN=32"`."""
+    return " ".join(f"{name}={value}" for name, value in config.items())
 
 
 def shown(value: object) -> str:

@@ -16,8 +16,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import PRECISIONS
 from gemmlab.core.version import __version__
+from gemmlab.core.words import assignments
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE, Candidate, Choice, words
+from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE, Candidate, Choice
 from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, time_key
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import no_lower, precision_for
@@ -109,7 +110,7 @@ def forced(
     chain = found.in_order(chosen)
     if reproducible and not chain:
         raise UsageError(
-            f"gemm: {found.id} {words(chosen)} does not add in the order of k, which reproducible asks for"
+            f"gemm: {found.id} {assignments(chosen)} does not add in the order of k, which reproducible asks for"
         )
     return Choice(
         kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from gemmlab.core.words import assignments
+
 RECORD, RULE, FORCED = "record", "rule", "forced"
 _MOST_SHOWN = 6
 
@@ -56,7 +58,11 @@ class Choice:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [f"{self.kernel} {words(self.config)}", f"  for {self.problem} on {self.where}", f"  {self.reason}"]
+        lines = [
+            f"{self.kernel} {assignments(self.config)}",
+            f"  for {self.problem} on {self.where}",
+            f"  {self.reason}",
+        ]
         if self.order:
             lines.append(f"  order of the sums: {self.order}")
         if self.considered and not self.considered[0].blocks:
@@ -68,14 +74,9 @@ class Choice:
             how = "measured" if one.measured else "estimated"
             lines.append(
                 f"    {one.us:10.1f} us {how}, {one.blocks} blocks in {one.rounds} rounds of {one.resident} per SM: "
-                f"{one.kernel} {words(one.config)}"
+                f"{one.kernel} {assignments(one.config)}"
             )
         if len(self.considered) > _MOST_SHOWN:
             lines.append(f"    and {len(self.considered) - _MOST_SHOWN} more")
         lines += [f"    not {kernel}: {why}" for kernel, why in self.refused.items()]
         return "\n".join(lines)
-
-
-def words(config: Mapping[str, int]) -> str:
-    """Return a configuration as text."""
-    return " ".join(f"{name}={value}" for name, value in config.items())

@@ -16,7 +16,7 @@ import numpy as np
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import Ratio, combine_ratios, quotient, spread
-from gemmlab.core.words import nearest
+from gemmlab.core.words import assignments, nearest
 from gemmlab.results.comparability import require_comparable, sameness_warnings
 from gemmlab.results.record_cases import Key, Side, reference_for, timings
 from gemmlab.results.summary import OURS
@@ -204,7 +204,7 @@ def _references(before: Side, after: Side) -> list[str]:
 
 def _config(result: Result) -> str:
     config = result.facts.get("config")
-    return " ".join(f"{name}={value}" for name, value in config.items()) if isinstance(config, Mapping) else "unknown"
+    return assignments(config) if isinstance(config, Mapping) else "unknown"
 
 
 def _plain(case: Case) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from gemmlab.core.errors import TimeLimitError, UsageError
 from gemmlab.core.hazard import UNFINISHED
 from gemmlab.core.hazard_source import with_source
 from gemmlab.core.time_limit import require_time
-from gemmlab.core.words import counted
+from gemmlab.core.words import assignments, counted
 from gemmlab.devices.device import Device, own
 from gemmlab.kernels.bound import place
 from gemmlab.kernels.fitting import fitted
@@ -56,7 +56,7 @@ class Failure:
 
     def explain(self) -> str:
         """The failure in several lines of text."""
-        config = " ".join(f"{name}={value}" for name, value in self.config.items()) or "no parameters"
+        config = assignments(self.config) or "no parameters"
         # Forbidden accesses and counters that the file did not expect do not make a result wrong.
         verb = "is wrong for" if self.mismatches else "fails at"
         head = f"{self.subject} ({config}, threads={self.threads}) {verb} {self.problem}"

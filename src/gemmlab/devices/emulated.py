@@ -94,7 +94,9 @@ class EmulatedDevice(DeviceIdentity):
         """Compile, or fetch from the cache. Raises `CompileError`."""
         if program.language != "cuda":
             raise UsageError(f"{program.kernel} is written in {program.language}; {self.id} runs cuda code")
-        return build_cuda.build(replace(program, target=self.arch))
+        # Code with the features of one architecture (sm_90a) runs here like other code for it.
+        own = program.target if program.target.rstrip("af") == self.arch else self.arch
+        return build_cuda.build(replace(program, target=own))
 
     def load(self, artifact: Artifact) -> EmulatedLoaded:
         """Decode the machine code.

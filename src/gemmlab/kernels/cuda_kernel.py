@@ -15,7 +15,7 @@ from gemmlab.core.program import Config, Launch
 from gemmlab.kernels.claims import Restriction
 from gemmlab.kernels.cuda_file.arguments import ArgumentMatch, c_value, check_types, match_by_name, match_in_order
 from gemmlab.kernels.cuda_file.header import HeaderValues, read_header, read_text
-from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
+from gemmlab.kernels.cuda_file.header_facts import PHASE, Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
 from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, stated_size
 from gemmlab.kernels.cuda_file.signature import Argument, Signature, signatures
@@ -110,7 +110,7 @@ def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -
         check_types(signature, facts.names)
         if facts.args is None:
             return match_by_name(signature, facts.names, [flag.lower() for flag in flags])
-        return match_in_order(signature, facts.names, facts.args, tuple(facts.params))
+        return match_in_order(signature, facts.names, facts.args, (*facts.params, *([PHASE] if facts.phases > 1 else [])))
     except UsageError as error:
         raise facts.stated.error("args", str(error)) from None
 
@@ -139,9 +139,10 @@ def _objection(facts: Facts, on_config: Sequence[Expression], config: Config) ->
     """Return the reason that a configuration is not legal; empty when it is."""
     try:
         broken = next((expression.text for expression in on_config if not expression(config)), "")
-        if broken or not all(expression.names <= set(config) for expression in facts.threads):
+        last = {PHASE: facts.phases - 1, **config}
+        if broken or not all(expression.names <= set(last) for expression in facts.threads):
             return broken
-        x, y, z = _dimensions(facts.threads, config)
+        x, y, z = _dimensions(facts.threads, last)
     except UsageError as error:
         return str(error)
     possible = min(x, y, z) >= 1 and x * y * z <= MOST_THREADS
@@ -164,7 +165,10 @@ def _launcher(
     kernel: str, facts: Facts, signature: Signature, matched: ArgumentMatch
 ) -> Callable[[Config, Bound], list[Launch]]:
     def launches(instance: Config, bound: Bound) -> list[Launch]:
-        names = {**problem_names(bound), **instance}
+        return [one for phase in range(facts.phases) for one in launch_of(phase, instance, bound)]
+
+    def launch_of(phase: int, instance: Config, bound: Bound) -> list[Launch]:
+        names: dict[str, float] = {**problem_names(bound), **instance, PHASE: phase}
         try:
             grid, threads = _dimensions(facts.grid, names), _dimensions(facts.threads, names)
             smem_bytes = facts.smem_bytes.whole(names)

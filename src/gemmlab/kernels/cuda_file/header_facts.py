@@ -25,6 +25,9 @@ _ID = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
 _LARGEST_PARAMETER = 2**31 - 1
 _MOST_COMBINATIONS = 1 << 14
+_MOST_PHASES = 16
+PHASE = "phase"
+"""Name of the number of a launch among those of one execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Facts:
     again: Mapping[str, str]
     """Values of the next launch by name (`{N = "blocks", x = "out"}`), if more than one block is launched; else empty.
     """
+    phases: int
+    """Number of launches of one execution. Expressions of the launch and the arguments may name `phase`, from 0 on."""
     workspace: Expression | None
     """Bytes of memory that it is given beside the operands; it may also name `blocks`. `None` where it has none."""
     tickets: Expression | None
@@ -86,6 +91,8 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         raise stated.error("op", str(error)) from None
     params = reader.params(names)
     known = (*names.in_expressions, *params)
+    phases = reader.phases()
+    of_launch = (*known, PHASE) if phases > 1 else known
     return Facts(
         stated=stated,
         summary=reader.text("summary"),
@@ -101,11 +108,12 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         params=params,
         tune=reader.tune(params),
         require=tuple(reader.expression("require", text, known) for text in reader.texts("require")),
-        grid=reader.dimensions("grid", known),
-        threads=reader.dimensions("threads", known),
-        smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), known),
+        grid=reader.dimensions("grid", of_launch),
+        threads=reader.dimensions("threads", of_launch),
+        smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), of_launch),
         steps=reader.optional("steps", (*known, "blocks")) or parse(ALL_STEPS),
         again=reader.again(names),
+        phases=phases,
         workspace=reader.memory("workspace", (*known, "blocks")),
         tickets=reader.memory("tickets", (*known, "blocks")),
         roundings=reader.optional("roundings", (*known, "blocks")),
@@ -246,6 +254,17 @@ class _Reader:
             what = "an extent that becomes blocks and an operand that becomes another"
             raise self._stated.error("again", f'{table!r} is not {what}, as {{ N = "blocks", x = "out" }}')
         return {**dict.fromkeys((name.lower() for name in counts), "blocks"), **{name: table[name] for name in moved}}
+
+    def phases(self) -> int:
+        value = self._stated.get("phases")
+        if value is None:
+            return 1
+        if not (_is_whole(value) and 1 <= value <= _MOST_PHASES):
+            raise self._stated.error("phases", f"{value!r} is not a number of launches from 1 to {_MOST_PHASES}")
+        if value > 1 and self._stated.get("again") is not None:
+            raise self._stated.error("phases", "a kernel that is launched again on its results has no phases (again)")
+        checked: int = value
+        return checked
 
     def optional(self, key: str, known: Iterable[str]) -> Expression | None:
         value = self.number_or_text(key)

@@ -47,6 +47,8 @@ class Instances:
 
     def program(self, instance: Config, target: str) -> Program:
         """Return the program of one instance, with the file unchanged. `DeviceError` for an unsupported target."""
+        # Features of one architecture run there alone, and its GPUs run all code for it.
+        target = self.arch if self.arch.rstrip("af") == target else target
         _check_target(self.path.stem, self.arch, target)
         defines = tuple(f"-D{name}={instance[name]}" for name in self.macros)
         entry = self.entry(instance)

@@ -61,6 +61,7 @@ PAIRS = [
     Pair("store_at_end", "async copy", "", "", "before a bulk store has read its shared memory"),
     Pair("load_at_end", "async copy", "", "", "before a bulk copy into its shared memory has landed", reads=True),
     Pair("swizzle_base", "misaligned", "", "", "no multiple of 1024, where the pattern of swizzle 128 begins"),
+    Pair("unrolled", "proxy", "UNROLLED", "EACH", "without a proxy fence"),
     Pair("cluster_end", "cluster", "GONE", "", "of a block of the cluster that has ended", grid=2),
     Pair(
         "cluster_hang",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
@@ -33,3 +34,16 @@ def test_the_right_kernel_has_no_hazard(pair: Pair, seed: str, monkeypatch: pyte
     monkeypatch.setenv(LANDING, seed)
     found = hazards(FILE, f"{pair.name}_good", 128, *arguments(pair), grid=pair.grid)
     assert not found, [hazard.explain() for hazard in found]
+
+
+def test_instructions_of_one_line_are_one_hazard() -> None:
+    (found,) = hazards(FILE, "unrolled_bad", 128, np.zeros(256, np.float32))
+    assert found.count == 4
+
+
+def test_the_cause_comes_first() -> None:
+    (pair,) = (each for each in PAIRS if each.name == "parity")
+    found = hazards(FILE, "parity_bad", 128, *arguments(pair))
+    assert [hazard.kind for hazard in found] == ["async copy", "race", "async copy"]
+    assert "the wait before tested parity 0" in found[0].message
+    assert "the block ends" in found[2].message

@@ -24,6 +24,7 @@ from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.scratch import Needs, Scratch, ScratchMemory
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import Gpu, gpu_of_facts
+from gemmlab.kernels.instances import instance_for, load
 from gemmlab.kernels.kernel import NO_MEMORY, Kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -109,22 +110,20 @@ class CudaGemm:
         scalars = op.scalars(problem)
         if why := kernel.refusal(choice.config, scalars):
             raise UsageError(f"gemm: {kernel.id} does not take {problem.label}: {why}")
-        instance = kernel.instantiate(choice.config, scalars)
-        # A texture needs a caller that keeps it alive; without one, the kernel uses plain loads.
-        nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)", *NO_MEMORY), np.uint64(0))
-        launches = kernel.launches(instance, {**scalars, **nothing})
-        at = {name: index for index, name in enumerate(kernel.args) if name in _CHANGING}
-        scratch_at = tuple(kernel.args.index(name) for name in NO_MEMORY if name in kernel.args)
-        if len(launches) != 1 or set(at) != set(_CHANGING) or len(scratch_at) not in (0, len(NO_MEMORY)):
+        # A texture needs a caller that keeps it alive; the instance has none, and the kernel uses plain loads.
+        instance = instance_for(kernel, choice.config, scalars)
+        at, scratch_at = instance.places(*_CHANGING), instance.places(*NO_MEMORY)
+        if len(instance.launches) != 1 or len(at) != len(_CHANGING) or len(scratch_at) not in (0, len(NO_MEMORY)):
             raise UsageError(
                 f"gemm: {kernel.id} must be one launch that takes all of {', '.join(_CHANGING)}; a workspace it may "
                 "have only together with tickets"
             )
-        needs = Needs(kernel.workspace_bytes(problem, instance), kernel.tickets(problem, instance))
-        loaded = self.device.load(self.device.build(kernel.program(instance, self.device.target(instance))))
+        parameters = instance.parameters
+        needs = Needs(kernel.workspace_bytes(problem, parameters), kernel.tickets(problem, parameters))
+        launch = self.device.words_launch(load(kernel, self.device, parameters), instance.launches[0])
+        alpha, a, b, beta, c = at
         return Plan(
-            kernel=kernel, config=choice.config, launch=self.device.words_launch(loaded, launches[0]),
-            at=(at["a"], at["b"], at["c"]), scalars_at=(at["alpha"], at["beta"]),
+            kernel=kernel, config=choice.config, launch=launch, at=(a, b, c), scalars_at=(alpha, beta),
             needs=needs if any(needs) else None, scratch_at=scratch_at,
         )  # fmt: skip
 

@@ -27,9 +27,10 @@ struct LinesInTurn {
 // the rows or across them. `src` is the first element of the first tile; `lines` exist from there on, and `depth` steps
 // when one is copied. The others become zeros unread.
 template <int ROWS, int COLS, bool LIES, class PLACE = InOrder>
-struct WarpTile {
+struct WarpTile : LyingTile<ROWS, COLS, LIES> {
+    using Lying = LyingTile<ROWS, COLS, LIES>;
+    using Lying::BK, Lying::LINES;
     static constexpr int LD = COLS, FLOATS = ROWS * COLS;
-    static constexpr int LINES = LIES == ALONG_K ? ROWS : COLS, BK = LIES == ALONG_K ? COLS : ROWS;
 
     __device__ __forceinline__ WarpTile(const float* src, int ld, int lines)
         : ld(ld), lines(lines), fours(rows_are_aligned(src, ld)), from(src + first_piece())
@@ -43,7 +44,7 @@ struct WarpTile {
             if (fours) copy_pieces<4>(dst, depth, whole);
             else copy_pieces<1>(dst, depth, whole);
         });
-        from += LIES == ALONG_K ? BK : BK * static_cast<Offset>(ld);
+        from += Lying::along_k(BK, ld);
     }
 
 private:

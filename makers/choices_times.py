@@ -113,5 +113,5 @@ def _launched(name: str, config: Config) -> tuple[int, int]:
     (problem,) = OP.parse_sizes("64")
     scalars = OP.scalars(problem)
     nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)", *NO_MEMORY), scalars["m"])
-    (launch,) = kernel.launches(kernel.instantiate(config, scalars), {**scalars, **nothing})
+    *_, launch = kernel.launches(kernel.instantiate(config, scalars), {**scalars, **nothing})
     return launch.smem_bytes, math.prod(launch.threads)

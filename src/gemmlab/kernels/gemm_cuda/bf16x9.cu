@@ -13,6 +13,7 @@ grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, 
     else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
 threads = "128 if phase % 2 == 0 else 384"
 smem_bytes = "53248 if phase % 2 == 0 else STAGES * 384 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
+steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
 workspace = "2048 + 772 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
 tickets = "3 + ceil_div(M, BM) + ceil_div(N, BN)"
 require = [
@@ -26,7 +27,7 @@ BN = 128
 STAGES = 2
 GROUP = 8     # tiles across a strip of the order in which blocks walk C
 BLOCKS = 132  # as many as run at the same time, one a multiprocessor
-SLICE = 8192  # of k, that the workspace holds at a time
+SLICE = 4096  # of k, that the workspace holds at a time
 
 [tune]
 BN = [64, 128]

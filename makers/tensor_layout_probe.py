@@ -99,6 +99,15 @@ def looks() -> Iterator[Look]:
         yield Look("uint16", interleave, swizzle, (2, 4, 16), (0, 0, 0), steps=(1, 2, 1))
         yield Look("uint16", interleave, swizzle, (4, 4, 16), (0, 0, 0), steps=(3, 1, 1))
         yield Look("uint16", interleave, swizzle, (2, 4, 32), (0, 0, 0), steps=(1, 1, 2))
+        for channels in (8, 16, 17, 24, 32, 64):
+            for corner in ((0, 0, 0), (0, 5, 0)):
+                yield Look("uint16", interleave, swizzle, (1, channels, 8), corner)
+        for channels in (4, 5, 8, 16):
+            yield Look("uint32", interleave, swizzle, (1, channels, 4), (0, 1, 0))
+            yield Look("uint16", interleave, swizzle, (1, channels, 2, 8), (0, 1, 1, 0))
+        yield Look("uint16", interleave, swizzle, (1, 32, 8), (0, 0, 0), steps=(1, 2, 1))
+        yield Look("uint16", interleave, swizzle, (1, 32, 8), (0, 0, 0), steps=(1, 3, 1))
+        yield Look("float32", interleave, swizzle, (1, 16, 8), (60, 7, 0), fill="nan")
     for swizzle in (64, 128):
         yield Look("uint16", 16, swizzle, (2, 4, 32), (0, 0, 0))
 

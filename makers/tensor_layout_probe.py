@@ -108,6 +108,11 @@ def looks() -> Iterator[Look]:
         yield Look("uint16", interleave, swizzle, (1, 32, 8), (0, 0, 0), steps=(1, 2, 1))
         yield Look("uint16", interleave, swizzle, (1, 32, 8), (0, 0, 0), steps=(1, 3, 1))
         yield Look("float32", interleave, swizzle, (1, 16, 8), (60, 7, 0), fill="nan")
+    for swizzle in (32, 64, 128):
+        for extent in (4, 8, 16):
+            if 4 * extent < swizzle:
+                yield Look("uint32", 0, swizzle, (2, 4, extent), (0, 0, 0))
+                yield Look("float32", 0, swizzle, (2, 3, extent), (60, 6, 5), fill="nan")
     for swizzle in (64, 128):
         yield Look("uint16", 16, swizzle, (2, 4, 32), (0, 0, 0))
 

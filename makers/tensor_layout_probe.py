@@ -64,10 +64,16 @@ class Look:
         return TensorMap(self.array, self.box, swizzle=self.swizzle, interleave=self.interleave, fill=self.fill,
                          dtype=self.kind, element_strides=self.steps)  # fmt: skip
 
-    def words(self, device: str) -> Words:
-        """The entry as a device leaves it. Raises `GemmlabError`."""
+    def words(self, device: str, expected: int = 0) -> Words:
+        """The entry as a device leaves it, if the number of bytes is known or not. Raises `GemmlabError`."""
         corner = [np.int32(value) for value in (*self.corner, 0, 0, 0, 0)][:5]
-        args = [self.tensor(), np.zeros(WORDS, np.uint32), np.zeros(1, np.uint32), *corner]
+        args = [
+            self.tensor(),
+            np.zeros(WORDS, np.uint32),
+            np.full(1, expected, np.uint32),
+            *corner,
+            np.uint32(expected),
+        ]
         done: Any = launch(KERNELS, f"look{len(self.box)}", 1, 64, args, device=device)
         memory, count = done.outputs[1:3]
         touched = np.flatnonzero(memory != UNTOUCHED)

@@ -45,6 +45,17 @@ __device__ __forceinline__ void copy_four_of_line_async(float* dst, const float*
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared_address(dst)), "l"(src) : "memory");
 }
 
+// The same for what is read once: its lines are the first that the level-2 cache replaces, so what others have written
+// and will read stays, and need not go to memory meanwhile. The policy is a constant in the instruction's descriptor.
+__device__ __forceinline__ void copy_four_of_line_once_async(float* dst, const float* src)
+{
+    unsigned long long policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(dst)),
+                 "l"(src), "l"(policy)
+                 : "memory");
+}
+
 // Four floats of which the first `cols` exist, any number from below 0 to beyond 4; the others become zeros unread.
 __device__ __forceinline__ void copy_four_async(float* dst, const float* src, int cols)
 {

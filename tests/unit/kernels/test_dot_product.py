@@ -1,4 +1,4 @@
-"""Lanes along k: right for any extents and layouts, the same bits for any address, any order of blocks and any cache."""
+"""Lanes along k: right for any extents and layouts, and the same bits for any address and cache policy."""
 
 from __future__ import annotations
 

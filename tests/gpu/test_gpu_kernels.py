@@ -39,6 +39,7 @@ VARIANTS: list[tuple[str, Config]] = [
     ("split_k", {"BM": 32, "BN": 64, "BK": 32, "SPLITS": 1, "SEAM": 1, "ONCE": 3}),
     ("split_k", {"SPLITS": 5, "ONCE": 3}),
     ("narrow_strip", {"STRIP": 4, "LINES": 1, "SPLITS": 3, "ONCE": 1}),
+    ("row_product", {"STRIP": 2, "BK": 64, "WARPS": 4, "SPLITS": 3, "ONCE": 2}),
     ("dot_product", {"LINES": 2, "BK": 512, "LOADS": 4, "SPLITS": 6, "ONCE": 2}),
 ]
 """Configurations with other code than the reference configuration has."""

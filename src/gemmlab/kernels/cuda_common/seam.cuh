@@ -13,9 +13,10 @@
 //            +--------------------------+
 //
 // One operand of a seam is wide: SEAM_LINES of its lines are a block's. The other has at most SEAM lines; all threads
-// need all of its words, which come into shared memory, at most SEAM_STEPS steps of k at a time. Where k lies along the wide
-// lines, lanes go along k, and a warp has some lines; where k lies across them, lanes are lines, and warps take turns
-// along k. Sums are added in pairs, in an order that depends on K and on the number of threads alone.
+// need all of its words, which come into shared memory, at most SEAM_STEPS steps of k at a time. Where k lies along the
+// wide lines, lanes go along k, and a warp has some lines; where k lies across them, lanes are lines, and warps take
+// turns along k. Sums of lanes, or of warps, are added in pairs. The order depends on K, the layout and the number of
+// threads alone.
 #pragma once
 
 #include "block_product.cuh"

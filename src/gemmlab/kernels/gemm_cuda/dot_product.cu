@@ -20,7 +20,7 @@ expect = [
     # 16 bytes a lane. Each word of the wide operand once; those of the other one for every LINES lines.
     { shape = "64x1x4096", that = "128 * global_load_requests == M * K + K * (M // LINES)" },
     { shape = "64x1x4096", that = "8 * global_load_sectors == M * K + K * (M // LINES) and global_load_excess == 0" },
-    { shape = "64x1x4096", that = "shared_load_excess == 0 and shared_store_excess == 0 and global_atomic_requests == 0" },
+    { shape = "64x1x4096", that = "shared_load_excess + shared_store_excess + global_atomic_requests == 0" },
     # Each part takes one ticket; one warp of the last one reads what all have left.
     { shape = "1x1x65536", config = { LINES = 1, SPLITS = 32 }, that = "global_atomic_requests == 32" },
     { shape = "1x1x65536", config = { LINES = 1, SPLITS = 32 }, that = "128 * (global_load_requests - 1) == 2 * K" },
@@ -42,6 +42,7 @@ SPLITS = [1, 8]
 */
 
 #include "epilogue.cuh"
+#include "four_once.cuh"
 #include "parts.cuh"
 #include "reduce.cuh"
 #include "specialize.cuh"
@@ -68,35 +69,6 @@ struct Lines {
         return to_k == 1 && reinterpret_cast<unsigned long long>(from) % 16 == 0 && (count == 1 || to_line % 4 == 0);
     }
 };
-
-// Four steps of k, of which `left` exist; FOURS says that all four do or none, and lie side by side. How they are kept
-// in caches, ONCE, says nothing about the values.
-template <bool FOURS, int ONCE>
-__device__ __forceinline__ float4 load_steps(const float* from, Offset to_k, int left)
-{
-    float4 four = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    if constexpr (!FOURS) {
-        if (left > 0) four.x = from[0];
-        if (left > 1) four.y = from[to_k];
-        if (left > 2) four.z = from[2 * to_k];
-        if (left > 3) four.w = from[3 * to_k];
-    } else if constexpr (ONCE == 0) {
-        if (left > 0) four = __ldg(reinterpret_cast<const float4*>(from));
-    } else if constexpr (ONCE == 1) {
-        if (left > 0)
-            asm("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
-                : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
-                : "l"(from));
-    } else {
-        unsigned long long policy;
-        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-        if (left > 0)
-            asm("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;"
-                : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
-                : "l"(from), "l"(policy));
-    }
-    return four;
-}
 
 //   k       [ t0 t0 t0 t0 t1 t1 t1 t1 ... ][ t0 t0 t0 t0 t1 ...        four steps a thread, BK a block
 //            load 0                         load 1
@@ -145,11 +117,11 @@ __global__ void __launch_bounds__(BK / 4, resident_dots(BK / 4, LINES, STRIP, LO
             for (int load = 0; load < LOADS; ++load) {
 #pragma unroll
                 for (int l = 0; l < LINES; ++l)
-                    wide_words[load][l] = load_steps<fours, ONCE>(
+                    wide_words[load][l] = load_four_once<fours, ONCE>(
                         wide_from[l] + (done + load * BK) * (fours ? 1 : wide.to_k), wide.to_k, left - load * BK);
 #pragma unroll
                 for (int s = 0; s < STRIP; ++s)
-                    narrow_words[load][s] = load_steps<fours, 0>(
+                    narrow_words[load][s] = load_four_once<fours, 0>(
                         narrow_from[s] + (done + load * BK) * (fours ? 1 : narrow.to_k), narrow.to_k,
                         left - load * BK);
             }

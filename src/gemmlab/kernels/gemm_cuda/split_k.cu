@@ -153,7 +153,8 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
                 copy_async<AStream::WIDTH, A_ONCE>(stage + a.word(i), a.piece(i), a.exists(i, missing));
 #pragma unroll
             for (int i = 0; i < BStream::COUNT; ++i)
-                copy_async<BStream::WIDTH, B_ONCE>(stage + AStream::WORDS + b.word(i), b.piece(i), b.exists(i, missing));
+                copy_async<BStream::WIDTH, B_ONCE>(
+                    stage + AStream::WORDS + b.word(i), b.piece(i), b.exists(i, missing));
             a.advance();
             b.advance();
         }

@@ -89,6 +89,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         objection=objection,
         grid=tuple(expression.text for expression in facts.grid),
         steps=facts.steps.text,
+        tiles=tuple(expression.text for expression in ([facts.tiles] if facts.tiles else facts.grid)),
         make_launches=passes.launches if passes else launches,
         workspace_bytes=passes.workspace_bytes if passes else stated_size(facts, facts.workspace),
         zeroed_workspace=facts.workspace is not None and facts.tickets is None,

@@ -54,6 +54,8 @@ class Facts:
     smem_bytes: Expression
     steps: Expression
     """The number of steps along k that a block takes; it may also name `blocks`."""
+    tiles: Expression | None
+    """The blocks that take `steps` steps; `None` where all of the grid do."""
     again: Mapping[str, str]
     """Values of the next launch by name (`{N = "blocks", x = "out"}`), if more than one block is launched; else empty.
     """
@@ -112,6 +114,7 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         threads=reader.dimensions("threads", of_launch),
         smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), of_launch),
         steps=reader.optional("steps", (*known, "blocks")) or parse(ALL_STEPS),
+        tiles=reader.optional("tiles", known),
         again=reader.again(names),
         phases=phases,
         workspace=reader.memory("workspace", (*known, "blocks")),

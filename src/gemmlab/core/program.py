@@ -81,5 +81,8 @@ class Launch:
     smem_bytes: int = 0
     cluster: tuple[int, int, int] | None = None
     """Blocks of a cluster; `None`: as the kernel was compiled."""
+    early: bool = False
+    """True if its blocks may begin before the launch ahead of it on the stream has ended: they wait themselves for what
+    they read (`griddepcontrol.wait`)."""
     wide_clusters: bool = False
     """True if clusters of more than 8 blocks are allowed, which not every GPU can run."""

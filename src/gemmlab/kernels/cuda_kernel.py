@@ -182,7 +182,8 @@ def _launcher(
             what = f"grid {grid} of {threads} threads with {smem_bytes} bytes of shared memory"
             raise UsageError(f"{kernel}: {what} cannot be launched")
         # A grid of no blocks is illegal; if one results, there is nothing to compute.
-        return [Launch(args, grid, threads, smem_bytes)] if min(grid) else []
+        early = facts.early and names[PHASE] > 0
+        return [Launch(args, grid, threads, smem_bytes, early=early)] if min(grid) else []
 
     return launches
 

@@ -35,6 +35,13 @@ struct PartsSlice {
     }
 };
 
+// A launch begins while the one before it ends. Lets the next one begin, and waits for what the one before has stored.
+__device__ __forceinline__ void follow_launch()
+{
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
 // How a tile is computed in this launch.
 enum class Way { SKIP, PARTS, EXACT };
 
@@ -81,6 +88,7 @@ __device__ __forceinline__ void split_and_multiply(
     const PartsSlice it =
         PartsSlice::of<TRANS_A, TRANS_B>(phase / 2, SLICE, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     const SplitProduct<Format, BM, BN> parts(M, N, it.depth, workspace, tickets);
+    follow_launch();
     if (phase % 2 == 0) {
         if (blockIdx.x < parts.units()) split_operands<TRANS_A, TRANS_B>(parts, blockIdx.x, it.A, it.lda, it.B, it.ldb, M, N, it.depth, shared);
     } else {

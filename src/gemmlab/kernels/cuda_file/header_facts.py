@@ -62,6 +62,8 @@ class Facts:
     phases: Expression
     """The number of launches of one execution. Expressions of the launch and the arguments may name `phase`, from 0 on.
     """
+    early: bool
+    """True if launches after the first may begin before the one ahead has ended, for whose results they wait."""
     workspace: Expression | None
     """Bytes of memory that it is given beside the operands; it may also name `blocks`. `None` where it has none."""
     tickets: Expression | None
@@ -117,6 +119,7 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         tiles=reader.optional("tiles", known),
         again=reader.again(names),
         phases=phases,
+        early=reader.flag("early"),
         workspace=reader.memory("workspace", (*known, "blocks")),
         tickets=reader.memory("tickets", (*known, "blocks")),
         roundings=reader.optional("roundings", (*known, "blocks")),

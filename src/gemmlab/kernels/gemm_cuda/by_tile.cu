@@ -8,6 +8,7 @@ arch = "sm_90a"
 precision = "by_tile"
 transposes = ["nn", "nt", "tn", "tt"]
 phases = "4 * max(1, ceil_div(K, SLICE))"
+early = true
 args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, phase"
 grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 4 == 0 \
     else BLOCKS if phase % 4 == 2 else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
@@ -54,6 +55,7 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
     const SplitProduct<TwoHalves, BM, BN> halves(M, N, it.depth, workspace, tickets);
     const SplitProduct<ThreeBfloats, BM, BN> bfloats(M, N, it.depth, workspace, tickets);
     const int step = phase % 4;
+    follow_launch();
     if (step == 0) {
         if (blockIdx.x < halves.units())
             split_operands<TRANS_A, TRANS_B>(halves, blockIdx.x, it.A, lda, it.B, ldb, M, N, it.depth, shared);

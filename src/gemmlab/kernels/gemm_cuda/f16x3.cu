@@ -8,6 +8,7 @@ arch = "sm_90a"
 precision = "f16x3"
 transposes = ["nn", "nt", "tn", "tt"]
 phases = "2 * max(1, ceil_div(K, SLICE))"
+early = true
 args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, phase"
 grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 2 == 0 \
     else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""

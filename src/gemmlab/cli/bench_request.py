@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gemmlab.cli.rungs_here import rungs_here
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32
 
@@ -107,9 +108,8 @@ class BenchRequest:
     def _kernels(self) -> Sequence[NamedKernel]:
         """Return the kernels of the command line, or without any the ladder."""
         from gemmlab.kernels.by_name import NamedKernel
-        from gemmlab.kernels.catalog import ladder
 
-        return self.kernels or [NamedKernel(kernel) for kernel in ladder(self.op, self.device.kernels)]
+        return self.kernels or [NamedKernel(kernel) for kernel in rungs_here(self.op, self.device)]
 
 
 def _thread_counts(text: str) -> list[int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gemmlab.core.counters import Counters
 from gemmlab.core.environment import describe_environment
-from gemmlab.core.errors import CompileError, TimeLimitError, UsageError
+from gemmlab.core.errors import CompileError, DeviceError, TimeLimitError, UsageError
 from gemmlab.core.hazard_source import with_source
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import CountingDevice, Device
@@ -90,7 +90,7 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
         run = GuardedRun(placed, op, problem, contents)
         observation = run.run()
         assert observation is not None  # noqa: S101 - the device counts
-    except (CompileError, UsageError) as error:
+    except (CompileError, DeviceError, UsageError) as error:
         notes = (str(error),)
     else:
         hazards = [hazard.without_folders() for hazard in with_source(observation.hazards[:MOST_HAZARDS])]

@@ -264,7 +264,10 @@ class _Reader:
     def phases(self, known: Iterable[str]) -> Expression:
         if self._stated.get("phases") is not None and self._stated.get("again") is not None:
             raise self._stated.error("phases", "a kernel that is launched again on its results has no phases (again)")
-        return self.optional("phases", known) or parse("1")
+        value = self.number_or_text("phases") if self._stated.get("phases") is not None else 1
+        if _is_whole(value) and int(value) < 1:
+            raise self._stated.error("phases", f"{value} launches; at least 1 is possible")
+        return self.expression("phases", value, known)
 
     def optional(self, key: str, known: Iterable[str]) -> Expression | None:
         value = self.number_or_text(key)

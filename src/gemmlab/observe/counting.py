@@ -31,7 +31,9 @@ MOST_HAZARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Kernels and problems to count, and the device. Kernels not started within `budget_s` seconds get a note."""
+    """Kernels and problems to count, and the device. The record notes kernels that did not start within `budget_s`
+    seconds.
+    """
 
     op: Op
     device: Device
@@ -45,9 +47,9 @@ class Count:
 def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total: None) -> Record:
     """Run every kernel once on every problem and return a record of what the device counted.
 
-    A kernel that does not compile or does not
-    take a problem gets a note in place of counters. Raises `UsageError` when the device does not count or nothing
-    is asked for, `MemoryError` for problems that need more than there is.
+    The record has a note in place of counters for a kernel that does not compile or does not take a problem. Raises
+    `UsageError` when the device does not count or nothing is asked for, `MemoryError` for problems that need more than
+    there is.
     """
     device = count.device
     if not isinstance(device, CountingDevice):

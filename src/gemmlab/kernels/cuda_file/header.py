@@ -57,7 +57,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class HeaderValues:
-    """Several statements; a later one replaces an earlier one, key by key."""
+    """The values by key of several statements about a kernel; where several have a key, the last one counts."""
 
     name: str
     """The kernel's file."""

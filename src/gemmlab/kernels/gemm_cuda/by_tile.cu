@@ -52,14 +52,16 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
     extern __shared__ __align__(1024) char shared[];
     const PartsSlice it =
         PartsSlice::of<TRANS_A, TRANS_B>(phase / 4, SLICE, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
-    const SplitProduct<TwoHalves, BM, BN> halves(M, N, it.depth, workspace, tickets);
-    const SplitProduct<ThreeBfloats, BM, BN> bfloats(M, N, it.depth, workspace, tickets);
+    using Halves = SplitProduct<TwoHalves, BM, BN>;
+    using Bfloats = SplitProduct<ThreeBfloats, BM, BN>;
     const int step = phase % 4;
     follow_launch();
     if (step == 0) {
+        const Halves halves(M, N, it.depth, workspace, tickets);
         if (blockIdx.x < halves.units())
             split_operands<TRANS_A, TRANS_B>(halves, blockIdx.x, it.A, lda, it.B, ldb, M, N, it.depth, shared);
     } else if (step == 1) {
+        const Halves halves(M, N, it.depth, workspace, tickets);
         const auto way = [&](unsigned verdict) {
             return it.depth > 0 && TwoHalves::suit(verdict) ? Way::PARTS : Way::SKIP;
         };
@@ -68,6 +70,7 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
                 multiply_halves<BM, BN>(sums, ring, place, blocks);
             });
     } else if (step == 2) {
+        const Bfloats bfloats(M, N, it.depth, workspace, tickets);
         // A strip is needed if it meets a strip, itself included, with which halves do not do.
         const unsigned of_a = *bfloats.a.all_verdicts, of_b = *bfloats.b.all_verdicts;
         if (TwoHalves::suit(of_a | of_b)) return;
@@ -83,7 +86,8 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
             __syncthreads();  // the image has been read
         }
     } else {
-        if (it.depth == 0 || !TwoHalves::suit(halves.all_verdicts())) {
+        const Bfloats bfloats(M, N, it.depth, workspace, tickets);
+        if (it.depth == 0 || !TwoHalves::suit(bfloats.all_verdicts())) {
             const auto way = [&](unsigned verdict) {
                 return it.depth > 0 && TwoHalves::suit(verdict)      ? Way::SKIP
                        : it.depth > 0 && ThreeBfloats::suit(verdict) ? Way::PARTS
@@ -94,6 +98,6 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
                     multiply_six<BM, BN>(sums, ring, place, blocks);
                 });
         }
-        halves.forget_verdicts(tickets);
+        bfloats.forget_verdicts(tickets);
     }
 }

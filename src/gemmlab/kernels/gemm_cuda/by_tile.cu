@@ -22,6 +22,16 @@ require = [
     "BM == 128 and (BN == 64 or BN == 128) and 3 <= STAGES <= (3 if BN == 128 else 4)",
     "GROUP >= 1 and 1 <= BLOCKS <= 4096 and SLICE >= 128 and SLICE % 128 == 0",
 ]
+expect = [
+    "shared_load_excess == 0 and shared_store_excess == 0",
+    { shape = "128x128x128:tt", that = "shared_load_excess == 0 and shared_store_excess == 0" },
+    "executed_HGMMA == 192 and executed_HGMMA_BF16 == 0",
+    { shape = "130x70x300", that = "executed_HGMMA == 192 * ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(K, 128)" },
+    { shape = "130x70x300", that = "executed_UBLKCP == 6 * 2 * 3 + 4 * (4 + 2) * 3" },
+    { shape = "128x128x1024", that = "executed_FFMA == 1024 * K // 128 and global_atomic_requests == 1" },
+    # Registers wait in memory while operands are split and between tiles, none while parts are multiplied.
+    { shape = "128x128x1024", that = "local_load_requests <= 145 + 16 * K // 128" },
+]
 
 [params]
 BM = 128

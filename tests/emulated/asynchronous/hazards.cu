@@ -320,6 +320,20 @@ template <bool GOOD> __device__ void unrolled(float* out) {
     }
 }
 
+// A box that leaves the tensor is stored; the part outside may be unwritten, as the padding of a tile is.
+template <bool GOOD> __device__ void unwritten_part(const TensorMap* map) {
+    const int row = threadIdx.x / 8, column = threadIdx.x % 8 * 4;
+    if (GOOD ? column < 16 : column < 12)
+        for (int i = 0; i < 4; ++i) memory[32 * row + column + i] = i;
+    fence_async();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        tensor_store(map, shared_address(memory), 16, 0);  // PART
+        commit();
+        wait_stores(0);
+    }
+}
+
 #define PAIR(NAME, PARAMETERS, ARGUMENTS)                                            \
     extern "C" __global__ void NAME##_bad PARAMETERS { NAME<false> ARGUMENTS; }     \
     extern "C" __global__ void NAME##_good PARAMETERS { NAME<true> ARGUMENTS; }
@@ -347,6 +361,7 @@ PAIR(store_at_end, (float* out), (out))
 PAIR(load_at_end, (const float* in, float* out), (in, out))
 PAIR(swizzle_base, (const __grid_constant__ TensorMap map, float* out), (&map, out))
 PAIR(unrolled, (float* out), (out))
+PAIR(unwritten_part, (const __grid_constant__ TensorMap map), (&map))
 CLUSTERS(cluster_end)
 CLUSTERS(cluster_hang)
 CLUSTERS(cluster_init)

@@ -19,7 +19,7 @@ def gemm_source(form: Form, mode: str) -> str:
 
     A macro of `BUGS` puts in that bug. `FENCE_BEHIND_BARRIER` lets every thread fence behind the barrier, which is
     right: the fences are on the way from the stores to the multiplication. `NO_BARRIER` leaves out the barrier behind
-    the wait, which one warpgroup does not need: a multiplication that one of its warps has waited for has ended for all.
+    the wait, which a warpgroup does not need: a multiplication that one of its warps has waited for has ended.
     """
     number, chunks = MODES[mode]
     row = f"{chunks * CHUNK}"

@@ -277,6 +277,15 @@ template <bool GOOD> __device__ void cluster_end(float* out) {
     if (GOOD) cluster_sync();
 }
 
+// An arrival at an mbarrier of a block that has ended.
+template <bool GOOD> __device__ void late_arrival(float* out) {
+    begin(128);
+    cluster_sync();
+    if (cluster_rank() == 1) arrive_cluster(map_to(cell(0), 0));  // LATER
+    if (GOOD) cluster_sync();
+    out[128 * cluster_rank() + threadIdx.x] = 1;
+}
+
 // One warp never arrives at the cluster's barrier: it waits for an mbarrier that only comes after it.
 template <bool GOOD> __device__ void cluster_hang(float* out) {
     begin(256);
@@ -363,5 +372,6 @@ PAIR(swizzle_base, (const __grid_constant__ TensorMap map, float* out), (&map, o
 PAIR(unrolled, (float* out), (out))
 PAIR(unwritten_part, (const __grid_constant__ TensorMap map), (&map))
 CLUSTERS(cluster_end)
+CLUSTERS(late_arrival)
 CLUSTERS(cluster_hang)
 CLUSTERS(cluster_init)

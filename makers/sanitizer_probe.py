@@ -28,7 +28,12 @@ from buggy_launches import BuggyLaunch, launches  # noqa: E402 - it lies with th
 from gemmlab.core.errors import GemmlabError  # noqa: E402
 
 SCHEMA = "gemmlab.sanitizer/1"
-TOOLS = {"memcheck": (), "racecheck": ("--racecheck-report", "all"), "synccheck": (), "initcheck": ()}
+TOOLS = {
+    "memcheck": ("--report-api-errors", "no"),
+    "racecheck": ("--racecheck-report", "all"),
+    "synccheck": (),
+    "initcheck": (),
+}
 KERNEL_SECONDS, PROCESS_SECONDS = 6.0, 30.0
 """Limit of a launch, and of its process under a tool."""
 SUMMARY = re.compile(r"SUMMARY: (\d+) (?:error|hazard)")
@@ -51,10 +56,13 @@ def looked_at(name: str, tool: str, sanitizer: str) -> dict[str, Any]:
         os.killpg(process.pid, signal.SIGKILL)
         said, code = process.communicate()[0], None
     report = [line.removeprefix("=========").strip() for line in said.splitlines() if line.startswith("=========")]
+    report = [
+        line for line in report if line and not line.startswith(("Host Frame", "Saved host", "COMPUTE-SANITIZER"))
+    ]
     summaries = [int(found) for line in report if (found := _summary(line)) is not None]
     return {
         "tool": tool, "code": code, "seconds": round(time.monotonic() - begun, 1),
-        "errors": max(summaries, default=0), "report": [line for line in report if line][:LINES],
+        "errors": max(summaries, default=0), "report": report[:LINES],
         "summary": [line for line in report if "SUMMARY" in line],
         "output": [line for line in said.splitlines() if line.startswith("launch:")],
     }  # fmt: skip

@@ -155,7 +155,7 @@ def _width(instruction: Instruction) -> int:
         return 4
     # IMAD.HI adds its product of 64 bits to a pair.
     wide = any("64" in name or name in ("WIDE", "HI") for name in names)
-    wide |= instruction.opcode in ("RET", "CALL", "BRX", "CS2R")
+    wide |= instruction.opcode in ("RET", "CALL", "BRX", "BRXU", "CS2R")
     return 2 if wide or instruction.opcode.startswith("D") else 1
 
 

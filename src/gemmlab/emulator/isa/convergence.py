@@ -70,10 +70,10 @@ def bsync(x: Form) -> None:
 
 @opcode("WARPSYNC")
 def warpsync(x: Form) -> None:
-    """Wait for all lanes of a mask (`.ALL`: all that have not ended). `.COLLECTIVE` runs up
+    """Wait for all lanes of a mask (`.ALL`, which has no mask: all that have not ended). `.COLLECTIVE` runs up
     to ENDCOLLECTIVE together.
     """
-    mask = x.first_active(x.source()) if x.left else Lanes(x.fn.constant(-1, I32))
+    mask = Lanes(x.fn.constant(-1, I32)) if x.has("ALL") else x.first_active(x.source())
     if x.has("COLLECTIVE"):
         x.take("label")
     x.warp.add(Warp.SYNCS, 1)

@@ -49,7 +49,7 @@ def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figu
         whole, rest = divmod(per_sm, found.resident)
         steps = block_steps(base, problem, parts, found.blocks)
         free = _estimated(base, Figures(0.0, 0.0, 0.0), problem, parts, table).us
-        passed = 8 * problem.m * problem.n * parts / (table.parts_gbs * 1e3) if parts > 1 else 0.0
+        passed = found.passed_us
         levels = math.ceil(math.log(parts, FAN) - 1e-9) if parts > 1 else 0
         rows.append((steps, whole, found.resident, rest, free - passed, levels, passed, measured))
     steps, whole, resident, rest, memory, levels, passed, measured_us = np.array(rows, np.float64).T

@@ -101,7 +101,7 @@ def _entry(
     parts = tuple(sorted({count for _, count in us})) if PARTS in kernel.params else ()
     return Measurement(
         kernel=name, precision=kernel.precision, layouts=kernel.layouts, arch=kernel.arch, config=chosen,
-        threads=facts["threads"], registers=facts["registers"], smem=facts["smem"], grid=kernel.grid, parts=parts,
+        threads=facts["threads"], registers=facts["registers"], smem=facts["smem"], grid=kernel.tiles, parts=parts,
         in_order=kernel.in_order({**chosen, PARTS: 1}), figures=Figures(0.0, 0.0, 0.0),
         steps=kernel.steps,
     )  # fmt: skip
@@ -113,5 +113,5 @@ def _launched(name: str, config: Config) -> tuple[int, int]:
     (problem,) = OP.parse_sizes("64")
     scalars = OP.scalars(problem)
     nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)", *NO_MEMORY), scalars["m"])
-    (launch,) = kernel.launches(kernel.instantiate(config, scalars), {**scalars, **nothing})
+    *_, launch = kernel.launches(kernel.instantiate(config, scalars), {**scalars, **nothing})
     return launch.smem_bytes, math.prod(launch.threads)

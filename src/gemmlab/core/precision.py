@@ -21,9 +21,11 @@ BF16X6 = "bf16x6"
 """Inputs as three bfloat16 parts, which have all bits; the six largest of nine products of parts are added."""
 BF16X9 = "bf16x9"
 """The same with all nine products."""
-PRECISIONS = (FLOAT32, BF16X9, BF16X6, F16X3, TF32)
+BY_TILE = "by_tile"
+"""The cheapest of float16 parts, bfloat16 parts and float32 itself that holds the operands, found out tile by tile."""
+PRECISIONS = (FLOAT32, BF16X9, BF16X6, BY_TILE, F16X3, TF32)
 """All precisions, the highest first."""
-PARTS = (BF16X9, BF16X6, F16X3)
+PARTS = (BF16X9, BF16X6, BY_TILE, F16X3)
 """Products of 16-bit parts with errors no larger than those of float32's own chain of multiply-adds."""
 
 TF32_ROUNDOFF = 2.0**-11

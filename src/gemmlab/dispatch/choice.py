@@ -21,7 +21,8 @@ from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE, Candidate, Choice
 from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, time_key
 from gemmlab.dispatch.override import checked_config, named_kernel
-from gemmlab.dispatch.precision_rule import no_lower, precision_for
+from gemmlab.dispatch.precision_rule import METHODS, forced_precisions, no_lower, precision_for
+from gemmlab.dispatch.slices import MOST_BYTES, sliced
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -57,6 +58,8 @@ def choose(
             refused.setdefault(entry.kernel, why)
         else:
             able.append(entry)
+    if precision in METHODS and any(entry.precision == precision for entry in able):
+        able = [entry for entry in able if entry.precision == precision]
     # Outside of what was measured an estimate says little, so such kernels come last.
     first = [entry for entry in able if _says_something(entry, problem, where, table)]
     found = _candidates(first, problem, where, table, refused, reproducible)
@@ -101,7 +104,7 @@ def forced(
     else:
         found = named_kernel(kernel, "cuda")
     chosen = found.configure(overrides)
-    if found.precision not in no_lower(precision):
+    if found.precision not in forced_precisions(precision):
         raise UsageError(f"gemm: {found.id} computes in {found.precision}, and precision is {precision!r}")
     if problem.layout not in found.layouts:
         raise UsageError(
@@ -131,6 +134,10 @@ def _candidates(
     """Return the entries with their times. To `refused` come the kernels of which no block fits on the GPU."""
     found = list[Candidate]()
     for entry in entries:
+        whole = sliced(entry.kernel, entry.config, problem)
+        if whole is None:
+            refused.setdefault(entry.kernel, f"its workspace would be larger than {MOST_BYTES >> 20} MiB")
+            continue
         for parts in _parts(entry, problem, reproducible):
             guess = estimate(entry, problem, where, table, parts=parts)
             if parts > 1 and guess.blocks > MOST_BLOCKS:
@@ -138,7 +145,7 @@ def _candidates(
             if guess.blocks and not guess.resident:
                 refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
                 break
-            config = {**entry.config, PARTS: parts} if entry.parts else entry.config
+            config = {**whole, PARTS: parts} if entry.parts else whole
             known = entry.times_us.get(time_key(problem, parts)) if where.known == table.gpu else None
             found.append(
                 Candidate(
@@ -176,7 +183,7 @@ def _objection(
         return f"computes in {entry.precision}, less than asked for"
     if problem.layout not in entry.layouts:
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
-    if int(entry.arch.removeprefix("sm_")) > where.arch:
+    if not where.runs(entry.arch):
         return f"needs {entry.arch}"
     if reproducible and not entry.in_order:
         return "does not add in the order of k, which reproducible asks for"

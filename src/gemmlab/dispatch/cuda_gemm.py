@@ -24,6 +24,7 @@ from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.scratch import Needs, Scratch, ScratchMemory
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import Gpu, gpu_of_facts
+from gemmlab.kernels.instances import instance_for, load
 from gemmlab.kernels.kernel import NO_MEMORY, Kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -32,6 +33,7 @@ Float32Array = npt.NDArray[np.float32]
 _CHANGING = ("alpha", "a", "b", "beta", "c")
 """Arguments that differ from call to call; all others follow from shapes and strides."""
 _MOST_PLANS = 1024
+_IN_TURN = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Plan:
     """Scratch memory of the launch; `None` for a kernel without."""
     scratch_at: tuple[int, ...] = ()
     """Positions of the addresses of workspace and tickets; empty for a kernel without."""
+    following: tuple[WordsLaunch, ...] = ()
+    """Launches that follow on what `launch` left in the workspace, with the same arguments but for constants."""
 
     @property
     def free(self) -> bool:
@@ -71,13 +75,39 @@ class Plan:
         if scratch is not None:
             words[self.scratch_at[0]], words[self.scratch_at[1]] = scratch.workspace, scratch.tickets
         try:
+            if self.following:
+                self._enqueue_in_turn(stream, alpha, beta, a, b, c, steps, scratch)
+                return
             for to_a, to_b, to_c in steps:
                 words[at_a], words[at_b], words[at_c] = a + to_a, b + to_b, c + to_c
                 launch.enqueue(stream, block)
         finally:
             if scratch is not None:
                 scratch.give_back()
-        launch.give(block)
+            launch.give(block)
+
+    def _enqueue_in_turn(
+        self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...],
+        scratch: Scratch | None,
+    ) -> None:  # fmt: skip
+        """Queue all launches of each product before those of the next. Calls share the tickets of a stream, so no other
+        call's launches may come between.
+        """
+        launches = (self.launch, *self.following)
+        blocks = [launch.take() for launch in launches]
+        for block in blocks:
+            words, floats = block.words, block.floats
+            floats[2 * self.scalars_at[0]], floats[2 * self.scalars_at[1]] = alpha, beta
+            if scratch is not None:
+                words[self.scratch_at[0]], words[self.scratch_at[1]] = scratch.workspace, scratch.tickets
+        with _IN_TURN:
+            for starts in steps:
+                for launch, block in zip(launches, blocks, strict=True):
+                    for at, address, start in zip(self.at, (a, b, c), starts, strict=True):
+                        block.words[at] = address + start
+                    launch.enqueue(stream, block)
+        for launch, block in zip(launches, blocks, strict=True):
+            launch.give(block)
 
 
 class CudaGemm:
@@ -109,23 +139,22 @@ class CudaGemm:
         scalars = op.scalars(problem)
         if why := kernel.refusal(choice.config, scalars):
             raise UsageError(f"gemm: {kernel.id} does not take {problem.label}: {why}")
-        instance = kernel.instantiate(choice.config, scalars)
-        # A texture needs a caller that keeps it alive; without one, the kernel uses plain loads.
-        nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)", *NO_MEMORY), np.uint64(0))
-        launches = kernel.launches(instance, {**scalars, **nothing})
-        at = {name: index for index, name in enumerate(kernel.args) if name in _CHANGING}
-        scratch_at = tuple(kernel.args.index(name) for name in NO_MEMORY if name in kernel.args)
-        if len(launches) != 1 or set(at) != set(_CHANGING) or len(scratch_at) not in (0, len(NO_MEMORY)):
+        # A texture needs a caller that keeps it alive; the instance has none, and the kernel uses plain loads.
+        instance = instance_for(kernel, choice.config, scalars)
+        at, scratch_at = instance.places(*_CHANGING), instance.places(*NO_MEMORY)
+        if not instance.launches or len(at) != len(_CHANGING) or len(scratch_at) not in (0, len(NO_MEMORY)):
             raise UsageError(
-                f"gemm: {kernel.id} must be one launch that takes all of {', '.join(_CHANGING)}; a workspace it may "
-                "have only together with tickets"
+                f"gemm: {kernel.id} must take all of {', '.join(_CHANGING)}; a workspace it may have only together "
+                "with tickets"
             )
-        needs = Needs(kernel.workspace_bytes(problem, instance), kernel.tickets(problem, instance))
-        loaded = self.device.load(self.device.build(kernel.program(instance, self.device.target(instance))))
+        parameters = instance.parameters
+        needs = Needs(kernel.workspace_bytes(problem, parameters), kernel.tickets(problem, parameters))
+        code = load(kernel, self.device, parameters)
+        launch, *following = (self.device.words_launch(code, each) for each in instance.launches)
+        alpha, a, b, beta, c = at
         return Plan(
-            kernel=kernel, config=choice.config, launch=self.device.words_launch(loaded, launches[0]),
-            at=(at["a"], at["b"], at["c"]), scalars_at=(at["alpha"], at["beta"]),
-            needs=needs if any(needs) else None, scratch_at=scratch_at,
+            kernel=kernel, config=choice.config, launch=launch, at=(a, b, c), scalars_at=(alpha, beta),
+            needs=needs if any(needs) else None, scratch_at=scratch_at, following=tuple(following),
         )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ class Measurement:
     smem: int
     """Bytes of shared memory of a block, static and dynamic."""
     grid: tuple[str, ...]
-    """The launch's blocks, as the kernel's file states them."""
+    """The launch's blocks that take `steps` steps, as the kernel's file states them."""
     figures: Figures
     """The figures fitted to the times of all products."""
     steps: str = "K"

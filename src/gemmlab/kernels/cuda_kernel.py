@@ -89,6 +89,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         objection=objection,
         grid=tuple(expression.text for expression in facts.grid),
         steps=facts.steps.text,
+        tiles=tuple(expression.text for expression in ([facts.tiles] if facts.tiles else facts.grid)),
         make_launches=passes.launches if passes else launches,
         workspace_bytes=passes.workspace_bytes if passes else stated_size(facts, facts.workspace),
         zeroed_workspace=facts.workspace is not None and facts.tickets is None,
@@ -110,7 +111,7 @@ def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -
         check_types(signature, facts.names)
         if facts.args is None:
             return match_by_name(signature, facts.names, [flag.lower() for flag in flags])
-        return match_in_order(signature, facts.names, facts.args, (*facts.params, *([PHASE] if facts.phases > 1 else [])))
+        return match_in_order(signature, facts.names, facts.args, (*facts.params, PHASE))
     except UsageError as error:
         raise facts.stated.error("args", str(error)) from None
 
@@ -139,10 +140,10 @@ def _objection(facts: Facts, on_config: Sequence[Expression], config: Config) ->
     """Return the reason that a configuration is not legal; empty when it is."""
     try:
         broken = next((expression.text for expression in on_config if not expression(config)), "")
-        last = {PHASE: facts.phases - 1, **config}
-        if broken or not all(expression.names <= set(last) for expression in facts.threads):
+        known = {PHASE: 0, **config}
+        if broken or not all(expression.names <= set(known) for expression in facts.threads):
             return broken
-        x, y, z = _dimensions(facts.threads, last)
+        x, y, z = _dimensions(facts.threads, known)
     except UsageError as error:
         return str(error)
     possible = min(x, y, z) >= 1 and x * y * z <= MOST_THREADS
@@ -165,7 +166,8 @@ def _launcher(
     kernel: str, facts: Facts, signature: Signature, matched: ArgumentMatch
 ) -> Callable[[Config, Bound], list[Launch]]:
     def launches(instance: Config, bound: Bound) -> list[Launch]:
-        return [one for phase in range(facts.phases) for one in launch_of(phase, instance, bound)]
+        phases = facts.phases.whole({**problem_names(bound), **instance})
+        return [one for phase in range(phases) for one in launch_of(phase, instance, bound)]
 
     def launch_of(phase: int, instance: Config, bound: Bound) -> list[Launch]:
         names: dict[str, float] = {**problem_names(bound), **instance, PHASE: phase}

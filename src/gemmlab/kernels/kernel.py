@@ -80,6 +80,8 @@ class Kernel:
     """Blocks of one launch, as its file states them; empty where it has none."""
     steps: str = ALL_STEPS
     """The number of steps along k that a block takes, as its file states it."""
+    tiles: tuple[str, ...] = ()
+    """The blocks that take so many steps, as its file states them: by default all of the grid."""
     from_problem: tuple[str, ...] = ()
     """Compile-time parameters that the problem decides, not the configuration: `TRANS_A`, `OPERATOR`."""
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)

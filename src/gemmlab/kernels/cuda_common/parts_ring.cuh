@@ -52,6 +52,7 @@ template <class Format, int BM, int BN, int STAGES>
 struct PartsRing {
     using AParts = SplitOperand<Format, BM>;
     using BParts = SplitOperand<Format, BN>;
+    using Product = SplitProduct<Format, BM, BN>;
     static constexpr int CONSUMERS = 2;  // warpgroups
     static constexpr int STAGE_BYTES = AParts::STAGE_BYTES + BParts::STAGE_BYTES;
     // The scales of the block that is copied, of the one that is multiplied, and of the one that joins the sums.
@@ -64,15 +65,11 @@ struct PartsRing {
         unsigned number;
     };
 
-    AParts a_parts;
-    BParts b_parts;
+    Product parts;
     char* shared;
     unsigned step = 0;  // stages that this thread has waited for
 
-    __device__ __forceinline__ PartsRing(char* memory, const AParts& a, const BParts& b)
-        : a_parts(a), b_parts(b), shared(memory)
-    {
-    }
+    __device__ __forceinline__ PartsRing(char* memory, const Product& product) : parts(product), shared(memory) {}
 
     // All threads of the block come here before the first use.
     __device__ __forceinline__ void open()
@@ -87,19 +84,12 @@ struct PartsRing {
         __syncthreads();
     }
 
-    // Whether a tile can be computed from parts, by all verdicts on its rows and columns. Called by whole warps.
-    template <class Tile>
-    __device__ __forceinline__ bool suits(const Tile& tile) const
-    {
-        return parts_suffice(a_parts.verdict_of(tile.a_strip) | b_parts.verdict_of(tile.b_strip));
-    }
-
     // The producer: copies all stages of a tile, each as soon as its place is empty. Called by one warp.
     template <class Tile>
     __device__ __forceinline__ void load(const Tile& tile)
     {
 #pragma unroll 1  // the producer has few registers
-        for (unsigned block = 0; block < a_parts.blocks; ++block)
+        for (unsigned block = 0; block < parts.a.blocks; ++block)
 #pragma unroll 1
             for (unsigned half = 0; half < 2; ++half, ++step) {
                 const unsigned place = step % STAGES;
@@ -107,13 +97,13 @@ struct PartsRing {
                 if (threadIdx.x % 32 == 0) {
                     const SharedAddress full = full_barrier(place), to = stage_address(place);
                     arrive_and_expect(full, STAGE_BYTES + (half == 0 ? SCALE_BYTES : 0));
-                    copy_bulk(to, a_parts.stage(tile.a_strip, block, half), AParts::STAGE_BYTES, full);
+                    copy_bulk(to, parts.a.stage(tile.a_strip, block, half), AParts::STAGE_BYTES, full);
                     copy_bulk(
-                        to + AParts::STAGE_BYTES, b_parts.stage(tile.b_strip, block, half), BParts::STAGE_BYTES, full);
+                        to + AParts::STAGE_BYTES, parts.b.stage(tile.b_strip, block, half), BParts::STAGE_BYTES, full);
                     if (half == 0) {
                         const SharedAddress scales = shared_address(scales_at(step / 2 % SCALES));
-                        copy_bulk(scales, a_parts.scales_of(tile.a_strip, block), 4 * BM, full);
-                        copy_bulk(scales + 4 * BM, b_parts.scales_of(tile.b_strip, block), 4 * BN, full);
+                        copy_bulk(scales, parts.a.scales_of(tile.a_strip, block), 4 * BM, full);
+                        copy_bulk(scales + 4 * BM, parts.b.scales_of(tile.b_strip, block), 4 * BN, full);
                     }
                 }
                 __syncwarp();

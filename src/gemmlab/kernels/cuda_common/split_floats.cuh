@@ -6,11 +6,13 @@
 //
 //     parts     [strip][64 of k][part][STRIP rows][64 halves]     rows of 128 bytes, 16-byte units swizzled (wgmma.cuh)
 //     scales    [strip][128 of k][STRIP rows]                     what undoes the scale of a row
-//     verdicts  [strip][128 of k][64 rows]                        reasons not to multiply parts, as bits
 //
-// Rows and columns that do not exist are zeros.
+// Rows and columns that do not exist are zeros. Tickets, which are zero before the launch, get a verdict on each strip:
+//
+//     tickets   [0]  blocks that are done     [1], [2]  all verdicts on A, on B     [3 ..]  verdict of each strip of A, of B
 #pragma once
 
+#include "parts.cuh"
 #include "tile.cuh"
 #include "wgmma.cuh"
 
@@ -19,16 +21,14 @@ constexpr int SPLIT_ROWS = 64;     // of the block that one block of threads spl
 constexpr int SPLIT_THREADS = 128;
 constexpr int PART_DEPTH = 64;     // of k: 128 bytes
 
-// Bits of a verdict on a row of 128 elements. A tile can be computed from parts if no bit of UNFIT is set in its rows
-// and columns, and WIDE and SPARSE are not both set.
+// Bits of a verdict: each says that some row of 128 elements is not fit for parts of some kind.
 constexpr unsigned UNFIT = 1;   // NaN, infinite, or so large or small that scales could overflow
-constexpr unsigned WIDE = 2;    // an element loses bits: not zero, and too small beside the largest
-constexpr unsigned SPARSE = 4;  // more than a quarter of the elements are small beside the largest
+constexpr unsigned WIDE = 2;    // an element that is not zero is below 2^-27 of the largest: two halves lose its bits
+constexpr unsigned SMALL = 4;   // more than a quarter of the elements are below 2^-12 of the largest
+constexpr unsigned THIN = 8;    // less than a quarter of the elements are not zero
+constexpr unsigned WIDER = 16;  // an element that is not zero is below 2^-100 of the largest
 
-__device__ __forceinline__ bool parts_suffice(unsigned verdict)
-{
-    return !(verdict & UNFIT) && (verdict & (WIDE | SPARSE)) != (WIDE | SPARSE);
-}
+constexpr int VERDICTS = 3;  // where the verdicts of strips begin among the tickets
 
 constexpr unsigned LEAST_EXPONENT = 127 - 60, MOST_EXPONENT = 127 + 60;  // of the largest element, biased
 
@@ -46,11 +46,16 @@ __device__ __forceinline__ Scale scale_for(unsigned largest)
 
 __device__ __forceinline__ unsigned magnitude(float x) { return __float_as_uint(x) & 0x7fffffff; }
 
-// A float as `high` + `low` / 2^11, which has 23 of its 24 bits where `high` is a normal number.
+// A float as `high` + `low` / 2^11, which has 23 of its 24 bits unless it is below 2^-27 of the largest of its row. Then
+// it has an error of up to 2^-51 of that one. If three quarters of the elements of both operands are above 2^-12 of the
+// largest, half of all products are above 2^-24 of the largest one, and those errors do not matter.
 struct TwoHalves {
     static constexpr int PARTS = 2;
-    static constexpr unsigned WIDE_BITS = 27;    // elements below 2^-27 of the largest lose bits
-    static constexpr unsigned SPARSE_BITS = 12;  // small: below 2^-12 of the largest
+
+    static __device__ __forceinline__ bool suit(unsigned verdict)
+    {
+        return !(verdict & (UNFIT | THIN)) && (verdict & (WIDE | SMALL)) != (WIDE | SMALL);
+    }
 
     static __device__ __forceinline__ void split(float x, unsigned short (&parts)[PARTS])
     {
@@ -64,8 +69,8 @@ struct TwoHalves {
 // A float as the sum of three bfloat16, which has all of its bits. The first is cut off: rounding could overflow.
 struct ThreeBfloats {
     static constexpr int PARTS = 3;
-    static constexpr unsigned WIDE_BITS = 100;
-    static constexpr unsigned SPARSE_BITS = 48;
+
+    static __device__ __forceinline__ bool suit(unsigned verdict) { return !(verdict & (UNFIT | WIDER)); }
 
     static __device__ __forceinline__ void split(float x, unsigned short (&parts)[PARTS])
     {
@@ -83,26 +88,34 @@ template <class Format, int STRIP>
 struct SplitOperand {
     static constexpr int PART_BYTES = STRIP * 128;
     static constexpr int STAGE_BYTES = Format::PARTS * PART_BYTES;  // all parts of 64 of k
-    static constexpr int UNITS = STRIP / SPLIT_ROWS;                // verdicts of a strip's block of k
+    static constexpr int UNITS = STRIP / SPLIT_ROWS;                // pieces of a strip's block of k
 
     unsigned strips;
     unsigned blocks;  // of k
     char* parts;
     float* scales;
+    unsigned* all_verdicts;
     unsigned* verdicts;
 
-    __device__ __forceinline__ SplitOperand(char*& workspace, int rows, int depth)
-        : strips(ceil_div(rows, STRIP)), blocks(ceil_div(depth, SPLIT_DEPTH)), parts(workspace)
+    // `place` is 0 for A, 1 for B. `workspace` and `verdicts` go on behind the operand.
+    __device__ __forceinline__ SplitOperand(int place, int rows, int depth, char*& workspace, unsigned* tickets, unsigned strips_before)
+        : strips(ceil_div(rows, STRIP)), blocks(ceil_div(depth, SPLIT_DEPTH)), parts(workspace),
+          all_verdicts(tickets + 1 + place), verdicts(tickets + VERDICTS + strips_before)
     {
         const Offset cells = static_cast<Offset>(strips) * blocks;
         scales = reinterpret_cast<float*>(parts + cells * (2 * STAGE_BYTES));
-        verdicts = reinterpret_cast<unsigned*>(scales + cells * STRIP);
-        // Bulk copies take multiples of 16 bytes; tiles begin on 1024.
-        workspace = parts + (cells * (2 * STAGE_BYTES + 4 * STRIP + 4 * UNITS) + 1023) / 1024 * 1024;
+        workspace = parts + (cells * (2 * STAGE_BYTES + 4 * STRIP) + 1023) / 1024 * 1024;
     }
 
     // Blocks of threads that split it.
     __device__ __forceinline__ unsigned units() const { return strips * blocks * UNITS; }
+
+    // The strip that a piece belongs to, and its block of k. Pieces that are neighbours in memory follow each other: along
+    // the rows if elements that follow each other in memory do so (`across` k), else along k.
+    __device__ __forceinline__ unsigned strip_of(unsigned unit, bool across) const
+    {
+        return (across ? unit % (strips * UNITS) : unit / blocks) / UNITS;
+    }
 
     __device__ __forceinline__ const char* stage(unsigned strip, unsigned block, unsigned half) const
     {
@@ -113,15 +126,40 @@ struct SplitOperand {
     {
         return scales + (static_cast<Offset>(strip) * blocks + block) * STRIP;
     }
+};
 
-    // All bits of a strip's verdicts, for every lane of a warp.
-    __device__ __forceinline__ unsigned verdict_of(unsigned strip) const
+// Both operands of a product, and what is known of them.
+template <class Format, int BM, int BN>
+struct SplitProduct {
+    SplitOperand<Format, BM> a;
+    SplitOperand<Format, BN> b;
+
+    __device__ __forceinline__ SplitProduct(int M, int N, int depth, void* workspace, unsigned* tickets)
+        : SplitProduct(M, N, depth, static_cast<char*>(workspace), tickets)
     {
-        const unsigned* const first = verdicts + static_cast<Offset>(strip) * blocks * UNITS;
-        unsigned bits = 0;
-#pragma unroll 4
-        for (unsigned i = threadIdx.x % 32; i < blocks * UNITS; i += 32) bits |= first[i];
-        return __reduce_or_sync(0xffffffff, bits);
+    }
+
+    // Verdicts on a tile's rows and columns.
+    __device__ __forceinline__ unsigned verdict(unsigned a_strip, unsigned b_strip) const
+    {
+        return a.verdicts[a_strip] | b.verdicts[b_strip];
+    }
+    // Pieces that are split, of A and B.
+    __device__ __forceinline__ unsigned units() const { return a.units() + b.units(); }
+
+    __device__ __forceinline__ unsigned all_verdicts() const { return *a.all_verdicts | *b.all_verdicts; }
+
+    // All threads of all blocks of the last launch come here, once they need no verdict any more.
+    __device__ __forceinline__ void forget_verdicts(unsigned* tickets) const
+    {
+        if (take_last_ticket(tickets, gridDim.x))
+            for (unsigned i = threadIdx.x; i < VERDICTS + a.strips + b.strips; i += blockDim.x) tickets[i] = 0;
+    }
+
+private:
+    __device__ __forceinline__ SplitProduct(int M, int N, int depth, char* free, unsigned* tickets)
+        : a(0, M, depth, free, tickets, 0), b(1, N, depth, free, tickets, a.strips)
+    {
     }
 };
 
@@ -136,15 +174,12 @@ __device__ __forceinline__ void split_piece(
     // Behind the image, what warps tell each other about a row.
     using Words = unsigned(*)[SPLIT_ROWS];
     const Words largest_of = reinterpret_cast<Words>(image + 2 * PARTS * PIECE_BYTES);
-    const Words least_of = largest_of + WARPS, small_of = least_of + WARPS;
-    unsigned& verdict = small_of[WARPS][0];
+    const Words least_of = largest_of + WARPS, counts_of = least_of + WARPS;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    // Pieces that are neighbours in memory follow each other: along k, or along the rows.
     const unsigned pieces = to.strips * Operand::UNITS;
     const unsigned piece = ACROSS ? unit % pieces : unit / to.blocks, block = ACROSS ? unit / pieces : unit % to.blocks;
     const int first_row = static_cast<int>(piece) * SPLIT_ROWS, first_k = static_cast<int>(block) * SPLIT_DEPTH;
     const int rows_left = rows - first_row, depth_left = min(depth - first_k, SPLIT_DEPTH);
-    if (threadIdx.x == 0) verdict = 0;
 
     // What a thread holds: pairs along k of rows 16 w + i for ALONG, 32 neighbours along k of two rows for ACROSS.
     //     values[i][j]      ALONG: row 16 w + i, k = 2 l, 2 l + 1, 64 + 2 l, 65 + 2 l     ACROSS: row l + 32 i, k = 32 w + j
@@ -166,11 +201,11 @@ __device__ __forceinline__ void split_piece(
 #pragma unroll
     for (int i = 0; i < LINES; ++i) {
         largest[i] = 0;
-        least[i] = 0xffffffff;  // of those that are not zero
+        least[i] = 0xffffffff;  // the least that is not zero, minus 1
 #pragma unroll
         for (int j = 0; j < COUNT; ++j) {
             largest[i] = max(largest[i], magnitude(values[i][j]));
-            least[i] = min(least[i], magnitude(values[i][j]) - 1);  // 0 becomes the largest number
+            least[i] = min(least[i], magnitude(values[i][j]) - 1);  // of a zero, the largest number
         }
         if constexpr (ACROSS) {
             largest_of[warp][row_of(i)] = largest[i];
@@ -190,40 +225,46 @@ __device__ __forceinline__ void split_piece(
                 least[i] = min(least[i], least_of[other][row_of(i)]);
             }
 
+    // How many elements of a row are below 2^-12 of the largest, and how many are zero: two counts in one word.
     unsigned bits = 0;
+    const auto judge = [&](unsigned largest, unsigned least, unsigned counts) {
+        const unsigned exponent = largest >> 23, count = depth_left;
+        if (largest == 0) return;  // all are zero, and exact
+        if (exponent < LEAST_EXPONENT || exponent > MOST_EXPONENT) bits |= UNFIT;
+        if (exponent - (least >> 23) > 27) bits |= WIDE;
+        if (exponent - (least >> 23) > 100) bits |= WIDER;
+        if (4 * (counts & 0xffff) > count) bits |= SMALL;
+        if (4 * (counts >> 16) > 3 * count) bits |= THIN;
+    };
 #pragma unroll
     for (int i = 0; i < LINES; ++i) {
-        const unsigned exponent = largest[i] >> 23;
-        if (largest[i] != 0 && (exponent < LEAST_EXPONENT || exponent > MOST_EXPONENT)) bits |= UNFIT;
-        if (least[i] < largest[i] && exponent - (least[i] >> 23) > Format::WIDE_BITS) bits |= WIDE;
+        const unsigned limit = largest[i] - min(largest[i], 12u << 23);
+        unsigned counts = 0;
+#pragma unroll
+        for (int j = 0; j < COUNT; ++j) {
+            const unsigned size = magnitude(values[i][j]);
+            if (k_of(j) < depth_left) counts += (size < limit) + (size == 0 ? 1 << 16 : 0);
+        }
+        if constexpr (ACROSS)
+            counts_of[warp][row_of(i)] = counts;
+        else
+            judge(largest[i], least[i], __reduce_add_sync(0xffffffff, counts));
     }
-    // Only beside a wide row it matters how many elements are small. The other operand may have one, so all count.
-    {
+    if constexpr (ACROSS) {
+        __syncthreads();
 #pragma unroll
         for (int i = 0; i < LINES; ++i) {
-            const unsigned limit = largest[i] - min(largest[i], Format::SPARSE_BITS << 23);
-            unsigned small = 0;
+            unsigned counts = 0;
 #pragma unroll
-            for (int j = 0; j < COUNT; ++j) small += k_of(j) < depth_left && magnitude(values[i][j]) < limit;
-            if constexpr (ACROSS) {
-                small_of[warp][row_of(i)] = small;
-            } else {
-                if (4 * __reduce_add_sync(0xffffffff, small) > static_cast<unsigned>(depth_left)) bits |= SPARSE;
-            }
-        }
-        if constexpr (ACROSS) {
-            __syncthreads();
-#pragma unroll
-            for (int i = 0; i < LINES; ++i) {
-                unsigned small = 0;
-#pragma unroll
-                for (int other = 0; other < WARPS; ++other) small += small_of[other][row_of(i)];
-                if (4 * small > static_cast<unsigned>(depth_left)) bits |= SPARSE;
-            }
+            for (int other = 0; other < WARPS; ++other) counts += counts_of[other][row_of(i)];
+            judge(largest[i], least[i], counts);
         }
     }
     bits = __reduce_or_sync(0xffffffff, bits);
-    if (lane == 0 && bits) atomicOr(&verdict, bits);
+    if (lane == 0 && bits) {
+        atomicOr(to.all_verdicts, bits);
+        atomicOr(to.verdicts + piece / Operand::UNITS, bits);
+    }
 
     // The image: [64 of k][part][64 rows][64 halves]. Units of 16 bytes are swizzled, so neither way has conflicts.
     const auto unit_at = [&](int half, int part, int row, int of_row) {
@@ -265,7 +306,6 @@ __device__ __forceinline__ void split_piece(
     __syncthreads();
     if (threadIdx.x == 0) {
         const unsigned strip = piece / Operand::UNITS, of_strip = piece % Operand::UNITS;
-        to.verdicts[(static_cast<Offset>(strip) * to.blocks + block) * Operand::UNITS + of_strip] = verdict;
         for (int half = 0; half < 2; ++half)
             for (int part = 0; part < PARTS; ++part)
                 store_bulk(
@@ -274,4 +314,16 @@ __device__ __forceinline__ void split_piece(
         commit_stores();
         wait_until_read();
     }
+}
+
+// Splits piece `unit` of both operands, those of A first.
+template <bool TRANS_A, bool TRANS_B, class Format, int BM, int BN>
+__device__ __forceinline__ void split_operands(
+    const SplitProduct<Format, BM, BN>& parts, unsigned unit, const float* A, int lda, const float* B, int ldb, int M,
+    int N, int depth, char* image)
+{
+    if (unit < parts.a.units())
+        split_piece<TRANS_A>(parts.a, unit, A, lda, M, depth, image);
+    else
+        split_piece<!TRANS_B>(parts.b, unit - parts.a.units(), B, ldb, N, depth, image);
 }

@@ -25,7 +25,6 @@ _ID = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
 _LARGEST_PARAMETER = 2**31 - 1
 _MOST_COMBINATIONS = 1 << 14
-_MOST_PHASES = 16
 PHASE = "phase"
 """Name of the number of a launch among those of one execution."""
 
@@ -55,11 +54,14 @@ class Facts:
     smem_bytes: Expression
     steps: Expression
     """The number of steps along k that a block takes; it may also name `blocks`."""
+    tiles: Expression | None
+    """The blocks that take `steps` steps; `None` where all of the grid do."""
     again: Mapping[str, str]
     """Values of the next launch by name (`{N = "blocks", x = "out"}`), if more than one block is launched; else empty.
     """
-    phases: int
-    """Number of launches of one execution. Expressions of the launch and the arguments may name `phase`, from 0 on."""
+    phases: Expression
+    """The number of launches of one execution. Expressions of the launch and the arguments may name `phase`, from 0 on.
+    """
     workspace: Expression | None
     """Bytes of memory that it is given beside the operands; it may also name `blocks`. `None` where it has none."""
     tickets: Expression | None
@@ -91,8 +93,8 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         raise stated.error("op", str(error)) from None
     params = reader.params(names)
     known = (*names.in_expressions, *params)
-    phases = reader.phases()
-    of_launch = (*known, PHASE) if phases > 1 else known
+    phases = reader.phases(known)
+    of_launch = (*known, PHASE)
     return Facts(
         stated=stated,
         summary=reader.text("summary"),
@@ -112,6 +114,7 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         threads=reader.dimensions("threads", of_launch),
         smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), of_launch),
         steps=reader.optional("steps", (*known, "blocks")) or parse(ALL_STEPS),
+        tiles=reader.optional("tiles", known),
         again=reader.again(names),
         phases=phases,
         workspace=reader.memory("workspace", (*known, "blocks")),
@@ -255,16 +258,10 @@ class _Reader:
             raise self._stated.error("again", f'{table!r} is not {what}, as {{ N = "blocks", x = "out" }}')
         return {**dict.fromkeys((name.lower() for name in counts), "blocks"), **{name: table[name] for name in moved}}
 
-    def phases(self) -> int:
-        value = self._stated.get("phases")
-        if value is None:
-            return 1
-        if not (_is_whole(value) and 1 <= value <= _MOST_PHASES):
-            raise self._stated.error("phases", f"{value!r} is not a number of launches from 1 to {_MOST_PHASES}")
-        if value > 1 and self._stated.get("again") is not None:
+    def phases(self, known: Iterable[str]) -> Expression:
+        if self._stated.get("phases") is not None and self._stated.get("again") is not None:
             raise self._stated.error("phases", "a kernel that is launched again on its results has no phases (again)")
-        checked: int = value
-        return checked
+        return self.optional("phases", known) or parse("1")
 
     def optional(self, key: str, known: Iterable[str]) -> Expression | None:
         value = self.number_or_text(key)

@@ -99,7 +99,8 @@ def _stated(expression: Expression, facts: Facts, names: Mapping[str, float]) ->
 
 def _blocks(facts: Facts, names: Mapping[str, float]) -> int:
     # The last phase makes the result, and its blocks are the ones that share the work.
-    return math.prod(expression.whole({PHASE: facts.phases - 1, **names}) for expression in facts.grid)
+    last = {PHASE: facts.phases.whole(names) - 1, **names}
+    return math.prod(expression.whole(last) for expression in facts.grid)
 
 
 def _aligned(nbytes: int) -> int:

@@ -7,17 +7,18 @@ after = "mma_tf32_pipelined"
 arch = "sm_90a"
 precision = "f16x3"
 transposes = ["nn", "nt", "tn", "tt"]
-phases = 2
-args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, phase"
-grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(K, 128) if phase == 0 \
+phases = "2 * max(1, ceil_div(K, SLICE))"
+args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, phase"
+grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 2 == 0 \
     else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
-threads = "128 if phase == 0 else 384"
-smem_bytes = "36864 if phase == 0 else STAGES * 256 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
-workspace = """2048 + ceil_div(M, BM) * ceil_div(K, 128) * (516 * BM + BM // 16) \
-    + ceil_div(N, BN) * ceil_div(K, 128) * (516 * BN + BN // 16)"""
+threads = "128 if phase % 2 == 0 else 384"
+smem_bytes = "36864 if phase % 2 == 0 else STAGES * 256 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
+steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
+workspace = "2048 + 516 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
+tickets = "3 + ceil_div(M, BM) + ceil_div(N, BN)"
 require = [
     "BM == 128 and (BN == 64 or BN == 128) and 2 <= STAGES <= (3 if BN == 128 else 4)",
-    "GROUP >= 1 and 1 <= BLOCKS <= 4096",
+    "GROUP >= 1 and 1 <= BLOCKS <= 4096 and SLICE >= 128 and SLICE % 128 == 0",
 ]
 
 [params]
@@ -26,14 +27,14 @@ BN = 128
 STAGES = 3
 GROUP = 8     # tiles across a strip of the order in which blocks walk C
 BLOCKS = 132  # as many as run at the same time, one a multiprocessor
+SLICE = 4096  # of k, that the workspace holds at a time
 
 [tune]
 BN = [64, 128]
 GROUP = [4, 8, 16]
 */
 
-#include "exact_tile.cuh"
-#include "parts_ring.cuh"
+#include "parts_product.cuh"
 
 // Element by element a = a1 + a2 / 2^11 and b = b1 + b2 / 2^11, in halves, so
 //
@@ -42,77 +43,55 @@ GROUP = [4, 8, 16]
 // The first launch makes the halves (split_floats.cuh), the second multiplies them. Tensor cores cut off what sums do not
 // hold, so no sum stays in them for more than 128 of k: then the two sums of products join float32 sums in registers,
 // with the scales of their row and column.
-template <int BM, int BN, int STAGES, int GROUP, bool TRANS_A, bool TRANS_B>
-__global__ void __launch_bounds__(384, 1) f16x3(
+
+// Adds the products of all blocks of k, as the producer brings them, to the sums of a warpgroup.
+template <int BM, int BN, class Ring>
+__device__ __forceinline__ void multiply_halves(float (&sums)[BN / 2], Ring& ring, PartsPlace place, unsigned blocks)
+{
+    const int first_row = place.row / 64 * 64;  // of the warpgroup
+    for (unsigned block = 0; block < blocks; ++block) {
+        float high[BN / 2], low[BN / 2];  // a1 b1; a1 b2 + a2 b1
+        typename Ring::Stage stages[2];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            stages[half] = ring.next();
+            const Rows a1 = rows_of_128_bytes(stages[half].a + first_row * 128), a2 = further(a1, BM * 128);
+            const Rows b1 = rows_of_128_bytes(stages[half].b), b2 = further(b1, BN * 128);
+            begin_products();
+#pragma unroll
+            for (int k = 0; k < 128; k += 32) {  // bytes
+                const bool add = half + k > 0;
+                multiply_f16(high, further(a1, k), further(b1, k), add);
+                multiply_f16(low, further(a1, k), further(b2, k), add);
+                multiply_f16(low, further(a2, k), further(b1, k), true);
+            }
+            commit_products();
+        }
+        wait_for_products<1>();
+        ring.release(stages[0]);
+        wait_for_products<0>();
+        ring.release(stages[1]);
+        pin(high);
+        pin(low);
+#pragma unroll
+        for (int i = 0; i < BN / 2; ++i) {
+            const float product = fmaf(low[i], 1.0f / 2048, high[i]);
+            const float a_scale = stages[0].a_scales[place.row + i % 4 / 2 * 8];
+            const float b_scale = stages[0].b_scales[place.col + i / 4 * 8 + i % 2];
+            sums[i] = fmaf(product * a_scale, b_scale, sums[i]);
+        }
+    }
+}
+
+template <int BM, int BN, int STAGES, int GROUP, int SLICE, bool TRANS_A, bool TRANS_B>
+__global__ void __launch_bounds__(PARTS_THREADS, 1) f16x3(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc,
-    void* workspace, int phase)
+    void* workspace, unsigned* tickets, int phase)
 {
     extern __shared__ __align__(1024) char shared[];
-    const int depth = sum_depth(K, alpha);
-    char* free = static_cast<char*>(workspace);
-    const SplitOperand<TwoHalves, BM> a_parts(free, M, K);
-    const SplitOperand<TwoHalves, BN> b_parts(free, N, K);
-    if (phase == 0) {
-        if (depth == 0) return;
-        if (blockIdx.x < a_parts.units())
-            split_piece<TRANS_A>(a_parts, blockIdx.x, A, lda, M, K, shared);
-        else
-            split_piece<!TRANS_B>(b_parts, blockIdx.x - a_parts.units(), B, ldb, N, K, shared);
-        return;
-    }
-
-    PartsRing<TwoHalves, BM, BN, STAGES> ring(shared, a_parts, b_parts);
-    ring.open();
-    if (threadIdx.x < 128) {  // the producer: one warp copies, the others give their registers
-        give_back_registers<40>();
-        if (threadIdx.x < 32)
-            for (PartsTile<BM, BN, GROUP> tile(M, N); tile.exists(); tile.advance())
-                if (depth > 0 && ring.suits(tile)) ring.load(tile);
-        return;
-    }
-    take_registers<232>();
-    const PartsPlace place;
-    const int first_row = place.row / 64 * 64;  // of the warpgroup
-    for (PartsTile<BM, BN, GROUP> tile(M, N); tile.exists(); tile.advance()) {
-        float* const c = C + tile.row * static_cast<Offset>(ldc) + tile.col;
-        if (depth > 0 && !ring.suits(tile)) {
-            store_exact_tile<BM, BN, TRANS_A, TRANS_B>(
-                ring.spare(), depth, A, lda, tile.row, B, ldb, tile.col, alpha, beta, c, ldc, tile.rows, tile.cols);
-            continue;
-        }
-        float sums[BN / 2] = {};
-        for (unsigned block = 0; block < (depth > 0 ? a_parts.blocks : 0); ++block) {
-            float high[BN / 2], low[BN / 2];  // a1 b1; a1 b2 + a2 b1
-            typename decltype(ring)::Stage stages[2];
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                stages[half] = ring.next();
-                const Rows a1 = rows_of_128_bytes(stages[half].a + first_row * 128), a2 = further(a1, BM * 128);
-                const Rows b1 = rows_of_128_bytes(stages[half].b), b2 = further(b1, BN * 128);
-                begin_products();
-#pragma unroll
-                for (int k = 0; k < 128; k += 32) {  // bytes
-                    const bool add = half + k > 0;
-                    multiply_f16(high, further(a1, k), further(b1, k), add);
-                    multiply_f16(low, further(a1, k), further(b2, k), add);
-                    multiply_f16(low, further(a2, k), further(b1, k), true);
-                }
-                commit_products();
-            }
-            wait_for_products<1>();
-            ring.release(stages[0]);
-            wait_for_products<0>();
-            ring.release(stages[1]);
-            pin(high);
-            pin(low);
-#pragma unroll
-            for (int i = 0; i < BN / 2; ++i) {
-                const float product = fmaf(low[i], 1.0f / 2048, high[i]);
-                const float a_scale = stages[0].a_scales[place.row + i % 4 / 2 * 8];
-                const float b_scale = stages[0].b_scales[place.col + i / 4 * 8 + i % 2];
-                sums[i] = fmaf(product * a_scale, b_scale, sums[i]);
-            }
-        }
-        store_products(c, ldc, tile, place, alpha, sums, beta);
-    }
+    split_and_multiply<TwoHalves, BM, BN, STAGES, GROUP, SLICE, TRANS_A, TRANS_B>(
+        phase, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, shared,
+        [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
+            multiply_halves<BM, BN>(sums, ring, place, blocks);
+        });
 }

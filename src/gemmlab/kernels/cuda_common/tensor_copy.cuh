@@ -1,4 +1,4 @@
-// Copies of boxes of tensors, and clusters of blocks that share them (sm_90).
+// Copies of boxes of tensors into shared memory (sm_90).
 #pragma once
 
 #include <cuda.h>  // CUtensorMap
@@ -11,7 +11,7 @@ __device__ __forceinline__ void prefetch_map(const CUtensorMap& map)
     asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// A box of a tensor, at `column` and `row` (elements, either may lie outside: zeros). `map` is a kernel's argument.
+// A box of a matrix, from `column` and `row` on (elements; zeros where there are none). `map` is a kernel's argument.
 __device__ __forceinline__ void copy_box(
     SharedAddress to, const CUtensorMap& map, int column, int row, SharedAddress barrier)
 {
@@ -19,62 +19,5 @@ __device__ __forceinline__ void copy_box(
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
             to),
         "l"(&map), "r"(barrier), "r"(column), "r"(row)
-        : "memory");
-}
-
-// The same for all blocks of the cluster in `blocks` (a bit each): to the same place, reported to the same barrier.
-__device__ __forceinline__ void copy_box_to(
-    unsigned short blocks, SharedAddress to, const CUtensorMap& map, int column, int row, SharedAddress barrier)
-{
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
-        "[%1, {%3, %4}], [%2], %5;" ::"r"(to),
-        "l"(&map), "r"(barrier), "r"(column), "r"(row), "h"(blocks)
-        : "memory");
-}
-
-// Arrives at the barrier at the same place in another block of the cluster.
-__device__ __forceinline__ void arrive_in(unsigned block, SharedAddress barrier)
-{
-    asm volatile(
-        "{\n"
-        ".reg .b32 there;\n"
-        "mapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
-        "}" ::"r"(barrier),
-        "r"(block)
-        : "memory");
-}
-
-// All threads of all blocks of the cluster.
-__device__ __forceinline__ void cluster_barrier()
-{
-    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
-}
-
-// The same place in another block of the cluster.
-__device__ __forceinline__ SharedAddress address_in(unsigned block, SharedAddress address)
-{
-    SharedAddress there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
-    return there;
-}
-
-__device__ __forceinline__ void store_in_cluster(SharedAddress there, float value)
-{
-    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(there), "f"(value) : "memory");
-}
-
-// Waits for arrivals from other blocks, whose stores before can then be read.
-__device__ __forceinline__ void wait_for_cluster(SharedAddress barrier, unsigned parity)
-{
-    asm volatile(
-        "{\n"
-        ".reg .pred ended;\n"
-        "again:\n"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%0], %1;\n"
-        "@!ended bra again;\n"
-        "}" ::"r"(barrier),
-        "r"(parity)
         : "memory");
 }

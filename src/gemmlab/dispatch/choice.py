@@ -4,8 +4,9 @@ If times of this very problem were measured on this GPU model, the least of them
 kernels are estimated (`dispatch/waves.py`), and the least estimate wins. A precision lower than requested is never
 considered.
 
-The choice depends on the problem, its layout and leading dimensions, the GPU model and the table, and on nothing else:
-not on addresses (but whether all operands begin on 16 bytes), nor on what else the GPU does. So does the order of each sum, of which `Choice.order` is a digest.
+The choice depends on the problem, its layout and leading dimensions, whether all operands begin on 16 bytes, the GPU
+model and the table, and on nothing else: not on other addresses, nor on what else the GPU does. So does the order of
+each sum, of which `Choice.order` is a digest.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ MAPPED = Measurement(
     align=KERNEL.align, require=tuple(one.that.text for one in KERNEL.restrictions), in_order=False,
 )  # fmt: skip
 TABLE = replace(shipped_table(), entries=(*shipped_table().entries, MAPPED))
-FASTEST = {"precision": "tf32"}
+FASTEST: dict[str, Any] = {"precision": "tf32"}
 
 
 @pytest.fixture

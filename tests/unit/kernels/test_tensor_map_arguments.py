@@ -17,7 +17,6 @@ from gemmlab.kernels.cuda_kernel import shipped_kernel
 from gemmlab.kernels.instances import instance_for
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
-from gemmlab.verify.check import check_kernel
 from support.cuda_source import needs_compiler
 
 OP = GemmOp()
@@ -137,25 +136,6 @@ def test_a_map_is_no_pointer(tmp_path: Path) -> None:
             kernel(tmp_path, SOURCE.replace("[maps]", f'args = "M, N, K, {args}"\n[maps]'))
     with pytest.raises(UsageError, match="'CUtensorMap other' is none of them"):
         kernel(tmp_path, SOURCE.replace("tmapB", "other"))
-
-
-@needs_compiler
-def test_persistent_is_right_on_the_emulator() -> None:
-    """Tiles that hang over, layouts, rows longer than needed, scalars, empty sums; no hazards."""
-    ragged, scaled = GemmProblem(150, 140, 36), {"alpha": 0.5, "beta": 2.0}
-    cases = [
-        ragged,
-        GemmProblem(133, 76, 68, trans_b=True, ldc=79, **scaled),
-        GemmProblem(132, 70, 33, trans_a=True, trans_b=True, ldb=36, **scaled),
-        GemmProblem(5, 8, 100, lda=104, beta=1.0),
-        GemmProblem(64, 64, 0, lda=4, beta=2.0),
-        GemmProblem(64, 64, 64, alpha=0.0, beta=1.0),
-    ]
-    persistent = find_kernel("persistent")
-    # Three blocks: some compute several tiles, and the ring goes on from one to the next.
-    for config in ({"BY": 64, "BLOCKS": 3}, {"BY": 128, "BLOCKS": 2, "GROUP": 1}):
-        report = check_kernel(persistent, EmulatedDevice("sm_90a"), OP, config=config, cases=cases)
-        assert report.passed, report.explain()
 
 
 @needs_compiler

@@ -30,6 +30,45 @@ struct Tf32Stage {
     __device__ __forceinline__ SharedAddress y() const { return x + X_BYTES; }
 };
 
+// Tiles of X by Y, in strips of GROUP along X: tiles that are computed at the same time share rows of both in L2.
+// A block goes on with the tile that lies `gridDim.x` further.
+//
+//     GROUP = 2           X ->
+//                    0  1 |  6  7 | 12
+//                    2  3 |  8  9 | 13
+//                    4  5 | 10 11 | 14
+template <int BY, int GROUP>
+struct Tf32Tile {
+    int x, y;  // first rows of X and Y
+
+    __device__ __forceinline__ Tf32Tile(int rows_x, int rows_y)
+        : across(ceil_div(rows_x, TF32_ROWS)), down(ceil_div(rows_y, BY)), index(blockIdx.x)
+    {
+        place();
+    }
+
+    __device__ __forceinline__ bool exists() const { return index < down * across; }
+
+    __device__ __forceinline__ void advance()
+    {
+        index += gridDim.x;
+        place();
+    }
+
+private:
+    unsigned across, down;
+    unsigned index;
+
+    __device__ __forceinline__ void place()
+    {
+        const unsigned per_group = down * min(across, static_cast<unsigned>(GROUP));
+        const unsigned group = index / per_group, in_group = index % per_group;
+        const unsigned width = max(min(across - min(across, group * GROUP), static_cast<unsigned>(GROUP)), 1u);
+        x = static_cast<int>(group * GROUP + in_group % width) * TF32_ROWS;
+        y = static_cast<int>(in_group / width) * BY;
+    }
+};
+
 // A thread's part of X as the register operand of wgmma, and the place of its sums. Lane l reads two neighbouring rows,
 // pair + 0 and 1, at k = l % 4 and l % 4 + 4 of each eight.
 //
@@ -85,13 +124,27 @@ struct Tf32Operand {
     }
 };
 
-// C = alpha * sums + beta * C for the part of a tile that exists. `c` is its first element; C_BY_X says that the rows
-// of X are rows of C. `rows` and `cols` of C exist from there on; a whole tile has ROWS x COLS.
-template <bool C_BY_X, class Operand, int COUNT>
+// Begins to add the products of a stage's X, in registers, and its Y to the sums; with `add` == false sums begin with it.
+template <int COUNT, int FRAGMENTS>
+__device__ __forceinline__ void multiply_stage(
+    float (&sums)[COUNT], const unsigned (&x)[FRAGMENTS][4], SharedAddress y, bool add)
+{
+    begin_products();
+#pragma unroll
+    for (int i = 0; i < FRAGMENTS; ++i) multiply_tf32(sums, x[i], further(rows_of_128_bytes(y), 32 * i), add || i > 0);
+    commit_products();
+}
+
+// C = alpha * sums + beta * C for the part of a tile that exists. C_BY_X says that the rows of X are rows of C.
+template <bool C_BY_X, class Tile, class Operand, int COUNT>
 __device__ __forceinline__ void store_sums(
-    float* c, int ldc, int rows, int cols, const Operand& place, float alpha, const float (&sums)[COUNT], float beta)
+    const Tile& tile, int M, int N, const Operand& place, float alpha, const float (&sums)[COUNT], float beta, float* C,
+    int ldc)
 {
     constexpr int BY = COUNT * 2, ROWS = C_BY_X ? TF32_ROWS : BY, COLS = C_BY_X ? BY : TF32_ROWS;
+    const int first_row = C_BY_X ? tile.x : tile.y, first_col = C_BY_X ? tile.y : tile.x;
+    const int rows = M - first_row, cols = N - first_col;  // of C from there on
+    float* const c = C + first_row * static_cast<Offset>(ldc) + first_col;
     // Calls `store` for two neighbours in a row of C.
     const auto each_pair = [&](auto store) {
 #pragma unroll

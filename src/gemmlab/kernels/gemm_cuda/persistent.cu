@@ -3,7 +3,7 @@ summary = "TF32 on Hopper's tensor cores, blocks that stay and compute tile afte
 idea = "The producer copies the next tile's first stages while consumers store a tile: no block begins with an empty ring."
 source = "NVIDIA, CUTLASS 3.x, persistent warp-specialized kernels for Hopper"
 op = "gemm"
-after = "mma_tf32_pipelined"
+after = "warp_specialized"
 arch = "sm_90a"
 precision = "tf32"
 transposes = ["nn", "nt", "tt"]
@@ -14,6 +14,16 @@ smem_bytes = "196608 + 16 * (1536 // (128 + BY))"
 steps = """32 * ceil_div(K, 32) * ceil_div(ceil_div(N, BY) * ceil_div(M, 128) if TRANS_A else \
     ceil_div(M, BY) * ceil_div(N, 128), max(1, blocks))"""
 require = ["BY == 64 or BY == 128 or BY == 256", "GROUP >= 1 and 1 <= BLOCKS <= 4096"]
+expect = [
+    # A warpgroup multiplies 64 x BY x 8 with an instruction of four warps.
+    { shape = "256x256x64", that = "executed_HGMMA * 64 * BY * 8 == 4 * M * N * K" },
+    # X goes to registers once, two words a lane, without a bank conflict; Y goes from shared memory to the tensor cores.
+    { shape = "256x256x64", that = "64 * BY * shared_load_requests == M * N * K and shared_load_excess == 0" },
+    # Five copies bring a stage: four boxes of 32 rows of X at 32 of k, and one of Y.
+    { shape = "256x256x64", that = "executed_UTMALDG * BY * 128 * 32 == 5 * M * N * K and global_load_requests == 0" },
+    # Whole sectors, though the sums are those of C's transpose.
+    { shape = "256x256x64", that = "8 * global_store_sectors == M * N and global_store_sectors_per_request == 8" },
+]
 
 [params]
 BY = 256      # of the shared operand's rows in a tile; the other one has 128
@@ -41,38 +51,32 @@ __global__ void __launch_bounds__(384, 1) persistent(
     const CUtensorMap &X = X_IS_A ? A : B, &Y = X_IS_A ? B : A;
     const int rows_x = X_IS_A ? M : N, rows_y = X_IS_A ? N : M;
     const int stages = 2 * ceil_div(sum_depth(K, alpha), 2 * TF32_DEPTH);
+    using Ring = Tf32Ring<BY, X_ALONG>;
+    using Tiles = Tf32Tile<BY, GROUP>;
+    Ring ring(shared);
+    ring.open(X, Y);
 
-    if (threadIdx.x == 0) {
-        prefetch_map(X);
-        prefetch_map(Y);
-    }
-    Tf32Ring<BY, X_ALONG> ring(shared);
-    ring.open();
     if (threadIdx.x < 128) {  // the producer: one thread copies, the others give their registers
         give_back_registers<40>();
         if (threadIdx.x == 0)
-            for (Tf32Tile<BY, GROUP> tile(rows_x, rows_y); tile.exists(); tile.advance())
+            for (Tiles tile(rows_x, rows_y); tile.exists(); tile.advance())
 #pragma unroll 1  // the producer has few registers
                 for (int stage = 0; stage < stages; ++stage) ring.load(tile, stage * TF32_DEPTH, X, Y);
         return;
     }
     take_registers<232>();
     const Tf32Operand<X_ALONG> operand(threadIdx.x / 128 - 1);
-    for (Tf32Tile<BY, GROUP> tile(rows_x, rows_y); tile.exists(); tile.advance()) {
+    for (Tiles tile(rows_x, rows_y); tile.exists(); tile.advance()) {
         float sums[BY / 2] = {};
         unsigned x[2][TF32_DEPTH / 8][4];
-        typename Tf32Ring<BY, X_ALONG>::Stage before;
+        typename Ring::Stage before;
 #pragma unroll 1
         for (int stage = 0; stage < stages; stage += 2)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 const auto now = ring.next();
                 operand.load(x[half], now.x);
-                begin_products();
-#pragma unroll
-                for (int i = 0; i < TF32_DEPTH / 8; ++i)
-                    multiply_tf32(sums, x[half][i], further(rows_of_128_bytes(now.y()), 32 * i), stage + half + i > 0);
-                commit_products();
+                multiply_stage(sums, x[half], now.y(), stage + half > 0);
                 wait_for_products<1>();  // the stage before has been read
                 if (stage + half > 0) ring.release(before);
                 before = now;
@@ -80,8 +84,6 @@ __global__ void __launch_bounds__(384, 1) persistent(
         wait_for_products<0>();
         if (stages > 0) ring.release(before);
         pin(sums);
-        const int row = X_IS_A ? tile.x : tile.y, col = X_IS_A ? tile.y : tile.x;
-        float* const c = C + row * static_cast<Offset>(ldc) + col;
-        store_sums<X_IS_A>(c, ldc, M - row, N - col, operand, alpha, sums, beta);
+        store_sums<X_IS_A>(tile, M, N, operand, alpha, sums, beta, C, ldc);
     }
 }

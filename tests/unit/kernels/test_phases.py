@@ -110,7 +110,7 @@ def test_without_a_last_launch_there_is_none(tmp_path: Path) -> None:
         ('phases = "1 + ceil_div(N, HALF)"', "phases = 0", r"sums\.cu:4: phases: 0 launches; at least 1 is possible"),
         ('phases = "1 + ceil_div(N, HALF)"', "phases = 1.5", "phases: 1.5 is neither a whole number nor an expression"),
         ('phases = "1 + ceil_div(N, HALF)"', 'phases = "2 +"', "phases: expression '2 \\+'"),
-        ('workspace = "4 ', 'again = { N = "blocks", x = "out" }\nworkspace = "4 ', "phases: a kernel that is launched"),
+        ('workspace = "4 ', 'again = { N = "blocks", x = "out" }\nworkspace = "4 ', "phases: a kernel that is launc"),
         ('workspace = "4 * ', 'workspace = "4 * phase * ', "workspace: .*no value named 'phase'"),
         ('require = ["', 'require = ["phase > 0", "', "require: .*no value named 'phase'"),
         ('args = "N, x, out, workspace, tickets, phase, phase * HALF"\n', "", "'int phase' is none of them"),

@@ -39,7 +39,7 @@ def chain(a: Array, b: Array) -> Array:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `split_floats.cuh` finds out about strips: an array of one value a strip each."""
+    """The findings of `split_floats.cuh` about strips: arrays of one value a strip."""
 
     unfit: npt.NDArray[np.bool_]
     wide: npt.NDArray[np.bool_]
@@ -76,7 +76,8 @@ def ways(a: Array, b: Array) -> tuple[int, int, int]:
     of_a, of_b = verdict(a), verdict(np.ascontiguousarray(b.T))
 
     def either(name: str) -> npt.NDArray[np.bool_]:
-        return np.logical_or.outer(getattr(of_a, name), getattr(of_b, name))
+        found: npt.NDArray[np.bool_] = getattr(of_a, name)[:, np.newaxis] | getattr(of_b, name)
+        return found
 
     halves = ~either("unfit") & ~either("thin") & ~(either("wide") & either("small"))
     bfloats = ~halves & ~either("unfit") & ~either("wider")

@@ -17,6 +17,8 @@ from support.parts_model import errors
 M, N, K = 130, 70, 300
 SLICED = {"SLICE": 128}
 """Three slices of K."""
+NARROW = {"BN": 64, "STAGES": 3}
+"""Tiles of 128 x 64."""
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.id)
 
 
@@ -75,9 +77,11 @@ def test_slices_of_k_add_up(kernel: Kernel, kind: str) -> None:
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("tile", [{}, {"BN": 64, "STAGES": 3}], ids=["BN=128", "BN=64"])
 @pytest.mark.parametrize("kind", ["normal", "wider"])
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("layout", "tile"),
+    [*(pytest.param(layout, {}, id=layout) for layout in LAYOUTS), pytest.param("tt", NARROW, id="tt BN=64")],
+)
 @each_kernel
 def test_layouts_and_tiles_change_no_bit(kernel: Kernel, layout: str, kind: str, tile: dict[str, int]) -> None:
     """Parts, scales and the order of sums do not depend on how operands lie, nor on the width of a tile, as long as the

@@ -117,9 +117,10 @@ gpu-sweep: $(STAMP)
 	$(SWEEP) $(H200)/sweep.jsonl $(CANDIDATES).txt --suite --random 20261122:120 --most-steps 35
 	$(SWEEP) $(H200)/sweep-random.jsonl --kernels table --random 4711:100
 	$(SWEEP) $(H200)/sweep-random.jsonl --kernels table --random 20261123:160 --most-steps 34
+	$(SWEEP) $(H200)/sweep-hopper.jsonl $(CANDIDATES)-hopper.txt --suite --random 20261122:40 --most-steps 35
 	$(SWEEP) $(H200)/sweep-batches.jsonl $(CANDIDATES)-batches.txt --op batch --family batches \
 		--sizes '32*512x64x512,32*512x512x64:nt,128*256,$(DECODE)'
-	gzip -9f $(H200)/sweep.jsonl $(H200)/sweep-random.jsonl $(H200)/sweep-batches.jsonl
+	gzip -9f $(H200)/sweep.jsonl $(H200)/sweep-random.jsonl $(H200)/sweep-batches.jsonl $(H200)/sweep-hopper.jsonl
 	$(BIN)/python makers/choices.py
 
 # How far the library call's kernel is from the best of all on a GPU, at products drawn from SEED. No table is written over.

@@ -103,7 +103,8 @@ def _entry(
         kernel=name, precision=kernel.precision, layouts=kernel.layouts, arch=kernel.arch, config=chosen,
         threads=facts["threads"], registers=facts["registers"], smem=facts["smem"], grid=kernel.tiles, parts=parts,
         in_order=kernel.in_order({**chosen, PARTS: 1}), figures=Figures(0.0, 0.0, 0.0),
-        steps=kernel.steps,
+        steps=kernel.steps, align=kernel.align,
+        require=tuple(one.that.text for one in kernel.restrictions),
     )  # fmt: skip
 
 
@@ -112,6 +113,6 @@ def _launched(name: str, config: Config) -> tuple[int, int]:
     kernel = find_kernel(name)
     (problem,) = OP.parse_sizes("64")
     scalars = OP.scalars(problem)
-    nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)", *NO_MEMORY), scalars["m"])
-    *_, launch = kernel.launches(kernel.instantiate(config, scalars), {**scalars, **nothing})
+    nothing = dict.fromkeys((*kernel.args, *NO_MEMORY), scalars["m"])
+    *_, launch = kernel.launches(kernel.instantiate(config, scalars), {**nothing, **scalars})
     return launch.smem_bytes, math.prod(launch.threads)

@@ -55,6 +55,10 @@ class Choice:
     refused: Mapping[str, str] = field(default_factory=dict)
     """Kernels of the table that could not run, with the reason."""
 
+    def same_code(self, other: Choice) -> bool:
+        """Return whether kernel and configuration are the same."""
+        return self.kernel == other.kernel and dict(self.config) == dict(other.config)
+
     def to_json(self) -> dict[str, Any]:
         """Return JSON values."""
         return asdict(self)

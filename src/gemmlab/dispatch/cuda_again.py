@@ -96,6 +96,8 @@ def again(
             package.put(out, added)
     elif known.near_a[0] < place - left < known.near_a[1] or known.near_b[0] < place - right < known.near_b[1]:
         return None
+    if (left | right | place) & known.plan.mask:
+        return None
     first, second = (right, left) if known.swapped else (left, right)
     stream = known.stream() or LEGACY_STREAM
     if known.device.is_current:

@@ -34,6 +34,7 @@ class SeveralPlans:
     """Plans with the starts of their launches."""
     needs: Needs | None = None
     free: bool = True
+    mask: int = 0
 
     def enqueue(
         self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, _steps: tuple[Step, ...],

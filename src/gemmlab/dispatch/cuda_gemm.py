@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batch_choice import choice_of_call
 from gemmlab.dispatch.batches import Step
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import choice_for
+from gemmlab.dispatch.choice import VECTOR_BYTES, choice_for
 from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.scratch import Needs, Scratch, ScratchMemory
@@ -44,7 +44,7 @@ class Plan:
     config: Mapping[str, int]
     launch: WordsLaunch
     at: tuple[int, int, int]
-    """Positions of the addresses of a, b and c among the arguments."""
+    """Positions of the addresses of a, b and c among the words of all arguments."""
     scalars_at: tuple[int, int]
     """Positions of alpha and beta among the arguments."""
     needs: Needs | None = None
@@ -54,10 +54,15 @@ class Plan:
     following: tuple[WordsLaunch, ...] = ()
     """Launches that follow on what `launch` left in the workspace, with the same arguments but for constants."""
 
+    mask: int = 0
+    """The bits that addresses of operands must not have, beside those of a float's alignment."""
+    any_alignment: bool = True
+    """False if operands that begin on 16 bytes get another plan, whose kernel needs them to."""
+
     @property
     def free(self) -> bool:
-        """True if it takes any scalars and addresses."""
-        return not self.kernel.restrictions and self.kernel.align == FLOAT_BYTES
+        """True if it is the plan for any scalars, and for any addresses without the bits of `mask`."""
+        return self.any_alignment and not any({"alpha", "beta"} & one.that.names for one in self.kernel.restrictions)
 
     def enqueue(
         self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...],
@@ -124,10 +129,13 @@ class CudaGemm:
         p = what.problem
         named = None if call.config is None else tuple(sorted(checked_config(call.config).items()))
         how = (call.precision, str(call.kernel), named, bool(call.reproducible))
-        key = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, *how)
+        aligned = what.begins_on(VECTOR_BYTES)
+        key = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, aligned, *how)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._prepared(choice_for(call, what, self.gpu), p)
+            choice = choice_for(call, what, self.gpu)
+            usual = choice if aligned else choice_for(call, replace(what, a=0, b=0, c=0, distances=()), self.gpu)
+            plan = replace(self._prepared(choice, p), any_alignment=usual.same_code(choice))
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[key] = plan
@@ -141,7 +149,7 @@ class CudaGemm:
             raise UsageError(f"gemm: {kernel.id} does not take {problem.label}: {why}")
         # A texture needs a caller that keeps it alive; the instance has none, and the kernel uses plain loads.
         instance = instance_for(kernel, choice.config, scalars)
-        at, scratch_at = instance.places(*_CHANGING), instance.places(*NO_MEMORY)
+        at, scratch_at = instance.words(*_CHANGING), instance.words(*NO_MEMORY)
         if not instance.launches or len(at) != len(_CHANGING) or len(scratch_at) not in (0, len(NO_MEMORY)):
             raise UsageError(
                 f"gemm: {kernel.id} must take all of {', '.join(_CHANGING)}; a workspace it may have only together "
@@ -155,11 +163,12 @@ class CudaGemm:
         return Plan(
             kernel=kernel, config=choice.config, launch=launch, at=(a, b, c), scalars_at=(alpha, beta),
             needs=needs if any(needs) else None, scratch_at=scratch_at, following=tuple(following),
+            mask=kernel.align - 1 if kernel.align > FLOAT_BYTES else 0,
         )  # fmt: skip
 
 
 def _require(plan: Plan, what: Stored) -> None:
-    """Raise `UsageError` if the kernel does not take these scalars or addresses; the catalog's kernels take all."""
+    """Raise `UsageError` if the kernel does not take these scalars or addresses."""
     kernel = plan.kernel
     if kernel.restrictions and (why := kernel.refusal(plan.config, GemmOp().scalars(what.problem))):
         raise UsageError(f"gemm: {kernel.id} does not take {what.problem.label}: {why}")

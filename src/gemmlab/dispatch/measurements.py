@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gemmlab.core.errors import RecordError
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.kernels.catalog import current_id
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -68,6 +69,10 @@ class Measurement:
     in_order: bool = True
     """True if each result is one chain of multiply-adds in the order of k (with a single part, where k may be split).
     """
+    align: int = FLOAT_BYTES
+    """Bytes that its operands must begin on."""
+    require: tuple[str, ...] = ()
+    """The products that it takes, expressions over extents, layout and leading dimensions; empty for any."""
     times_us: Mapping[str, float] = field(default_factory=dict)
     """Medians by `time_key`, caches cold."""
 
@@ -111,7 +116,7 @@ def table_from_json(data: Mapping[str, Any]) -> Table:
 
 def _measured(entry: Mapping[str, Any]) -> Measurement:
     kernel = current_id(entry["kernel"], notice=False)
-    lists = {name: tuple(entry[name]) for name in ("layouts", "grid", "parts")}
+    lists = {name: tuple(entry.get(name, ())) for name in ("layouts", "grid", "parts", "require")}
     return Measurement(**{**entry, **lists, "figures": Figures(*entry["figures"]), "kernel": kernel})
 
 

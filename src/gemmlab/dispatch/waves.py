@@ -166,6 +166,13 @@ def in_domain(entry: Measurement, problem: GemmProblem) -> bool:
     return not entry.domain or bool(_parsed((entry.domain,))[0](_names(entry, problem, 1)))
 
 
+def unmet(entry: Measurement, problem: GemmProblem) -> str:
+    """Return the first of the requirements of a kernel that a product does not meet; empty if it meets all."""
+    leading = {"lda": problem.lda, "ldb": problem.ldb, "ldc": problem.ldc}
+    names = {**_names(entry, problem, 1), **leading}
+    return next((each.text for each in _parsed(entry.require) if not each(names)), "")
+
+
 def block_steps(entry: Measurement, problem: GemmProblem, parts: int, blocks: int) -> int:
     """Return the number of steps along k that a block takes, one of `blocks`."""
     (steps,) = _parsed((entry.steps,))

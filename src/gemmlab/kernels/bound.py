@@ -16,7 +16,7 @@ from gemmlab.devices.device import Buffer, CountingDevice, Device, Loaded, Seque
 from gemmlab.devices.texture import matrix_texture
 from gemmlab.kernels.instances import load
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.names import texture_over
+from gemmlab.kernels.names import map_over, texture_over
 from gemmlab.ops.footprint import require_memory
 from gemmlab.ops.op import Op, Problem
 
@@ -107,6 +107,7 @@ class PlacedKernel:
         tickets = self._tickets(self.kernel.tickets(problem, instance))
         bound = {**scalars, **buffers, "threads": np.int64(threads), "workspace": workspace, "tickets": tickets}
         for operand in op.operands(problem):
+            bound[map_over(operand.name)] = buffers[operand.name]
             if (name := texture_over(operand.name)) in self.kernel.args:
                 bound[name] = np.uint64(matrix_texture(self.device, buffers[operand.name], operand.ld))
         launches = tuple(self.kernel.launches(instance, bound, threads))

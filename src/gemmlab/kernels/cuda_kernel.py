@@ -17,10 +17,11 @@ from gemmlab.kernels.cuda_file.arguments import ArgumentMatch, c_value, check_ty
 from gemmlab.kernels.cuda_file.header import HeaderValues, read_header, read_text
 from gemmlab.kernels.cuda_file.header_facts import PHASE, Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
+from gemmlab.kernels.cuda_file.maps import OperandMap
 from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, stated_size
 from gemmlab.kernels.cuda_file.signature import Argument, Signature, signatures
 from gemmlab.kernels.kernel import Bound, Kernel
-from gemmlab.kernels.names import problem_names
+from gemmlab.kernels.names import map_over, problem_names
 
 MOST_CONFIGURATIONS = 96
 MOST_THREADS = 1024
@@ -60,6 +61,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
     instances = find_instances(path, text, facts, signature, options)
     signature = instances.signature
     matched = _match_arguments(facts, signature, instances.flags)
+    _check_maps(facts, matched)
     _check_layouts(facts, matched, instances.flags)
     on_config = [expression for expression in facts.require if expression.names <= set(facts.params)]
 
@@ -117,6 +119,15 @@ def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -
         raise facts.stated.error("args", str(error)) from None
 
 
+def _check_maps(facts: Facts, matched: ArgumentMatch) -> None:
+    taken = {name for name in matched.names if name in map(map_over, facts.names.operands)}
+    stated = {map_over(one.operand) for one in facts.maps}
+    if lacking := sorted(taken - stated):
+        raise facts.stated.error("maps", f'no box of {lacking[0]}: state maps = {{ A = {{ box = "ROWS, COLUMNS" }} }}')
+    if unused := sorted(stated - taken):
+        raise facts.stated.error("maps", f"no argument is {unused[0]}")
+
+
 def _check_layouts(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) -> None:
     for index, flag in enumerate(("TRANS_A", "TRANS_B")):
         both = len({layout[index] for layout in facts.layouts}) == 2
@@ -128,9 +139,11 @@ def _restrictions(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) ->
     """Return the required restrictions, then those that arguments imply for names that no requirement mentions."""
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
     spoken_of = {name for expression in required for name in expression.names}
-    implied = matched.restrictions(facts.names, [*flags, *spoken_of], facts.layouts)
-    rows = [name for name in facts.names.whole if name.startswith("ld")] if facts.align > 4 else []
-    aligned = [(f"{ld} * 4 % {facts.align} == 0", f"rows are aligned to {facts.align} bytes") for ld in rows]
+    mapped = [f"ld{one.operand}" for one in facts.maps]
+    implied = matched.restrictions(facts.names, [*flags, *spoken_of, *mapped], facts.layouts)
+    rows = [name for name in facts.names.whole if name.startswith("ld")] if facts.aligned_rows else []
+    aligned = [(one.aligned_rows, "rows of a tensor map are aligned to 16 bytes") for one in facts.maps]
+    aligned += [(f"{ld} * 4 % {facts.align} == 0", f"rows are aligned to {facts.align} bytes") for ld in rows]
     return (
         *(Restriction(expression) for expression in required),
         *(Restriction(parse(that), why) for that, why in (*implied, *aligned)),
@@ -166,6 +179,8 @@ def _check_configurations(kernel: Kernel, facts: Facts) -> None:
 def _launcher(
     kernel: str, facts: Facts, signature: Signature, matched: ArgumentMatch
 ) -> Callable[[Config, Bound], list[Launch]]:
+    maps = {map_over(one.operand): one for one in facts.maps}
+
     def launches(instance: Config, bound: Bound) -> list[Launch]:
         found = [launch_of(phase, instance, bound) for phase in range(_phases(kernel, facts, instance, bound))]
         # A grid of no blocks is illegal: such a phase is left out. The last one makes the result: where it has no
@@ -178,7 +193,7 @@ def _launcher(
             grid, threads = _dimensions(facts.grid, names), _dimensions(facts.threads, names)
             smem_bytes = facts.smem_bytes.whole(names)
             pairs = zip(signature.args, matched.values, strict=True)
-            args = tuple(_argument(argument, value, bound, names) for argument, value in pairs)
+            args = tuple(_argument(argument, value, bound, names, maps) for argument, value in pairs)
         except UsageError as error:
             raise UsageError(f"{kernel}: {error}") from None
         if min(*grid, smem_bytes) < 0 or min(threads) < 1:
@@ -200,9 +215,14 @@ def _phases(kernel: str, facts: Facts, instance: Config, bound: Bound) -> int:
     return phases
 
 
-def _argument(argument: Argument, value: str | Expression, bound: Bound, names: Mapping[str, float]) -> Any:
+def _argument(
+    argument: Argument, value: str | Expression, bound: Bound, names: Mapping[str, float],
+    maps: Mapping[str, OperandMap],
+) -> Any:  # fmt: skip
     if isinstance(value, Expression):
         return c_value(argument, value(names))
+    if value in maps:
+        return maps[value].argument(bound[value], names)
     if argument.is_pointer or isinstance(bound[value], np.void):
         return bound[value]
     return c_value(argument, bound[value].item())

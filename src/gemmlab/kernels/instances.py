@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ import numpy as np
 from gemmlab.core.program import Config, Launch
 from gemmlab.devices.device import Device
 from gemmlab.kernels.kernel import Bound, Kernel
+from gemmlab.kernels.names import map_over
 
 _NOWHERE = np.uint64(0)
+_WORD_BYTES = 8
 
 
 def load(kernel: Kernel, device: Device, parameters: Config) -> Any:
@@ -53,6 +56,16 @@ class Instance:
     def places(self, *names: str) -> tuple[int, ...]:
         """Return the positions of arguments, in the order of `names`, without those that the kernel does not take."""
         return tuple(self.kernel.args.index(name) for name in names if name in self.kernel.args)
+
+    def words(self, *names: str) -> tuple[int, ...]:
+        """Return the positions of arguments among the 64-bit words of all, as `places` does. That of an operand with a
+        tensor map is the map's first word, which is its address.
+        """
+        args = self.launches[0].args if self.launches else ()
+        starts = list(accumulate((-(-argument.nbytes // _WORD_BYTES) for argument in args), initial=0))
+        known = {map_over(name): name for name in names}
+        order = [known.get(name, name) for name in self.kernel.args]
+        return tuple(starts[order.index(name)] for name in names if name in order and args)
 
 
 def instance_for(kernel: Kernel, config: Config, scalars: Bound, **values: Any) -> Instance:

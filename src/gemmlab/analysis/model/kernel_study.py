@@ -20,7 +20,7 @@ from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
 from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.fitting import fitted
 from gemmlab.kernels.kernel import ALL_STEPS, NO_MEMORY, Kernel
-from gemmlab.kernels.names import problem_names, texture_over
+from gemmlab.kernels.names import problem_names, without_memory
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
 
@@ -91,7 +91,7 @@ def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> 
         raise UsageError(f"{kernel.id} has no launch grid")
     bound: dict[str, Any] = {**scalars, "threads": np.int64(1), **NO_MEMORY}
     for operand in op.operands(problem):
-        bound |= {operand.name: None, texture_over(operand.name): np.uint64(0)}
+        bound |= without_memory(operand.name)
     launches = kernel.make_launches(kernel.instantiate(chosen, scalars), bound)
     blocks = [math.prod(launch.grid) for launch in launches]
     # Each launch leaves one float a block, and the next launch adds these up.

@@ -13,11 +13,11 @@ template <int BM, int BN>
 constexpr int EXACT_FLOATS = EXACT_DEPTH * (BM + 4 + BN + 4);
 
 // C = alpha * (A B) + beta * C for one tile of `rows` x `cols` whose first row of A and first column of B are given, by
-// threads 128 .. 383 of a block. Every sum is one chain in the order of k, so special values go as they do there.
-template <int BM, int BN, bool TRANS_A, bool TRANS_B>
+// threads 128 .. 383 of a block. With `some_apart`, elements are left out of which apart(row, column) says so. Every sum is one chain in the order of k, so special values go as they do there.
+template <int BM, int BN, bool TRANS_A, bool TRANS_B, class Apart>
 __device__ __forceinline__ void store_exact_tile(
     float* shared, int depth, const float* A, int lda, int row, const float* B, int ldb, int col, float alpha,
-    float beta, float* c, int ldc, int rows, int cols)
+    float beta, float* c, int ldc, int rows, int cols, bool some_apart, Apart apart)
 {
     constexpr int TM = EXACT_PIECE, TN = BM * BN / EXACT_THREADS / TM;
     float(*const as)[BM + 4] = reinterpret_cast<float(*)[BM + 4]>(shared);
@@ -73,6 +73,16 @@ __device__ __forceinline__ void store_exact_tile(
         }
         asm volatile("bar.sync 1, %0;" ::"n"(EXACT_THREADS) : "memory");
     }
-    store_tile(
-        c + m0 * static_cast<Offset>(ldc) + n0, ldc, rows - m0, cols - n0, rows_are_aligned(c, ldc), alpha, sums, beta);
+    if (!some_apart) {
+        store_tile(
+            c + m0 * static_cast<Offset>(ldc) + n0, ldc, rows - m0, cols - n0, rows_are_aligned(c, ldc), alpha, sums,
+            beta);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < TM; ++i)
+#pragma unroll
+        for (int j = 0; j < TN; ++j)
+            if (m0 + i < rows && n0 + j < cols && !apart(row + m0 + i, col + n0 + j))
+                store_element(c + (m0 + i) * static_cast<Offset>(ldc) + n0 + j, alpha, sums[i][j], beta);
 }

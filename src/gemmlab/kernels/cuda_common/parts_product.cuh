@@ -64,15 +64,17 @@ __device__ __forceinline__ void multiply_parts(
         const PartsPlace place;
         for (PartsTile<BM, BN, GROUP> tile(it.M, it.N); tile.exists(); tile.advance()) {
             const Way how = way_of(tile);
+            const bool some_apart = parts.has_lines_apart(tile.a_strip, tile.b_strip);
+            const auto apart = [&](int row, int col) { return parts.a.verdicts.is_odd(row) || parts.b.verdicts.is_odd(col); };
             float* const c = it.C + tile.row * static_cast<Offset>(it.ldc) + tile.col;
             if (how == Way::PARTS) {
                 float sums[BN / 2] = {};
                 multiply(sums, ring, place, parts.a.blocks);
-                store_products(c, it.ldc, tile, place, it.alpha, sums, it.beta);
+                store_products(c, it.ldc, tile, place, it.alpha, sums, it.beta, some_apart, apart);
             } else if (how == Way::EXACT) {
                 store_exact_tile<BM, BN, TRANS_A, TRANS_B>(
                     ring.spare(), it.depth, it.A, it.lda, tile.row, it.B, it.ldb, tile.col, it.alpha, it.beta, c, it.ldc,
-                    tile.rows, tile.cols);
+                    tile.rows, tile.cols, some_apart, apart);
             }
         }
     }

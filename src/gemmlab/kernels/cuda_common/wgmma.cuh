@@ -105,6 +105,50 @@ GEMMLAB_PRODUCTS(multiply_f16, "k16.f32.f16.f16", ", 0, 0")
 GEMMLAB_PRODUCTS(multiply_bf16, "k16.f32.bf16.bf16", ", 0, 0")
 GEMMLAB_PRODUCTS(multiply_tf32, "k8.f32.tf32.tf32", "")
 
+// The same with 64 rows of the first operand in registers: lane l of warp w has rows 16 w + l / 4 (x[0], x[2]) and
+// 8 further (x[1], x[3]), at k = l % 4 (x[0], x[1]) and 4 further (x[2], x[3]). Registers are read until the wait.
+__device__ __forceinline__ void multiply_tf32(float (&sums)[32], const unsigned (&x)[4], Rows b, bool add)
+{
+    asm volatile(
+        "{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, {%32, %33, %34, %35}, %36, add, 1, 1;\n}"
+        : GEMMLAB_32(sums, 0)
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(b), "r"(static_cast<int>(add)));
+}
+__device__ __forceinline__ void multiply_tf32(float (&sums)[64], const unsigned (&x)[4], Rows b, bool add)
+{
+    asm volatile(
+        "{\n.reg .pred add;\nsetp.ne.b32 add, %69, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+        "}, {%64, %65, %66, %67}, %68, add, 1, 1;\n}"
+        : GEMMLAB_32(sums, 0), GEMMLAB_32(sums, 32)
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(b), "r"(static_cast<int>(add)));
+}
+__device__ __forceinline__ void multiply_tf32(float (&sums)[128], const unsigned (&x)[4], Rows b, bool add)
+{
+    asm volatile(
+        "{\n.reg .pred add;\nsetp.ne.b32 add, %133, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+        "}, {%128, %129, %130, %131}, %132, add, 1, 1;\n}"
+        : GEMMLAB_32(sums, 0), GEMMLAB_32(sums, 32), GEMMLAB_32(sums, 64), GEMMLAB_32(sums, 96)
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(b), "r"(static_cast<int>(add)));
+}
+
 // Registers move between warpgroups: the producer gives back what consumers then take.
 template <int REGISTERS>
 __device__ __forceinline__ void give_back_registers()

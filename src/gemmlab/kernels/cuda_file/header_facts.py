@@ -11,10 +11,11 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse, split
 from gemmlab.core.gpu import ARCHITECTURES
-from gemmlab.core.precision import PRECISIONS
+from gemmlab.core.precision import FLOAT_BYTES, PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.kernels.claims import DEFAULT_SHAPE, Expectation
 from gemmlab.kernels.cuda_file.header import HeaderValues
+from gemmlab.kernels.cuda_file.maps import ALIGNMENT, OperandMap, check_maps, read_maps
 from gemmlab.kernels.kernel import ALL_STEPS
 from gemmlab.kernels.names import OpNames, names_of
 from gemmlab.ops.catalog import find_op
@@ -73,8 +74,12 @@ class Facts:
     in_order: Expression
     """True, for a configuration, if each result is one chain of multiply-adds in the order of k."""
     align: int
+    """Bytes that operands must begin on; their rows too, if it was stated."""
+    aligned_rows: bool
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
+    maps: tuple[OperandMap, ...]
+    """Operands that the copy engine brings."""
     expect: tuple[Expectation, ...]
 
     @property
@@ -97,6 +102,8 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
     known = (*names.in_expressions, *params)
     phases = reader.phases(known)
     of_launch = (*known, PHASE)
+    layouts, maps = reader.layouts(), read_maps(stated, names, params)
+    check_maps(stated, maps, params, layouts)
     return Facts(
         stated=stated,
         summary=reader.text("summary"),
@@ -124,8 +131,10 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         tickets=reader.memory("tickets", (*known, "blocks")),
         roundings=reader.optional("roundings", (*known, "blocks")),
         in_order=reader.condition("in_order", params),
-        align=reader.align(),
-        layouts=reader.layouts(),
+        align=max(reader.align(), ALIGNMENT if maps else 0),
+        aligned_rows=reader.align() > FLOAT_BYTES,
+        layouts=layouts,
+        maps=maps,
         args=reader.args(),
         expect=reader.expect(op, params),
     )
@@ -282,7 +291,7 @@ class _Reader:
     def align(self) -> int:
         value = self._stated.get("align")
         if value is None:
-            return 4
+            return FLOAT_BYTES
         if not (_is_whole(value) and value in (4, 8, 16, 32, 64, 128, 256)):
             raise self._stated.error("align", f"{value!r} is not a power of two from 4 to 256 (bytes)")
         checked: int = value

@@ -16,7 +16,7 @@ threads = "128 if phase % 2 == 0 else 384"
 smem_bytes = "53248 if phase % 2 == 0 else STAGES * 384 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
 steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
 workspace = "2048 + 772 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
-tickets = "3 + ceil_div(M, BM) + ceil_div(N, BN)"
+tickets = "39 + ceil_div(M, BM) * (2 + BM // 32) + ceil_div(N, BN) * (2 + BN // 32)"
 require = [
     "BM == 128 and (BN == 64 or BN == 128) and 2 <= STAGES <= (2 if BN == 128 else 3)",
     "GROUP >= 1 and 1 <= BLOCKS <= 4096 and SLICE >= 128 and SLICE % 128 == 0",

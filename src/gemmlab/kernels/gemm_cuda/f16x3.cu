@@ -3,7 +3,7 @@ summary = "float32 operands as two halves each, three products on Hopper's tenso
 idea = "A float32 is two halves to 23 bits, and three products of tensor cores are faster than one of FMA lanes."
 source = "Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores (2022); scales by row are ours"
 op = "gemm"
-after = "mma_tf32_pipelined"
+after = "persistent"
 arch = "sm_90a"
 precision = "f16x3"
 transposes = ["nn", "nt", "tn", "tt"]
@@ -16,7 +16,7 @@ threads = "128 if phase % 2 == 0 else 384"
 smem_bytes = "36864 if phase % 2 == 0 else STAGES * 256 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
 steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
 workspace = "2048 + 516 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
-tickets = "3 + ceil_div(M, BM) + ceil_div(N, BN)"
+tickets = "39 + ceil_div(M, BM) * (2 + BM // 32) + ceil_div(N, BN) * (2 + BN // 32)"
 require = [
     "BM == 128 and (BN == 64 or BN == 128) and 2 <= STAGES <= (3 if BN == 128 else 4)",
     "GROUP >= 1 and 1 <= BLOCKS <= 4096 and SLICE >= 128 and SLICE % 128 == 0",

@@ -89,6 +89,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         tune=facts.tune,
         legal=lambda config: not objection(config),
         objection=objection,
+        phased=facts.stated.get("phases") is not None,
         grid=tuple(expression.text for expression in facts.grid),
         steps=facts.steps.text,
         tiles=tuple(expression.text for expression in ([facts.tiles] if facts.tiles else facts.grid)),

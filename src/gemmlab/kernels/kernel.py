@@ -76,6 +76,8 @@ class Kernel:
     """True if it uses more than one CPU thread when it is given them."""
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
     """The launches of one execution; without it, one call with `threads` workers."""
+    phased: bool = False
+    """True if the file states how many launches make one execution: they do different things."""
     grid: tuple[str, ...] = ()
     """Blocks of one launch, as its file states them; empty where it has none."""
     steps: str = ALL_STEPS

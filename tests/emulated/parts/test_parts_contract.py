@@ -7,14 +7,18 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
+from parts_data import KINDS, NORMAL, Array
+from parts_runs import KERNELS, device, product
+
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm_problem import LAYOUTS
-from parts_data import KINDS, NORMAL, Array
-from parts_runs import KERNELS, device, errors, product
+from support.parts_model import errors
 
 M, N, K = 130, 70, 300
 SLICED = {"SLICE": 128}
 """Three slices of K."""
+NARROW = {"BN": 64, "STAGES": 3}
+"""Tiles of 128 x 64."""
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.id)
 
 
@@ -40,7 +44,7 @@ def test_alpha_and_beta(kernel: Kernel, alpha: float, beta: float, config: dict[
     a, b, c = operands()
     if beta == 0.0:
         c[...] = np.nan
-    found = product(kernel, a, b, alpha=alpha, beta=beta, c=c, **config).c
+    found = product(kernel, a, b, alpha=alpha, beta=beta, c=c, config=config).c
     close(found, a, b, alpha, beta, np.nan_to_num(c), slices=3)
 
 
@@ -50,8 +54,8 @@ def test_alpha_and_beta(kernel: Kernel, alpha: float, beta: float, config: dict[
 def test_without_a_product_operands_are_not_read(kernel: Kernel, config: dict[str, int]) -> None:
     a, b, c = operands()
     a[...], b[...] = np.nan, np.nan
-    np.testing.assert_array_equal(product(kernel, a, b, alpha=0.0, beta=-2.0, c=c, **config).c, -2 * c)
-    nothing = product(kernel, a, b, alpha=0.0, beta=0.0, c=np.full_like(c, np.nan), **config).c
+    np.testing.assert_array_equal(product(kernel, a, b, alpha=0.0, beta=-2.0, c=c, config=config).c, -2 * c)
+    nothing = product(kernel, a, b, alpha=0.0, beta=0.0, c=np.full_like(c, np.nan), config=config).c
     np.testing.assert_array_equal(nothing, np.zeros_like(c))
 
 
@@ -68,21 +72,23 @@ def test_an_empty_sum_is_beta_c(kernel: Kernel) -> None:
 @each_kernel
 def test_slices_of_k_add_up(kernel: Kernel, kind: str) -> None:
     a, b, c = operands(kind)
-    found = product(kernel, a, b, beta=1.0, c=c, **SLICED).c
+    found = product(kernel, a, b, beta=1.0, c=c, config=SLICED).c
     close(found, a, b, 1.0, 1.0, c, slices=3)
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("tile", [{}, {"BN": 64, "STAGES": 3}], ids=["BN=128", "BN=64"])
 @pytest.mark.parametrize("kind", ["normal", "wider"])
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("layout", "tile"),
+    [*(pytest.param(layout, {}, id=layout) for layout in LAYOUTS), pytest.param("tt", NARROW, id="tt BN=64")],
+)
 @each_kernel
 def test_layouts_and_tiles_change_no_bit(kernel: Kernel, layout: str, kind: str, tile: dict[str, int]) -> None:
     """Parts, scales and the order of sums do not depend on how operands lie, nor on the width of a tile, as long as the
     tile is computed the same way.
     """
     a, b, _ = operands(kind)
-    found = product(kernel, a, b, layout=layout, **tile).c
+    found = product(kernel, a, b, layout=layout, config=tile).c
     plain = product(kernel, a, b).c
     assert errors(found, a, b).max() <= K + 12
     if kind == "normal" or not tile:
@@ -96,7 +102,7 @@ def test_a_product_repeats_bit_by_bit_whatever_blocks_run(kernel: Kernel, config
     a, b = NORMAL(np.random.default_rng(37), 259, 133, 257)
     a[1, 3] = 2.0**70  # one strip of rows goes another way
     sliced = {name: value for name, value in config.items() if name == "SLICE"}
-    once, again = (product(kernel, a, b, **chosen).c for chosen in (config, sliced))
+    once, again = (product(kernel, a, b, config=chosen).c for chosen in (config, sliced))
     np.testing.assert_array_equal(once.view(np.uint32), again.view(np.uint32))
 
 

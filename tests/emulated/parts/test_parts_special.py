@@ -7,9 +7,11 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from gemmlab.kernels.kernel import Kernel
 from parts_data import NORMAL, Array
-from parts_runs import KERNELS, STRIP, product, ways
+from parts_runs import KERNELS, product
+
+from gemmlab.kernels.kernel import Kernel
+from support.parts_model import STRIP, ways
 
 M, N, K = 2 * STRIP + 3, STRIP + 5, 130
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.id)

@@ -165,7 +165,7 @@ def test_an_older_architecture_is_refused() -> None:
     assert kernel.program(kernel.configure(), "sm_100a").target == "sm_100a"
 
 
-SINGLE = [kernel for kernel in CUDA_KERNELS if PHASE not in kernel.args]
+SINGLE = [kernel for kernel in CUDA_KERNELS if not kernel.phased]
 """Kernels of one launch. The code of several has the registers of the one that needs most, and a part of it that runs
 once may spill."""
 

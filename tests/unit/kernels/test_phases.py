@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gemmlab.analysis.model.kernel_study import study
+from gemmlab.analysis.subject import observe
 from gemmlab.core.errors import UsageError
+from gemmlab.core.gpu import model
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.user_kernel import user_kernel
@@ -110,7 +113,7 @@ def test_without_a_last_launch_there_is_none(tmp_path: Path) -> None:
         ('phases = "1 + ceil_div(N, HALF)"', "phases = 0", r"sums\.cu:4: phases: 0 launches; at least 1 is possible"),
         ('phases = "1 + ceil_div(N, HALF)"', "phases = 1.5", "phases: 1.5 is neither a whole number nor an expression"),
         ('phases = "1 + ceil_div(N, HALF)"', 'phases = "2 +"', "phases: expression '2 \\+'"),
-        ('workspace = "4 ', 'again = { N = "blocks", x = "out" }\nworkspace = "4 ', "phases: a kernel that is launched"),
+        ('workspace = "4 ', 'again = { N = "blocks", x = "out" }\nworkspace = "4 ', "phases: a kernel that is launc"),
         ('workspace = "4 * ', 'workspace = "4 * phase * ', "workspace: .*no value named 'phase'"),
         ('require = ["', 'require = ["phase > 0", "', "require: .*no value named 'phase'"),
         ('args = "N, x, out, workspace, tickets, phase, phase * HALF"\n', "", "'int phase' is none of them"),
@@ -140,3 +143,16 @@ def test_a_kernel_of_one_launch_may_name_its_number(tmp_path: Path) -> None:
     kernel = kernel_with(tmp_path, ('phases = "1 + ceil_div(N, HALF)"\n', ""))
     (launch,) = launches(kernel, 120)
     assert launch.args[-2] == np.int32(0)
+
+
+def test_the_model_of_one_launch_says_that_there_are_more(tmp_path: Path) -> None:
+    kernel = kernel_with(tmp_path)
+    assert kernel.phased
+    with pytest.raises(UsageError, match="sums is launched several times for different things; the model knows one"):
+        study(kernel, "sm_90")
+
+
+@needs_compiler
+def test_the_launch_that_makes_the_result_is_explained(tmp_path: Path) -> None:
+    subject = observe(kernel_with(tmp_path), "sm_90", model("H200"), {}, "120")
+    assert (subject.launch.grid[0], subject.launch.threads[0], subject.wrong) == (1, 1, ())

@@ -59,6 +59,8 @@ class Study:
 
 def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None) -> Study:
     """Run a kernel on the emulator and return its study. Raises `CompileError`, `UsageError`."""
+    if kernel.phased:
+        raise UsageError(f"{kernel.id} is launched several times for different things; the model knows one launch")
     op, chosen = find_op(kernel.op), kernel.configure(config)
     problems = fitted(kernel, op, chosen, op.parse_sizes(SIZES[kernel.op]))
     if kernel.steps != ALL_STEPS:

@@ -27,6 +27,7 @@ from blocks import (
     profiles,
     reductions,
     regret,
+    sanitizer,
     shapes,
     source_test,
     suite,
@@ -40,7 +41,7 @@ BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.D
 MODULES = (
     cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
     source_test, tensor_profiles, diffs, pictures, model, overhead, api, fuzzed, suite, shapes,
-    regret,
+    regret, sanitizer,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

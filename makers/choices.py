@@ -17,7 +17,7 @@ from typing import Any
 
 from choices_fit import MEMORY_GBS, PARTS_GBS, fitted
 from choices_times import Times, benched, least, stated, swept
-from gemmlab.core.precision import FLOAT32
+from gemmlab.core.precision import BY_TILE, FLOAT32
 from gemmlab.dispatch.batch_choice import FILE as BATCHED
 from gemmlab.dispatch.measurements import FILE, Table
 from gemmlab.dispatch.waves import PARTS
@@ -27,6 +27,10 @@ from sweep_request import parsed_trials
 
 HERE = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
 CANDIDATES = Path(__file__).parent / "candidates.txt"
+PARTS_SWEEP = HERE / "sweep-parts.jsonl.gz"
+"""Times of kernels that multiply 16-bit parts of float32."""
+BY_TILE_FROM = "K >= 64"
+"""Products for which errors are no larger than float32's own: with fewer terms, the errors of parts do not average."""
 SWEEPS = tuple(HERE / name for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz"))
 BATCHES = HERE / "sweep-batches.jsonl.gz"
 SEVERAL, NEAREST = ("batched", "batched_rows"), 1.01
@@ -50,14 +54,16 @@ def table() -> Table:
     taken, times = swept(SWEEPS)
     lower = [entry for name in LOWER for entry in benched(HERE / name) if entry.base.precision != FLOAT32]
     float32 = [one for one in times if one.base.precision == FLOAT32 and one.base.kernel not in LEFT_OUT]
-    every = [*_enough(float32), *lower]
+    _, parts = swept((PARTS_SWEEP,))
+    every = [*_enough(float32), *parts, *lower]
     best = least(every)
     empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
     domains = {without_parts(trial): trial.condition for trial in parsed_trials(f"@{CANDIDATES}")}
     entries = [
         replace(
             fitted(one, empty, best), times_us=stated(one, best),
-            domain=domains.get(without_parts(Trial(one.base.kernel, one.base.config)), ""),
+            domain=BY_TILE_FROM if one.base.precision == BY_TILE
+            else domains.get(without_parts(Trial(one.base.kernel, one.base.config)), ""),
             below="sm_80" if one.base.kernel in OLDER else "",
         )
         for one in every

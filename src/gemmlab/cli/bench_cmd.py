@@ -18,8 +18,8 @@ from gemmlab.cli.console import DEVICE_HELP, progress_console
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
 from gemmlab.core.errors import UsageError, WrongResultError
-from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.select import open_device
+from gemmlab.dispatch.precision_rule import HIGHEST, REQUESTS
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -83,8 +83,9 @@ def bench(
         ),
     ] = None,
     precision: Annotated[
-        str, typer.Option(metavar="float32|tf32", help="What the library call may round its inputs to, on a GPU.")
-    ] = FLOAT32,
+        str,
+        typer.Option(metavar="|".join(REQUESTS), help="The precision asked of the library call, on a GPU."),
+    ] = HIGHEST,
     naive: Annotated[bool, typer.Option(help="Compare with the naive kernel too.")] = True,
     function: KernelFlag = None,
     grid: GridFlag = None,

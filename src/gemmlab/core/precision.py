@@ -25,6 +25,8 @@ BY_TILE = "by_tile"
 """The cheapest of float16 parts, bfloat16 parts and float32 itself that holds the operands, found out tile by tile."""
 PRECISIONS = (FLOAT32, BF16X9, BF16X6, BY_TILE, F16X3, TF32)
 """All precisions, the highest first."""
+AS_FLOAT32 = (FLOAT32, BF16X9, BF16X6, BY_TILE, F16X3)
+"""Precisions with errors of float32: their speeds are compared with those of float32 libraries."""
 PARTS = (BF16X9, BF16X6, BY_TILE, F16X3)
 """Products of 16-bit parts with errors no larger than those of float32's own chain of multiply-adds."""
 

@@ -26,7 +26,7 @@ BYTES = 128
 MOST_DIMENSIONS = 5
 MOST_BOX, MOST_ELEMENT_STRIDE, STRIDE_LIMIT = 256, 8, 1 << 40
 MOST_BOX_BYTES = 227 * 1024
-"""Of a box: the largest shared memory of a block."""
+"""The largest box: the largest shared memory of a block."""
 PATTERNS = {0: 16, 32: 256, 64: 512, 128: 1024}
 """By swizzle: the bytes after which its pattern repeats."""
 

@@ -23,7 +23,7 @@ from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE, Candidate, Choi
 from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, time_key
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.precision_rule import METHODS, forced_precisions, no_lower, precision_for
-from gemmlab.dispatch.slices import MOST_BYTES, sliced
+from gemmlab.dispatch.slices import MOST_BYTES, sliced, workspace_bytes, workspace_bytes_of
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows, unmet
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -85,7 +85,8 @@ def choose(
     return Choice(
         kernel=best.kernel, config=best.config, basis=RECORD if best.measured else RULE, where=where.name,
         problem=named(problem, precision), reason=_reason(best, problem, where, table),
-        order=order_of(best.kernel, best.config, problem, best.in_order), considered=tuple(found), refused=refused,
+        order=order_of(best.kernel, best.config, problem, best.in_order),
+        workspace_bytes=workspace_bytes(best.kernel, best.config, problem), considered=tuple(found), refused=refused,
     )  # fmt: skip
 
 
@@ -123,6 +124,7 @@ def forced(
         kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,
         problem=named(problem, precision), reason="the caller names it",
         order=order_of(found.id, chosen, problem, chain),
+        workspace_bytes=workspace_bytes_of(found, chosen, problem),
     )  # fmt: skip
 
 

@@ -47,6 +47,8 @@ class Choice:
     """The order in which the terms of a result are added: `"k"`, one chain of multiply-adds in the order of k, or a
     digest of everything that the order follows from. Results of equal order have equal bits.
     """
+    workspace_bytes: int = 0
+    """Bytes of GPU memory that the call takes beside operands and result, from the caller's allocator."""
     considered: tuple[Candidate, ...] = ()
     """Everything that could run: what was measured for this product first, then the estimates, each the fastest first.
     """
@@ -69,6 +71,8 @@ class Choice:
         ]
         if self.order:
             lines.append(f"  order of the sums: {self.order}")
+        if self.workspace_bytes:
+            lines.append(f"  workspace: {self.workspace_bytes:,} bytes")
         if self.considered and not self.considered[0].blocks:
             return "\n".join([*lines, "  the result is empty: nothing is launched"])
         if self.considered:

@@ -147,7 +147,10 @@ def remember(
 
 
 def float32_scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
-    """Return both rounded to float32, which decides whether c is read; `None` if one may not be a number that fits."""
+    """Return alpha and beta rounded to float32; `None` if one is of another type than numbers usually are or too large.
+
+    Beta after rounding decides whether c is read.
+    """
     if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
         return None
     try:

@@ -23,12 +23,16 @@ SCHEMA = "gemmlab.choices/2"
 
 
 class Figures(NamedTuple):
-    """The fitted figures of one kernel and configuration."""
+    """The fitted figures of one kernel and configuration, for the rule in `waves.py`. Times are in microseconds."""
 
     start_us: float
+    """The time of a launch besides its blocks."""
     alone_us: float
+    """The time of a step along k of a block alone on a multiprocessor."""
     share_us: float
+    """The time that each block adds to a step on a full multiprocessor."""
     meet_us: float = 0.0
+    """The time of each level of the tree in which parts of sums are added."""
     ends: float = 0.0
     """The time of a block besides its steps, in steps: its beginning, and the store of its results."""
 

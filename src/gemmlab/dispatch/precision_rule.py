@@ -22,6 +22,11 @@ METHODS = (BF16X9, BF16X6, F16X3)
 """Requests for one way to compute: it is taken wherever it runs, the faster one or not."""
 
 
+def request_for(precision: str) -> str:
+    """Return the request that a kernel precision is the lowest for: `"float32"` for `by_tile`."""
+    return next(request for request, those in REQUESTS.items() if those[-1] == precision)
+
+
 def precision_for(name: object, offered: Collection[str]) -> str:
     """Return the lowest of the precisions `offered` that is no lower than requested: the fastest that will do.
 

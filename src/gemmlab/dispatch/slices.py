@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -41,7 +42,11 @@ def passed_bytes(kernel: str, config: Mapping[str, int], problem: GemmProblem) -
 
 
 def workspace_bytes(kernel: str, config: Mapping[str, int], problem: GemmProblem) -> int:
+    """Return the size of the workspace of a kernel of the catalog for a product."""
+    return workspace_bytes_of(find_kernel(kernel), config, problem)
+
+
+def workspace_bytes_of(kernel: Kernel, config: Mapping[str, int], problem: GemmProblem) -> int:
     """Return the size of a kernel's workspace for a product."""
-    found = find_kernel(kernel)
     scalars: Mapping[str, Any] = GemmOp().scalars(problem)
-    return found.workspace_bytes(problem, found.instantiate(config, scalars))
+    return kernel.workspace_bytes(problem, kernel.instantiate(config, scalars))

@@ -14,8 +14,8 @@ issue slots, shared memory. So `rounds` rounds of `r` blocks and a last round of
 for blocks of `steps` steps along k: all of k, or a part of it if the grid has several blocks for each tile of C (k is
 split over blocks). What a block does besides takes as long as some more steps (`ends`). A product cannot take less than
 its matrices take to pass through memory. Blocks that computed parts of the same sums meet in a tree: each level takes a
-constant time, and the parts pass through the level-2 cache. What launches leave for later ones of the same product is written
-to memory and read again. So
+constant time, and the parts pass through the level-2 cache. What launches leave for later ones of the same product is
+written to memory and read again. So
 
     start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache + 2 * left / memory
 

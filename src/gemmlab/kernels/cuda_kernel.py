@@ -181,10 +181,12 @@ def _launcher(
     maps = {map_over(one.operand): one for one in facts.maps}
 
     def launches(instance: Config, bound: Bound) -> list[Launch]:
-        phases = facts.phases.whole({**problem_names(bound), **instance})
-        return [one for phase in range(phases) for one in launch_of(phase, instance, bound)]
+        found = [launch_of(phase, instance, bound) for phase in range(_phases(kernel, facts, instance, bound))]
+        # A grid of no blocks is illegal: such a phase is left out. The last one makes the result: where it has no
+        # blocks, there is nothing to compute, and nothing that others would leave for it.
+        return [launch for launch in found if min(launch.grid)] if min(found[-1].grid) else []
 
-    def launch_of(phase: int, instance: Config, bound: Bound) -> list[Launch]:
+    def launch_of(phase: int, instance: Config, bound: Bound) -> Launch:
         names: dict[str, float] = {**problem_names(bound), **instance, PHASE: phase}
         try:
             grid, threads = _dimensions(facts.grid, names), _dimensions(facts.threads, names)
@@ -196,10 +198,20 @@ def _launcher(
         if min(*grid, smem_bytes) < 0 or min(threads) < 1:
             what = f"grid {grid} of {threads} threads with {smem_bytes} bytes of shared memory"
             raise UsageError(f"{kernel}: {what} cannot be launched")
-        # A grid of no blocks is illegal; if one results, there is nothing to compute.
-        return [Launch(args, grid, threads, smem_bytes)] if min(grid) else []
+        return Launch(args, grid, threads, smem_bytes, early=facts.early and phase > 0)
 
     return launches
+
+
+def _phases(kernel: str, facts: Facts, instance: Config, bound: Bound) -> int:
+    """Return the number of launches of one execution. `UsageError` for one that is no whole number of at least 1."""
+    try:
+        phases = facts.phases.whole({**problem_names(bound), **instance})
+    except UsageError as error:
+        raise UsageError(f"{kernel}: phases: {error}") from None
+    if phases < 1:
+        raise UsageError(f"{kernel}: phases = {facts.phases.text} gives {phases} launches; at least 1 is possible")
+    return phases
 
 
 def _argument(

@@ -12,6 +12,7 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 from async_runs import DEVICE
 
 from gemmlab.core.tensor_map import TiledMap
+from gemmlab.emulator.form import UnsupportedError
 from tensor_layout_probe import RECORD, Look, looks
 
 
@@ -43,7 +44,10 @@ def test_recorded_layouts_of_a_gpu() -> None:
             if not recorded.size or not inside(look):
                 continue
             nbytes = tiled(look).nbytes
-            found = look.words(DEVICE, nbytes)
+            try:
+                found = look.words(DEVICE, nbytes)
+            except UnsupportedError:  # refused by name until a record tells what a GPU does
+                continue
             compared += 1
             if nbytes != recorded[0] or not np.array_equal(found[1:], recorded[1:]):
                 wrong.append((look.name, nbytes, int(recorded[0])))

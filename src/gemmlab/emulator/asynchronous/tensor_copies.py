@@ -163,7 +163,10 @@ def _store(
 
     reading = begin_read(request, block, shared, tensor.span)
     where = places(tensor, shared, index.start)
-    groups_of(block, request.warp).open.append(Store(request, shared, where, write, reading, request.site))
+    sent = np.zeros((len(box.rows), box.row_bytes), np.bool_)
+    sent[box.inside, box.first : box.last] = True
+    store = Store(request, shared, where, write, reading, request.site, sent.reshape(-1))
+    groups_of(block, request.warp).open.append(store)
 
 
 def _combined(tensor: TiledMap, reduction: int, old: Bytes, new: Bytes) -> Bytes:

@@ -1,7 +1,7 @@
 // What one thread brings of the tiles of A and B in the Maxwell design: tracks to its pieces, and no memory access but
 // the guarded one.
 //
-// Tiles are BK x W in shared memory, A and B alike. Pieces are of four floats, in the order of pieces.cuh with PAIR = 1.
+// Tiles are BK x W in shared memory, A and B alike. Pieces are four floats, in the order of pieces.cuh with PAIR = 1.
 // Every thread keeps a track to each of its own: where it begins in the next tile, as a texel's index or as a pointer.
 //
 //     as it lies: a piece is four x                  TURNED: a piece is four k, which become a column

@@ -35,6 +35,13 @@ struct PartsSlice {
     }
 };
 
+// A launch begins while the one before it ends. Lets the next one begin, and waits for what the one before has stored.
+__device__ __forceinline__ void follow_launch()
+{
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
 // How a tile is computed in this launch.
 enum class Way { SKIP, PARTS, EXACT };
 
@@ -57,15 +64,17 @@ __device__ __forceinline__ void multiply_parts(
         const PartsPlace place;
         for (PartsTile<BM, BN, GROUP> tile(it.M, it.N); tile.exists(); tile.advance()) {
             const Way how = way_of(tile);
+            const bool some_apart = parts.has_lines_apart(tile.a_strip, tile.b_strip);
+            const auto apart = [&](int row, int col) { return parts.a.verdicts.is_odd(row) || parts.b.verdicts.is_odd(col); };
             float* const c = it.C + tile.row * static_cast<Offset>(it.ldc) + tile.col;
             if (how == Way::PARTS) {
                 float sums[BN / 2] = {};
                 multiply(sums, ring, place, parts.a.blocks);
-                store_products(c, it.ldc, tile, place, it.alpha, sums, it.beta);
+                store_products(c, it.ldc, tile, place, it.alpha, sums, it.beta, some_apart, apart);
             } else if (how == Way::EXACT) {
                 store_exact_tile<BM, BN, TRANS_A, TRANS_B>(
                     ring.spare(), it.depth, it.A, it.lda, tile.row, it.B, it.ldb, tile.col, it.alpha, it.beta, c, it.ldc,
-                    tile.rows, tile.cols);
+                    tile.rows, tile.cols, some_apart, apart);
             }
         }
     }
@@ -81,6 +90,7 @@ __device__ __forceinline__ void split_and_multiply(
     const PartsSlice it =
         PartsSlice::of<TRANS_A, TRANS_B>(phase / 2, SLICE, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
     const SplitProduct<Format, BM, BN> parts(M, N, it.depth, workspace, tickets);
+    follow_launch();
     if (phase % 2 == 0) {
         if (blockIdx.x < parts.units()) split_operands<TRANS_A, TRANS_B>(parts, blockIdx.x, it.A, it.lda, it.B, it.ldb, M, N, it.depth, shared);
     } else {

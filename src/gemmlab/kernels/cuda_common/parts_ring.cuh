@@ -166,22 +166,38 @@ struct PartsPlace {
     }
 };
 
-// C = alpha * sums + beta * C for the part of a tile that exists. `c` is its first element.
-template <int COUNT, class Tile>
+// C = alpha * sums + beta * C for the part of a tile that exists. `c` is its first element. With `apart`, elements are
+// left out of which apart(row, column) says so.
+template <int COUNT, class Tile, class Apart>
 __device__ __forceinline__ void store_products(
-    float* c, int ldc, const Tile& tile, PartsPlace place, float alpha, const float (&sums)[COUNT], float beta)
+    float* c, int ldc, const Tile& tile, PartsPlace place, float alpha, const float (&sums)[COUNT], float beta,
+    bool some_apart, Apart apart)
 {
+    constexpr int ROWS = 128, COLS = 2 * COUNT;
+    c += place.row * static_cast<Offset>(ldc) + place.col;
+    const int rows = tile.rows - place.row, cols = tile.cols - place.col;
     const bool pairs = reinterpret_cast<unsigned long long>(c) % 8 == 0 && ldc % 2 == 0;
+    if (pairs && beta == 0.0f && !some_apart && tile.rows >= ROWS && tile.cols >= COLS) {
 #pragma unroll
-    for (int i = 0; i < COUNT; i += 2) {
-        const int row = place.row + i % 4 / 2 * 8, col = place.col + i / 4 * 8;
-        if (row >= tile.rows) continue;
-        float* const at = c + row * static_cast<Offset>(ldc) + col;
-        if (pairs && beta == 0.0f && col + 1 < tile.cols) {
-            *reinterpret_cast<float2*>(at) = make_float2(alpha * sums[i], alpha * sums[i + 1]);
-        } else {
-            if (col < tile.cols) store_element(at, alpha, sums[i], beta);
-            if (col + 1 < tile.cols) store_element(at + 1, alpha, sums[i + 1], beta);
+        for (int i = 0; i < COUNT; i += 2)
+            *reinterpret_cast<float2*>(c + i % 4 / 2 * 8 * static_cast<Offset>(ldc) + i / 4 * 8) =
+                make_float2(alpha * sums[i], alpha * sums[i + 1]);
+        return;
+    }
+    // The rest is short code, since it is fetched for few tiles: sums move down, so that the first are always stored.
+    float left[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) left[i] = sums[i];
+#pragma unroll 1
+    for (int col = 0; col < COLS; col += 8) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int r = i / 2 * 8, s = col + i % 2;
+            if (r >= rows || s >= cols) continue;
+            if (some_apart && apart(tile.row + place.row + r, tile.col + place.col + s)) continue;
+            store_element(c + r * static_cast<Offset>(ldc) + s, alpha, left[i], beta);
         }
+#pragma unroll
+        for (int i = 0; i + 4 < COUNT; ++i) left[i] = left[i + 4];
     }
 }

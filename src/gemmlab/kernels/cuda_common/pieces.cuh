@@ -12,9 +12,9 @@
 //        .  .  .  .                                        2  3      two of 16 bytes are a whole sector
 //                                                          :
 //
-// This is the one order of all tiles that may be TURNED; tiles that are copied as they lie are in copied_tile.cuh. Three
-// ways to go along it differ in where they look at the matrix's end: Pieces (below) at each piece, Stream (stream.cuh)
-// once, before the loop, and Share (maxas_share.cuh) once too, with texture indices in place of pointers.
+// This is the one order of all tiles that may be TURNED; tiles that are copied as they lie are in copied_tile.cuh.
+// Three ways to go along it differ in where they look at the matrix's end: Pieces (below) at each piece, Stream
+// (stream.cuh) once, before the loop, and Share (maxas_share.cuh) once too, with texture indices in place of pointers.
 #pragma once
 
 #include "tile.cuh"
@@ -24,8 +24,8 @@ struct PieceOrder {
     static constexpr int ALONG_K = TURNED ? WIDTH : 1;  // floats of a piece
     static constexpr int ALONG_X = TURNED ? 1 : WIDTH;
 
-    // Place of a piece in the tile: k in [0, BK), x in [0, X). Where a tile has no more than PAIR * X threads, the first
-    // piece of each needs one division less, which Stream and Share leave out.
+    // Place of a piece in the tile: k in [0, BK), x in [0, X). Stream has at most PAIR * X threads, so that a thread's
+    // first piece needs no division by X there.
     static __device__ __forceinline__ int k(unsigned number)
     {
         return TURNED ? number / (PAIR * X) * (PAIR * WIDTH) + number % PAIR * WIDTH : number / (X / WIDTH);
@@ -46,9 +46,9 @@ struct PieceOrder {
     }
 };
 
-// Pieces of four floats, guarded one by one. Rows of a TURNED tile are 4 words longer in shared memory: word (k, x) lies
-// in bank 4 k + x, and the 8 k and 16 x of a warp's turned pieces meet in no bank. Every row still begins at a multiple
-// of 16 bytes.
+// Pieces of four floats, guarded one by one. Rows of a TURNED tile are 4 words longer in shared memory: word (k, x)
+// lies in bank 4 k + x, and the 8 k and 16 x of a warp's turned pieces meet in no bank. Every row still begins at a
+// multiple of 16 bytes.
 template <int X, int BK, int THREADS, bool TURNED>
 struct Pieces {
     using Order = PieceOrder<X, THREADS, TURNED, 4, 2>;

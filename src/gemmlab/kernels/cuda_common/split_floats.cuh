@@ -7,28 +7,16 @@
 //     parts     [strip][64 of k][part][STRIP rows][64 halves]     rows of 128 bytes, 16-byte units swizzled (wgmma.cuh)
 //     scales    [strip][128 of k][STRIP rows]                     what undoes the scale of a row
 //
-// Rows and columns that do not exist are zeros. Tickets, which are zero before the launch, get a verdict on each strip:
-//
-//     tickets   [0]  blocks that are done     [1], [2]  all verdicts on A, on B     [3 ..]  verdict of each strip of A, of B
+// Rows and columns that do not exist are zeros. What blocks find out about rows goes to the tickets (verdicts.cuh).
 #pragma once
 
-#include "parts.cuh"
-#include "tile.cuh"
+#include "verdicts.cuh"
 #include "wgmma.cuh"
 
 constexpr int SPLIT_DEPTH = 128;   // of k, that have one scale a row
 constexpr int SPLIT_ROWS = 64;     // of the block that one block of threads splits
 constexpr int SPLIT_THREADS = 128;
 constexpr int PART_DEPTH = 64;     // of k: 128 bytes
-
-// Bits of a verdict: each says that some row of 128 elements is not fit for parts of some kind.
-constexpr unsigned UNFIT = 1;   // NaN, infinite, or so large or small that scales could overflow
-constexpr unsigned WIDE = 2;    // an element that is not zero is below 2^-27 of the largest: two halves lose its bits
-constexpr unsigned SMALL = 4;   // more than a quarter of the elements are below 2^-12 of the largest
-constexpr unsigned THIN = 8;    // less than a quarter of the elements are not zero
-constexpr unsigned WIDER = 16;  // an element that is not zero is below 2^-100 of the largest
-
-constexpr int VERDICTS = 3;  // where the verdicts of strips begin among the tickets
 
 constexpr unsigned LEAST_EXPONENT = 127 - 60, MOST_EXPONENT = 127 + 60;  // of the largest element, biased
 
@@ -47,15 +35,12 @@ __device__ __forceinline__ Scale scale_for(unsigned largest)
 __device__ __forceinline__ unsigned magnitude(float x) { return __float_as_uint(x) & 0x7fffffff; }
 
 // A float as `high` + `low` / 2^11, which has 23 of its 24 bits unless it is below 2^-27 of the largest of its row. Then
-// it has an error of up to 2^-51 of that one. If three quarters of the elements of both operands are above 2^-12 of the
+// it has an error of up to 2^-50 of that one. If three quarters of the elements of both operands are above 2^-12 of the
 // largest, half of all products are above 2^-24 of the largest one, and those errors do not matter.
 struct TwoHalves {
     static constexpr int PARTS = 2;
 
-    static __device__ __forceinline__ bool suit(unsigned verdict)
-    {
-        return !(verdict & (UNFIT | THIN)) && (verdict & (WIDE | SMALL)) != (WIDE | SMALL);
-    }
+    static __device__ __forceinline__ bool suit(unsigned verdict) { return halves_suit(verdict); }
 
     static __device__ __forceinline__ void split(float x, unsigned short (&parts)[PARTS])
     {
@@ -70,7 +55,7 @@ struct TwoHalves {
 struct ThreeBfloats {
     static constexpr int PARTS = 3;
 
-    static __device__ __forceinline__ bool suit(unsigned verdict) { return !(verdict & (UNFIT | WIDER)); }
+    static __device__ __forceinline__ bool suit(unsigned verdict) { return bfloats_suit(verdict); }
 
     static __device__ __forceinline__ void split(float x, unsigned short (&parts)[PARTS])
     {
@@ -94,17 +79,17 @@ struct SplitOperand {
     unsigned blocks;  // of k
     char* parts;
     float* scales;
-    unsigned* all_verdicts;
-    unsigned* verdicts;
+    Verdicts<STRIP> verdicts;
 
-    // `place` is 0 for A, 1 for B. `workspace` and `verdicts` go on behind the operand.
-    __device__ __forceinline__ SplitOperand(int place, int rows, int depth, char*& workspace, unsigned* tickets, unsigned strips_before)
+    // `workspace` and `tickets` go on behind the operand.
+    __device__ __forceinline__ SplitOperand(int rows, int depth, char*& workspace, unsigned*& tickets)
         : strips(ceil_div(rows, STRIP)), blocks(ceil_div(depth, SPLIT_DEPTH)), parts(workspace),
-          all_verdicts(tickets + 1 + place), verdicts(tickets + VERDICTS + strips_before)
+          verdicts{strips, tickets}
     {
         const Offset cells = static_cast<Offset>(strips) * blocks;
         scales = reinterpret_cast<float*>(parts + cells * (2 * STAGE_BYTES));
         workspace = parts + (cells * (2 * STAGE_BYTES + 4 * STRIP) + 1023) / 1024 * 1024;
+        tickets += verdicts.size();
     }
 
     // Blocks of threads that split it.
@@ -133,39 +118,53 @@ template <class Format, int BM, int BN>
 struct SplitProduct {
     SplitOperand<Format, BM> a;
     SplitOperand<Format, BN> b;
+    bool odd = true;  // odd lines decide for their tiles; else they are computed apart
 
     __device__ __forceinline__ SplitProduct(int M, int N, int depth, void* workspace, unsigned* tickets)
-        : SplitProduct(M, N, depth, static_cast<char*>(workspace), tickets)
+        : SplitProduct(M, N, depth, static_cast<char*>(workspace), tickets + 1)
     {
     }
 
-    // Verdicts on a tile's rows and columns.
-    __device__ __forceinline__ unsigned verdict(unsigned a_strip, unsigned b_strip) const
-    {
-        return a.verdicts[a_strip] | b.verdicts[b_strip];
-    }
     // Pieces that are split, of A and B.
     __device__ __forceinline__ unsigned units() const { return a.units() + b.units(); }
 
-    __device__ __forceinline__ unsigned all_verdicts() const { return *a.all_verdicts | *b.all_verdicts; }
+    // Few odd lines are computed apart. All launches after the first come to the same conclusion.
+    __device__ __forceinline__ void set_odd_lines_apart()
+    {
+        odd = max(a.verdicts.odd_lines(), b.verdicts.odd_lines()) > MOST_ODD;
+    }
+
+    // Verdicts on a tile's rows and columns, and on all.
+    __device__ __forceinline__ unsigned verdict(unsigned a_strip, unsigned b_strip) const
+    {
+        return a.verdicts.of_strip(a_strip, odd) | b.verdicts.of_strip(b_strip, odd);
+    }
+    __device__ __forceinline__ unsigned all_verdicts() const { return a.verdicts.all(odd) | b.verdicts.all(odd); }
+
+    // Whether a tile has lines that are computed apart.
+    __device__ __forceinline__ bool has_lines_apart(unsigned a_strip, unsigned b_strip) const
+    {
+        return !odd && (a.verdicts.has_odd(a_strip) || b.verdicts.has_odd(b_strip));
+    }
 
     // All threads of all blocks of the last launch come here, once they need no verdict any more.
     __device__ __forceinline__ void forget_verdicts(unsigned* tickets) const
     {
         if (take_last_ticket(tickets, gridDim.x))
-            for (unsigned i = threadIdx.x; i < VERDICTS + a.strips + b.strips; i += blockDim.x) tickets[i] = 0;
+            for (unsigned i = threadIdx.x; i < 1 + a.verdicts.size() + b.verdicts.size(); i += blockDim.x) tickets[i] = 0;
     }
 
 private:
     __device__ __forceinline__ SplitProduct(int M, int N, int depth, char* free, unsigned* tickets)
-        : a(0, M, depth, free, tickets, 0), b(1, N, depth, free, tickets, a.strips)
+        : a(M, depth, free, tickets), b(N, depth, free, tickets)
     {
     }
 };
 
 // Splits 64 rows x 128 of k. `unit` counts these pieces of the operand; element (row, k) lies at X[row * ld + k], or at
 // X[k * ld + row] with ACROSS. The block has SPLIT_THREADS threads; shared memory takes an image of the piece, and 4 KB.
-template <bool ACROSS, class Format, int STRIP>
+// JUDGE: its verdicts are not known yet.
+template <bool ACROSS, bool JUDGE, class Format, int STRIP>
 __device__ __forceinline__ void split_piece(
     const SplitOperand<Format, STRIP>& to, unsigned unit, const float* X, int ld, int rows, int depth, char* image)
 {
@@ -225,45 +224,49 @@ __device__ __forceinline__ void split_piece(
                 least[i] = min(least[i], least_of[other][row_of(i)]);
             }
 
-    // How many elements of a row are below 2^-12 of the largest, and how many are zero: two counts in one word.
-    unsigned bits = 0;
-    const auto judge = [&](unsigned largest, unsigned least, unsigned counts) {
-        const unsigned exponent = largest >> 23, count = depth_left;
-        if (largest == 0) return;  // all are zero, and exact
-        if (exponent < LEAST_EXPONENT || exponent > MOST_EXPONENT) bits |= UNFIT;
-        if (exponent - (least >> 23) > 27) bits |= WIDE;
-        if (exponent - (least >> 23) > 100) bits |= WIDER;
-        if (4 * (counts & 0xffff) > count) bits |= SMALL;
-        if (4 * (counts >> 16) > 3 * count) bits |= THIN;
-    };
-#pragma unroll
-    for (int i = 0; i < LINES; ++i) {
-        const unsigned limit = largest[i] - min(largest[i], 12u << 23);
-        unsigned counts = 0;
-#pragma unroll
-        for (int j = 0; j < COUNT; ++j) {
-            const unsigned size = magnitude(values[i][j]);
-            if (k_of(j) < depth_left) counts += (size < limit) + (size == 0 ? 1 << 16 : 0);
-        }
-        if constexpr (ACROSS)
-            counts_of[warp][row_of(i)] = counts;
-        else
-            judge(largest[i], least[i], __reduce_add_sync(0xffffffff, counts));
-    }
-    if constexpr (ACROSS) {
-        __syncthreads();
+    if constexpr (JUDGE) {
+        // How many elements of a row are below 2^-12 of the largest, and how many are zero: two counts in one word.
+        unsigned usual = 0, every = 0;
+        const auto judge = [&](int i, unsigned counts) {
+            const unsigned exponent = largest[i] >> 23, least_exponent = least[i] >> 23, count = depth_left;
+            if (largest[i] == 0) return;  // all are zero, and exact
+            unsigned bits = 0;
+            if (exponent < LEAST_EXPONENT || exponent > MOST_EXPONENT) bits |= UNFIT;
+            if (exponent - least_exponent > 27) bits |= WIDE;
+            if (exponent - least_exponent > 100) bits |= WIDER;
+            if (4 * (counts & 0xffff) > count) bits |= SMALL;
+            if (4 * (counts >> 16) > 3 * count) bits |= THIN;
+            every |= bits;
+            if (halves_suit(bits)) usual |= bits;
+            else if (ACROSS ? warp == 0 : lane == 0) to.verdicts.list(first_row + row_of(i));
+        };
 #pragma unroll
         for (int i = 0; i < LINES; ++i) {
+            const unsigned limit = largest[i] - min(largest[i], 12u << 23);
             unsigned counts = 0;
 #pragma unroll
-            for (int other = 0; other < WARPS; ++other) counts += counts_of[other][row_of(i)];
-            judge(largest[i], least[i], counts);
+            for (int j = 0; j < COUNT; ++j) {
+                const unsigned size = magnitude(values[i][j]);
+                if (k_of(j) < depth_left) counts += (size < limit) + (size == 0 ? 1 << 16 : 0);
+            }
+            if constexpr (ACROSS)
+                counts_of[warp][row_of(i)] = counts;
+            else
+                judge(i, __reduce_add_sync(0xffffffff, counts));
         }
-    }
-    bits = __reduce_or_sync(0xffffffff, bits);
-    if (lane == 0 && bits) {
-        atomicOr(to.all_verdicts, bits);
-        atomicOr(to.verdicts + piece / Operand::UNITS, bits);
+        if constexpr (ACROSS) {
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < LINES; ++i) {
+                unsigned counts = 0;
+#pragma unroll
+                for (int other = 0; other < WARPS; ++other) counts += counts_of[other][row_of(i)];
+                judge(i, counts);
+            }
+        }
+        usual = __reduce_or_sync(0xffffffff, usual);
+        every = __reduce_or_sync(0xffffffff, every);
+        if (lane == 0) to.verdicts.add(piece / Operand::UNITS, usual, every);
     }
 
     // The image: [64 of k][part][64 rows][64 halves]. Units of 16 bytes are swizzled, so neither way has conflicts.
@@ -317,13 +320,13 @@ __device__ __forceinline__ void split_piece(
 }
 
 // Splits piece `unit` of both operands, those of A first.
-template <bool TRANS_A, bool TRANS_B, class Format, int BM, int BN>
+template <bool TRANS_A, bool TRANS_B, bool JUDGE = true, class Format, int BM, int BN>
 __device__ __forceinline__ void split_operands(
     const SplitProduct<Format, BM, BN>& parts, unsigned unit, const float* A, int lda, const float* B, int ldb, int M,
     int N, int depth, char* image)
 {
     if (unit < parts.a.units())
-        split_piece<TRANS_A>(parts.a, unit, A, lda, M, depth, image);
+        split_piece<TRANS_A, JUDGE>(parts.a, unit, A, lda, M, depth, image);
     else
-        split_piece<!TRANS_B>(parts.b, unit - parts.a.units(), B, ldb, N, depth, image);
+        split_piece<!TRANS_B, JUDGE>(parts.b, unit - parts.a.units(), B, ldb, N, depth, image);
 }

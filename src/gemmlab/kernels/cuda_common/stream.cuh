@@ -1,9 +1,9 @@
 // The pieces of an operand's tiles that each thread brings, one tile after the other along k, where the steady loop has
-// no guard: index arithmetic and pointers, and no memory access. pieces.cuh draws the order of the pieces. Here they are
-// of 1 or 4 floats, and a TURNED sector of 32 bytes is brought by 8 or 2 lanes side by side.
+// no guard: index arithmetic and pointers, and no memory access. pieces.cuh draws the order of the pieces. Here they
+// are of 1 or 4 floats, and a TURNED sector of 32 bytes is brought by 8 or 2 lanes side by side.
 //
-// All rows are 4 words longer in shared memory. A turned element (k, x) goes to bank 4 k + x where 32 divides X: the 8 k
-// and 4 x of a warp are 32 banks, and so are the 2 * 4 k and 16 x of a warp that turns float4.
+// All rows are 4 words longer in shared memory. A turned element (k, x) goes to bank 4 k + x where 32 divides X: the 8
+// k and 4 x of a warp are 32 banks, and so are the 2 * 4 k and 16 x of a warp that turns float4.
 //
 // Where the matrix ends along x, the last piece inside stands in for those outside: its products land in results that
 // nobody stores. Along k the ragged block comes first and begins before the matrix:
@@ -18,8 +18,8 @@
 
 template <int X, int BK, int THREADS, bool TURNED, int FLOATS>
 struct Stream {
-    static constexpr int WIDTH = FLOATS;                      // of a piece
-    static constexpr int PAIR = 8 / WIDTH;                    // pieces of a sector
+    static constexpr int WIDTH = FLOATS;    // of a piece
+    static constexpr int PAIR = 8 / WIDTH;  // pieces of a sector
     using Order = PieceOrder<X, THREADS, TURNED, WIDTH, PAIR>;
     static constexpr int LD = X + 4;
     static constexpr int WORDS = BK * LD;                     // of a tile in shared memory

@@ -63,6 +63,8 @@ class Facts:
     phases: Expression
     """The number of launches of one execution. Expressions of the launch and the arguments may name `phase`, from 0 on.
     """
+    early: bool
+    """True if launches after the first may begin before the one ahead has ended, for whose results they wait."""
     workspace: Expression | None
     """Bytes of memory that it is given beside the operands; it may also name `blocks`. `None` where it has none."""
     tickets: Expression | None
@@ -124,6 +126,7 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         tiles=reader.optional("tiles", known),
         again=reader.again(names),
         phases=phases,
+        early=reader.flag("early"),
         workspace=reader.memory("workspace", (*known, "blocks")),
         tickets=reader.memory("tickets", (*known, "blocks")),
         roundings=reader.optional("roundings", (*known, "blocks")),
@@ -270,7 +273,10 @@ class _Reader:
     def phases(self, known: Iterable[str]) -> Expression:
         if self._stated.get("phases") is not None and self._stated.get("again") is not None:
             raise self._stated.error("phases", "a kernel that is launched again on its results has no phases (again)")
-        return self.optional("phases", known) or parse("1")
+        value = self.number_or_text("phases") if self._stated.get("phases") is not None else 1
+        if _is_whole(value) and int(value) < 1:
+            raise self._stated.error("phases", f"{value} launches; at least 1 is possible")
+        return self.expression("phases", value, known)
 
     def optional(self, key: str, known: Iterable[str]) -> Expression | None:
         value = self.number_or_text(key)

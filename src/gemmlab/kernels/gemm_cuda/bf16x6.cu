@@ -1,13 +1,14 @@
 /* gemmlab
 summary = "float32 operands as three bfloat16 each, six products on Hopper's tensor cores, sums in float32"
 idea = "Three bfloat16 have all bits of a float32 and its range, for twice the work of two halves."
-source = "Henry, Tang and Heinecke, Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations (2019)"
+source = "Henry, Tang and Heinecke, Leveraging the bfloat16 Datatype For Higher-Precision Computations (2019)"
 op = "gemm"
 after = "f16x3"
 arch = "sm_90a"
 precision = "bf16x6"
 transposes = ["nn", "nt", "tn", "tt"]
 phases = "2 * max(1, ceil_div(K, SLICE))"
+early = true
 args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, phase"
 grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 2 == 0 \
     else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
@@ -15,10 +16,20 @@ threads = "128 if phase % 2 == 0 else 384"
 smem_bytes = "53248 if phase % 2 == 0 else STAGES * 384 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
 steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
 workspace = "2048 + 772 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
-tickets = "3 + ceil_div(M, BM) + ceil_div(N, BN)"
+tickets = "39 + ceil_div(M, BM) * (2 + BM // 32) + ceil_div(N, BN) * (2 + BN // 32)"
 require = [
     "BM == 128 and (BN == 64 or BN == 128) and 2 <= STAGES <= (2 if BN == 128 else 3)",
     "GROUP >= 1 and 1 <= BLOCKS <= 4096 and SLICE >= 128 and SLICE % 128 == 0",
+]
+expect = [
+    "shared_load_excess == 0 and shared_store_excess == 0",
+    { shape = "128x128x128:tt", that = "shared_load_excess == 0 and shared_store_excess == 0" },
+    "executed_HGMMA == 384 and executed_HGMMA_BF16 == 384",
+    { shape = "130x70x300", that = "executed_HGMMA == 384 * ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(K, 128)" },
+    { shape = "130x70x300", that = "executed_UBLKCP == 6 * 2 * 3 + 6 * (4 + 2) * 3" },
+    { shape = "128x128x1024", that = "executed_FFMA == 512 * K // 128 and global_atomic_requests == 1" },
+    # A register or two wait in memory while operands are split, none while parts are multiplied.
+    { shape = "128x128x1024", that = "local_store_requests <= 16 * K // 128" },
 ]
 
 [params]
@@ -39,7 +50,7 @@ GROUP = [4, 8, 16]
 // Element by element a = a1 + a2 + a3 and b = b1 + b2 + b3, in bfloat16, so
 //
 //     a b  =  a1 b1  +  a1 b2 + a2 b1  +  a1 b3 + a2 b2 + a3 b1  +  a2 b3 + a3 b2 + a3 b3, of which the last three are
-//                                                                   left out: they are less than 2^-23 of the first
+//                                                                   left out: they are at most 2^-22 of the first
 //
 // A bfloat16 has the exponents of a float, so nothing is lost of small elements beside large ones, for which halves are
 // too narrow. Launches, scales and sums are those of f16x3. The small products have a sum of their

@@ -24,9 +24,10 @@ def errors(record: Mapping[str, Any]) -> str:
     table = markdown_table(["data", "K", *(f"`{way}`" for way in WAYS)], rows, ("data",))
     when = str(record["environment"].get("time_utc", ""))[:10]
     m, n = record["shape"]
+    what = f"Largest error / root mean square over {m} x {n} results, in units of 2⁻²⁴ (abs(A) abs(B))"
     return (
-        f"{table}\n\nLargest error / root mean square over {m} x {n} results, in units of 2⁻²⁴ (abs(A) abs(B)). `naive` is one chain of\n"
-        f"multiply-adds, `torch` cuBLAS in float32. {record['device']}, {when}; `makers/float32_errors.py` makes the record."
+        f"{table}\n\n{what}. `naive` is one chain of multiply-adds, `torch` cuBLAS in float32. "
+        f"{record['device']}, {when}; `makers/float32_errors.py` makes the record."
     )
 
 

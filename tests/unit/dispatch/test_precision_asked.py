@@ -40,7 +40,9 @@ def test_a_cpu_computes_in_float32_whatever_is_enough() -> None:
 @pytest.mark.parametrize("precision", ["", "high", "TF32", "by_tile", "bfloat16"])
 def test_an_unknown_precision_is_refused(precision: str) -> None:
     one = np.ones((2, 2), np.float32)
-    with pytest.raises(gemmlab.UsageError, match=rf"precision is '{precision}'; it must be one of 'highest', 'float32', "):
+    with pytest.raises(
+        gemmlab.UsageError, match=rf"precision is '{precision}'; it must be one of 'highest', 'float32', "
+    ):
         gemmlab.gemm(one, one, precision=precision)
 
 

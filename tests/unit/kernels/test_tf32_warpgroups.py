@@ -40,9 +40,11 @@ def device() -> EmulatedDevice:
 
 def laid_out(problem: GemmProblem, layout: str) -> GemmProblem:
     """The problem in a layout, with rows of A and B that begin on 16 bytes and are longer than needed."""
-    turned = {"trans_a": layout[0] == "t", "trans_b": layout[1] == "t"}
-    lda, ldb = (problem.m if turned["trans_a"] else problem.k), (problem.k if turned["trans_b"] else problem.n)
-    return replace(problem, lda=-(-lda // 4) * 4 + 4, ldb=-(-ldb // 4) * 4 + 4, **turned)
+    trans_a, trans_b = (letter == "t" for letter in layout)
+    lda, ldb = (problem.m if trans_a else problem.k), (problem.k if trans_b else problem.n)
+    return replace(
+        problem, lda=-(-lda // 4) * 4 + 4, ldb=-(-ldb // 4) * 4 + 4, trans_a=trans_a, trans_b=trans_b
+    )  # fmt: skip
 
 
 @needs_compiler

@@ -38,10 +38,10 @@ struct Tf32Stage {
 //                    2  3 |  8  9 | 13
 //                    4  5 | 10 11 | 14
 template <int BY, int GROUP>
-struct Tf32Tile {
+struct TileOfXY {
     int x, y;  // first rows of X and Y
 
-    __device__ __forceinline__ Tf32Tile(int rows_x, int rows_y)
+    __device__ __forceinline__ TileOfXY(int rows_x, int rows_y)
         : across(ceil_div(rows_x, TF32_ROWS)), down(ceil_div(rows_y, BY)), index(blockIdx.x)
     {
         place();

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(384, 1) persistent(
     const int rows_x = X_IS_A ? M : N, rows_y = X_IS_A ? N : M;
     const int stages = 2 * ceil_div(sum_depth(K, alpha), 2 * TF32_DEPTH);
     using Ring = Tf32Ring<BY, X_ALONG>;
-    using Tiles = Tf32Tile<BY, GROUP>;
+    using Tiles = TileOfXY<BY, GROUP>;
     Ring ring(shared);
     ring.open(X, Y);
 

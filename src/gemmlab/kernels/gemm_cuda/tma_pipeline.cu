@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(256, 1) tma_pipeline(
     const int rows_x = X_IS_A ? M : N, rows_y = X_IS_A ? N : M;
     const int stages = 2 * ceil_div(sum_depth(K, alpha), 2 * TF32_DEPTH);
     using Ring = Tf32Ring<BY, X_ALONG>;
-    const Tf32Tile<BY, GROUP> tile(rows_x, rows_y);
+    const TileOfXY<BY, GROUP> tile(rows_x, rows_y);
     const Tf32Operand<X_ALONG> operand(threadIdx.x / 128);
     Ring ring(shared), ahead = ring;
     ring.open(X, Y);

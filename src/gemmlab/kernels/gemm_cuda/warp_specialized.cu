@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(384, 1) warp_specialized(
     const int rows_x = X_IS_A ? M : N, rows_y = X_IS_A ? N : M;
     const int stages = 2 * ceil_div(sum_depth(K, alpha), 2 * TF32_DEPTH);
     using Ring = Tf32Ring<BY, X_ALONG>;
-    const Tf32Tile<BY, GROUP> tile(rows_x, rows_y);
+    const TileOfXY<BY, GROUP> tile(rows_x, rows_y);
     Ring ring(shared);
     ring.open(X, Y);
 

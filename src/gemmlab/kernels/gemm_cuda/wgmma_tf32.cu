@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(256, BY <= 128 ? 2 : 1) wgmma_tf32(
     constexpr bool X_IS_A = TRANS_A && TRANS_B, X_ALONG = !TRANS_A && TRANS_B;
     const int rows_x = X_IS_A ? M : N, rows_y = X_IS_A ? N : M;
     const int depth = sum_depth(K, alpha);
-    const Tf32Tile<BY, GROUP> tile(rows_x, rows_y);
+    const TileOfXY<BY, GROUP> tile(rows_x, rows_y);
     const Tf32Copy<TF32_ROWS, X_ALONG, 256> x_copy(X_IS_A ? A : B, X_IS_A ? lda : ldb, tile.x, rows_x);
     const Tf32Copy<BY, true, 256> y_copy(X_IS_A ? B : A, X_IS_A ? ldb : lda, tile.y, rows_y);
     const Tf32Operand<X_ALONG> operand(threadIdx.x / 128);

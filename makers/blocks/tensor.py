@@ -88,12 +88,9 @@ def size_table() -> str:
     speeds = None if record is None else Speeds(record, TF32)
     if record is None or speeds is None:
         return ""
-    timed = [
-        name
-        for name in (f"kernel:{kernel.id}" for kernel in rungs())
-        if any(speeds.at(name, size) for size in speeds.sizes)
-    ]
-    names = [*timed, *speeds.peers]
+    # Rungs that are new have no times yet.
+    timed = [kernel for kernel in rungs() if any(speeds.rung(kernel.id, size) for size in speeds.sizes)]
+    names = [*(f"kernel:{kernel.id}" for kernel in timed), *speeds.peers]
     sizes = [size for size in speeds.sizes if all(speeds.at(name, size) for name in names)]
     if len(sizes) < 2:
         return ""

@@ -1,4 +1,4 @@
-"""What parts of float32 hold, in NumPy: errors, verdicts on strips as `split_floats.cuh` finds them, and a chain."""
+"""What parts of float32 hold, in NumPy: errors, verdicts on strips as `verdicts.cuh` has them, and a chain."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ BLOCK = 128
 """Elements of k with one scale."""
 STRIP = 128
 """Rows of A, or columns of B, of a tile."""
+MOST_ODD = 16
+"""Lines that `by_tile` computes apart, of each operand."""
 
 
 def errors(c: Array, a: Array, b: Array) -> npt.NDArray[np.float64]:
@@ -39,47 +41,68 @@ def chain(a: Array, b: Array) -> Array:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The findings of `split_floats.cuh` about strips: arrays of one value a strip."""
+    """The findings of `verdicts.cuh` about strips: arrays of one value a strip, and the lines listed as odd."""
 
     unfit: npt.NDArray[np.bool_]
     wide: npt.NDArray[np.bool_]
     small: npt.NDArray[np.bool_]
     thin: npt.NDArray[np.bool_]
     wider: npt.NDArray[np.bool_]
+    odd: tuple[int, ...] = ()
 
 
-def verdict(x: Array, strip: int = STRIP) -> Verdict:
-    """The verdicts on the strips of rows of x (rows x k), by the same conditions, written for whole arrays."""
+def verdict(x: Array, strip: int = STRIP, *, odd: bool = True) -> Verdict:
+    """The verdicts on the strips of rows of x (rows x k), by the same conditions, written for whole arrays. Without
+    `odd` those 128 elements of a row that halves do not hold say nothing.
+    """
     sizes = np.abs(x).view(np.uint32).astype(np.int64)
-    strips = [_verdict_of(sizes[first : first + strip]) for first in range(0, len(x), strip)]
-    return Verdict(*(np.array(values, bool) for values in zip(*strips, strict=True)))
+    found = np.zeros((-(-len(x) // strip), 5), bool)
+    apart = set[int]()
+    for first in range(0, x.shape[1], BLOCK):
+        bits = _bits_of(sizes[:, first : first + BLOCK])
+        unsuited = ~_halves_suit(*bits.T[:4])
+        apart |= set(np.flatnonzero(unsuited).tolist())
+        if not odd:
+            bits[unsuited] = False
+        for place in range(len(found)):
+            found[place] |= bits[place * strip : (place + 1) * strip].any(axis=0)
+    unfit, wide, small, thin, wider = found.T
+    return Verdict(unfit, wide, small, thin, wider, tuple(sorted(apart)))
 
 
-def _verdict_of(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """The verdict on one strip, in the order of `Verdict`."""
-    found = np.zeros(5, bool)
-    for block in (rows[:, first : first + BLOCK] for first in range(0, rows.shape[1], BLOCK)):
-        live = block[block.max(axis=1) > 0]
-        if not live.size:
-            continue
-        largest, count = live.max(axis=1), live.shape[1]
-        apart = (largest >> 23) - (np.where(live == 0, 2**32 - 1, live - 1).min(axis=1) >> 23)
-        below = (live < (largest - np.minimum(largest, 12 << 23))[:, np.newaxis]).sum(axis=1)
-        unfit = (largest >> 23 < 67) | (largest >> 23 > 187)
-        thin = 4 * (live == 0).sum(axis=1) > 3 * count
-        found |= np.array([each.any() for each in (unfit, apart > 27, 4 * below > count, thin, apart > 100)])
-    return found
+def _bits_of(block: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """The verdicts on rows of one block, in the order of `Verdict`; rows of zeros alone say nothing."""
+    largest, count = block.max(axis=1), block.shape[1]
+    apart = (largest >> 23) - (np.where(block == 0, 2**32 - 1, block - 1).min(axis=1) >> 23)
+    below = (block < (largest - np.minimum(largest, 12 << 23))[:, np.newaxis]).sum(axis=1)
+    unfit = (largest >> 23 < 67) | (largest >> 23 > 187)
+    thin = 4 * (block == 0).sum(axis=1) > 3 * count
+    bits = np.stack([unfit, apart > 27, 4 * below > count, thin, apart > 100], axis=1)
+    bits[largest == 0] = False
+    return bits
 
 
-def ways(a: Array, b: Array) -> tuple[int, int, int]:
-    """The number of tiles that `by_tile` computes by halves, by bfloat16, and exactly."""
-    of_a, of_b = verdict(a), verdict(np.ascontiguousarray(b.T))
+def _halves_suit(
+    unfit: npt.NDArray[np.bool_], wide: npt.NDArray[np.bool_], small: npt.NDArray[np.bool_],
+    thin: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.bool_]:  # fmt: skip
+    return ~unfit & ~thin & ~(wide & small)
+
+
+def ways(a: Array, b: Array, *, apart: bool = False) -> tuple[int, int, int]:
+    """The number of tiles that halves suit, that bfloat16 suits, and that are left for multiply-adds.
+
+    With `apart` few odd lines do not count, as in `by_tile`, which computes them apart.
+    """
+    across = np.ascontiguousarray(b.T)
+    odd = not apart or max(len(verdict(a).odd), len(verdict(across).odd)) > MOST_ODD
+    of_a, of_b = verdict(a, odd=odd), verdict(across, odd=odd)
 
     def either(name: str) -> npt.NDArray[np.bool_]:
         found: npt.NDArray[np.bool_] = getattr(of_a, name)[:, np.newaxis] | getattr(of_b, name)
         return found
 
-    halves = ~either("unfit") & ~either("thin") & ~(either("wide") & either("small"))
+    halves = _halves_suit(either("unfit"), either("wide"), either("small"), either("thin"))
     bfloats = ~halves & ~either("unfit") & ~either("wider")
     return int(halves.sum()), int(bfloats.sum()), int((~halves & ~bfloats).sum())
 

@@ -47,7 +47,7 @@ def test_errors_are_within_the_bound_of_any_order_of_sums(kernel: Kernel, kind: 
 def test_each_tile_goes_the_way_that_its_operands_allow(kernel: Kernel, kind: str) -> None:
     a, b = KINDS[kind](rng(), M, N, K)
     found = product(kernel, a, b)
-    halves, bfloats, exact = ways(a, b)
+    halves, bfloats, exact = ways(a, b, apart=True)
     blocks = -(-K // BLOCK)
     assert (found.halves, found.bfloats) == (HALVES_A_TILE * blocks * halves, BFLOATS_A_TILE * blocks * bfloats)
     assert halves + bfloats + exact == 2
@@ -66,9 +66,10 @@ def test_a_single_term_is_exact_by_bfloat16_and_off_by_two_units_by_halves(kerne
 
 
 def test_the_kinds_meet_every_way() -> None:
-    seen = [ways(*make(rng(), M, N, K)) for make in KINDS.values()]
+    seen = [ways(*make(rng(), M, N, K), apart=True) for make in KINDS.values()]
     assert all(any(counts[way] for counts in seen) for way in range(3))
-    # Of a huge row or element alone its strip suffers.
+    assert ways(*KINDS["huge element"](rng(), M, N, K)) == (0, 0, 2)
+    assert ways(*KINDS["huge element"](rng(), M, N, K), apart=True) == (2, 0, 0)
     assert {ways(*KINDS[kind](rng(), M, N, K))[0] for kind in ("normal", "uniform", "integers")} == {2}
 
 
@@ -113,7 +114,9 @@ def test_the_verdicts_are_those_of_a_row_at_a_time() -> None:
     assert (found.wide.tolist(), found.small.tolist()) == ([False, True], [False, False])
     x[1, 128:161] = 2.0**-13
     assert verdict(x, strip=1).small.tolist() == [False, True]
-    x[0, 3] = np.inf
+    x[0, 120] = np.inf
     assert verdict(x, strip=2).unfit.tolist() == [True]
     x[0, :97] = 0
     assert verdict(x, strip=1).thin.tolist() == [True, False]
+    assert verdict(x, strip=2).odd == (0,)
+    assert not verdict(x, strip=2, odd=False).unfit.any()

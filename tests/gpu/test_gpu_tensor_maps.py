@@ -1,4 +1,4 @@
-"""Kernels with tensor maps on a GPU: the driver's maps, addresses that change from call to call, the emulator's sums."""
+"""Kernels with tensor maps on a GPU: the driver's maps, addresses that change from call to call, sums."""
 
 from __future__ import annotations
 

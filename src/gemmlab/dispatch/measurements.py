@@ -92,8 +92,13 @@ class Table:
     entries: tuple[Measurement, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values, `schema` first."""
-        return {"schema": SCHEMA, **asdict(self)}
+        """JSON values, `schema` first. An entry without needs of its own does not state them."""
+        needless = {"align": FLOAT_BYTES, "require": ()}
+        entries = [
+            {name: value for name, value in asdict(entry).items() if name not in needless or value != needless[name]}
+            for entry in self.entries
+        ]
+        return {"schema": SCHEMA, **asdict(replace(self, entries=())), "entries": entries}
 
 
 def time_key(problem: GemmProblem, parts: int = 1) -> str:

@@ -20,7 +20,7 @@ from gemmlab.verify.expectations import judge_claims
 from support.cuda_source import needs_compiler
 
 OP = GemmOp()
-RUNGS = ("wgmma_tf32", "tma_pipeline", "warp_specialized", "persistent")
+RUNGS = ("wgmma_tf32", "tma_pipeline", "warp_specialized", "persistent", "multicast")
 MAPPED = RUNGS[1:]
 LAYOUTS = ("nn", "nt", "tt")
 RAGGED = (
@@ -52,11 +52,20 @@ def laid_out(problem: GemmProblem, layout: str) -> GemmProblem:
 @pytest.mark.parametrize("config", [{"BY": 64, "GROUP": 1}, {"BY": 128}, {"BY": 256}])
 def test_it_is_right_in_all_layouts_without_a_hazard(name: str, config: Mapping[str, int]) -> None:
     # Two blocks: each computes several tiles, and the ring goes on from one to the next.
-    chosen = {**config, "BLOCKS": 2} if name == "persistent" else config
+    chosen = {**config, "BLOCKS": 2} if name in RUNGS[3:] else config
     cases = [laid_out(problem, layout) for problem, layout in product(RAGGED, LAYOUTS)]
     report = check_kernel(find_kernel(name), device(), OP, config=chosen, cases=cases)
     assert report.passed, report.explain()
     assert report.cases == len(cases)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("x_blocks", "y_blocks"), [(1, 2), (2, 2), (1, 4)])
+def test_clusters_of_other_shapes(x_blocks: int, y_blocks: int) -> None:
+    config = {"BY": 128, "X_BLOCKS": x_blocks, "Y_BLOCKS": y_blocks, "BLOCKS": 4}
+    cases = [laid_out(problem, layout) for problem, layout in product(RAGGED[:3], LAYOUTS)]
+    report = check_kernel(find_kernel("multicast"), device(), OP, config=config, cases=cases)
+    assert report.passed, report.explain()
 
 
 @needs_compiler

@@ -2,11 +2,11 @@
 // float32 to the nearest TF32 on the way.
 #pragma once
 
-#include "tensor_copy.cuh"
+#include "cluster.cuh"
 #include "tf32_stage.cuh"
 
 // As many stages as fit into 192 KiB, and two barriers for each.
-template <int BY, bool X_ALONG>
+template <int BY, bool X_ALONG, class Blocks = OneBlock>
 struct Tf32Ring {
     static constexpr int STAGES = 196608 / Tf32Stage<BY>::BYTES, CONSUMERS = 2;  // warpgroups
 
@@ -27,11 +27,11 @@ struct Tf32Ring {
             prefetch_map(Y);
             for (int i = 0; i < STAGES; ++i) {
                 init_barrier(full_barrier(i), 1);
-                init_barrier(empty_barrier(i), CONSUMERS);
+                init_barrier(empty_barrier(i), CONSUMERS * Blocks::NEIGHBOURS);
             }
             publish_barriers();
         }
-        __syncthreads();
+        Blocks::meet();
     }
 
     // One thread: copies the next stage, 32 of k from `k` on, when its place is empty.
@@ -44,11 +44,14 @@ struct Tf32Ring {
         const Tf32Stage<BY> stage = {stage_address(place)};
         const SharedAddress full = full_barrier(place);
         arrive_and_expect(full, stage.BYTES);
+        constexpr int X_PART = TF32_ROWS / Blocks::Y_BLOCKS, Y_PART = BY / Blocks::X_BLOCKS;  // of this block, for all
+        const int x = Blocks::y() * X_PART, y = Blocks::x() * Y_PART;
         if constexpr (X_ALONG)
-            copy_box(stage.x, X, k, tile.x, full);
+            Blocks::template copy<true>(stage.x + x * 128, X, k, tile.x + x, full);
         else
-            for (int i = 0; i < TF32_ROWS; i += 32) copy_box(stage.x + i * 128, X, tile.x + i, k, full);
-        copy_box(stage.y(), Y, k, tile.y, full);
+            for (int i = x; i < x + X_PART; i += 32)
+                Blocks::template copy<true>(stage.x + i * 128, X, tile.x + i, k, full);
+        Blocks::template copy<false>(stage.y() + y * 128, Y, k, tile.y + y, full);
     }
 
     // A consumer waits for the next stage.
@@ -63,7 +66,7 @@ struct Tf32Ring {
     // A warpgroup has read a stage.
     __device__ __forceinline__ void release(const Stage& stage) const
     {
-        if (threadIdx.x % 128 == 0) arrive(empty_barrier(stage.number));
+        Blocks::arrive_everywhere(empty_barrier(stage.number));
     }
 
 private:

@@ -15,6 +15,7 @@
 //     Y          [BY rows][32 of k]
 #pragma once
 
+#include "cluster.cuh"
 #include "epilogue.cuh"
 #include "wgmma.cuh"
 
@@ -31,18 +32,19 @@ struct Tf32Stage {
 };
 
 // Tiles of X by Y, in strips of GROUP along X: tiles that are computed at the same time share rows of both in L2.
-// A block goes on with the tile that lies `gridDim.x` further.
+// A block goes on with the tile that lies `gridDim.x` further. Blocks of a cluster have neighbouring tiles.
 //
 //     GROUP = 2           X ->
 //                    0  1 |  6  7 | 12
 //                    2  3 |  8  9 | 13
 //                    4  5 | 10 11 | 14
-template <int BY, int GROUP>
+template <int BY, int GROUP, class Blocks = OneBlock>
 struct TileOfXY {
     int x, y;  // first rows of X and Y
 
     __device__ __forceinline__ TileOfXY(int rows_x, int rows_y)
-        : across(ceil_div(rows_x, TF32_ROWS)), down(ceil_div(rows_y, BY)), index(blockIdx.x)
+        : across(ceil_div(rows_x, TF32_ROWS * Blocks::X_BLOCKS)), down(ceil_div(rows_y, BY * Blocks::Y_BLOCKS)),
+          index(blockIdx.x / Blocks::BLOCKS)
     {
         place();
     }
@@ -51,7 +53,7 @@ struct TileOfXY {
 
     __device__ __forceinline__ void advance()
     {
-        index += gridDim.x;
+        index += gridDim.x / Blocks::BLOCKS;
         place();
     }
 
@@ -64,8 +66,8 @@ private:
         const unsigned per_group = down * min(across, static_cast<unsigned>(GROUP));
         const unsigned group = index / per_group, in_group = index % per_group;
         const unsigned width = max(min(across - min(across, group * GROUP), static_cast<unsigned>(GROUP)), 1u);
-        x = static_cast<int>(group * GROUP + in_group % width) * TF32_ROWS;
-        y = static_cast<int>(in_group / width) * BY;
+        x = static_cast<int>((group * GROUP + in_group % width) * Blocks::X_BLOCKS + Blocks::x()) * TF32_ROWS;
+        y = static_cast<int>(in_group / width * Blocks::Y_BLOCKS + Blocks::y()) * BY;
     }
 };
 

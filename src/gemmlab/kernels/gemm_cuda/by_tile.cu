@@ -11,7 +11,7 @@ phases = "4 * max(1, ceil_div(K, SLICE))"
 early = true
 args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, phase"
 grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 4 == 0 \
-    else BLOCKS if phase % 4 == 2 else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
+    else 3 * BLOCKS if phase % 4 == 2 else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
 threads = "128 if phase % 2 == 0 else 384"
 smem_bytes = """36864 if phase % 4 == 0 else 53248 if phase % 4 == 2 else 16 * (BM + BN) + 128 + 32 * (BM + BN + 8) + \
     (STAGES * 256 * (BM + BN) if phase % 4 == 1 else (STAGES - 1) * 384 * (BM + BN))"""

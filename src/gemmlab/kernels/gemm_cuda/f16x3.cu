@@ -3,7 +3,7 @@ summary = "float32 operands as two halves each, three products on Hopper's tenso
 idea = "A float32 is two halves to 23 bits, and three products of tensor cores are faster than one of FMA lanes."
 source = "Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores (2022); scales by row are ours"
 op = "gemm"
-after = "persistent"
+after = "multicast"
 arch = "sm_90a"
 precision = "f16x3"
 transposes = ["nn", "nt", "tn", "tt"]
@@ -52,7 +52,7 @@ GROUP = [4, 8, 16]
 //     a b  =  a1 b1  +  (a1 b2 + a2 b1) / 2^11  +  a2 b2 / 2^22, which is left out
 //
 // The first launch makes the halves (split_floats.cuh), the second multiplies them. Tensor cores cut off what sums do
-// not hold, so no sum stays in them for more than 128 of k: then the two sums of products join float32 sums in
+// not hold, so no sum stays in them for more than 64 of k: then the two sums of products join float32 sums in
 // registers, with the scales of their row and column.
 
 // Adds the products of all blocks of k, as the producer brings them, to the sums of a warpgroup.
@@ -60,35 +60,28 @@ template <int BM, int BN, class Ring>
 __device__ __forceinline__ void multiply_halves(float (&sums)[BN / 2], Ring& ring, PartsPlace place, unsigned blocks)
 {
     const int first_row = place.row / 64 * 64;  // of the warpgroup
-    for (unsigned block = 0; block < blocks; ++block) {
+    for (unsigned stage_of_k = 0; stage_of_k < 2 * blocks; ++stage_of_k) {
         float high[BN / 2], low[BN / 2];  // a1 b1; a1 b2 + a2 b1
-        typename Ring::Stage stages[2];
+        const auto stage = ring.next();
+        const Rows a1 = rows_of_128_bytes(stage.a + first_row * 128), a2 = further(a1, BM * 128);
+        const Rows b1 = rows_of_128_bytes(stage.b), b2 = further(b1, BN * 128);
+        begin_products();
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            stages[half] = ring.next();
-            const Rows a1 = rows_of_128_bytes(stages[half].a + first_row * 128), a2 = further(a1, BM * 128);
-            const Rows b1 = rows_of_128_bytes(stages[half].b), b2 = further(b1, BN * 128);
-            begin_products();
-#pragma unroll
-            for (int k = 0; k < 128; k += 32) {  // bytes
-                const bool add = half + k > 0;
-                multiply_f16(high, further(a1, k), further(b1, k), add);
-                multiply_f16(low, further(a1, k), further(b2, k), add);
-                multiply_f16(low, further(a2, k), further(b1, k), true);
-            }
-            commit_products();
+        for (int k = 0; k < 128; k += 32) {  // bytes
+            multiply_f16(high, further(a1, k), further(b1, k), k > 0);
+            multiply_f16(low, further(a1, k), further(b2, k), k > 0);
+            multiply_f16(low, further(a2, k), further(b1, k), true);
         }
-        wait_for_products<1>();
-        ring.release(stages[0]);
+        commit_products();
         wait_for_products<0>();
-        ring.release(stages[1]);
+        ring.release(stage);
         pin(high);
         pin(low);
 #pragma unroll
         for (int i = 0; i < BN / 2; ++i) {
             const float product = fmaf(low[i], 1.0f / 2048, high[i]);
-            const float a_scale = stages[0].a_scales[place.row + i % 4 / 2 * 8];
-            const float b_scale = stages[0].b_scales[place.col + i / 4 * 8 + i % 2];
+            const float a_scale = stage.a_scales[place.row + i % 4 / 2 * 8];
+            const float b_scale = stage.b_scales[place.col + i / 4 * 8 + i % 2];
             sums[i] = fmaf(product * a_scale, b_scale, sums[i]);
         }
     }

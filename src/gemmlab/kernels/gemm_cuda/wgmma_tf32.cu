@@ -1,7 +1,7 @@
 /* gemmlab
 summary = "TF32 on Hopper's tensor cores: two warpgroups multiply straight from shared memory"
 idea = "One instruction of four warps multiplies 64 x 128 x 8 and reads an operand from shared memory by itself: no registers, no loads for it."
-source = "PTX ISA, wgmma.mma_async"
+source = "NVIDIA, PTX ISA, asynchronous warpgroup instructions (wgmma.mma_async)"
 op = "gemm"
 after = "mma_tf32_pipelined"
 arch = "sm_90a"

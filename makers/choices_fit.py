@@ -34,9 +34,10 @@ Best = Mapping[tuple[GemmProblem, str], float]
 def fitted(times: Times, table: Table, best: Best) -> Measurement:
     """Return the entry with the figures whose logarithms err least, by mean magnitude. `best` are the least times."""
     plain = {key: us for key, us in times.us.items() if not odd_rows(key[0])}
-    if len(plain) < FEW:
-        return _from_few(times.base, times.us, table)
-    return replace(times.base, figures=_least_error(times.base, plain, table, best))
+    for some in (plain, times.us):
+        if len(some) >= FEW:
+            return replace(times.base, figures=_least_error(times.base, some, table, best))
+    return _from_few(times.base, times.us, table)
 
 
 def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figures:

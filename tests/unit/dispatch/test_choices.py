@@ -41,13 +41,15 @@ def swept() -> Mapping[str, Mapping[tuple[GemmProblem, int], float]]:
     """Times of the sweep that were found right: by kernel and configuration, by product and number of parts."""
     found: dict[str, dict[tuple[GemmProblem, int], float]] = {}
     lines = list[dict[str, Any]]()
-    for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz"):
+    for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz", "sweep-shapes.jsonl.gz"):
         with gzip.open(RECORDED / name, "rt", encoding="utf-8") as file:
             _, *more = map(json.loads, file)
         lines += more
     for line in lines:
         kernel = find_kernel(line["kernel"])
-        if line.get("us") is not None and line["right"] and kernel.precision == "float32":
+        if line.get("us") is not None and line["right"] and (kernel.op, kernel.precision) == (OP.name, "float32"):
+            if not kernel.legal({**kernel.params, **line["config"]}):
+                continue  # values that won nowhere have gone since
             # A parameter that came after the sweep has its default.
             config = {name: value for name, value in kernel.configure(line["config"]).items() if name != PARTS}
             parts = line["config"].get(PARTS, 1)

@@ -34,7 +34,7 @@ require = [
     "2 <= STAGES <= 6 and STAGES * BK * (BM + BN + 8) >= 6 * (BM // TM) * (BN // TN)",  # room to turn results
     "4 * max(STAGES * BK * (BM + BN + 8), BM * BN * KGROUPS if KGROUPS > 1 else 0) <= 101376",
     "1 <= SPLITS <= 1024 and 4 <= FAN <= 16 and FAN & FAN - 1 == 0",
-    "0 <= SEAM <= 4 and (SEAM == 0 or SPLITS == 1) and 0 <= ONCE <= 3",
+    "0 <= SEAM <= 4 and (SEAM == 0 or SPLITS == 1) and (ONCE == 0 or ONCE == 3)",
     "SEAM * max(2304, KGROUPS * (BM // TM) * (BN // TN)) <= STAGES * BK * (BM + BN + 8)",  # words for the seam
 ]
 expect = [
@@ -69,7 +69,7 @@ STAGES = 3
 SPREAD = 4   # steps over which the copies of a block of k are spread
 FAN = 8      # parts that are added at a time
 SPLITS = 4   # parts of k, or as many as there are blocks of it
-ONCE = 0     # 1: A takes no room in the level-2 cache that others need; 2: B; 3: both
+ONCE = 0     # 3: A (1) and B (2) take no room in the level-2 cache that others need; one alone gained nowhere
 SEAM = 0     # rows and columns beyond the last whole tiles that get no tiles
 
 [tune]
@@ -110,14 +110,13 @@ __device__ __forceinline__ BlocksOfK blocks_of_part(unsigned blocks, unsigned pa
 
 // Adds the products of some blocks of k, at least one, to the group's sums: the flow of async_copy. `shared` holds
 // STAGES tiles of A and B and is free: a barrier has passed since others used it.
-template <bool FOURS, int STAGES, int SPREAD, int ONCE, class Shape, int TM, int TN>
+template <bool FOURS, int STAGES, int SPREAD, bool ONCE, class Shape, int TM, int TN>
 __device__ __forceinline__ void
 multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const TileOperands& x, BlocksOfK range)
 {
     using AStream = typename Shape::template AStream<FOURS>;
     using BStream = typename Shape::template BStream<FOURS>;
     constexpr int STAGE = AStream::WORDS + BStream::WORDS, STEPS = Shape::STEPS;
-    constexpr bool A_ONCE = ONCE % 2 != 0, B_ONCE = ONCE / 2 != 0;
     typename Shape::template Feed<FOURS> feed(x, range);
     AStream& a = feed.a;
     BStream& b = feed.b;
@@ -150,10 +149,10 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
             const int missing = t == 0 ? feed.missing : 0;
 #pragma unroll
             for (int i = 0; i < AStream::COUNT; ++i)
-                copy_async<AStream::WIDTH, A_ONCE>(stage + a.word(i), a.piece(i), a.exists(i, missing));
+                copy_async<AStream::WIDTH, ONCE>(stage + a.word(i), a.piece(i), a.exists(i, missing));
 #pragma unroll
             for (int i = 0; i < BStream::COUNT; ++i)
-                copy_async<BStream::WIDTH, B_ONCE>(
+                copy_async<BStream::WIDTH, ONCE>(
                     stage + AStream::WORDS + b.word(i), b.piece(i), b.exists(i, missing));
             a.advance();
             b.advance();
@@ -175,10 +174,10 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
             if (k < SPREAD) {
 #pragma unroll
                 for (int i = AStream::COUNT * k / SPREAD; i < AStream::COUNT * (k + 1) / SPREAD; ++i)
-                    copy_async_if<AStream::WIDTH, A_ONCE>(more, free + a.word(i), a.piece(i));
+                    copy_async_if<AStream::WIDTH, ONCE>(more, free + a.word(i), a.piece(i));
 #pragma unroll
                 for (int i = BStream::COUNT * k / SPREAD; i < BStream::COUNT * (k + 1) / SPREAD; ++i)
-                    copy_async_if<BStream::WIDTH, B_ONCE>(more, free + AStream::WORDS + b.word(i), b.piece(i));
+                    copy_async_if<BStream::WIDTH, ONCE>(more, free + AStream::WORDS + b.word(i), b.piece(i));
             }
             if (k == SPREAD - 1) commit_copies();
             if (k == STEPS - 2) {
@@ -233,7 +232,7 @@ split_k(
     const TileOperands x = {A, lda, rows, B, ldb, cols, depth};
     if (own.count > 0)
         specialize(Shape::in_fours(x), [&](auto fours) {
-            multiply_blocks<fours, STAGES, SPREAD, ONCE>(sums, shared, shape, x, own);
+            multiply_blocks<fours, STAGES, SPREAD, ONCE != 0>(sums, shared, shape, x, own);
         });
     float share[Shape::ROWS][TN];
     shape.share_groups(share, sums, shared);

@@ -47,6 +47,7 @@ class Explanation:
             "arch": subject.arch, "gpu": subject.model.name, "size": subject.size.label,
             "compiler": subject.artifact.compiler, "code_sha256": subject.artifact.digest,
             "origin": subject.counters.origin, "hazards": hazards, "wrong": list(subject.wrong),
+            "traits": subject.traits,
             "grid": list(subject.launch.grid), "threads": list(subject.launch.threads),
             "resources": asdict(self.resources),
             "occupancy": _occupancy(self.occupancy),

@@ -17,7 +17,7 @@ from gemmlab.core.hazard_source import with_source
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.emulated import ARCHITECTURES, MODELS, EmulatedDevice
 from gemmlab.kernels.bound import place
-from gemmlab.kernels.fitting import fitted
+from gemmlab.kernels.fitting import factor_notes, fitted, with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.footprint import check_bytes, require_memory
@@ -71,6 +71,11 @@ class Subject:
     """The size that was run."""
     scaled: Size
     """A larger size, which figures are extrapolated to."""
+
+    @property
+    def traits(self) -> list[str]:
+        """Parts of the contract that the kernel's file says it does not keep."""
+        return factor_notes(self.kernel, find_op(self.kernel.op))
 
     @property
     def limits(self) -> gpu.GpuLimits:
@@ -151,10 +156,11 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     mismatches = [one.mismatch for one in found if one.mismatch is not None]
     wrong = [mismatch.brief() for mismatch in mismatches]
     if not observation.stopped:
-        wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := nan_cause(mismatch, contents)))
+        wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := nan_cause(mismatch, contents, kernel)))
     wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
     artifact = bound.loaded.artifact
-    (large,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])
+    (largest,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])
+    large = with_factors(kernel, op, largest)
     return Subject(
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
@@ -173,7 +179,7 @@ def _problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str) -> A
     if len(problems) != 1:
         raise UsageError(f"--sizes {sizes}: one size is explained at a time")
     if sizes:
-        return problems[0]
+        return with_factors(kernel, op, problems[0])
     # A user's kernel may accept only squares or whole tiles.
     like = fitted(kernel, op, config, problems)
     if not like:

@@ -82,6 +82,11 @@ def bench(
             help="Operands before each call: cold, in no cache, or warm. Default: warm on a CPU, cold on a GPU."
         ),
     ] = None,
+    alpha: Annotated[float | None, typer.Option(help="Factor of the product. Default: 1.")] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(help="Factor of C. Default: 0; 1 if a kernel always reads C."),
+    ] = None,
     precision: Annotated[
         str, typer.Option(metavar="float32|tf32", help="What the library call may round its inputs to, on a GPU.")
     ] = FLOAT32,
@@ -133,6 +138,7 @@ def bench(
         threads=workers or "1", rounds=rounds, processes=processes, seed=seed, timeout_s=timeout, verify=verify,
         naive=naive, configs=[parse_config(text.split(",")) for text in config or []], some_configs=configs,
         suite=suite, shapes_of=family, precision=precision,
+        factors={name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None},
     )  # fmt: skip
     if not timed:
         _count(request, save, as_json=as_json)
@@ -164,7 +170,7 @@ def _count(request: BenchRequest, save: Path | None, *, as_json: bool) -> None:
     if save is not None:
         save_record(record, save)
     rows = count_rows(record)
-    if all(row.verified is None for row in rows):
+    if all(row.instructions is None for row in rows):
         raise UsageError(
             "nothing could be run: " + "; ".join(f"{r.name} at {r.size}: {' '.join(r.notes)}" for r in rows)
         )

@@ -74,6 +74,8 @@ class Page:
             f"  {subject.arch} code ({subject.artifact.compiler}) on {subject.model.name}; counted at "
             f"{subject.size.label} on {subject.counters.origin}, not timed"
         )
+        for trait in subject.traits:
+            self._line(f"  it {trait}")
 
     def _findings(self, explained: Explanation, name: str = "") -> None:
         self._heading(f"Findings{name and f' on {name}'}, the costliest first")

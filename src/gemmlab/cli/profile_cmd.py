@@ -152,10 +152,13 @@ def _profiled(request: _Request, device: Device) -> Record:
         raise UsageError(f"--device {device.id}: only GPU kernels are profiled, on cuda or emulated devices")
     problems = request.op.parse_sizes(request.sizes or usual)
     if family_of(device.family).timed:
+        from gemmlab.kernels.fitting import same_for_all
         from gemmlab.observe.profile_recorder import Plan, profile_on_gpu
 
-        plan = Plan(request.op, device, problems, request.kernels, request.config, request.baseline, request.ncu)
-        return profile_on_gpu(plan)
+        same, notes = same_for_all([one.kernel for one in request.kernels], request.op, problems)
+        plan = Plan(request.op, device, same, request.kernels, request.config, request.baseline, request.ncu)
+        record = profile_on_gpu(plan)
+        return replace(record, notes=(*notes, *record.notes))
     from gemmlab.cli.counts import count
     from gemmlab.observe.counting import Count
 

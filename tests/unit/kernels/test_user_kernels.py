@@ -26,6 +26,7 @@ FOLDER = DATA / "user_kernels"
 FLAGS: dict[str, dict[str, Any]] = {
     "sgemm_with_main": {"grid": "ceil_div(M, 16), ceil_div(N, 16)", "threads": "16, 16"},
     "square_only": {},
+    "always_reads": {},
     "extern_c": {"grid": "min(ceil_div(M * N, 256), 64)", "threads": 256},
     "thread_tile": {},
     "column_major": {
@@ -62,6 +63,8 @@ def test_every_file_is_tried() -> None:
         ("square_only", "MatMulShared", "a b c m",
          ["M % 16 == 0", "M == N", "N == K", "lda == max(1, K)", "ldb == max(1, N)", "ldc == max(1, N)", "alpha == 1",
           "beta == 0"]),
+        ("always_reads", "always_reads", "m n k alpha a b beta c",
+         ["lda == max(1, K)", "ldb == max(1, N)", "ldc == max(1, N)", "alpha != 0", "beta != 0"]),
         ("extern_c", "gemm_kernel", "m n k alpha a lda b ldb c ldc", ["beta == 0"]),
         ("thread_tile", "sgemm1DBlocktiling<64, 64, 8, 8>", "m n k alpha a b beta c",
          ["M % BM == 0", "N % BN == 0", "K % BK == 0", "lda == max(1, K)", "ldb == max(1, N)", "ldc == max(1, N)"]),

@@ -18,7 +18,7 @@ from gemmlab.core.program import Launch
 from gemmlab.core.trace import TraceRequest
 from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
 from gemmlab.kernels.bound import PlacedKernel, place
-from gemmlab.kernels.fitting import fitted
+from gemmlab.kernels.fitting import fitted, with_factors
 from gemmlab.kernels.kernel import ALL_STEPS, NO_MEMORY, Kernel
 from gemmlab.kernels.names import problem_names, texture_over
 from gemmlab.ops.catalog import find_op
@@ -119,7 +119,8 @@ def _deep_enough(kernel: Kernel, config: Mapping[str, int], op: Op) -> list[Any]
     """Return two products in which a block of a kernel whose blocks share k takes about as many steps as in `SIZES`."""
     found, wanted = list[Any](), _LEAST_DEPTH
     for doubled in range(_MOST_DOUBLED):
-        (problem,) = op.parse_sizes(f"256x256x{64 << doubled}")
+        (product,) = op.parse_sizes(f"256x256x{64 << doubled}")
+        problem = with_factors(kernel, op, product)
         (load, *_) = loads_of(kernel, config, problem)
         if load.depth >= wanted and len(found) < _SCRIPTS:
             found.append(problem)

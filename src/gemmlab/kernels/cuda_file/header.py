@@ -28,7 +28,7 @@ _LONG_NUMBER = re.compile(r"[0-9][0-9A-Fa-fxob_]{18,}")
 KEYS = (
     "summary", "idea", "source", "op", "kernel", "after", "branch", "aliases", "step", "arch", "precision", "params",
     "tune", "require", "grid", "threads", "smem_bytes", "steps", "again", "workspace", "tickets", "roundings",
-    "in_order", "align", "transposes", "args", "expect",
+    "in_order", "align", "always_reads", "transposes", "args", "expect",
 )  # fmt: skip
 """All keys that can be stated."""
 

@@ -64,6 +64,8 @@ class Facts:
     in_order: Expression
     """True, for a configuration, if each result is one chain of multiply-adds in the order of k."""
     align: int
+    always_reads: tuple[str, ...]
+    """Operands that it reads even if the factor before them is 0."""
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
     expect: tuple[Expectation, ...]
@@ -111,6 +113,7 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         roundings=reader.optional("roundings", (*known, "blocks")),
         in_order=reader.condition("in_order", params),
         align=reader.align(),
+        always_reads=reader.always_reads(names),
         layouts=reader.layouts(),
         args=reader.args(),
         expect=reader.expect(op, params),
@@ -265,6 +268,15 @@ class _Reader:
             raise self._stated.error("align", f"{value!r} is not a power of two from 4 to 256 (bytes)")
         checked: int = value
         return checked
+
+    def always_reads(self, names: OpNames) -> tuple[str, ...]:
+        read = [name.strip().lower() for text in self.texts("always_reads") for name in text.split(",")]
+        for name in read:
+            if name not in names.factors:
+                known = ", ".join(map(str.upper, names.factors)) or "none"
+                what = f"{name!r} is no operand of {names.op} that a factor stands before ({known})"
+                raise self._stated.error("always_reads", what, name)
+        return tuple(name for name in names.factors if name in read)
 
     def layouts(self) -> tuple[str, ...]:
         stated = self.texts("transposes") or ["nn"]

@@ -15,7 +15,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
 from gemmlab.core.program import Artifact, Launch
-from gemmlab.devices.emulated import ARCHITECTURES, MODELS, EmulatedDevice
+from gemmlab.devices.emulated import MODELS, EmulatedDevice
 from gemmlab.kernels.bound import place
 from gemmlab.kernels.fitting import factor_notes, fitted, with_factors
 from gemmlab.kernels.kernel import Kernel
@@ -128,7 +128,8 @@ def machine(arch: str = "", model: str = "") -> tuple[str, gpu.GpuModel]:
         raise UsageError(f"--arch {arch}: of the emulator's architectures, a {chosen.name} runs {runs}")
     if not fitting:
         raise UsageError(f"--gpu {chosen.name}: the emulator runs no code for {chosen.limits.arch}")
-    return arch or max(set(fitting).intersection(ARCHITECTURES)), chosen
+    newest = max((known for known in fitting if known[-1].isdigit()), key=lambda known: int(known[3:]))
+    return arch or newest, chosen
 
 
 def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str, int], sizes: str = "") -> Subject:

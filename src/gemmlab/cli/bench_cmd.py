@@ -16,7 +16,19 @@ from gemmlab.cli.answer import print_json
 from gemmlab.cli.bench_request import BenchRequest
 from gemmlab.cli.console import DEVICE_HELP, progress_console
 from gemmlab.cli.option_values import parse_config
-from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
+from gemmlab.cli.own_file import (
+    ArgsFlag,
+    DefineFlag,
+    GridFlag,
+    IncludeFlag,
+    KernelFlag,
+    OptionFlag,
+    RequireFlag,
+    SmemFlag,
+    compile_flags,
+    own_flags,
+    split_threads,
+)
 from gemmlab.core.errors import UsageError, WrongResultError
 from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.select import open_device
@@ -95,6 +107,9 @@ def bench(
     grid: GridFlag = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    include: IncludeFlag = None,
+    define: DefineFlag = None,
+    option: OptionFlag = None,
     require: RequireFlag = None,
     target: Annotated[
         float | None, typer.Option(help="Exit 1 unless the geometric mean against the fastest peer reaches this.")
@@ -123,7 +138,10 @@ def bench(
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
     names = kernels or []
-    flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require)
+    flags = own_flags(
+        names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
+        options=compile_flags(include, define, option),
+    )  # fmt: skip
     workers, flags = split_threads(names, threads, flags)
     found = named_kernels(names, flags)
     op = op or operation_of(names, found)

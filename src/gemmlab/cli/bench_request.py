@@ -72,8 +72,8 @@ class BenchRequest:
         else:
             call = "gemmlab" if self.precision == FLOAT32 else f"gemmlab:{self.precision}"
             ours = [parse_contestant(call, where, mode, self.op)]
-        given = self._with_factors(op, op.parse_sizes(self._sizes() or family.bench_sizes))
-        problems, notes = same_for_all([one.kernel for one in self.kernels], op, given)
+        products = self._with_factors(op, op.parse_sizes(self._sizes() or family.bench_sizes))
+        problems, notes = same_for_all([one.kernel for one in self.kernels], op, products)
         return Plan(
             op=op, problems=problems, notes=notes,
             contestants=[*ours, *parse_peers(self.peers, where, mode, self.op, {spec.precision for spec in ours})],

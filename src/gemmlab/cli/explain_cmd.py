@@ -17,7 +17,17 @@ from gemmlab.cli.explain_pictures import (
 )
 from gemmlab.cli.explain_roofline import RooflineFlag, require_drawable, write_roofline
 from gemmlab.cli.option_values import parse_config
-from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags
+from gemmlab.cli.own_file import (
+    ArgsFlag,
+    DefineFlag,
+    GridFlag,
+    IncludeFlag,
+    KernelFlag,
+    OptionFlag,
+    SmemFlag,
+    compile_flags,
+    own_flags,
+)
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import TimeLimitError, UsageError
 
@@ -33,7 +43,9 @@ def explain(
         list[str], typer.Argument(metavar="KERNEL [KERNEL]", help="One GPU kernel or .cu file, or two.")
     ],
     gpu: Annotated[str, typer.Option(help="The GPU to explain for: H200, A100, L4 ... Default: by --arch, H200.")] = "",
-    arch: Annotated[str, typer.Option(help="Code for sm_80, sm_89 or sm_90. Default: what --gpu runs.")] = "",
+    arch: Annotated[
+        str, typer.Option(help="Code for sm_75, sm_80, sm_86, sm_87, sm_89 or sm_90. Default: what --gpu runs.")
+    ] = "",
     sizes: Annotated[
         str, typer.Option(help="The one size to count at, as 256 or MxNxK; it is predicted too. Default: 256, or 2^22.")
     ] = "",
@@ -45,6 +57,9 @@ def explain(
     threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    include: IncludeFlag = None,
+    define: DefineFlag = None,
+    option: OptionFlag = None,
     sass: Annotated[bool, typer.Option("--sass", help="Print the main loop.")] = False,
     pictures: PicturesFlag = None,
     picture: PictureFlag = None,
@@ -64,7 +79,10 @@ def explain(
 
     if len(kernels) not in (1, 2):
         raise UsageError(f"{len(kernels)} kernels: one is explained, or two side by side")
-    flags = own_flags(kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes)
+    flags = own_flags(
+        kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes,
+        options=compile_flags(include, define, option),
+    )  # fmt: skip
     named = [kernel_named(name, flags) for name in kernels]
     chosen, model = machine(arch, gpu)
     settings = parse_config(config or [])

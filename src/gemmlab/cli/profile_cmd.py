@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gemmlab.cli.option_values import parse_config
-from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags
+from gemmlab.cli.own_file import (
+    ArgsFlag,
+    DefineFlag,
+    GridFlag,
+    IncludeFlag,
+    KernelFlag,
+    OptionFlag,
+    RequireFlag,
+    SmemFlag,
+    compile_flags,
+    own_flags,
+)
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import DeviceError, ProfilerError, UsageError, WrongResultError
 from gemmlab.devices.select import open_device
@@ -63,6 +74,9 @@ def profile(
     threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    include: IncludeFlag = None,
+    define: DefineFlag = None,
+    option: OptionFlag = None,
     require: RequireFlag = None,
     ncu: Annotated[str, typer.Option(help="Nsight Compute's command line.")] = "ncu",
     timeout: TimeoutFlag = DEFAULT_S,
@@ -81,8 +95,9 @@ def profile(
         explain_stalls(as_json=as_json)
         return
     flags = own_flags(
-        names, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes, require=require
-    )
+        names, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes, require=require,
+        options=compile_flags(include, define, option),
+    )  # fmt: skip
     if load is not None:
         if save is not None or config or flags:
             raise UsageError("--load shows a record; of the other options it takes kernels and --sizes alone")

@@ -39,10 +39,13 @@ from gemmlab.sass.parse import parse
 from gemmlab.toolchain import build_cuda, nvdisasm
 from gemmlab.toolchain.cubin import read_cubin
 
-MODELS = {"sm_80": "A100", "sm_89": "L40S", "sm_90": "H200", "sm_90a": "H200"}
+MODELS = {
+    "sm_75": "T4", "sm_80": "A100", "sm_86": "RTX A6000", "sm_87": "AGX Orin", "sm_89": "L40S", "sm_90": "H200",
+    "sm_90a": "H200",
+}  # fmt: skip
 """The GPU whose number of multiprocessors gives the blocks resident together, by architecture."""
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
-"""The architectures that every kernel is compiled for; those with a letter have instructions that no other has."""
+"""The architectures that every rung is compiled for; those with a letter have instructions that no other has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,9 @@ class EmulatedDevice(DeviceIdentity):
         """Compile, or fetch from the cache. Raises `CompileError`."""
         if program.language != "cuda":
             raise UsageError(f"{program.kernel} is written in {program.language}; {self.id} runs cuda code")
-        return build_cuda.build(replace(program, target=self.arch))
+        # Code for sm_90a also runs on a device named sm_90: they are one GPU.
+        same = program.target.rstrip("af") == self.arch.rstrip("af")
+        return build_cuda.build(program if same else replace(program, target=self.arch))
 
     def load(self, artifact: Artifact) -> EmulatedLoaded:
         """Decode the machine code.

@@ -44,6 +44,8 @@ def shipped_kernel(path: Path) -> Kernel:
         raise stated.error("step", 'rungs are not numbered; `after = "ID"` names the rung that this one comes after')
     if stated.get("always_reads") is not None:
         raise stated.error("always_reads", "a rung keeps the contract: an operand is not read if its factor is 0")
+    if stated.get("options") is not None:
+        raise stated.error("options", "every rung is compiled with the same options")
     facts = read_facts(stated, "")
     folder = path.parent.name.removesuffix("_cuda")
     if facts.op != folder:

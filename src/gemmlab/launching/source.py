@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.program import Artifact, Program
+from gemmlab.kernels.cuda_file.device_code import LIKE_NVCC, device_code
 from gemmlab.kernels.cuda_file.instance import COMMON
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
 from gemmlab.toolchain import nvdisasm
@@ -34,15 +35,18 @@ class CudaText:
         It finds the headers that the ladder's kernels share after those in the folders of `options`.
         """
         parts = (self.text, kernel, self.path, *options)
+        whole = (*options, *LIKE_NVCC, f"-I{COMMON}")
+        code = device_code(self.text, self.path, whole)
         return Program(
             kernel=plain(kernel),
             language="cuda",
             target=target,
             entry=kernel,
             fingerprint="" if self.path else hashlib.sha256(repr(parts).encode()).hexdigest(),
-            emit=lambda: self.text,
+            emit=lambda: code.text,
             path=self.path,
-            options=(*options, f"-I{COMMON}"),
+            options=whole,
+            headers=code.headers,
         )
 
     def signature(self, kernel: str) -> Signature | None:
@@ -105,12 +109,12 @@ class ReadyCubin:
 def read_source(source: Source) -> CudaText | ReadyCubin:
     """Read CUDA C++ from text or a `.cu` file, or machine code from a `.cubin` file or a cubin's bytes.
 
-    A `str` of one line that ends in `.cu` or `.cubin` is a path. Raises `ArgumentTypeError` for anything else,
+    A `str` of one line that ends in `.cu`, `.cuh` or `.cubin` is a path. Raises `ArgumentTypeError` for anything else,
     `UsageError` for a file that cannot be read and for an invalid cubin.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return _ready(bytes(source), "the cubin")
-    if isinstance(source, str) and ("\n" in source or not source.strip().endswith((".cu", ".cubin"))):
+    if isinstance(source, str) and ("\n" in source or not source.strip().endswith((".cu", ".cuh", ".cubin"))):
         return CudaText(encodable("source", source), "")
     if not isinstance(source, str | os.PathLike):
         raise ArgumentTypeError(

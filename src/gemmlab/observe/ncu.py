@@ -75,8 +75,8 @@ def _session(ncu: str, specs: Sequence[Spec], op: str, problems: Sequence[Proble
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plan, done, report = folder / "plan.json", folder / "done.json", folder / "report.ncu-rep"
-        given = [problem.to_json() for problem in problems]
-        plan.write_text(json.dumps({"op": op, "problems": given, "specs": [spec.to_json() for spec in specs]}))
+        work = {"op": op, "problems": [problem.to_json() for problem in problems]}
+        plan.write_text(json.dumps({**work, "specs": [spec.to_json() for spec in specs]}))
         target = [sys.executable, "-m", "gemmlab.observe.ncu_target", str(plan), str(done)]
         base = [ncu, "--force-overwrite", "--export", str(report), "--profile-from-start", "off", "--clock-control",
                 "none", *(part for section in SECTIONS for part in ("--section", section))]  # fmt: skip

@@ -30,8 +30,8 @@ def judge_claims(kernel: Kernel, device: Device, op: Op, *, seed: int = 0) -> It
     something that is not counted.
     """
     for expectation in kernel.expect if isinstance(device, CountingDevice) else ():
-        (given,) = op.parse_sizes(expectation.shape)
-        problem = with_factors(kernel, op, given)
+        (stated,) = op.parse_sizes(expectation.shape)
+        problem = with_factors(kernel, op, stated)
         placed = place(kernel, device, expectation.config)
         observation = GuardedRun(placed, op, problem, op.fill(problem, np.random.default_rng(seed))).run()
         if observation is not None:

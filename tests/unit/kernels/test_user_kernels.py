@@ -13,6 +13,8 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Launch
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.cuda_file.host_code import without_host_code
+from gemmlab.kernels.fitting import with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.user_kernel import starting_text, user_kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
@@ -27,6 +29,9 @@ FLAGS: dict[str, dict[str, Any]] = {
     "sgemm_with_main": {"grid": "ceil_div(M, 16), ceil_div(N, 16)", "threads": "16, 16"},
     "square_only": {},
     "always_reads": {},
+    "as_published": {
+        "kernel": "mine::sgemm", "grid": "ceil_div(N, 16), ceil_div(M, 16)", "threads": "16, 16",
+    },
     "extern_c": {"grid": "min(ceil_div(M * N, 256), 64)", "threads": 256},
     "thread_tile": {},
     "column_major": {
@@ -81,7 +86,8 @@ def test_arguments_are_told_and_what_is_lacking_restricts(
     assert kernel.program(kernel.configure(), "sm_90").entry == entry
     assert kernel.args == tuple(args.split())
     assert [restriction.that.text for restriction in kernel.restrictions] == restrictions
-    assert kernel.program(kernel.configure(), "sm_90").emit() == (FOLDER / f"{name}.cu").read_text(encoding="utf-8")
+    text = without_host_code((FOLDER / f"{name}.cu").read_text(encoding="utf-8"))
+    assert kernel.program(kernel.configure(), "sm_90").emit() == text
 
 
 @needs_compiler
@@ -106,6 +112,7 @@ def test_it_is_right_where_it_is_meant_to_be(name: str, shape: tuple[int, int, i
         for alpha, beta in ((1.0, 0.0), (0.5, -1.0), (0.0, 1.0))
         for problem in (GemmProblem(*shape, alpha, beta), GemmProblem(*shape, alpha, beta, k + 1, n + 2, n + 3))
     ]
+    cases = [with_factors(kernel, OP, case) for case in cases]
     refused = [kernel.refusal(kernel.configure(), OP.scalars(case)) for case in cases]
     if all(refused):
         with pytest.raises(UsageError, match="takes none of the sizes"):

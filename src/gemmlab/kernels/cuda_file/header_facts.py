@@ -68,6 +68,8 @@ class Facts:
     """Operands that it reads even if the factor before them is 0."""
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
+    options: tuple[str, ...]
+    """Options of the compiler, of all statements together; folders of headers are relative to the file's own."""
     expect: tuple[Expectation, ...]
 
     @property
@@ -116,6 +118,7 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         always_reads=reader.always_reads(names),
         layouts=reader.layouts(),
         args=reader.args(),
+        options=reader.options(),
         expect=reader.expect(op, params),
     )
 
@@ -290,6 +293,12 @@ class _Reader:
         if value is None:
             return None
         return tuple(split(value)) if isinstance(value, str) else tuple(self.texts("args"))
+
+    def options(self) -> tuple[str, ...]:
+        stated = [[value] if isinstance(value, str) else value for value in self._stated.every("options")]
+        if not all(isinstance(each, list) and all(isinstance(text, str) for text in each) for each in stated):
+            raise self._stated.error("options", f'{stated[-1]!r} is not a list of texts, as ["-Icommon", "-DN=4"]')
+        return tuple(text for each in stated for text in each)
 
     def expect(self, op: str, params: Config) -> tuple[Expectation, ...]:
         value = self._stated.get("expect")

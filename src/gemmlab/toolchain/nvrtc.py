@@ -178,7 +178,8 @@ class _Compilation:
             ),
         )  # fmt: skip
         try:
-            status = nvrtc.nvrtcAddNameExpression(handle, self._program.entry.encode())[0]
+            entry = self._program.entry.encode()
+            status = nvrtc.nvrtcAddNameExpression(handle, entry)[0] if entry else 0
             if not status:
                 status = nvrtc.nvrtcCompileProgram(handle, len(flags), [os.fsencode(option) for option in flags])[0]
             yield handle, status

@@ -46,7 +46,7 @@ def modelled(kernel: Kernel, arch: str, gpu: GpuModel, config: Mapping[str, int]
 
     Raises `CompileError`, `UsageError`.
     """
-    return Model(study(kernel, arch, config), gpu)
+    return Model(study(kernel, arch, config, gpu.limits), gpu)
 
 
 def quote(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = "") -> QuotedPrediction:

@@ -51,7 +51,8 @@ class Size:
 class Subject:
     """Everything that the reports of an explanation start from."""
 
-    kernel: Kernel
+    kernel: Kernel | None
+    """`None` for a launch of any code."""
     config: Mapping[str, int]
     arch: str
     """Architecture of the machine code."""
@@ -73,9 +74,14 @@ class Subject:
     """A larger size, which figures are extrapolated to."""
 
     @property
+    def name(self) -> str:
+        """The kernel's id, or the name of the function that was launched."""
+        return self.artifact.kernel if self.kernel is None else self.kernel.id
+
+    @property
     def traits(self) -> list[str]:
         """Parts of the contract that the kernel's file says it does not keep."""
-        return factor_notes(self.kernel, find_op(self.kernel.op))
+        return [] if self.kernel is None else factor_notes(self.kernel, find_op(self.kernel.op))
 
     @property
     def limits(self) -> gpu.GpuLimits:

@@ -19,6 +19,7 @@ from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
     ArgsFlag,
     DefineFlag,
+    FactsFlag,
     GridFlag,
     IncludeFlag,
     KernelFlag,
@@ -107,6 +108,7 @@ def bench(
     grid: GridFlag = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    facts: FactsFlag = None,
     include: IncludeFlag = None,
     define: DefineFlag = None,
     option: OptionFlag = None,
@@ -140,7 +142,7 @@ def bench(
     names = kernels or []
     flags = own_flags(
         names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
-        options=compile_flags(include, define, option),
+        options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
     workers, flags = split_threads(names, threads, flags)
     found = named_kernels(names, flags)

@@ -15,6 +15,7 @@ from gemmlab.cli.option_values import parse_config, parse_thread_count
 from gemmlab.cli.own_file import (
     ArgsFlag,
     DefineFlag,
+    FactsFlag,
     GridFlag,
     IncludeFlag,
     KernelFlag,
@@ -65,6 +66,7 @@ def check(
     grid: GridFlag = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    facts: FactsFlag = None,
     include: IncludeFlag = None,
     define: DefineFlag = None,
     option: OptionFlag = None,
@@ -89,7 +91,7 @@ def check(
     names = kernels or []
     flags = own_flags(
         names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
-        options=compile_flags(include, define, option),
+        options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
     workers, flags = split_threads(names, threads, flags)
     found = named_kernels([name for name in names if not library_operation(name)], flags)

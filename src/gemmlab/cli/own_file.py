@@ -26,6 +26,9 @@ RequireFlag = Annotated[
     list[str] | None,
     typer.Option("--require", help="Condition on a .cu file's problems, as 'N % 16 == 0'; repeatable."),
 ]
+FactsFlag = Annotated[
+    str | None, typer.Option("--facts", metavar="FILE.toml", help="What the header of a .cu file would state.")
+]
 IncludeFlag = Annotated[
     list[str] | None, typer.Option("-I", metavar="FOLDER", help="Folder of a .cu file's headers; repeatable.")
 ]
@@ -57,6 +60,9 @@ def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str
     stated = {key: value for key, value in flags.items() if value not in (None, [])}
     if stated and not any(map(is_own, names)):
         raise UsageError(f"--{next(iter(stated)).replace('_', '-')}: name the .cu file that it is about")
+    if "facts" in stated:
+        # Another process may have another working directory.
+        stated["facts"] = str(Path(str(stated["facts"])).absolute())
     return stated
 
 

@@ -13,6 +13,7 @@ from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
     ArgsFlag,
     DefineFlag,
+    FactsFlag,
     GridFlag,
     IncludeFlag,
     KernelFlag,
@@ -74,6 +75,7 @@ def profile(
     threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    facts: FactsFlag = None,
     include: IncludeFlag = None,
     define: DefineFlag = None,
     option: OptionFlag = None,
@@ -96,7 +98,7 @@ def profile(
         return
     flags = own_flags(
         names, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes, require=require,
-        options=compile_flags(include, define, option),
+        options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
     if load is not None:
         if save is not None or config or flags:

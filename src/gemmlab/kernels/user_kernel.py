@@ -27,16 +27,17 @@ _EXAMPLES: Mapping[str, str] = {
 }
 
 
-def user_kernel(path: Path, *, toml: Path | None = None, **flags: Any) -> Kernel:
+def user_kernel(path: Path, *, facts: str | Path | None = None, **flags: Any) -> Kernel:
     """Return the kernel in the file `path`; its id is the file's name without `.cu`.
 
-    Facts (the keys of `header.KEYS`) come from the `/* gemmlab` comment in the file, then from `toml` (default: the
-    file of the same name with `.toml`, where there is one), then from `flags`; the later one counts, key by key.
+    Facts (the keys of `header.KEYS`) come from the `/* gemmlab` comment in the file, then from the file `facts` (by
+    default that of the same name with `.toml`, where there is one), then from `flags`; the later one counts, key by
+    key.
     `kernel` names the function where the file has several. Without `args`, arguments are matched by their names.
     `UsageError` says what is missing or wrong, where, and how to state it.
     """
     text = read_text(path)
-    return _kernel(path, text, read_header(path.name, text), toml, flags)
+    return _kernel(path, text, read_header(path.name, text), facts, flags)
 
 
 def stated_kernel(path: Path, **flags: Any) -> Kernel | None:
@@ -52,12 +53,13 @@ def stated_kernel(path: Path, **flags: Any) -> Kernel | None:
 
 
 def _kernel(
-    path: Path, text: str, header: Statement | None, toml: Path | None = None, flags: Mapping[str, Any] | None = None
-) -> Kernel:
+    path: Path, text: str, header: Statement | None, toml: str | Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Kernel:  # fmt: skip
     beside = path.with_suffix(".toml")
     layers = [header] if header is not None else []
     if toml is not None or beside.is_file():
-        layers.append(read_toml(toml or beside))
+        layers.append(read_toml(Path(toml or beside)))
     stated = HeaderValues(path.name, (*layers, from_flags(flags or {})))
     if stated.get("step") is not None:
         warn_once(

@@ -165,7 +165,7 @@ def test_facts_come_from_header_toml_and_flags_in_this_order(tmp_path: Path) -> 
     assert launch_of(user_kernel(path), GemmProblem(7, 7, 7)).grid == (14, 1, 1)
     assert user_kernel(path).summary == "from the header"
     (tmp_path / "other.toml").write_text('grid = "3 * N"', encoding="utf-8")
-    assert launch_of(user_kernel(path, toml=tmp_path / "other.toml"), GemmProblem(7, 7, 7)).grid == (21, 1, 1)
+    assert launch_of(user_kernel(path, facts=tmp_path / "other.toml"), GemmProblem(7, 7, 7)).grid == (21, 1, 1)
     assert launch_of(user_kernel(path, grid="4 * N"), GemmProblem(7, 7, 7)).grid == (28, 1, 1)
     assert launch_of(find_kernel(str(path)), GemmProblem(7, 7, 7)).grid == (14, 1, 1)
 

@@ -39,6 +39,8 @@ class Row:
     lines: int
     """Lines of facts that were stated about it."""
     check: str
+    failure: str
+    """The first case that failed, and the kind of its first hazard."""
     cases: str
     """Cases that were checked, and those of them with padded rows."""
     explain: str
@@ -47,7 +49,7 @@ class Row:
     @property
     def cells(self) -> tuple[str, ...]:
         """The row's cells as Markdown."""
-        verdicts = (self.check, self.cases, self.explain, self.bench)
+        verdicts = (self.check, self.failure, self.cases, self.explain, self.bench)
         return (f"`{self.file}`", f"`{self.kernel}`", str(self.lines), *verdicts)
 
     @property
@@ -85,8 +87,10 @@ def page(repositories: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
         own = [row for row in rows if row.repository == repository["name"]]
         if own:
             parts.append(f"`{repository['name']}` at commit `{repository['commit'][:12]}`: {repository['of']}.\n")
-            parts.append("| file | kernel | lines of facts | check | cases (padded) | explain | bench |")
-            parts.append("|---|---|---:|---|---:|---|---|")
+            parts.append(
+                "| file | kernel | lines of facts | check | fails first at | cases (padded) | explain | bench |"
+            )
+            parts.append("|---|---|---:|---|---|---:|---|---|")
             parts += [f"| {' | '.join(row.cells)} |" for row in own]
             parts.append("")
     return "\n".join(parts)
@@ -109,8 +113,9 @@ def _row(folder: Path, repository: Mapping[str, Any], kernel: Mapping[str, Any])
         counted = "right, hazards" if all("reference" not in note for note in rows[0]["notes"]) else "wrong"
     name = str(facts.get("kernel") or Path(kernel["file"]).stem).partition("<")[0]
     row = Row(
-        repository["name"], kernel["file"], name, len(facts), check, cases, "yes" if explained else "refused", counted
-    )
+        repository["name"], kernel["file"], name, len(facts), check, _failure(reports[0]), cases,
+        "yes" if explained else "refused", counted,
+    )  # fmt: skip
     sys.stderr.write(f"{row}\n")
     return row
 
@@ -120,8 +125,15 @@ def _checked(report: Mapping[str, Any]) -> str:
         return "right"
     if report["timed_out"] and not report["failures"]:
         return "right as far as it came"
-    wrong = any(failure["mismatches"] for failure in report["failures"])
-    return "wrong" if wrong else "right, hazards"
+    return "right, hazards" if report["right"] else "wrong"
+
+
+def _failure(report: Mapping[str, Any]) -> str:
+    failures = report.get("failures") or []
+    if not failures:
+        return ""
+    first = failures[0]
+    return ": ".join([first["problem"], *(note.partition(" at ")[0] for note in first["notes"][:1])])
 
 
 def _run(verb: str, file: Path, facts: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gemmlab.verify.check import CheckReport
 
 COLUMNS = (
+    "HAZARDS: results are right, but the kernel did what it must not. "
     "padded: cases with elements between the end of a row and the next one (ld > extent). "
     "error/bound: largest error of an element, as a part of its bound; right up to 1. "
     "error/|c|/K: largest relative error, divided by the number of terms; the source articles test that it is "
@@ -74,7 +75,8 @@ def _show(checked: Checked) -> None:
     for heading in ("kernel", "result", "cases", "padded", "threads", "error/bound", "error/|c|/K", "seconds"):
         table.add_column(heading, justify="left" if heading in ("kernel", "result") else "right")
     for report in checked.reports:
-        verdict = "PASS" if report.passed else "FAIL" if report.failures else "STOPPED"
+        unsound = "HAZARDS" if report.right else "FAIL"
+        verdict = "PASS" if report.passed else unsound if report.failures else "STOPPED"
         measures = (f"{report.worst_ratio:.3f}", f"{report.source_error:.1e}", f"{report.seconds:.1f}")
         numbers = (str(report.cases), str(report.padded), str(report.threads), *measures)
         table.add_row(report.subject, verdict, *numbers)

@@ -1,29 +1,30 @@
 """Substitutes for host headers that kernel files include by habit, with the parts that a GPU can use.
 
 NVRTC has no host headers, and declares by itself what `cuda_runtime.h`, `math.h` and the like would declare for
-device code. Types and limits that it lacks are given here.
+device code. Types and limits that it lacks are given here, in the words of libcu++, which may define them again.
 """
 
 from __future__ import annotations
 
 _INTEGERS = """#pragma once
+#include <limits.h>
 typedef signed char int8_t; typedef unsigned char uint8_t;
 typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t;
 typedef long long int64_t; typedef unsigned long long uint64_t;
 typedef long long intptr_t; typedef unsigned long long uintptr_t;
-#define INT8_MIN (-128)
-#define INT8_MAX 127
-#define UINT8_MAX 255
-#define INT16_MIN (-32768)
-#define INT16_MAX 32767
-#define UINT16_MAX 65535
-#define INT32_MIN (-2147483647 - 1)
-#define INT32_MAX 2147483647
-#define UINT32_MAX 4294967295u
-#define INT64_MIN (-9223372036854775807ll - 1)
-#define INT64_MAX 9223372036854775807ll
-#define UINT64_MAX 18446744073709551615ull
+#define INT8_MIN SCHAR_MIN
+#define INT8_MAX SCHAR_MAX
+#define UINT8_MAX UCHAR_MAX
+#define INT16_MIN SHRT_MIN
+#define INT16_MAX SHRT_MAX
+#define UINT16_MAX USHRT_MAX
+#define INT32_MIN INT_MIN
+#define INT32_MAX INT_MAX
+#define UINT32_MAX UINT_MAX
+#define INT64_MIN LLONG_MIN
+#define INT64_MAX LLONG_MAX
+#define UINT64_MAX ULLONG_MAX
 #define SIZE_MAX UINT64_MAX
 typedef int8_t int_fast8_t; typedef uint8_t uint_fast8_t;
 typedef int16_t int_fast16_t; typedef uint16_t uint_fast16_t;
@@ -37,15 +38,21 @@ using ::size_t;
 """
 _LIMITS = """#pragma once
 #define CHAR_BIT 8
-#define INT_MIN (-2147483647 - 1)
-#define INT_MAX 2147483647
-#define UINT_MAX 4294967295u
-#define LONG_MIN (-9223372036854775807l - 1)
-#define LONG_MAX 9223372036854775807l
-#define ULONG_MAX 18446744073709551615ul
-#define LLONG_MIN (-9223372036854775807ll - 1)
-#define LLONG_MAX 9223372036854775807ll
-#define ULLONG_MAX 18446744073709551615ull
+#define SCHAR_MIN (-128)
+#define SCHAR_MAX 127
+#define UCHAR_MAX 255
+#define SHRT_MIN (-SHRT_MAX - 1)
+#define SHRT_MAX 0x7fff
+#define USHRT_MAX 0xffff
+#define INT_MIN (-INT_MAX - 1)
+#define INT_MAX 0x7fffffff
+#define UINT_MAX 0xffffffff
+#define LONG_MIN (-LONG_MAX - 1)
+#define LONG_MAX LLONG_MAX
+#define ULONG_MAX ULLONG_MAX
+#define LLONG_MIN (-LLONG_MAX - 1)
+#define LLONG_MAX 0x7fffffffffffffffLL
+#define ULLONG_MAX 0xffffffffffffffffUL
 """
 _FLOATS = """#pragma once
 #define FLT_MAX 3.402823466e+38f

@@ -107,6 +107,11 @@ class CheckReport:
         return not self.failures and not self.timed_out
 
     @property
+    def right(self) -> bool:
+        """True if every result was within its bound, whatever else the kernel did."""
+        return not any(failure.mismatches for failure in self.failures)
+
+    @property
     def source_passed(self) -> bool:
         """True if the source listings' own test would have passed."""
         return self.source_error < SOURCE_LIMIT
@@ -126,6 +131,7 @@ class CheckReport:
         if not self.failures:
             return "\n".join([f"{self.subject}: {self.time_limit}", *left_out])
         head = f"{self.subject}: {len(self.failures)} of {self.cases} cases failed"
+        head += ", with results that are right" if self.right else ""
         if self.cases < self.planned:
             head += f" (stopped there; {self.planned} planned)"
         firsts = {failure.kind: failure for failure in reversed(self.failures)}.values()
@@ -140,7 +146,8 @@ class CheckReport:
         """All fields as JSON values."""
         data: dict[str, Any] = plain(self)
         return data | {
-            "passed": self.passed, "source_passed": self.source_passed, "timed_out": self.timed_out,
+            "passed": self.passed, "right": self.right, "source_passed": self.source_passed,
+            "timed_out": self.timed_out,
         }  # fmt: skip
 
 
@@ -149,10 +156,11 @@ class Tally:
 
     def __init__(
         self, subject: str, device: str, config: Mapping[str, int], threads: int, seed: int,
-        refused: Mapping[str, int] | None = None, padded: int = 0, traits: Iterable[str] = (),
+        refused: Mapping[str, int] | None = None, traits: Iterable[str] = (),
     ) -> None:  # fmt: skip
         self._about = (subject, device, dict(config), threads, seed)
-        self._refused, self._padded, self._traits = dict(refused or {}), padded, tuple(traits)
+        self._refused, self._traits = dict(refused or {}), tuple(traits)
+        self._padded = 0
         self._started = time.perf_counter()
         self._failures: list[Failure] = []
         self._cases = 0
@@ -172,10 +180,11 @@ class Tally:
 
     def case(
         self, problem: Problem, mismatches: Iterable[Mismatch | None], violations: Iterable[Violation],
-        notes: Iterable[str] = (), suffix: str = "",
+        notes: Iterable[str] = (), suffix: str = "", *, padded: bool = False,
     ) -> None:  # fmt: skip
-        """Record one case; it has failed if any of the three lists is not empty."""
+        """Record one case; it has failed if any of the three lists is not empty. `padded`: it had long rows."""
         self._cases += 1
+        self._padded += padded
         wrong, changed, remarks = tuple(m for m in mismatches if m), tuple(violations), tuple(notes)
         if wrong or changed or remarks:
             subject, _, config, threads, _ = self._about
@@ -245,8 +254,7 @@ def check_kernel(
         raise UsageError(f"{kernel.id} takes none of the sizes: {'; '.join(refused)}")
     for problem in planned:
         require_memory(check_bytes(op, problem), f"checking size {problem.label}")
-    padded, traits = sum(_is_padded(op, problem) for problem in planned), factor_notes(kernel, op)
-    tally = Tally(kernel.id, device.id, placed.config, threads, seed, refused, padded, traits)
+    tally = Tally(kernel.id, device.id, placed.config, threads, seed, refused, factor_notes(kernel, op))
     for index, problem in enumerate(planned):
         contents = op.fill(problem, np.random.default_rng([seed, index]))
         case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)
@@ -266,7 +274,7 @@ def check_kernel(
             notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
         wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]
         hints = {hint for wrong in wrongs if (hint := nan_cause(wrong, contents, kernel))}
-        tally.case(problem, mismatches, violations, [*notes, *hints])
+        tally.case(problem, mismatches, violations, [*notes, *hints], padded=_is_padded(op, problem))
         if progress:
             progress(index + 1, len(planned))
         if tally.enough or (observation and any(hazard.kind == UNFINISHED for hazard in observation.hazards)):

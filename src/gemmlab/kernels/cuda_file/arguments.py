@@ -137,7 +137,7 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
         fits = fits and _is_plain(argument) == (name not in names.records)
         if not fits or (name in textures) > (argument.type == TEXTURE_TYPE):
             raise UsageError(f"{text!r} cannot be {str(argument)!r} of {signature}")
-    if missing := [name for name in names.operands if name not in values]:
+    if missing := [name for name in names.operands if not {name, texture_over(name)} & {*values}]:
         raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(texts)}")
     extents = [value for value in values if value in names.extents]
     return ArgumentMatch(tuple(values), len(extents) == 1 and len(names.extents) > 1)

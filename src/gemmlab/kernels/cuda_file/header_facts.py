@@ -267,8 +267,8 @@ class _Reader:
         value = self._stated.get("align")
         if value is None:
             return 4
-        if not (_is_whole(value) and value in (4, 8, 16, 32, 64, 128, 256)):
-            raise self._stated.error("align", f"{value!r} is not a power of two from 4 to 256 (bytes)")
+        if not (_is_whole(value) and value in (4, 8, 16, 32, 64, 128, 256, 512)):
+            raise self._stated.error("align", f"{value!r} is not a power of two from 4 to 512 (bytes)")
         checked: int = value
         return checked
 

@@ -178,17 +178,25 @@ def allow_clusters(driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
         loaded.allowed["clusters"] = 1
 
 
-def cluster_config(driver: Driver, launch: Launch, stream: Any) -> Any:
-    """Return the driver's description of a launch in clusters."""
+def launch_config(driver: Driver, launch: Launch, stream: Any) -> Any:
+    """Return the driver's description of a launch in clusters, or of a cooperative one."""
     module = driver.module
-    config, extent = module.CUlaunchConfig(), module.CUlaunchAttribute()
+    config, attributes = module.CUlaunchConfig(), list[Any]()
     config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
     config.blockDimX, config.blockDimY, config.blockDimZ = launch.threads
     config.sharedMemBytes, config.hStream = launch.smem_bytes, stream
-    extent.id = module.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-    sizes = extent.value.clusterDim
-    sizes.x, sizes.y, sizes.z = launch.cluster or (1, 1, 1)
-    config.attrs, config.numAttrs = [extent], 1
+    if launch.cluster is not None:
+        extent = module.CUlaunchAttribute()
+        extent.id = module.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        sizes = extent.value.clusterDim
+        sizes.x, sizes.y, sizes.z = launch.cluster
+        attributes.append(extent)
+    if launch.cooperative:
+        together = module.CUlaunchAttribute()
+        together.id = module.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        together.value.cooperative = 1
+        attributes.append(together)
+    config.attrs, config.numAttrs = attributes, len(attributes)
     return config
 
 

@@ -82,6 +82,7 @@ def launch(
     races: bool = False,
     cluster: Extents | None = None,
     wide_clusters: bool = False,
+    cooperative: bool = False,
 ) -> Launched:
     """Run `kernel` once and wait for it.
 
@@ -99,8 +100,9 @@ def launch(
     emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s` limits
     the kernel's run in seconds, without compiling. After a timeout on a GPU this process cannot use that GPU any
     more. `cluster` is the extent of a cluster in blocks, if the kernel was not compiled for one (`__cluster_dims__`);
-    `wide_clusters` allows more than 8 blocks in one. With `races` the emulator looks for races in global memory, too
-    (`docs/emulator.md`); that takes longer.
+    `wide_clusters` allows more than 8 blocks in one. A `cooperative` launch has all blocks resident together, as
+    `cooperative_groups::this_grid().sync()` needs it, or is refused. With `races` the emulator looks for races in
+    global memory, too (`docs/emulator.md`); that takes longer.
 
     Raises `ArgumentTypeError`, `UsageError` (a launch that does not fit the kernel or the architecture),
     `CompileError`, `DeviceError`, `MemoryError`, `TimeLimitError` that says how far the kernel came in `timeout_s`, and
@@ -141,7 +143,7 @@ def launch(
     function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
     request = Launch(
         (), _extents("grid", grid), _extents("threads", threads), _whole("smem_bytes", smem_bytes),
-        None if cluster is None else _extents("cluster", cluster), wide_clusters,
+        None if cluster is None else _extents("cluster", cluster), wide_clusters, bool(cooperative),
     )  # fmt: skip
     loaded = where.load(artifact)
     ordered = in_order(artifact.kernel, args, function.params, signature)

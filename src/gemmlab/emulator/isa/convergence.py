@@ -73,7 +73,8 @@ def warpsync(x: Form) -> None:
     """Wait for all lanes of a mask (`.ALL`: all that have not ended). `.COLLECTIVE` runs up
     to ENDCOLLECTIVE together.
     """
-    mask = x.first_active(x.source()) if x.left else Lanes(x.fn.constant(-1, I32))
+    named = x.left and not x.has("ALL")
+    mask = x.first_active(x.source()) if named else Lanes(x.fn.constant(-1, I32))
     if x.has("COLLECTIVE"):
         x.take("label")
     x.warp.add(Warp.SYNCS, 1)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
 from gemmlab.core.hazard import Hazard
 from gemmlab.emulator import warpgroup_words
+from gemmlab.emulator.hazard_order import Rank, Ranked, in_order
 from gemmlab.emulator.hazard_words import (
     Event,
     file_of,
@@ -54,15 +56,18 @@ _ACCESSES = frozenset(NAMES) - _NO_ADDRESS - {Kind.CALL}
 
 
 def hazards(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
-    """Yield all hazards of one launch."""
-    yield from _events(image, geometry, outcome)
-    yield from _findings(image, geometry, outcome)
-    yield from _touches(image, outcome)
-    yield from _unmet(image, geometry, outcome)
-    yield from _stalls(image, geometry, outcome)
+    """Yield all hazards of one launch, causes first."""
+    found = chain(
+        _findings(image, geometry, outcome),
+        _events(image, geometry, outcome),
+        _touches(image, outcome),
+        _unmet(image, geometry, outcome),
+        _stalls(image, geometry, outcome),
+    )
+    return in_order(found)
 
 
-def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
     """One hazard for each kind and pair of source lines (of instructions, without line information).
 
     It describes the first event and gives the number of events. An instruction records only its first events and counts
@@ -81,7 +86,7 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
         first = next((event for event in group if event.kind == Kind.RACE_BLOCK), group[0])
         noted = {site: _noted(outcome, site) for site in {event.site for event in group} if mixed[site] == 1}
         file, other_file = (file_of(image, site) for site in (first.site, first.other))
-        yield Hazard(
+        hazard = Hazard(
             kind=NAMES[first.kind],
             kernel=plain_name(image.function.name),
             block=position(first.block, geometry.grid),
@@ -97,6 +102,7 @@ def _events(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
             message=message(image, geometry, outcome.reach, first),
             space=space_of(first) if first.kind in _ACCESSES else "",
         )
+        yield Ranked(hazard, Rank.RACE if _without_barrier(group) else Rank.OTHER, first.site, first.other)
 
 
 def _places(image: Image, event: Event) -> tuple[object, object]:
@@ -113,11 +119,11 @@ def _noted(outcome: Outcome, site: int) -> int:
     return int(outcome.records[site, Insn.EVENTS : Insn.EVENTS + 8].copy().view(np.int64)[0])
 
 
-def _findings(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+def _findings(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
     """The errors in the use of asynchronous operations."""
     for finding in outcome.findings:
         file, other_file = (file_of(image, site) for site in (finding.site, finding.other))
-        yield Hazard(
+        hazard = Hazard(
             kind=finding.kind,
             kernel=plain_name(image.function.name),
             block=position(finding.block, geometry.grid),
@@ -130,16 +136,17 @@ def _findings(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ha
             count=finding.count,
             message=f"{finding.message} ({instruction_at(image, finding.site).name})",
         )
+        yield Ranked(hazard, finding.rank, finding.site, finding.other, finding.subject)
 
 
-def _touches(image: Image, outcome: Outcome) -> Iterator[Hazard]:
+def _touches(image: Image, outcome: Outcome) -> Iterator[Ranked]:
     """Registers of warpgroup multiplications that the code that ran uses too early."""
     if not image.warpgroups:
         return
     code = image.code.instructions
     executed = outcome.records[:, Insn.EXECUTED : Insn.EXECUTED + 8].copy().view(np.int64)[:, 0]
     for touch in touches(code, (executed > 0).tolist()):
-        yield Hazard(
+        hazard = Hazard(
             kind="wgmma",
             kernel=plain_name(image.function.name),
             block=(0, 0, 0),
@@ -153,13 +160,14 @@ def _touches(image: Image, outcome: Outcome) -> Iterator[Hazard]:
                 code[touch.site].name, code[touch.multiplication].name, fence=touch.fence
             ),
         )
+        yield Ranked(hazard, Rank.RACE, touch.site, touch.multiplication, touch.fence)
 
 
-def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
     """Warp-level synchronisations that wait for lanes of their mask in a deadlock, one hazard for each instruction."""
     for site in dict.fromkeys(each[2] for each in outcome.unmet):
         block, thread, _, lanes = next(each for each in outcome.unmet if each[2] == site)
-        yield Hazard(
+        hazard = Hazard(
             kind=NAMES[Kind.WARP_SYNC],
             kernel=plain_name(image.function.name),
             block=position(block, geometry.grid),
@@ -170,16 +178,17 @@ def _unmet(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazar
             count=sum(each[2] == site for each in outcome.unmet),
             message=f"{lanes_in_words(lanes)} of the warp, which the mask names, never reaches it",
         )
+        yield Ranked(hazard, Rank.END, site, subject="unmet")
 
 
-def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Hazard]:
+def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Ranked]:
     for kind, places in ((outcome.stopped, outcome.blocked), ("residency", outcome.awaited)):
         if not places:
             continue
         linear, warp, index = places[0]
         instruction = instruction_at(image, index)
         file, line = instruction.line or ("", 0)
-        yield Hazard(
+        hazard = Hazard(
             kind=kind,
             kernel=plain_name(image.function.name),
             block=position(linear, geometry.grid),
@@ -190,3 +199,4 @@ def _stalls(image: Image, geometry: Geometry, outcome: Outcome) -> Iterator[Haza
             count=len(places),
             message=stalled(kind, places, geometry),
         )
+        yield Ranked(hazard, Rank.END, index)

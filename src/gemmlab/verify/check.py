@@ -56,10 +56,11 @@ class Failure:
 
     def explain(self) -> str:
         """The failure in several lines of text."""
-        config = assignments(self.config) or "no parameters"
+        threads = [f"threads={self.threads}"] if self.threads > 1 else []
+        config = ", ".join([assignments(self.config) or "no parameters", *threads])
         # Forbidden accesses and counters that the file did not expect do not make a result wrong.
         verb = "is wrong for" if self.mismatches else "fails at"
-        head = f"{self.subject} ({config}, threads={self.threads}) {verb} {self.problem}"
+        head = f"{self.subject} ({config}) {verb} {self.problem}"
         details = [*(m.explain() for m in self.mismatches), *(v.explain() for v in self.violations), *self.notes]
         return "\n  ".join([head, *details])
 

@@ -307,6 +307,19 @@ template <bool GOOD> __device__ void cluster_init(float* out) {
     cluster_sync();
 }
 
+// An unrolled loop sends what threads wrote.
+template <bool GOOD> __device__ void unrolled(float* out) {
+    for (int i = 0; i < 8; ++i) memory[128 * i + threadIdx.x] = i;  // EACH
+    if (GOOD) fence_async();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) bulk_store(out + 64 * i, shared_address(memory + 128 * i), 256);  // UNROLLED
+        commit();
+        wait_stores(0);
+    }
+}
+
 #define PAIR(NAME, PARAMETERS, ARGUMENTS)                                            \
     extern "C" __global__ void NAME##_bad PARAMETERS { NAME<false> ARGUMENTS; }     \
     extern "C" __global__ void NAME##_good PARAMETERS { NAME<true> ARGUMENTS; }
@@ -333,6 +346,7 @@ PAIR(overflow, (float* out), (out))
 PAIR(store_at_end, (float* out), (out))
 PAIR(load_at_end, (const float* in, float* out), (in, out))
 PAIR(swizzle_base, (const __grid_constant__ TensorMap map, float* out), (&map, out))
+PAIR(unrolled, (float* out), (out))
 CLUSTERS(cluster_end)
 CLUSTERS(cluster_hang)
 CLUSTERS(cluster_init)

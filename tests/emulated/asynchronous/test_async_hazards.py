@@ -2,88 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
 from async_runs import hazards, line_of
+from hazard_pairs import FILE, PAIRS, Pair, arguments
 
-from gemmlab import TensorMap
 from gemmlab.emulator.asynchronous.engine import LANDING
-
-FILE = "hazards.cu"
-IN = np.arange(256, dtype=np.float32)
-BOX = TensorMap(np.arange(8 * 32, dtype=np.float32).reshape(8, 32), (8, 32), swizzle=128)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A kernel's name without its ending, and what is said of the bad one."""
-
-    name: str
-    kind: str
-    line: str
-    other: str
-    words: str
-    reads: bool = False
-    grid: int = 1
-    follows: frozenset[str] = frozenset()
-    """Kinds that are reported as well."""
-
-    def __str__(self) -> str:
-        return self.name
-
-
-HANG = frozenset({"deadlock"})
-PAIRS = [
-    Pair("fence_of_writers", "proxy", "STORE", "WRITER", "without a proxy fence"),
-    Pair("fence_too_late", "proxy", "SENT", "UNSEEN", "between its write and what orders the two"),
-    Pair("fence_before_load", "proxy", "LOAD", "FIRST", "overwrites shared memory that thread 0", reads=True),
-    Pair("barrier_before_load", "race", "AGAIN", "READER", "may still read", reads=True),
-    Pair("stage_still_read", "race", "LATE", "REUSE", "while a bulk operation still reads it"),
-    Pair("load_over_store", "race", "OVER", "UNDER", "while a bulk store still reads it", reads=True),
-    Pair(
-        "parity",
-        "async copy",
-        "EARLY",
-        "",
-        "tested parity 0, and the copy belongs to the phase of parity 1",
-        True,
-        follows=frozenset({"race"}),
-    ),
-    Pair("no_wait", "async copy", "UNWAITED", "COPY", "has not waited for its mbarrier", reads=True),
-    Pair("many_arrivals", "mbarrier", "MANY", "", "too many arrivals: 128 where 127 of 128 are missing"),
-    Pair("few_arrivals", "mbarrier", "", "", "lacks 1 of 128 arrivals; they wait for parity 0", follows=HANG),
-    Pair("polled", "deadlock", "", "", "4 warps of 1 block can never go on"),
-    Pair("few_bytes", "mbarrier", "", "", "lacks 256 bytes that were expected", reads=True, follows=HANG),
-    Pair("unknown_barrier", "mbarrier", "", "INIT", "before a barrier of the block makes its initialisation known"),
-    Pair("hidden_barrier", "mbarrier", "USER", "HIDDEN", "neither fence.mbarrier_init nor", reads=True),
-    Pair("no_barrier", "mbarrier", "", "", "no mbarrier was initialised here"),
-    Pair("spoilt_barrier", "mbarrier", "", "", "overwritten by ordinary stores"),
-    Pair("overflow", "mbarrier", "", "", "1048576 bytes are expected in one phase; an mbarrier counts to 1048575"),
-    Pair("store_at_end", "async copy", "", "", "before a bulk store has read its shared memory"),
-    Pair("load_at_end", "async copy", "", "", "before a bulk copy into its shared memory has landed", reads=True),
-    Pair("swizzle_base", "misaligned", "", "", "no multiple of 1024, where the pattern of swizzle 128 begins"),
-    Pair("cluster_end", "cluster", "GONE", "", "of a block of the cluster that has ended", grid=2),
-    Pair(
-        "cluster_hang",
-        "cluster",
-        "TOGETHER",
-        "",
-        "the cluster's barrier lacks warp 2 of block 1",
-        grid=2,
-        follows=frozenset({"deadlock", "mbarrier"}),
-    ),
-    Pair("cluster_init", "mbarrier", "", "", "before the cluster's barrier makes its initialisation known", grid=2),
-]
-
-
-def arguments(pair: Pair) -> list[object]:
-    out = np.zeros(256, np.float32)
-    return [BOX, out] if pair.name == "swizzle_base" else [IN, out] if pair.reads else [out]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
@@ -107,3 +34,16 @@ def test_the_right_kernel_has_no_hazard(pair: Pair, seed: str, monkeypatch: pyte
     monkeypatch.setenv(LANDING, seed)
     found = hazards(FILE, f"{pair.name}_good", 128, *arguments(pair), grid=pair.grid)
     assert not found, [hazard.explain() for hazard in found]
+
+
+def test_instructions_of_one_line_are_one_hazard() -> None:
+    (found,) = hazards(FILE, "unrolled_bad", 128, np.zeros(256, np.float32))
+    assert found.count == 4
+
+
+def test_the_cause_comes_first() -> None:
+    (pair,) = (each for each in PAIRS if each.name == "parity")
+    found = hazards(FILE, "parity_bad", 128, *arguments(pair))
+    assert [hazard.kind for hazard in found] == ["async copy", "race", "async copy"]
+    assert "the wait before tested parity 0" in found[0].message
+    assert "the block ends" in found[2].message

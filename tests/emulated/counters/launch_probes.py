@@ -1,4 +1,4 @@
-"""Launch the probes, or the three rungs, once each in a fixed order: what a profiler is started on.
+"""Launch the probes, the three rungs, or the probes of the asynchronous machine, in a fixed order under a profiler.
 
 `PYTHONPATH=tests/emulated python launch_probes.py probes --names names.json`; the names are those of the launches in
 order.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from async_probes import async_probes
 from probes import copies, probes
 
 from gemmlab.devices.select import open_device
@@ -28,13 +29,12 @@ SIZES = "128x128x64,100x77x53"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("probes", "rungs"))
+    parser.add_argument("what", choices=("probes", "rungs", "asynchronous"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--names", type=Path, required=True)
     options = parser.parse_args()
-    device = open_device(options.device)
-    launch = launch_probes if options.what == "probes" else launch_rungs
-    options.names.write_text(json.dumps(list(launch(device))))
+    launch = {"probes": launch_probes, "rungs": launch_rungs, "asynchronous": launch_async_probes}[options.what]
+    options.names.write_text(json.dumps(list(launch(open_device(options.device)))))
 
 
 def launch_probes(device: Any) -> Iterator[str]:
@@ -44,6 +44,14 @@ def launch_probes(device: Any) -> Iterator[str]:
         file = files.setdefault(probe.file, CudaFile(device, probe.file))
         file.run(probe.kernel, probe.grid, probe.threads, probe.args)
         yield probe.name
+
+
+def launch_async_probes(device: Any) -> Iterator[str]:
+    """Name of each probe as often as it has run."""
+    for probe in async_probes():
+        for _ in range(probe.times):
+            probe.run(device.id)
+            yield probe.name
 
 
 def launch_rungs(device: Any) -> Iterator[str]:

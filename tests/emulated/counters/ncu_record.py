@@ -1,6 +1,7 @@
 """Profile the probes and the three rungs with Nsight Compute and keep each instruction's counts.
 
-`python ncu_record.py --out FOLDER --ncu /path/to/ncu`, on a machine with a GPU. The counts are those of
+`python ncu_record.py --out FOLDER --ncu /path/to/ncu`, on a machine with a GPU; with `--asynchronous` the probes of
+sm_90a's asynchronous machine alone, in a file of their own. The counts are those of
 ncu's source page: what each instruction was asked to do, not what hardware counters saw beside it.
 """
 
@@ -13,10 +14,11 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from profiled import ARCH, PATH, SCHEMA
+from profiled import ARCH, ASYNC_PATH, PATH, SCHEMA
 
 from gemmlab.devices.select import open_device
 from gemmlab.observe.ncu_report import METRICS, Instructions, from_csv, from_report
@@ -37,11 +39,12 @@ def main() -> int:
     parser.add_argument("--ncu", default="ncu")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--asynchronous", action="store_true")
     options = parser.parse_args()
     version = run(options.ncu, "--version").strip().splitlines()[-1]
     launches: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for what in ("probes", "rungs"):
+        for what in ("asynchronous",) if options.asynchronous else ("probes", "rungs"):
             launches |= profile(options.ncu, options.device, what, Path(folder))
     name = open_device(options.device).describe().name
     names = list(METRICS)
@@ -54,7 +57,7 @@ def main() -> int:
         "launches": launches,
     }
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / PATH.name).write_text(to_text(record))
+    (options.out / (ASYNC_PATH if options.asynchronous else PATH).name).write_text(to_text(record))
     sys.stdout.write(
         f"{len(launches)} launches, {sum(len(launch['rows']) for launch in launches.values())} instructions\n"
     )
@@ -74,7 +77,33 @@ def profile(ncu: str, device: str, what: str, folder: Path) -> dict[str, Any]:
     if len(found) != len(wanted):
         kernels = ", ".join(kernel.name for kernel in found[:4])
         raise SystemExit(f"{what}: {len(wanted)} launches were made and {len(found)} profiled ({kernels}, ...)")
-    return {name: as_json(kernel) for name, kernel in zip(wanted, found, strict=True)}
+    launches: dict[str, Any] = {}
+    for name, kernel in zip(wanted, found, strict=True):
+        launches[name] = again(launches[name], as_json(kernel)) if name in launches else as_json(kernel)
+    return launches
+
+
+def again(known: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
+    """A launch that ran more often: `rows` have the least counts, `most` the largest."""
+    return known | {
+        "rows": _merged(known["rows"], launch["rows"], min),
+        "most": _merged(known.get("most", known["rows"]), launch["rows"], max),
+    }
+
+
+def _merged(known: list[list[Any]], rows: list[list[Any]], choose: Callable[[Any, Any], Any]) -> list[list[Any]]:
+    """Rows of both, whose counts `choose` takes from two; a count that one of them lacks is 0 there."""
+    first, second = ({row[0]: row for row in each} for each in (known, rows))
+    merged = []
+    for address in sorted(first | second):
+        text = (first | second)[address][1]
+        counts = [each[address][2:] if address in each else [0] * len(METRICS) for each in (first, second)]
+        merged.append([address, text, *(_both(one, other, choose) for one, other in zip(*counts, strict=True))])
+    return merged
+
+
+def _both(one: int | None, other: int | None, choose: Callable[[Any, Any], Any]) -> int | None:
+    return None if one is None and other is None else choose(one or 0, other or 0)
 
 
 def instructions(ncu: str, report: Path) -> list[Instructions]:
@@ -106,7 +135,9 @@ def to_text(record: dict[str, Any]) -> str:
         head = (
             f'{json.dumps(name)}: {{"kernel": {json.dumps(launch["kernel"])}, "totals": {json.dumps(launch["totals"])}'
         )
-        lines.append(f'{head}, "rows": [\n{rows}\n]}}' + ("," if place + 1 < len(launches) else ""))
+        most = ",\n".join(json.dumps(row) for row in launch.get("most", ()))
+        tail = f', "most": [\n{most}\n]}}' if most else "}"
+        lines.append(f'{head}, "rows": [\n{rows}\n]{tail}' + ("," if place + 1 < len(launches) else ""))
     rest = {name: value for name, value in record.items() if name != "launches"}
     return "\n".join(lines) + "\n},\n" + json.dumps(rest)[1:] + "\n"
 

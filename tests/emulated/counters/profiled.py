@@ -14,6 +14,7 @@ from gemmlab.observe.ncu_report import METRICS
 
 ARCH = "sm_90"
 PATH = Path(__file__).parents[3] / "benchmarks" / "results" / "h200" / "counters.json"
+ASYNC_PATH = PATH.with_name("async-counters.json")
 SCHEMA = 1
 
 

@@ -50,11 +50,14 @@ def test_a_stage_that_is_released_too_early_is_reported() -> None:
         next(number for number, line in enumerate(lines, 1) if text in line)
         for text in ('asm volatile("cp.async.bulk.tensor', "wgmma.mma_async")
     )
-    assert {(hazard.kind, hazard.line, hazard.other_line) for hazard in done.hazards or ()} == {
-        ("race", copied, multiplied)
-    }
+    found = [(hazard.kind, hazard.line, hazard.other_line) for hazard in done.hazards or ()]
+    assert found == [("race", copied, multiplied)]
 
 
 def test_a_wrong_parity_is_reported() -> None:
     done, _exact = run((128, 128, 640), "-DWRONG_PARITY")
-    assert done.hazards
+    found = done.hazards or ()
+    # Both waits are one line of a helper, and the mbarriers are told apart.
+    assert [hazard.kind for hazard in found] == ["mbarrier", "mbarrier", "deadlock"]
+    assert found[0].line == found[1].line
+    assert found[0].address != found[1].address

@@ -63,7 +63,7 @@ def test_a_wrong_kernel_ends_with_1_and_the_first_wrong_element(run: Run) -> Non
     result = run("good", "bad", "--sizes", "33")
     assert result.exit_code == 1
     assert "FAIL" in result.stdout
-    assert "bad (TILE=4, threads=1) is wrong for 33x33x33" in result.stdout
+    assert "bad (TILE=4) is wrong for 33x33x33" in result.stdout
     assert "c[0, 0] = " in result.stdout
 
 

@@ -92,7 +92,7 @@ class ClusterBarrier:
                         message = f"the cluster's barrier lacks {', '.join(missing[:MOST_NAMED])}"
                         message += f" and {len(missing) - MOST_NAMED} more warps" if missing[MOST_NAMED:] else ""
                         site = wide(group) - 1
-                        findings.add(Finding(CLUSTER, message, block.linear, index * LANES, site))
+                        findings.add(Finding(CLUSTER, message, block.linear, index * LANES, site, state=True))
                         return
 
     def _wake(self, block: BlockState, index: int) -> None:

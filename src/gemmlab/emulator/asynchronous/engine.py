@@ -115,7 +115,9 @@ class Engine:
         state.ended = True
         for copy in list(state.incoming):
             message = "the block ends before a bulk copy into its shared memory has landed: nothing waited for it"
-            self.findings.add(Finding(COPY, message, state.linear, copy.thread, copy.site, -1, copy.address))
+            self.findings.add(
+                Finding(COPY, message, state.linear, copy.thread, copy.site, -1, copy.address, state=True)
+            )
             copy.land()
         for groups in state.groups.values():
             for store in list(groups.reading):

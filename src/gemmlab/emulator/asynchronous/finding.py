@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+
+from gemmlab.emulator.hazard_order import Rank, words_without_numbers
 
 MBARRIER, PROXY, COPY, CLUSTER, RACE, TENSOR_MAP, BOUNDS, MISALIGNED, UNWRITTEN = (
     "mbarrier", "proxy", "async copy", "cluster", "race", "tensor map", "out of bounds", "misaligned", "unwritten",
@@ -25,17 +28,36 @@ class Finding:
     """Index of the other instruction; -1 if there is none."""
     address: int | None = None
     count: int = 1
+    state: bool = False
+    """True if it says what was left when nothing could go on or the block ended."""
+    early: bool = False
+    """True if it explains a read of memory to which a copy had not come yet."""
+
+    @property
+    def subject(self) -> Hashable:
+        """What tells it from other errors at the same lines: the mbarrier of a deadlock, else its words."""
+        return self.address if self.state and self.kind == MBARRIER else words_without_numbers(self.message)
+
+    @property
+    def rank(self) -> Rank:
+        """Its place among the hazards of a launch."""
+        if self.state:
+            return Rank.END
+        return Rank.EARLY if self.early else _RANKS.get(self.kind, Rank.OTHER)
+
+
+_RANKS = {MBARRIER: Rank.MISUSE, TENSOR_MAP: Rank.MISUSE, CLUSTER: Rank.MISUSE, RACE: Rank.RACE, PROXY: Rank.RACE}
 
 
 class Findings:
     """The errors of one launch."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int, int], Finding] = {}
+        self._found: dict[tuple[object, ...], Finding] = {}
 
     def add(self, finding: Finding) -> None:
         """Add an error, or count it if it is known at these instructions."""
-        key = (finding.kind, finding.site, finding.other)
+        key = (finding.kind, finding.site, finding.other, finding.subject)
         known = self._found.setdefault(key, finding)
         known.count += known is not finding
 

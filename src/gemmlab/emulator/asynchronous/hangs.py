@@ -23,4 +23,4 @@ def report_waits(block: BlockState, findings: Findings) -> None:
         never = f"{counted(len(groups), 'group')} of threads (warp {warps}) never {'go' if groups[1:] else 'goes'} on"
         text = f"{never}: {mbarrier.describe()}; they wait for parity {mbarrier.word.phase}"
         thread = warp * LANES + (lanes & -lanes).bit_length() - 1
-        findings.add(Finding(MBARRIER, text, block.linear, thread, site, mbarrier.last, address))
+        findings.add(Finding(MBARRIER, text, block.linear, thread, site, mbarrier.last, address, state=True))

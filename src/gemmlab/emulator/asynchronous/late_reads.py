@@ -21,7 +21,7 @@ def explain(block: BlockState, events: npt.NDArray[np.int64], findings: Findings
         copy = _copy(block, address)
         if copy is not None:
             message, other = _words(copy, thread // LANES)
-            findings.add(Finding(COPY, message, linear, thread, site, other, address))
+            findings.add(Finding(COPY, message, linear, thread, site, other, address, early=True))
 
 
 def _copy(block: BlockState, address: int) -> Copy | None:

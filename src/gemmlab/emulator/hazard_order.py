@@ -1,0 +1,64 @@
+"""The order of a launch's hazards, and which of them are one: causes come first, and a pair of lines is listed once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from gemmlab.core.hazard import Hazard
+
+RACE = "race"
+_NUMBER = re.compile(r"\b(0x)?[0-9a-f]*\d[0-9a-f]*\b")
+
+
+class Rank(IntEnum):
+    """What follows from what: a hazard may be the cause of those with higher ranks."""
+
+    MISUSE = 0
+    """Of an mbarrier, a cluster's barrier or a tensor map: all waits after it may be wrong."""
+    EARLY = 1
+    """A copy is read before it has landed, with the wait that was wrong."""
+    RACE = 2
+    """For want of a barrier, a wait or a proxy fence."""
+    OTHER = 3
+    END = 4
+    """A block's end, a deadlock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A hazard before it is put in order."""
+
+    hazard: Hazard
+    rank: Rank
+    site: int
+    """Index of the instruction; it tells instructions without line information apart."""
+    other: int = -1
+    subject: Hashable = None
+    """What else tells it from a hazard with the same lines."""
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for hazards that are one."""
+        mine = self.hazard
+        here = (mine.file, mine.line) if mine.line else self.site
+        there = (mine.other_file or mine.file, mine.other_line) if mine.other_line else self.other
+        if mine.kind == RACE:  # neither access is the first, and its words depend on which one found it
+            return mine.kind, mine.space == "global", frozenset((here, there))
+        return mine.kind, here, there if mine.other_line else None, self.subject
+
+
+def words_without_numbers(message: str) -> str:
+    """Return a message that is the same for other addresses, threads and phases."""
+    return _NUMBER.sub("#", message)
+
+
+def in_order(found: Iterable[Ranked]) -> Iterator[Hazard]:
+    """Yield hazards by rank, and by their first occurrence; equal ones are one, with the sum of their counts."""
+    groups: dict[Hashable, list[Ranked]] = {}
+    for each in sorted(found, key=lambda each: each.rank):
+        groups.setdefault(each.key, []).append(each)
+    for group in groups.values():
+        yield replace(group[0].hazard, count=sum(each.hazard.count for each in group))

@@ -1,0 +1,91 @@
+"""Every launch of a kernel with a bug of the asynchronous world, and of its right twin, for other tools to look at."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WGMMA = Path(__file__).parents[1] / "wgmma"
+sys.path[:0] = [str(WGMMA), str(WGMMA.parent / "conformance")]
+
+import wgmma_pipeline  # noqa: E402 - it lies in another folder
+from hazard_pairs import FILE, PAIRS, arguments  # noqa: E402
+from wgmma_forms import Form  # noqa: E402
+from wgmma_gemm import BUGS, chunks_of, gemm_source, shared_bytes  # noqa: E402
+
+from gemmlab import TensorMap, launch  # noqa: E402
+from gemmlab.core.hazard import Hazard  # noqa: E402
+
+REGISTERS = {"no_fence": 128, "late_write": 128, "no_wait": 128, "some_lanes": 128, "three_warps": 128,
+             "stuck_warp": 128, "greedy": 384}  # fmt: skip
+"""Kernels of `wgmma_misuse.cu` with a bug, and their threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuggyLaunch:
+    """A launch by keywords of `gemmlab.launch`."""
+
+    name: str
+    bug: bool
+    """Whether this is the kernel with the bug, not its twin."""
+    keywords: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.name} {'bug' if self.bug else 'right'}"
+
+    def run(self, device: str, **more: Any) -> tuple[Hazard, ...] | None:
+        """Launch it; return the hazards that the device names."""
+        return launch(**self.keywords, device=device, **more).hazards
+
+
+def launches() -> Iterator[BuggyLaunch]:
+    """All of them; a name is there once with the bug, and once without where it has a twin of its own."""
+    yield from _pairs()
+    yield from _registers()
+    yield from _products()
+    yield from _pipelines()
+
+
+def _pairs() -> Iterator[BuggyLaunch]:
+    for pair in PAIRS:
+        for bug in (True, False):
+            kernel = f"{pair.name}_{'bad' if bug else 'good'}"
+            yield BuggyLaunch(pair.name, bug, {
+                "source": Path(__file__).with_name(FILE), "kernel": kernel, "grid": pair.grid, "threads": 128,
+                "args": arguments(pair),
+            })  # fmt: skip
+
+
+def _registers() -> Iterator[BuggyLaunch]:
+    for kernel, threads in (REGISTERS | {"right": 128, "fair": 384}).items():
+        yield BuggyLaunch(f"wgmma {kernel}", kernel in REGISTERS, {
+            "source": WGMMA / "wgmma_misuse.cu", "kernel": kernel, "grid": 1, "threads": threads,
+            "args": [np.ones(512, np.float32)], "arch": "sm_90a",
+        })  # fmt: skip
+
+
+def _products() -> Iterator[BuggyLaunch]:
+    form, size = Form("f16", "f16", "f32", 64), 512
+    operands = [np.full((64, size // 2), 0x3C003C00, np.uint32) for _ in range(2)]
+    args = [*operands, np.zeros((64, 64), np.uint32), np.int32(64), np.int32(chunks_of(form, size))]
+    for bug in ("", *BUGS):
+        yield BuggyLaunch(f"product {bug or 'right'}", bool(bug), {
+            "source": gemm_source(form, "128"), "kernel": "gemm", "grid": 1, "threads": 128, "args": args,
+            "smem_bytes": shared_bytes(form, "128"), "options": [f"-D{bug}"] if bug else [], "arch": "sm_90a",
+        })  # fmt: skip
+
+
+def _pipelines() -> Iterator[BuggyLaunch]:
+    a, b = (np.ones((128, 640), np.float16) for _ in range(2))
+    maps = [TensorMap(each, (128, wgmma_pipeline.DEPTH), swizzle=128) for each in (a, b)]
+    args = [*maps, np.zeros((128, 128), np.float32), np.int32(128), np.int32(640 // wgmma_pipeline.DEPTH)]
+    for bug in ("", "EARLY_RELEASE", "WRONG_PARITY"):
+        yield BuggyLaunch(f"pipeline {bug or 'right'}", bool(bug), {
+            "source": wgmma_pipeline.source(), "kernel": "pipeline", "grid": 1, "threads": 384, "args": args,
+            "smem_bytes": wgmma_pipeline.SHARED, "options": [f"-D{bug}"] if bug else [], "arch": "sm_90a",
+        })  # fmt: skip

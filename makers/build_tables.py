@@ -15,6 +15,7 @@ from blocks import (
     claims_page,
     cpu,
     diffs,
+    float32,
     fuzzed,
     gpu_bounds,
     gpu_code,
@@ -23,10 +24,12 @@ from blocks import (
     gpu_times,
     model,
     overhead,
+    parts,
     pictures,
     profiles,
     reductions,
     regret,
+    sanitizer,
     shapes,
     source_test,
     suite,
@@ -39,8 +42,8 @@ from blocks.records import ROOT
 BLOCK = re.compile(r"(<!-- begin ([a-z0-9_-]+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 MODULES = (
     cpu, gpu_times, gpu_counts, gpu_bounds, gpu_rungs, gpu_code, profiles, claims_page, reductions, tensor, tensor_code,
-    source_test, tensor_profiles, diffs, pictures, model, overhead, api, fuzzed, suite, shapes,
-    regret,
+    source_test, tensor_profiles, parts, diffs, pictures, model, overhead, api, float32, fuzzed, suite, shapes,
+    regret, sanitizer,
 )  # fmt: skip
 BLOCKS: Mapping[str, Callable[[], str]] = {name: block for part in MODULES for name, block in part.BLOCKS.items()}
 

@@ -1,6 +1,6 @@
 """Make the table that `gemmlab.gemm` chooses GPU kernels by, from the records of a GPU: `python choices.py`.
 
-The kernels of float32 are those of the sweep (`makers/sweep_kernels.py`), those of lower precisions come from records
+The kernels of float32 are those of the sweeps (`makers/sweep_kernels.py`), those of lower precisions come from records
 of `gemmlab bench`. A few kernels and configurations are taken of which one is nearly the best at every product; the
 figures of `dispatch/waves.py` are fitted to their times. With `--check` nothing is written, and the exit code is 1 when
 the table is not that of the records.
@@ -11,15 +11,16 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from choices_fit import MEMORY_GBS, PARTS_GBS, fitted
+from choices_fit import FEW, MEMORY_GBS, PARTS_GBS, fitted
 from choices_times import Times, benched, least, stated, swept
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.batch_choice import FILE as BATCHED
-from gemmlab.dispatch.measurements import FILE, Table
+from gemmlab.dispatch.measurements import FILE, Measurement, Table
 from gemmlab.dispatch.waves import PARTS
 from gemmlab.ops.gemm_problem import GemmProblem
 from quick_times import Trial
@@ -27,7 +28,12 @@ from sweep_request import parsed_trials
 
 HERE = Path(__file__).parents[1] / "benchmarks" / "results" / "h200"
 CANDIDATES = Path(__file__).parent / "candidates.txt"
+HOPPER_CANDIDATES = Path(__file__).parent / "candidates-hopper.txt"
+HOPPER_SWEEP = HERE / "sweep-hopper.jsonl.gz"
+"""Times of kernels for Hopper's tensor cores, all of which are taken."""
 SWEEPS = tuple(HERE / name for name in ("sweep.jsonl.gz", "sweep-random.jsonl.gz"))
+LATER = (HERE / "sweep-shapes.jsonl.gz",)
+"""Sweeps of new kernels and configurations at a few products: they add to the table, and nothing leaves it for them."""
 BATCHES = HERE / "sweep-batches.jsonl.gz"
 SEVERAL, NEAREST = ("batched", "batched_rows"), 1.01
 """Kernels of batches in one launch, and the ratio to the best at which one is taken."""
@@ -37,27 +43,39 @@ IN_ORDER, LADDER, SQUARES = "block_tile", "gemm.json", "M == N and N == K and K 
 MEASURED_ON = "H200"
 LEFT_OUT = ("naive", "block_tile")
 """Kernels of which the sweep has too little."""
+NOWHERE_ELSE = "K < 0"
+"""The domain of a kernel and configuration with too few times for figures: it is a choice where it was timed."""
 OLDER = ("conflict_free", "warp_tile")
 """Kernels for GPUs before sm_80."""
 ALWAYS = ("async_copy", *OLDER)
 """Kernels that are taken in any case: for large squares, and for older GPUs."""
-WORST, LEAST_GAIN = 4.0, 0.01
-"""The ratio to the best that counts for a product without a kernel, and the least gain: a sum of squared logarithms."""
+WORST, LEAST_GAIN, LATER_GAIN = 4.0, 0.01, math.log(1.02) ** 2
+"""The ratio to the best that counts for a product without a kernel, and the least gain, a sum of squared logarithms, at
+the products of all sweeps and of the `LATER` ones.
+"""
 
 
 def table() -> Table:
     """The table of the records."""
-    taken, times = swept(SWEEPS)
-    lower = [entry for name in LOWER for entry in benched(HERE / name) if entry.base.precision != FLOAT32]
-    float32 = [one for one in times if one.base.precision == FLOAT32 and one.base.kernel not in LEFT_OUT]
-    every = [*_enough(float32), *lower]
+    taken, times = swept((*SWEEPS, *LATER))
+    records = [*(entry for name in LOWER for entry in benched(HERE / name)), *swept(LATER)[1]]
+    lower = [entry for entry in records if entry.base.precision != FLOAT32]
+    trials = parsed_trials(f"@{CANDIDATES}")
+    hopper = parsed_trials(f"@{HOPPER_CANDIDATES}")
+    domains = {without_parts(trial): trial.condition for trial in trials}
+    # Nothing leaves the table for what was timed at a few products, so the wide sweeps are judged by themselves.
+    broad = _choosable(swept(SWEEPS)[1])
+    first = {_name(one.base) for one in _enough(broad, (), LEAST_GAIN)}
+    names = first | (domains.keys() - {_name(one.base) for one in broad})
+    float32 = _enough([one for one in _choosable(times) if _name(one.base) in names], first, LATER_GAIN)
+    every = [*float32, *swept((HOPPER_SWEEP,))[1], *lower]
     best = least(every)
+    domains |= {without_parts(trial): trial.condition for trial in hopper}
     empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())
-    domains = {without_parts(trial): trial.condition for trial in parsed_trials(f"@{CANDIDATES}")}
     entries = [
         replace(
             fitted(one, empty, best), times_us=stated(one, best),
-            domain=domains.get(without_parts(Trial(one.base.kernel, one.base.config)), ""),
+            domain=domains.get(_name(one.base), "") if one in lower or len(one.problems) >= FEW else NOWHERE_ELSE,
             below="sm_80" if one.base.kernel in OLDER else "",
         )
         for one in every
@@ -88,8 +106,17 @@ def without_parts(trial: Trial) -> tuple[Any, ...]:
     return tuple(pair for pair in trial.key if pair[0] != PARTS)
 
 
-def _enough(times: list[Times]) -> list[Times]:
-    """Return the kernels and configurations of which one is nearly the best at every product.
+def _choosable(times: list[Times]) -> list[Times]:
+    return [one for one in times if one.base.precision == FLOAT32 and one.base.kernel not in LEFT_OUT]
+
+
+def _name(entry: Measurement) -> tuple[Any, ...]:
+    return without_parts(Trial(entry.kernel, entry.config))
+
+
+def _enough(times: list[Times], first: Collection[tuple[Any, ...]], least_gain: float) -> list[Times]:
+    """Return the kernels and configurations of which one is nearly the best at every product, those named `first`
+    among them.
 
     One after the other is taken, always the one that gains most. More would hardly gain more, and of many estimates
     the least is often one that is wrong.
@@ -103,7 +130,7 @@ def _enough(times: list[Times]) -> list[Times]:
             best[problem] = min(us, best.get(problem, math.inf))
         own.append(found)
     loss = dict.fromkeys(best, math.log(WORST) ** 2)
-    taken = [index for index, one in enumerate(times) if one.base.kernel in ALWAYS]
+    taken = [index for index, one in enumerate(times) if one.base.kernel in ALWAYS or _name(one.base) in first]
 
     def rest(index: int) -> dict[GemmProblem, float]:
         return {
@@ -112,12 +139,12 @@ def _enough(times: list[Times]) -> list[Times]:
         }
 
     for index in taken:
-        if times[index].base.kernel not in OLDER:
+        if times[index].base.kernel not in OLDER or _name(times[index].base) in first:
             loss = rest(index)
     while True:
         gains = {index: sum(loss.values()) - sum(rest(index).values()) for index in range(len(times))}
         index = max(gains, key=lambda each: gains[each])
-        if gains[index] < LEAST_GAIN:
+        if gains[index] < least_gain:
             return [times[index] for index in sorted(set(taken))]
         taken.append(index)
         loss = rest(index)

@@ -34,9 +34,10 @@ Best = Mapping[tuple[GemmProblem, str], float]
 def fitted(times: Times, table: Table, best: Best) -> Measurement:
     """Return the entry with the figures whose logarithms err least, by mean magnitude. `best` are the least times."""
     plain = {key: us for key, us in times.us.items() if not odd_rows(key[0])}
-    if len(plain) < FEW:
-        return _from_few(times.base, times.us, table)
-    return replace(times.base, figures=_least_error(times.base, plain, table, best))
+    for some in (plain, times.us):
+        if len(some) >= FEW:
+            return replace(times.base, figures=_least_error(times.base, some, table, best))
+    return _from_few(times.base, times.us, table)
 
 
 def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figures:
@@ -49,7 +50,7 @@ def _least_error(base: Measurement, us: Timed, table: Table, best: Best) -> Figu
         whole, rest = divmod(per_sm, found.resident)
         steps = block_steps(base, problem, parts, found.blocks)
         free = _estimated(base, Figures(0.0, 0.0, 0.0), problem, parts, table).us
-        passed = 8 * problem.m * problem.n * parts / (table.parts_gbs * 1e3) if parts > 1 else 0.0
+        passed = found.passed_us
         levels = math.ceil(math.log(parts, FAN) - 1e-9) if parts > 1 else 0
         rows.append((steps, whole, found.resident, rest, free - passed, levels, passed, measured))
     steps, whole, resident, rest, memory, levels, passed, measured_us = np.array(rows, np.float64).T

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Config
 from gemmlab.dispatch.measurements import Figures, Measurement, time_key
 from gemmlab.dispatch.waves import PARTS
 from gemmlab.kernels.aliases import read_record
-from gemmlab.kernels.catalog import current_id, find_kernel
+from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import NO_MEMORY
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp
@@ -32,6 +33,11 @@ class Times:
 
     base: Measurement
     us: Mapping[tuple[GemmProblem, int], float] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> set[GemmProblem]:
+        """The products that were timed, in any number of parts."""
+        return {problem for problem, _ in self.us}
 
 
 def least(times: Iterable[Times]) -> dict[tuple[GemmProblem, str], float]:
@@ -65,9 +71,15 @@ def swept(paths: Sequence[Path], op: str = OP.name) -> tuple[str, list[Times]]:
         for line in lines:
             if line.get("us") is None or not line["right"]:
                 continue
-            config = dict(line["config"])
+            try:
+                kernel = find_kernel(line["kernel"])
+                config = kernel.configure(line["config"])  # a parameter that came after the sweep has its default
+            except UsageError:
+                continue  # a kernel or a value that has gone since
+            if kernel.op != op:
+                continue
             parts = config.pop(PARTS, 1)
-            key = current_id(line["kernel"]), json.dumps(config, sort_keys=True)
+            key = kernel.id, json.dumps(config, sort_keys=True)
             groups.setdefault(key, {})[find_op(op).problem_from_json(line["problem"]), parts] = line["us"]
             facts[key] = line
     return taken, [
@@ -97,13 +109,15 @@ def _entry(
     name: str, config: Config, facts: Mapping[str, Any], us: Mapping[tuple[GemmProblem, int], float]
 ) -> Measurement:  # fmt: skip
     kernel = find_kernel(name)
-    chosen = {name: value for name, value in kernel.configure(config).items() if name != PARTS}
+    alone = {**config, PARTS: 1} if PARTS in kernel.params else config
+    chosen = {name: value for name, value in kernel.configure(alone).items() if name != PARTS}
     parts = tuple(sorted({count for _, count in us})) if PARTS in kernel.params else ()
     return Measurement(
         kernel=name, precision=kernel.precision, layouts=kernel.layouts, arch=kernel.arch, config=chosen,
-        threads=facts["threads"], registers=facts["registers"], smem=facts["smem"], grid=kernel.grid, parts=parts,
-        in_order=kernel.in_order({**chosen, PARTS: 1}), figures=Figures(0.0, 0.0, 0.0),
-        steps=kernel.steps,
+        threads=facts["threads"], registers=facts["registers"], smem=facts["smem"], grid=kernel.tiles, parts=parts,
+        in_order=kernel.in_order(alone), figures=Figures(0.0, 0.0, 0.0),
+        steps=kernel.steps, align=kernel.align,
+        require=tuple(one.that.text for one in kernel.restrictions),
     )  # fmt: skip
 
 
@@ -112,6 +126,6 @@ def _launched(name: str, config: Config) -> tuple[int, int]:
     kernel = find_kernel(name)
     (problem,) = OP.parse_sizes("64")
     scalars = OP.scalars(problem)
-    nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)", *NO_MEMORY), scalars["m"])
-    (launch,) = kernel.launches(kernel.instantiate(config, scalars), {**scalars, **nothing})
+    nothing = dict.fromkeys((*kernel.args, *NO_MEMORY), scalars["m"])
+    *_, launch = kernel.launches(kernel.instantiate(config, scalars), {**nothing, **scalars})
     return launch.smem_bytes, math.prod(launch.threads)

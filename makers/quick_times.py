@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.precision import FLOAT32, TF32_ROUNDOFF, UNIT_ROUNDOFF
+from gemmlab.core.precision import PARTS as PARTS_OF_FLOATS
 from gemmlab.devices.device import Buffer, Device, Loaded, Window
 from gemmlab.devices.device_name import parse_device
 from gemmlab.devices.select import open_device
@@ -25,7 +26,7 @@ from gemmlab.kernels.catalog import find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.batch_problem import BatchProblem
 from gemmlab.ops.footprint import require_memory
-from gemmlab.ops.gemm import ROUNDINGS, GemmOp
+from gemmlab.ops.gemm import PART_ROUNDINGS, ROUNDINGS, GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
 from gemmlab.ops.op import Op
 
@@ -133,7 +134,9 @@ class QuickTimes:
         spots = self._spots_of(problem)
         found = np.array([self._row(problem, row, spots.columns) for row in spots.rows])
         steps = (problem.k + ROUNDINGS) * UNIT_ROUNDOFF
-        if kernel.precision != FLOAT32:
+        if kernel.precision in PARTS_OF_FLOATS:
+            steps += PART_ROUNDINGS * UNIT_ROUNDOFF
+        elif kernel.precision != FLOAT32:
             steps = 2 * steps + 3 * TF32_ROUNDOFF
         bound = abs(scaled.alpha) * steps * spots.magnitudes
         return bool(np.all(np.abs(found - scaled.alpha * spots.values) <= bound))
@@ -185,8 +188,8 @@ def instances(
 
 
 def code_facts(bound: BoundKernel) -> dict[str, int]:
-    """Return registers, shared memory and threads of a block, and the blocks, of the first launch."""
-    resources, launch = bound.loaded.artifact.resources, bound.launches[0]
+    """Return registers, shared memory and threads of a block, and the blocks, of the last launch."""
+    resources, launch = bound.loaded.artifact.resources, bound.launches[-1]
     return {
         "registers": int(resources.get("registers", 0)),
         "smem": int(resources.get("static_smem_bytes", 0)) + launch.smem_bytes,

@@ -24,11 +24,10 @@ from best_of_all import regret_at, title, trials_of
 from gemmlab.core.environment import describe_environment
 from gemmlab.core.errors import GemmlabError, UsageError
 from gemmlab.core.files import replace_file
-from gemmlab.core.precision import PRECISIONS
 from gemmlab.devices.device import Device
 from gemmlab.dispatch.choice import choose
 from gemmlab.dispatch.measurements import shipped_table
-from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.dispatch.precision_rule import HIGHEST, REQUESTS
 from gemmlab.dispatch.waves import Gpu, gpu_model, gpu_of_facts
 from gemmlab.timing.prebuild import prebuild
 from quick_times import QuickTimes, Trial, cold_device, instances
@@ -43,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("--shapes", type=int, default=100)
     parser.add_argument("--largest", type=int, default=LARGEST, help="the largest extent")
-    parser.add_argument("--precision", default=HIGHEST, choices=(HIGHEST, *PRECISIONS))
+    parser.add_argument("--precision", default=HIGHEST, choices=tuple(REQUESTS))
     parser.add_argument("--rounds", type=int, default=7, help="turns of each trial that is timed again")
     parser.add_argument("--again", type=int, default=6, help="how many of the best are timed again")
     parser.add_argument("--device", default="cuda")

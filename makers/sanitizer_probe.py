@@ -1,9 +1,11 @@
 """Record what compute-sanitizer's four tools say of kernels with bugs of the asynchronous world, and of their twins.
 
     python makers/sanitizer_probe.py [--out benchmarks/results/h200/sanitizer.json] [--seconds 150] [--workers 12]
+    python makers/sanitizer_probe.py --emulated    # only the emulator's hazards
 
-Needs a GPU of sm_90a and `compute-sanitizer`. Every kernel runs in a process of its own, since many break their context
-or never end. What did not run in `--seconds` is missing in the record, and another call adds it.
+Needs a GPU of sm_90a and `compute-sanitizer`, but for the emulator's part. Every kernel runs in a process of its own,
+since many break their context or never end. What did not run in `--seconds` is missing in the record, and another call
+adds it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,12 @@ from buggy_launches import BuggyLaunch, launches  # noqa: E402 - it lies with th
 from gemmlab.core.errors import GemmlabError  # noqa: E402
 
 SCHEMA = "gemmlab.sanitizer/1"
-TOOLS = {"memcheck": (), "racecheck": ("--racecheck-report", "all"), "synccheck": (), "initcheck": ()}
+TOOLS = {
+    "memcheck": ("--report-api-errors", "no"),
+    "racecheck": ("--racecheck-report", "all"),
+    "synccheck": (),
+    "initcheck": (),
+}
 KERNEL_SECONDS, PROCESS_SECONDS = 6.0, 30.0
 """Limit of a launch, and of its process under a tool."""
 SUMMARY = re.compile(r"SUMMARY: (\d+) (?:error|hazard)")
@@ -51,10 +58,13 @@ def looked_at(name: str, tool: str, sanitizer: str) -> dict[str, Any]:
         os.killpg(process.pid, signal.SIGKILL)
         said, code = process.communicate()[0], None
     report = [line.removeprefix("=========").strip() for line in said.splitlines() if line.startswith("=========")]
+    report = [
+        line for line in report if line and not line.startswith(("Host Frame", "Saved host", "COMPUTE-SANITIZER"))
+    ]
     summaries = [int(found) for line in report if (found := _summary(line)) is not None]
     return {
         "tool": tool, "code": code, "seconds": round(time.monotonic() - begun, 1),
-        "errors": max(summaries, default=0), "report": [line for line in report if line][:LINES],
+        "errors": max(summaries, default=0), "report": report[:LINES],
         "summary": [line for line in report if "SUMMARY" in line],
         "output": [line for line in said.splitlines() if line.startswith("launch:")],
     }  # fmt: skip
@@ -79,7 +89,13 @@ def record(known: dict[str, Any], every: list[BuggyLaunch], options: argparse.Na
     with ThreadPoolExecutor(options.workers) as pool:
         list(pool.map(work, wanted))
     version = subprocess.run([options.sanitizer, "--version"], capture_output=True, text=True, check=False).stdout
-    return {"schema": SCHEMA, "sanitizer": version.strip().splitlines()[-1:], "launches": rows}
+    return known | {"schema": SCHEMA, "sanitizer": version.strip().splitlines()[-1:], "launches": rows}
+
+
+def hazards(each: BuggyLaunch) -> list[str]:
+    """The kinds of hazards that the emulator reports, in its order."""
+    device = "emulated:sm_90a" if "arch" in each.keywords else "emulated:sm_90"
+    return list(dict.fromkeys(hazard.kind for hazard in each.run(device) or ()))
 
 
 def main() -> int:
@@ -90,6 +106,7 @@ def main() -> int:
     parser.add_argument("--sanitizer", default="compute-sanitizer")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--launch", help="only launch the kernel of this name")
+    parser.add_argument("--emulated", action="store_true", help="add what the emulator says of each kernel")
     options = parser.parse_args()
     every = list(launches())
     if options.launch is not None:
@@ -101,6 +118,10 @@ def main() -> int:
         print("launch: done", flush=True)
         return 0
     known = json.loads(options.out.read_text()) if options.out.exists() else {}
+    if options.emulated:
+        known["emulator"] = {str(each): hazards(each) for each in every}
+        options.out.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+        return 0
     made = record(known, every, options)
     options.out.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n")
     missing = sum(len(TOOLS) + 1 - len(made["launches"].get(str(each), {})) for each in every)

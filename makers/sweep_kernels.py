@@ -102,7 +102,8 @@ def is_sensible(problem: GemmProblem, trial: Trial) -> bool:
     GPU has places for blocks, about.
     """
     parts = trial.config.get(PARTS, 1)
-    names = {**trial.config, "M": problem.m, "N": problem.n, "K": problem.k}
+    names = {**trial.config, "M": problem.m, "N": problem.n, "K": problem.k,
+             "TRANS_A": problem.trans_a, "TRANS_B": problem.trans_b}  # fmt: skip
     if trial.condition and not expression(trial.condition)(names):
         return False
     if parts == 1:

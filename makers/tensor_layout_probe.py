@@ -64,10 +64,16 @@ class Look:
         return TensorMap(self.array, self.box, swizzle=self.swizzle, interleave=self.interleave, fill=self.fill,
                          dtype=self.kind, element_strides=self.steps)  # fmt: skip
 
-    def words(self, device: str) -> Words:
-        """The entry as a device leaves it. Raises `GemmlabError`."""
+    def words(self, device: str, expected: int = 0) -> Words:
+        """The entry as a device leaves it, if the number of bytes is known or not. Raises `GemmlabError`."""
         corner = [np.int32(value) for value in (*self.corner, 0, 0, 0, 0)][:5]
-        args = [self.tensor(), np.zeros(WORDS, np.uint32), np.zeros(1, np.uint32), *corner]
+        args = [
+            self.tensor(),
+            np.zeros(WORDS, np.uint32),
+            np.full(1, expected, np.uint32),
+            *corner,
+            np.uint32(expected),
+        ]
         done: Any = launch(KERNELS, f"look{len(self.box)}", 1, 64, args, device=device)
         memory, count = done.outputs[1:3]
         touched = np.flatnonzero(memory != UNTOUCHED)
@@ -99,6 +105,20 @@ def looks() -> Iterator[Look]:
         yield Look("uint16", interleave, swizzle, (2, 4, 16), (0, 0, 0), steps=(1, 2, 1))
         yield Look("uint16", interleave, swizzle, (4, 4, 16), (0, 0, 0), steps=(3, 1, 1))
         yield Look("uint16", interleave, swizzle, (2, 4, 32), (0, 0, 0), steps=(1, 1, 2))
+        for channels in (8, 16, 17, 24, 32, 64):
+            for corner in ((0, 0, 0), (0, 5, 0)):
+                yield Look("uint16", interleave, swizzle, (1, channels, 8), corner)
+        for channels in (4, 5, 8, 16):
+            yield Look("uint32", interleave, swizzle, (1, channels, 4), (0, 1, 0))
+            yield Look("uint16", interleave, swizzle, (1, channels, 2, 8), (0, 1, 1, 0))
+        yield Look("uint16", interleave, swizzle, (1, 32, 8), (0, 0, 0), steps=(1, 2, 1))
+        yield Look("uint16", interleave, swizzle, (1, 32, 8), (0, 0, 0), steps=(1, 3, 1))
+        yield Look("float32", interleave, swizzle, (1, 16, 8), (60, 7, 0), fill="nan")
+    for swizzle in (32, 64, 128):
+        for extent in (4, 8, 16):
+            if 4 * extent < swizzle:
+                yield Look("uint32", 0, swizzle, (2, 4, extent), (0, 0, 0))
+                yield Look("float32", 0, swizzle, (2, 3, extent), (60, 6, 5), fill="nan")
     for swizzle in (64, 128):
         yield Look("uint16", 16, swizzle, (2, 4, 32), (0, 0, 0))
 

@@ -87,25 +87,17 @@ def encoded(device: TensorMapDevice, tensor: TiledMap) -> dict[str, Any]:
 
 def boxes() -> Iterator[tuple[str, TensorMap, tuple[int, ...], int]]:
     """Yield (name, map, coordinates, bytes) of copies whose results only a GPU tells."""
-    values = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
     edges = np.array(
         [0x3F800FFF, 0x3F801000, 0x3F801001, 0x3F803000, 0x00000001, 0x80000001, 0x007FFFFF, 0x7F800000, 0x7FC00001,
          0x7F800001, 0xFFC12345, 0x3F80FFFF, 0x7F7FFFFF, 0x00800000, 0x00801FFF, 0xBF801000], np.uint32,
     ).view(np.float32)  # fmt: skip
     edge_rows = np.tile(edges, (32, 4))
-    for swizzle, extent in ((32, 4), (64, 4), (64, 8), (128, 4), (128, 8), (128, 16)):
-        yield f"narrow {swizzle} {extent}", TensorMap(values, (16, extent), swizzle=swizzle), (0, 0), 16 * extent * 4
     for kind in ("tfloat32", "tfloat32_ftz", "float32_ftz", "float32"):
         yield f"type {kind}", TensorMap(edge_rows, (4, 64), dtype=kind), (0, 0), 4 * 64 * 4
         yield f"fill {kind}", TensorMap(edge_rows, (4, 64), dtype=kind, fill="nan"), (32, 30), 4 * 64 * 4
     for kind, dtype in (("float16", np.uint16), ("bfloat16", np.uint16), ("float64", np.float64)):
         array = np.ones((8, 16), dtype)
         yield f"fill {kind}", TensorMap(array, (4, 16), dtype=kind, fill="nan"), (8, 6), 4 * 16 * array.itemsize
-    deep = np.arange(4 * 8 * 64, dtype=np.uint8).reshape(4, 8, 64)
-    for interleave, swizzle in ((16, 0), (32, 32)):
-        for extent in (16, 32, 64):
-            tensor = TensorMap(deep, (2, 4, extent), interleave=interleave, swizzle=swizzle)
-            yield f"interleave {interleave} {extent}", tensor, (0, 0, 0), 2 * 4 * extent
 
 
 def copied(name: str, tensor: TensorMap, at: tuple[int, ...], nbytes: int, device: str) -> dict[str, Any]:

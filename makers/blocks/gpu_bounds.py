@@ -18,6 +18,8 @@ BETA = 1
 """C is read."""
 MAXAS = 8, 8
 """Results of a thread in the Maxwell design, whose tiles follow from them."""
+LANE_LINES = 4
+"""Lines of a lane of `row_product`, which has no parameter for them."""
 
 
 def bounds_table() -> str:
@@ -50,7 +52,7 @@ def access_table(record: Record) -> str:
     for name, c in rung_counts(record).items():
         rows, cols = thread_tile(c.config)
         down, across = block_tile(c.config)
-        tiled = rows > 1 or "BK" in c.config
+        tiled = (rows > 1 or "BK" in c.config) and not in_registers(c.config)
         global_words = 1 / down + 1 / across if "BK" in c.config else 2.0
         shared_words = (rows + cols) / (rows * cols) if tiled else 0.0
         lines.append([
@@ -73,7 +75,15 @@ def access_table(record: Record) -> str:
 
 def block_tile(config: Config) -> tuple[int, int]:
     """Rows and columns of C that a block computes; of a strip, its lines and those of the wide operand."""
-    return (config["STRIP"], 32 * config["LINES"]) if "STRIP" in config else (config["BM"], config["BN"])
+    if "STRIP" not in config:
+        return config["BM"], config["BN"]
+    lines = config.get("LINES", LANE_LINES)
+    return config["STRIP"], lines if "LOADS" in config else 32 * lines
+
+
+def in_registers(config: Config) -> bool:
+    """Return whether words come to registers without shared memory: strips without stages."""
+    return "STRIP" in config and "STAGES" not in config
 
 
 def thread_tile(config: Config) -> tuple[int, int]:
@@ -81,7 +91,7 @@ def thread_tile(config: Config) -> tuple[int, int]:
     if "SPLIT" in config:
         return MAXAS
     if "STRIP" in config:
-        return config["STRIP"], config["LINES"]
+        return config["STRIP"], config.get("LINES", LANE_LINES)
     rows, cols = config.get("TM", 1), config.get("TN", 1)
     if "WM" in config:
         across = config.get("WNITER", 1)

@@ -88,7 +88,9 @@ def size_table() -> str:
     speeds = None if record is None else Speeds(record, TF32)
     if record is None or speeds is None:
         return ""
-    names = [*(f"kernel:{kernel.id}" for kernel in rungs()), *speeds.peers]
+    # Rungs that are new have no times yet.
+    timed = [kernel for kernel in rungs() if any(speeds.rung(kernel.id, size) for size in speeds.sizes)]
+    names = [*(f"kernel:{kernel.id}" for kernel in timed), *speeds.peers]
     sizes = [size for size in speeds.sizes if all(speeds.at(name, size) for name in names)]
     if len(sizes) < 2:
         return ""
@@ -125,7 +127,9 @@ def demand_table(record: Record) -> str:
     """The least cycles of each unit, and what they allow."""
     lines = []
     for kernel in rungs():
-        item = _counts()[kernel.id]
+        item = _counts().get(kernel.id)
+        if item is None:
+            continue
         needs = demand(item)
         most = max(needs.values())
         cells = [f"**{digits(need)}**" if need == most else digits(need) for need in needs.values()]
@@ -139,10 +143,15 @@ def demand_table(record: Record) -> str:
     return "\n\n".join([markdown_table(heading, lines), note])
 
 
+def _products(counted: Counted) -> int:
+    """Return the executions of tensor-core instructions, by warps."""
+    return counted.opcodes.get("HMMA", 0) + counted.opcodes.get("HGMMA", 0)
+
+
 FIGURES: Mapping[str, Callable[[Counted], str]] = {
     "warp instructions": lambda c: number(c.per_1000(c.facts["instructions"])),
-    "multiply-adds an HMMA": lambda c: number(c.fmas / c.opcodes["HMMA"]),
-    "instructions an HMMA": lambda c: digits(c.facts["instructions"] / c.opcodes["HMMA"]),
+    "multiply-adds an HMMA or HGMMA": lambda c: number(c.fmas / _products(c)),
+    "instructions an HMMA or HGMMA": lambda c: digits(c.facts["instructions"] / _products(c)),
     "loads of fragments": lambda c: number(c.per_1000(c.facts[f"{LOADS}_requests"])),
     "wavefronts of these": lambda c: number(c.per_1000(c.facts[f"{LOADS}_wavefronts"])),
     "of them excess": lambda c: percent(c.facts[f"{LOADS}_excess"] / c.facts[f"{LOADS}_wavefronts"]),
@@ -166,6 +175,8 @@ def rung_block(kernel: Kernel) -> str:
     lines = [[heading, *(figure(item) for item in seen)] for heading, figure in FIGURES.items()]
     lines += [[f"cycles: {unit}", *(_cycles(item, unit) for item in seen)] for unit in (TENSOR, ISSUE, L1)]
     table = markdown_table(["for 1000 multiply-adds", *(f"`{item.kernel}`" for item in seen)], lines)
+    if kernel.id not in _counts():
+        table = f"*Not counted yet: `make counts` adds it to benchmarks/results/{COUNTS}.*"
     parts = {
         "Configuration": ", ".join(f"`{name}` {value}" for name, value in kernel.params.items()),
         "Measured": _measured(kernel),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gemmlab.api import explain_choice, gemm
+from gemmlab.api import explain_choice, gemm, workspace_bytes
 from gemmlab.core.errors import (
     ArgumentTypeError,
     CompileError,
@@ -48,6 +48,7 @@ __all__ = [
     "launch",
     "sgemm",
     "sum",
+    "workspace_bytes",
 ]
 
 

@@ -69,8 +69,11 @@ def gemm(
     `alpha` 0 or k 0 gives beta * c without reading a and b. `threads` bounds the threads used, by default
     one for each physical core the process may use; the result is the same to the bit for any number.
 
-    `precision` is the lowest that will do: `"highest"`, IEEE float32 throughout, or `"tf32"`, inputs rounded to ten
-    bits behind the point, where that is faster. On a CPU it is not, and both compute in float32.
+    `precision` is the lowest that will do: `"highest"`, IEEE float32 throughout; `"float32"`, errors no larger than
+    those of float32's own chain of multiply-adds, by tensor cores where that is faster (products that are exact in
+    float32 need not be exact then); `"tf32"`, inputs rounded to ten bits behind the point. `"f16x3"`, `"bf16x6"` and
+    `"bf16x9"` name one way to compute with 16-bit parts of the operands, which is taken wherever it runs. On a CPU all
+    compute in float32. `workspace_bytes` tells how much memory a call on a GPU takes meanwhile, 512 MiB at most.
 
     Arrays may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same.
     Then the result is an array of the same package, made on the stream that is current there; nothing is copied to the
@@ -143,7 +146,8 @@ def explain_choice(
 
     Print it for a table of everything that was considered, or read `kernel`, `config`, `basis` (`"record"`: measured at
     this size on this model; `"rule"`: estimated; `"forced"`: by `kernel` or `config`), `reason`, `considered` and
-    `order`: `"k"` where each sum is one chain of multiply-adds in the order of k, else a digest of its order.
+    `order`: `"k"` where each sum is one chain of multiply-adds in the order of k, else a digest of its order;
+    `workspace_bytes` is the memory that it takes beside operands and result.
 
     Raises `ArgumentTypeError`, `UsageError` and `DeviceError`, as `gemm` does.
     """
@@ -154,6 +158,29 @@ def explain_choice(
         reproducible=reproducible,
     )  # fmt: skip
     return explain(call, device)
+
+
+def workspace_bytes(
+    a: Any,
+    b: Any,
+    *,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    device: str | None = None,
+    precision: str = HIGHEST,
+    kernel: str | None = None,
+    config: Mapping[str, int] | None = None,
+    reproducible: bool = False,
+) -> int:
+    """Return the bytes of memory that `gemm(a, b, ...)` takes on a GPU beside operands and result; 0 on a CPU.
+
+    They come from the allocator of the arrays' package while the call is queued, and go back to it then. Products of a
+    batch that run one after the other share them. Arguments and errors are those of `explain_choice`.
+    """
+    return explain_choice(
+        a, b, trans_a=trans_a, trans_b=trans_b, device=device, precision=precision, kernel=kernel, config=config,
+        reproducible=reproducible,
+    ).workspace_bytes  # fmt: skip
 
 
 def _load() -> CpuProduct:

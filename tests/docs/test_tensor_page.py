@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from blocks import source_test, tensor, tensor_code, tensor_profiles
+from blocks import parts, source_test, tensor, tensor_code, tensor_profiles
 from blocks.records import ROOT, load
 from blocks.speeds import Speeds, square
 from blocks.tensor import TOP, rungs, version
@@ -27,12 +27,12 @@ def sections() -> dict[str, str]:
 
 
 def test_the_page_describes_the_rungs_in_order() -> None:
-    names = [kernel.id for kernel in rungs()]
+    names = [kernel.id for kernel in (*rungs(), *parts.rungs())]
     assert [name for name in sections() if name in names] == [name for name in names if name in sections()]
 
 
 def test_every_table_is_the_one_of_its_records() -> None:
-    for module in (tensor, tensor_code, source_test, tensor_profiles):
+    for module in (tensor, tensor_code, source_test, tensor_profiles, parts):
         for name, block in module.BLOCKS.items():
             if name.startswith("rung-") and name.removeprefix("rung-") not in sections():
                 continue

@@ -7,11 +7,12 @@ import numpy.typing as npt
 import pytest
 
 from gemmlab.core.precision import FLOAT32
+from gemmlab.core.program import Config
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.bound import place
-from gemmlab.kernels.catalog import all_kernels
+from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.gemm import GemmOp, GemmProblem
@@ -34,6 +35,16 @@ SHAPES = (
 )
 
 
+VARIANTS: list[tuple[str, Config]] = [
+    ("split_k", {"BM": 32, "BN": 64, "BK": 32, "SPLITS": 1, "SEAM": 1, "ONCE": 3}),
+    ("split_k", {"SPLITS": 5, "ONCE": 3}),
+    ("narrow_strip", {"STRIP": 4, "LINES": 1, "SPLITS": 3, "ONCE": 1}),
+    ("row_product", {"STRIP": 2, "BK": 64, "WARPS": 4, "SPLITS": 3, "ONCE": 2}),
+    ("dot_product", {"LINES": 2, "BK": 512, "LOADS": 4, "SPLITS": 6, "ONCE": 2}),
+]
+"""Configurations with other code than the reference configuration has."""
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.id)
 def test_the_whole_contract_holds(kernel: Kernel, gpu: CudaDevice) -> None:
     report = check_kernel(kernel, gpu, find_op(kernel.op))
@@ -52,9 +63,26 @@ def test_the_emulator_computes_the_same_bits(kernel: Kernel, gpu: CudaDevice, em
                 assert np.array_equal(here, there), f"{turned.label} {layout}"
 
 
-def result(kernel: Kernel, device: Device, problem: GemmProblem) -> npt.NDArray[np.uint32]:
+@pytest.mark.parametrize(("name", "config"), VARIANTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_variants_are_right_and_have_the_emulator_s_bits(
+    name: str, config: Config, gpu: CudaDevice, emulated_too: str
+) -> None:  # fmt: skip
+    kernel = find_kernel(name)
+    report = check_kernel(kernel, gpu, OP, config=config)
+    assert report.passed, report.explain()
+    emulated = open_device(emulated_too)
+    for problem in (*SHAPES, GemmProblem(65, 129, 300), GemmProblem(1, 1, 5000), GemmProblem(2, 40, 1024)):
+        for layout in kernel.layouts:
+            turned = problem.with_layout(layout)
+            here, there = (result(kernel, device, turned, config) for device in (gpu, emulated))
+            assert np.array_equal(here, there), f"{turned.label} {layout}"
+
+
+def result(
+    kernel: Kernel, device: Device, problem: GemmProblem, config: Config | None = None
+) -> npt.NDArray[np.uint32]:
     """The bits of C, with one NaN for all."""
-    run = GuardedRun(place(kernel, device), OP, problem, OP.fill(problem, np.random.default_rng(7)))
+    run = GuardedRun(place(kernel, device, config), OP, problem, OP.fill(problem, np.random.default_rng(7)))
     run.run()
     contents = run.guarded["c"].contents()
     return np.where(np.isnan(contents), np.float32(np.nan), contents).view(np.uint32)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pytest
 
 from gemmlab.core.program import Artifact, Program
+from gemmlab.core.tensor_map import decode
 from support.fake_scratch import ScratchDriver
 
 GEMM_PARAMS = (4, 4, 4, 4, 8, 4, 8, 4, 4, 8, 4)
@@ -26,10 +27,13 @@ BATCH_PARAMS = (*GEMM_PARAMS, 128)
 """Those of one product, and bytes of the leading axes."""
 GROUP_PARAMS = (4, 8, 8, 4, 8, 4, 4, 56 * 64)
 """Bytes of alpha, A, B, beta, C, the number of products, the tiles of a unit, and the table of products."""
+MAPPED_PARAMS = (4, 4, 4, 4, 4, 8, 4, 128, 128)
+"""Bytes of M, N, K, alpha, beta, C, ldc and tensor maps over A and B."""
 _INT, _FLOAT, _ADDRESS = ctypes.c_int32, ctypes.c_float, ctypes.c_uint64
 _ARGUMENTS: tuple[Any, ...] = (
     _INT, _INT, _INT, _FLOAT, _ADDRESS, _INT, _ADDRESS, _INT, _FLOAT, _ADDRESS, _INT,
 )  # fmt: skip
+_MAPPED_ARGUMENTS: tuple[Any, ...] = (_INT, _INT, _INT, _FLOAT, _FLOAT, _ADDRESS, _INT)
 _GROUP_ARGUMENTS: tuple[Any, ...] = (_FLOAT, _ADDRESS, _ADDRESS, _FLOAT, _ADDRESS, _INT, _INT)
 
 
@@ -258,6 +262,9 @@ class GemmDriver(ScratchDriver):
     def launch_kernel(self, function: str, *arguments: Any) -> int:
         self.launches.append((function, *arguments[:8]))
         sizes = self._sizes(function)
+        if sizes is MAPPED_PARAMS:
+            self.multiply(function, *_unmapped(arguments[8]))
+            return 0
         places = (ctypes.c_void_p * len(sizes)).from_address(arguments[8])
         scratch = [_ADDRESS.from_address(places[len(_ARGUMENTS) + at] or 0).value for at in _scratch_at(function)]
         if scratch:
@@ -285,10 +292,22 @@ class GemmDriver(ScratchDriver):
             return BATCH_PARAMS
         if "grouped" in function:
             return GROUP_PARAMS
+        if "persistent" in function:
+            return MAPPED_PARAMS
         return SCRATCH_PARAMS if _scratch_at(function) else self.params
 
     def ordinal_of(self, pointer: int) -> int:
         return self.placed.get(pointer, 1)
+
+
+def _unmapped(places: int) -> tuple[Any, ...]:
+    """Return the arguments of a product from those of a kernel that has tensor maps over A and B."""
+    at = (ctypes.c_void_p * len(MAPPED_PARAMS)).from_address(places)
+    values = [kind.from_address(place or 0).value for kind, place in zip(_MAPPED_ARGUMENTS, at, strict=False)]
+    m, n, k, alpha, beta, c, ldc = values
+    a, b = (decode(ctypes.string_at(at[index] or 0, 128)) for index in (-2, -1))
+    assert {each.type.name for each in (a, b)} == {"TFLOAT32"}
+    return m, n, k, alpha, a.address, a.strides[0] // 4, b.address, b.strides[0] // 4, beta, c, ldc
 
 
 def _scratch_at(function: str) -> tuple[int, ...]:

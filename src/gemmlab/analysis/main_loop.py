@@ -23,7 +23,7 @@ SM_CACHE_BYTES = 128 << 10
 """Size of the next instruction cache, which the partitions share (Jia et al., Volta)."""
 Name = TypeVar("Name", bound=str)
 _MULTIPLY_ADDS = frozenset({"FFMA", "HMMA"})
-_JUMPS = frozenset({"BRA", "BRX", "JMP", "CALL", "RET"})
+_JUMPS = frozenset({"BRA", "BRX", "BRXU", "JMP", "CALL", "RET"})
 
 
 @dataclass(frozen=True, slots=True)

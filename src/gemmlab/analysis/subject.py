@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,10 +171,15 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     return Subject(
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
-        launch=max(bound.launches, key=lambda launch: math.prod(launch.grid)),
+        launch=_main_launch(kernel, bound.launches),
         counters=observation.counters, hazards=with_source(observation.hazards), wrong=tuple(wrong), unit=op.unit,
         size=_size(op, problem), scaled=_size(op, large),
     )  # fmt: skip
+
+
+def _main_launch(kernel: Kernel, launches: Sequence[Launch]) -> Launch:
+    """Return the launch with most of the work: of several phases the last one, which makes the result."""
+    return launches[-1] if kernel.phased else max(launches, key=lambda launch: math.prod(launch.grid))
 
 
 def _size(op: Op, problem: Any) -> Size:

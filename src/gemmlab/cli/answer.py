@@ -66,7 +66,7 @@ def error_document(error: Exception) -> dict[str, Any]:
 
 
 def error_message(error: Exception) -> str:
-    """Return the message for the user."""
+    """Return an error's message as the command line shows it."""
     if hasattr(error, "format_message"):
         return str(error.format_message())
     text = str(error) or type(error).__name__

@@ -31,8 +31,8 @@ from gemmlab.cli.own_file import (
     split_threads,
 )
 from gemmlab.core.errors import UsageError, WrongResultError
-from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.select import open_device
+from gemmlab.dispatch.precision_rule import HIGHEST, REQUESTS
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -101,8 +101,9 @@ def bench(
         typer.Option(help="Factor of C. Default: 0; 1 if a kernel always reads C."),
     ] = None,
     precision: Annotated[
-        str, typer.Option(metavar="float32|tf32", help="What the library call may round its inputs to, on a GPU.")
-    ] = FLOAT32,
+        str,
+        typer.Option(metavar="|".join(REQUESTS), help="The precision asked of the library call, on a GPU."),
+    ] = HIGHEST,
     naive: Annotated[bool, typer.Option(help="Compare with the naive kernel too.")] = True,
     function: KernelFlag = None,
     grid: GridFlag = None,

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from gemmlab.cli.rungs_here import rungs_here
 from gemmlab.core.errors import UsageError
-from gemmlab.core.precision import FLOAT32
+from gemmlab.dispatch.precision_rule import HIGHEST
 
 if TYPE_CHECKING:
     from gemmlab.devices.device import Device
@@ -46,8 +47,8 @@ class BenchRequest:
     shapes_of: str | None = None
     """Family of the suite; `None` for all."""
 
-    precision: str = FLOAT32
-    """The precision that the library call may round its inputs to."""
+    precision: str = HIGHEST
+    """The precision that the library call is asked for."""
     factors: Mapping[str, float] = field(default_factory=dict)
     """alpha and beta of every problem; one that is missing is 1 or 0."""
 
@@ -63,14 +64,14 @@ class BenchRequest:
 
         op, where = find_op(self.op), self.device.device_name
         family, mode = family_of(where.family, self.op), self.mode or where.modes[0]
-        if (self.kernels or not (family.library_call or family.array_call)) and self.precision != FLOAT32:
+        if (self.kernels or not (family.library_call or family.array_call)) and self.precision != HIGHEST:
             raise UsageError("--precision: is for the library call; a kernel has its own")
         if self.kernels or not (family.library_call or family.array_call):
             ours = config_specs(self._kernels(), where, mode, self.configs, self.some_configs)
         elif self.configs or self.some_configs is not None:
             raise UsageError("--config, --configs: name the kernel that they configure")
         else:
-            call = "gemmlab" if self.precision == FLOAT32 else f"gemmlab:{self.precision}"
+            call = "gemmlab" if self.precision == HIGHEST else f"gemmlab:{self.precision}"
             ours = [parse_contestant(call, where, mode, self.op)]
         products = self._with_factors(op, op.parse_sizes(self._sizes() or family.bench_sizes))
         problems, notes = same_for_all([one.kernel for one in self.kernels], op, products)
@@ -120,9 +121,8 @@ class BenchRequest:
     def _kernels(self) -> Sequence[NamedKernel]:
         """Return the kernels of the command line, or without any the ladder."""
         from gemmlab.kernels.by_name import NamedKernel
-        from gemmlab.kernels.catalog import ladder
 
-        return self.kernels or [NamedKernel(kernel) for kernel in ladder(self.op, self.device.kernels)]
+        return self.kernels or [NamedKernel(kernel) for kernel in rungs_here(self.op, self.device)]
 
 
 def _thread_counts(text: str) -> list[int]:

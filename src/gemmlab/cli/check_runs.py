@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gemmlab.cli.rungs_here import rungs_here
 from gemmlab.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ class CheckRequest:
         """Return a function for each check, by the name of the kernel or library function. Raises `UsageError`."""
         from gemmlab.core.hardware import physical_cores, require_cpus
         from gemmlab.kernels.by_name import NamedKernel, is_own, require_device
-        from gemmlab.kernels.catalog import ladder
         from gemmlab.timing.families import family_of
 
         if self.config and not self.names:
@@ -53,7 +53,7 @@ class CheckRequest:
         library = family_of(where.family, op.name).library_call
         kernels, names = self.kernels, self.names
         if not names:
-            kernels = {kernel.id: NamedKernel(kernel) for kernel in ladder(op.name, where.kernels)}
+            kernels = {kernel.id: NamedKernel(kernel) for kernel in rungs_here(op.name, self.device)}
             names = [*kernels, *([library] if library else [])]
         found: dict[str, Callable[[Progress], CheckReport]] = {}
         for name in names:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gemmlab.cli.answer import print_json
+from gemmlab.cli.rungs_here import rungs_here
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
 from gemmlab.devices.select import open_device
 
@@ -45,7 +46,6 @@ class _Request:
     def plan(self, device: Device) -> Climb | Count:
         """Return the plan for one device: to time its ladder, or to count it where times are meaningless."""
         from gemmlab.core.hardware import physical_cores, require_cpus
-        from gemmlab.kernels.catalog import ladder
         from gemmlab.observe.counting import Count
         from gemmlab.ops.catalog import find_op
         from gemmlab.timing.climb import Climb
@@ -55,7 +55,7 @@ class _Request:
         op, where = find_op(self.op), device.device_name
         family, mode = family_of(where.family, self.op), where.modes[0]
         problems = op.parse_sizes(self.sizes or family.climb_sizes)
-        kernels = ladder(self.op, where.kernels)
+        kernels = rungs_here(self.op, device)
         if not family.timed:
             return Count(op, device, kernels, problems, budget_s=self.budget_s)
         named = [] if self.peers == INSTALLED else parse_peers(self.peers, where, mode, self.op)

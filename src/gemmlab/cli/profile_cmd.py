@@ -23,6 +23,7 @@ from gemmlab.cli.own_file import (
     compile_flags,
     own_flags,
 )
+from gemmlab.cli.rungs_here import rungs_here
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import DeviceError, ProfilerError, UsageError, WrongResultError
 from gemmlab.devices.select import open_device
@@ -42,6 +43,7 @@ class _Request:
     """The parsed command line, with kernels loaded."""
 
     kernels: Sequence[NamedKernel]
+    """Empty for the ladder."""
     op: Op
     sizes: str
     config: Mapping[str, int]
@@ -118,8 +120,7 @@ def _request(
     names: Sequence[str], op: str | None, sizes: str | None, config: list[str] | None, flags: Mapping[str, Any],
     ncu: str, *, baseline: bool,
 ) -> _Request:  # fmt: skip
-    from gemmlab.kernels.by_name import NamedKernel, named_kernels
-    from gemmlab.kernels.catalog import ladder
+    from gemmlab.kernels.by_name import named_kernels
     from gemmlab.ops.catalog import find_op
     from gemmlab.timing.families import operation_of
 
@@ -131,8 +132,7 @@ def _request(
         kernel = found[name].kernel
         if (kernel.op, kernel.device) != (operation.name, "cuda"):
             raise UsageError(f"{name} is a {kernel.op} kernel for {kernel.device}, not {operation.name} for a GPU")
-    kernels = [found[name] for name in names] or [NamedKernel(kernel) for kernel in ladder(operation.name, "cuda")]
-    return _Request(kernels, operation, sizes or "", parse_config(config or []), baseline, ncu)
+    return _Request([found[name] for name in names], operation, sizes or "", parse_config(config or []), baseline, ncu)
 
 
 def _measured(request: _Request, device: str | None) -> Record:
@@ -156,30 +156,32 @@ def _show(request: _Request, record: Record, save: Path | None, *, as_json: bool
         raise UsageError(f"nothing could be run: {'; '.join(why)}")
     if save is not None:
         save_record(record, save)
-    show(found, as_json=as_json, whole=len(request.kernels) <= WHOLE)
+    show(found, as_json=as_json, whole=0 < len(request.kernels) <= WHOLE)
     if wrong := [f"{r.contestant} at {r.label}: {'; '.join(r.notes)}" for r in record.results if r.verified is False]:
         raise WrongResultError("\n".join(wrong))
 
 
 def _profiled(request: _Request, device: Device) -> Record:
+    from gemmlab.kernels.by_name import NamedKernel
     from gemmlab.timing.families import family_of
 
     usual = family_of(device.family, request.op.name).profile_sizes
     if not usual:
         raise UsageError(f"--device {device.id}: only GPU kernels are profiled, on cuda or emulated devices")
     problems = request.op.parse_sizes(request.sizes or usual)
+    kernels = request.kernels or [NamedKernel(kernel) for kernel in rungs_here(request.op.name, device)]
     if family_of(device.family).timed:
         from gemmlab.kernels.fitting import same_for_all
         from gemmlab.observe.profile_recorder import Plan, profile_on_gpu
 
-        same, notes = same_for_all([one.kernel for one in request.kernels], request.op, problems)
-        plan = Plan(request.op, device, same, request.kernels, request.config, request.baseline, request.ncu)
+        same, notes = same_for_all([one.kernel for one in kernels], request.op, problems)
+        plan = Plan(request.op, device, same, kernels, request.config, request.baseline, request.ncu)
         record = profile_on_gpu(plan)
         return replace(record, notes=(*notes, *record.notes))
     from gemmlab.cli.counts import count
     from gemmlab.observe.counting import Count
 
-    record = count(Count(request.op, device, [one.kernel for one in request.kernels], problems, config=request.config))
+    record = count(Count(request.op, device, [one.kernel for one in kernels], problems, config=request.config))
     notes = ["no baseline: a library's kernels do not run on the emulator"] if request.baseline else []
     return replace(record, kind="profile", notes=(*record.notes, *notes))
 

@@ -201,7 +201,10 @@ def result_array(
 def options(
     fn: Function, give_up_when: GiveUp, python: Objects, objects: Sequence[Value]
 ) -> tuple[Value, Value, Value, Value]:
-    """Return alpha, beta, and whether a and b are transposed, from all arguments; c is not read or is out itself."""
+    """Return alpha, beta, and whether a and b are transposed, from the arguments' objects.
+
+    Give up for flags that are not bools and for `c` other than `out` itself; without `c`, beta must be 0.
+    """
     alpha, beta = (number(fn, give_up_when, python, obj) for obj in objects[4:6])
     addend = fn.address(objects[3])
     absent = addend.equals(python["none"])

@@ -6,12 +6,9 @@ import ctypes
 from functools import cache
 from typing import Any
 
-from gemmlab.core.program import Program
-from gemmlab.ir.build import build, generator_fingerprint
-from gemmlab.ir.compile import load_object
+from gemmlab.ir.build import load_functions
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.target import host_target
 from gemmlab.ir.types import I8, I64, pointer
 from gemmlab.ir.values import Value
 
@@ -61,13 +58,5 @@ def _wait(fn: Function) -> None:
 
 @cache
 def _entry() -> Any:
-    target = host_target()
-
-    def emit() -> str:
-        module = Module(target)
-        emit_flush(module)
-        return module.text()
-
-    program = Program("flush", "llvm", target.name, "flush", generator_fingerprint(), emit)
-    code = load_object(build(program, target).code, ["flush"])
+    code = load_functions("flush", ["flush"], emit_flush)
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.addresses["flush"])

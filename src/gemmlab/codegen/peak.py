@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.codegen.microkernel import FLOATS, best_tile, emit_microkernel
-from gemmlab.core.program import Program
-from gemmlab.ir.build import build, generator_fingerprint
-from gemmlab.ir.compile import LoadedObject, load_object
+from gemmlab.ir.build import load_functions
+from gemmlab.ir.compile import LoadedObject
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.target import host_target
@@ -70,16 +69,11 @@ def emit_tile_probe(module: Module) -> Function:
 
 @cache
 def _linked() -> LoadedObject:
-    target = host_target()
-
-    def emit() -> str:
-        module = Module(target)
+    def emit(module: Module) -> None:
         emit_peak(module)
         emit_tile_probe(module)
-        return module.text()
 
-    program = Program("probes", "llvm", target.name, "peak", generator_fingerprint(), emit, exports=("tile",))
-    return load_object(build(program, target).code, ["peak", "tile"])
+    return load_functions("probes", ["peak", "tile"], emit)
 
 
 def peak_burst() -> Burst:

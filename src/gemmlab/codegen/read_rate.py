@@ -13,12 +13,9 @@ import numpy.typing as npt
 
 from gemmlab.codegen.rowsum import SUM, emit_row
 from gemmlab.core.hardware import cpu_info
-from gemmlab.core.program import Program
-from gemmlab.ir.build import build, generator_fingerprint
-from gemmlab.ir.compile import load_object
+from gemmlab.ir.build import load_functions
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.target import host_target
 from gemmlab.ir.types import F32, I64, pointer
 
 _LEAST_BYTES, _MOST_BYTES = 128 << 20, 512 << 20
@@ -55,13 +52,5 @@ def emit_read(module: Module) -> Function:
 
 @cache
 def _entry() -> Any:
-    target = host_target()
-
-    def emit() -> str:
-        module = Module(target)
-        emit_read(module)
-        return module.text()
-
-    program = Program("reading", "llvm", target.name, "read_row", generator_fingerprint(), emit)
-    code = load_object(build(program, target).code, ["read_row"])
+    code = load_functions("reading", ["read_row"], emit_read)
     return ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64, ctypes.c_void_p)(code.addresses["read_row"])

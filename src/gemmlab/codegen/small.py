@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmlab.codegen.blocking import Blocks
+from gemmlab.codegen.macrokernel import JOB
 from gemmlab.codegen.microkernel import FLOATS, Tile
 from gemmlab.codegen.packing import transpose
 from gemmlab.codegen.small_tiles import AHEAD, STEPS, TILE, emit_tile, tile_shapes
@@ -25,24 +26,8 @@ from gemmlab.ir.module import Module
 from gemmlab.ir.types import F32, I64, VOID, vector
 from gemmlab.ir.values import Operand, Value
 
-SMALL = (
-    *STEPS,
-    ("m", I64),
-    ("n", I64),
-    ("k", I64),
-    ("alpha", F32),
-    ("a", FLOATS),
-    ("a_row", I64),
-    ("a_col", I64),
-    ("b", FLOATS),
-    ("b_row", I64),
-    ("b_col", I64),
-    ("beta", F32),
-    ("c", FLOATS),
-    ("ldc", I64),
-    ("workspace", FLOATS),
-)
-"""Strides are in elements, of any sign; C's rows are contiguous and `ldc` apart. alpha != 0, 0 < k <= `LONGEST`."""
+SMALL = (*STEPS, *JOB)
+"""Arguments as in `macrokernel.JOB`, `count` times; 0 < k <= `LONGEST`."""
 LONGEST = 256
 """The longest k."""
 _MOST_B = 1 << 14

@@ -6,26 +6,15 @@ vector for all of k up to its width, whose lanes are added halves first.
 
 from __future__ import annotations
 
-from gemmlab.codegen.gemv import update
+from gemmlab.codegen.gemv import DOT, update
 from gemmlab.codegen.microkernel import FLOATS
 from gemmlab.codegen.small_tiles import STEPS
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.types import F32, I64, vector
+from gemmlab.ir.types import F32, vector
 from gemmlab.ir.values import Value
 
-DOTS = (
-    *STEPS,
-    ("m", I64),
-    ("k", I64),
-    ("alpha", F32),
-    ("a", FLOATS),
-    ("a_row", I64),
-    ("x", FLOATS),
-    ("beta", F32),
-    ("y", FLOATS),
-    ("y_step", I64),
-)
+DOTS = (*STEPS, *DOT)
 """Arguments as in `gemv.DOT`, `count` times; a_next, b_next and c_next are the distances of a, x and y."""
 
 

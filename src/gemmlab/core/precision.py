@@ -15,8 +15,20 @@ FLOAT32 = "float32"
 """IEEE float32: inputs as they are, every operation rounded to float32 (a fused multiply-add once)."""
 TF32 = "tf32"
 """Inputs rounded to ten bits behind the point with float32's exponents; products exact, sums truncated to float32."""
-PRECISIONS = (FLOAT32, TF32)
+F16X3 = "f16x3"
+"""Inputs as two float16 parts of 11 bits each, scaled by powers of two; three of four products of parts are added."""
+BF16X6 = "bf16x6"
+"""Inputs as three bfloat16 parts, which have all bits; the six largest of nine products of parts are added."""
+BF16X9 = "bf16x9"
+"""The same with all nine products."""
+BY_TILE = "by_tile"
+"""The cheapest of float16 parts, bfloat16 parts and float32 itself that holds the operands, found out tile by tile."""
+PRECISIONS = (FLOAT32, BF16X9, BF16X6, BY_TILE, F16X3, TF32)
 """All precisions, the highest first."""
+AS_FLOAT32 = (FLOAT32, BF16X9, BF16X6, BY_TILE, F16X3)
+"""Precisions with errors of float32: their speeds are compared with those of float32 libraries."""
+PARTS = (BF16X9, BF16X6, BY_TILE, F16X3)
+"""Products of 16-bit parts with errors no larger than those of float32's own chain of multiply-adds."""
 
 TF32_ROUNDOFF = 2.0**-11
 """Largest relative error of rounding a normal number to TF32, to nearest."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gemmlab.core.errors import CompileError
+
 Config = Mapping[str, int]
 """A kernel's configuration: name of a compile-time parameter, in upper case -> value."""
 
@@ -44,6 +46,15 @@ class Program:
     """Compiler options added to the toolchain's own; one of the same name replaces the toolchain's."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Name in `#include` -> text of the header."""
+
+    def source(self) -> str:
+        """Return the source code. `CompileError` names the kernel if `emit` fails; `MemoryError` stays what it is."""
+        try:
+            return self.emit()
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise CompileError(f"{self.kernel} for {self.target}: {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,9 @@ class Launch:
     smem_bytes: int = 0
     cluster: tuple[int, int, int] | None = None
     """Blocks of a cluster; `None`: as the kernel was compiled."""
+    early: bool = False
+    """True if its blocks may begin before the launch ahead of it on the stream has ended: they wait themselves for what
+    they read (`griddepcontrol.wait`)."""
     wide_clusters: bool = False
     """True if clusters of more than 8 blocks are allowed, which not every GPU can run."""
     cooperative: bool = False

@@ -1,7 +1,7 @@
 """The 128 bytes of a CUtensorMap for tiled copies: encoded without a driver, decoded, and checked as the driver does.
 
-The place of every field that `tensormap.replace` (PTX) can change is that of the code which ptxas makes of it. The
-others (the promotion to larger level-2 requests) are this module's reading of the driver's results.
+The place of every field that `tensormap.replace` (PTX) can change is that of the code which ptxas makes of it. All 128
+bytes are those that the driver of an H200 made (`benchmarks/results/h200/tensor_maps.json`).
 
     byte    0  global address, 64 bits
             8  31 ..          19   18 17      16        15    14 13    12 11       10 .. 7   6 .. 4    3 .. 0
@@ -9,10 +9,13 @@ others (the promotion to larger level-2 requests) are this module's reading of t
            12  stride of dimensions 1 to 4 / 16, 32 bits each; the upper 4 bits of each are at byte 28
            32  extents of dimensions 0 to 4, minus 1, 32 bits each
            52  element strides minus 1, 3 bits each; bits 24 to 31 and the four bytes at 56: extents of the box, minus 1
+           64  bytes of the box, every extent divided by its element stride and rounded down; 64 bits
+           72  bytes after which the swizzle's pattern repeats (16 without one); 32 bits
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,6 +25,10 @@ from gemmlab.core.errors import UsageError
 BYTES = 128
 MOST_DIMENSIONS = 5
 MOST_BOX, MOST_ELEMENT_STRIDE, STRIDE_LIMIT = 256, 8, 1 << 40
+MOST_BOX_BYTES = 227 * 1024
+"""The largest box: the largest shared memory of a block."""
+PATTERNS = {0: 16, 32: 256, 64: 512, 128: 1024}
+"""By swizzle: the bytes after which its pattern repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +89,47 @@ class TiledMap:
 
     @property
     def copied(self) -> tuple[int, ...]:
-        """Elements that one copy moves in each dimension."""
-        return tuple(-(-extent // step) for extent, step in zip(self.box, self.element_strides, strict=True))
+        """Elements that one copy moves in each dimension. The first one's element stride counts only if interleaved."""
+        steps = self.element_strides if self.interleave else (1, *self.element_strides[1:])
+        return tuple(-(-extent // step) for extent, step in zip(self.box, steps, strict=True))
+
+    @property
+    def stated_bytes(self) -> int:
+        """Bytes of the box as the map has them: extents divided by element strides, rounded down."""
+        extents = (extent // step for extent, step in zip(self.box, self.element_strides, strict=True))
+        return self.type.nbytes * math.prod(extents)
+
+    @property
+    def slices(self) -> tuple[int, ...]:
+        """The number of places along each dimension from which a copy takes elements.
+
+        In an interleaved layout a place has 16 or 32 bytes, and the last but one dimension, that of the channels, has
+        as many places as its elements need.
+        """
+        found = list(self.copied)
+        if self.interleave:
+            found[-2] = -(-found[-2] * self.type.nbytes // self.interleave)
+        return tuple(found)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the innermost dimension of a box."""
+        return self.slices[0] * (self.interleave or self.type.nbytes)
+
+    @property
+    def pitch(self) -> int:
+        """Distance of two rows of a box in shared memory: a row that is shorter than its swizzle has room beside it."""
+        return self.row_bytes if self.interleave else max(self.row_bytes, self.swizzle)
 
     @property
     def nbytes(self) -> int:
+        """Bytes that one copy moves."""
+        return self.row_bytes * math.prod(self.slices[1:])
+
+    @property
+    def span(self) -> int:
         """Bytes of a box in shared memory."""
-        total = self.type.nbytes
-        for extent in self.copied:
-            total *= extent
-        return total
+        return self.pitch * math.prod(self.slices[1:])
 
     def require_valid(self) -> None:
         """Raise `UsageError` that says what is wrong with a map that the driver refuses."""
@@ -122,6 +160,8 @@ class TiledMap:
         for number, step in enumerate(self.element_strides):
             if not 1 <= step <= MOST_ELEMENT_STRIDE:
                 found.append(f"element stride {step} of dimension {number} is not 1 to {MOST_ELEMENT_STRIDE}")
+        if not found and self.stated_bytes > MOST_BOX_BYTES:
+            found.append(f"the box has {self.stated_bytes} bytes; at most {MOST_BOX_BYTES} are possible")
         return found + self._layout_problems()
 
     def _layout_problems(self) -> list[str]:
@@ -134,8 +174,6 @@ class TiledMap:
                 found.append(f"the box's rows have {inner} bytes; swizzle {self.swizzle} takes at most {self.swizzle}")
         elif len(self.shape) < 3:
             found.append(f"interleave {self.interleave} needs 3 dimensions or more")
-        if self.interleave == 32 and self.swizzle != 32:
-            found.append("interleave 32 needs swizzle 32")
         for name, value, known in (
             ("interleave", self.interleave, INTERLEAVES), ("swizzle", self.swizzle, SWIZZLES),
             ("promotion", self.promotion, PROMOTIONS), ("fill", self.fill, FILLS),
@@ -159,7 +197,9 @@ class TiledMap:
         steps = sum((step - 1) << 3 * number for number, step in enumerate(_padded(self.element_strides, 1)))
         box = [extent - 1 for extent in _padded(self.box, 1)]
         fields = [word, *(unit & 0xFFFFFFFF for unit in units), upper, *extents, steps | box[0] << 24]
-        return (struct.pack("<Q12I4B", self.address, *fields, *box[1:])).ljust(BYTES, b"\0")
+        body = struct.pack("<Q12I4B", self.address, *fields, *box[1:])
+        tail = struct.pack("<4xQI", self.stated_bytes, PATTERNS[self.swizzle])
+        return (body + tail).ljust(BYTES, b"\0")
 
     def describe(self) -> str:
         """Return the map in words: `"FLOAT16 4096 x 512 at 0x1000, box 64 x 128, swizzle 128"`."""

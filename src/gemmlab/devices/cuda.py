@@ -215,8 +215,8 @@ class CudaDevice(DeviceIdentity):
         allow_smem(self._driver, loaded, launch.smem_bytes)
         allow_clusters(self._driver, loaded, launch)
         pointers = np.array([value.ctypes.data for value in values], np.uint64)
-        if launch.cluster is not None or launch.cooperative:
-            return self._prepare_attributes(loaded, launch, pointers, (values, launch.args))
+        if launch.cluster is not None or launch.early or launch.cooperative:
+            return self._prepare_described(loaded, launch, pointers, (values, launch.args))
         call, driver, where = self._driver.module.cuLaunchKernel, self._driver, pointers.ctypes.data
         extents = (*launch.grid, *launch.threads, launch.smem_bytes)
 
@@ -227,7 +227,7 @@ class CudaDevice(DeviceIdentity):
 
         return enqueue
 
-    def _prepare_attributes(
+    def _prepare_described(
         self, loaded: CudaLoaded, launch: Launch, pointers: npt.NDArray[np.uint64], alive: Any
     ) -> Callable[[], None]:
         config = launch_config(self._driver, launch, self.stream)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -20,6 +21,9 @@ from gemmlab.devices.cuda_driver import Driver, KernelFaultError
 _WORD = 8
 _STATIC_LIMIT = 48 * 1024
 """Bytes of shared memory that a launch may use without asking for more."""
+_LARGE, _ALL = 96 * 1024, 100
+"""From so many bytes on a kernel gets all memory that a multiprocessor can share, in percent. Other launches of the
+kernel then find it divided as they need it: to divide it anew takes microseconds between launches."""
 _TARGET = re.compile(r"sm_(\d+)(\d)([af]?)")
 
 
@@ -124,8 +128,12 @@ class WordsLaunch:
     def __init__(self, driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
         kernel = loaded.artifact.kernel
         self._driver, self._loaded = driver, loaded
+        self._call: Callable[..., tuple[Any, ...]]
         extents = (*launch.grid, *launch.threads, launch.smem_bytes)
-        self._call = partial(driver.module.cuLaunchKernel, loaded.function, *extents)
+        if launch.early:
+            self._call = _early_call(driver, loaded, launch)
+        else:
+            self._call = partial(driver.module.cuLaunchKernel, loaded.function, *extents)
         sizes, words = list[int](), list[int]()
         for argument in launch.args:
             content = argument_bytes(kernel, argument).tobytes()
@@ -168,6 +176,9 @@ def allow_smem(driver: Driver, loaded: CudaLoaded, smem_bytes: int) -> None:
         attribute = driver.module.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         driver("cuFuncSetAttribute", loaded.function, attribute, smem_bytes, what=loaded.artifact.kernel)
         loaded.allowed["smem"] = smem_bytes
+        if smem_bytes >= _LARGE:
+            attribute = driver.module.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+            driver("cuFuncSetAttribute", loaded.function, attribute, _ALL, what=loaded.artifact.kernel)
 
 
 def allow_clusters(driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
@@ -179,7 +190,7 @@ def allow_clusters(driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
 
 
 def launch_config(driver: Driver, launch: Launch, stream: Any) -> Any:
-    """Return the driver's description of a launch in clusters, or of a cooperative one."""
+    """Return the driver's description of a launch in clusters, of a cooperative one, of one that may begin early."""
     module = driver.module
     config, attributes = module.CUlaunchConfig(), list[Any]()
     config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
@@ -196,8 +207,25 @@ def launch_config(driver: Driver, launch: Launch, stream: Any) -> Any:
         together.id = module.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
         together.value.cooperative = 1
         attributes.append(together)
+    if launch.early:
+        early = module.CUlaunchAttribute()
+        early.id = module.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        early.value.programmaticStreamSerializationAllowed = 1
+        attributes.append(early)
     config.attrs, config.numAttrs = attributes, len(attributes)
     return config
+
+
+def _early_call(driver: Driver, loaded: CudaLoaded, launch: Launch) -> Callable[..., tuple[Any, ...]]:
+    """Return a function (stream, pointers, extra) that queues a launch which may begin early. One thread at a time."""
+    config = launch_config(driver, launch, 0)
+
+    def call(stream: int, pointers: int, extra: int) -> tuple[Any, ...]:
+        config.hStream = stream
+        status: tuple[Any, ...] = driver.module.cuLaunchKernelEx(config, loaded.function, pointers, extra)
+        return status
+
+    return call
 
 
 def _parameters(driver: Driver, function: Any) -> tuple[int, ...] | None:

@@ -11,7 +11,9 @@ from gemmlab.devices.cuda_driver import Driver
 def encode(driver: Driver, tensor: TiledMap) -> bytes:
     """Return the driver's 128 bytes of a map. Raises `DeviceError` with the driver's words if it refuses the map."""
     module = driver.module
-    wide = [module.cuuint64_t(value) for value in tensor.shape], [module.cuuint64_t(each) for each in tensor.strides]
+    # The driver refuses a null pointer to strides also if there are none.
+    strides = tensor.strides or (0,)
+    wide = [module.cuuint64_t(value) for value in tensor.shape], [module.cuuint64_t(each) for each in strides]
     narrow = [[module.cuuint32_t(value) for value in values] for values in (tensor.box, tensor.element_strides)]
     interleave, swizzle, promotion, fill = (
         kind(known.index(value))

@@ -101,7 +101,7 @@ class EmulatedDevice(DeviceIdentity):
         """Compile, or fetch from the cache. Raises `CompileError`."""
         if program.language != "cuda":
             raise UsageError(f"{program.kernel} is written in {program.language}; {self.id} runs cuda code")
-        # Code for sm_90a also runs on a device named sm_90: they are one GPU.
+        # Code with the features of one architecture (sm_90a) runs here like other code for it.
         same = program.target.rstrip("af") == self.arch.rstrip("af")
         return build_cuda.build(program if same else replace(program, target=self.arch))
 

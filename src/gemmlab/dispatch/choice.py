@@ -4,8 +4,9 @@ If times of this very problem were measured on this GPU model, the least of them
 kernels are estimated (`dispatch/waves.py`), and the least estimate wins. A precision lower than requested is never
 considered.
 
-The choice depends on the problem, its layout and leading dimensions, the GPU model and the table, and on nothing else:
-not on addresses, nor on what else the GPU does. So does the order of each sum, of which `Choice.order` is a digest.
+The choice depends on the problem, its layout and leading dimensions, whether all operands begin on 16 bytes, the GPU
+model and the table, and on nothing else: not on other addresses, nor on what else the GPU does. So does the order of
+each sum, of which `Choice.order` is a digest.
 """
 
 from __future__ import annotations
@@ -14,49 +15,55 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gemmlab.core.errors import UsageError
-from gemmlab.core.precision import PRECISIONS
+from gemmlab.core.precision import FLOAT_BYTES, PRECISIONS
 from gemmlab.core.version import __version__
 from gemmlab.core.words import assignments
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice_values import FORCED, RECORD, RULE, Candidate, Choice
 from gemmlab.dispatch.measurements import Measurement, Table, shipped_table, time_key
 from gemmlab.dispatch.override import checked_config, named_kernel
-from gemmlab.dispatch.precision_rule import no_lower, precision_for
+from gemmlab.dispatch.precision_rule import METHODS, forced_precisions, no_lower, precision_for
+from gemmlab.dispatch.slices import MOST_BYTES, sliced, workspace_bytes, workspace_bytes_of
 from gemmlab.dispatch.storage import Stored
-from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows
+from gemmlab.dispatch.waves import PARTS, Gpu, estimate, in_domain, odd_rows, unmet
 from gemmlab.ops.gemm_problem import GemmProblem
 
 CHAIN = "k"
 """The order of one chain of multiply-adds in the order of k."""
+VECTOR_BYTES = 16
+"""The widest alignment that a kernel of the table may need: what arrays begin on unless they are parts of others."""
 MOST_BLOCKS = 1100
 """The most blocks that share k: more of them would take turns, and were not measured."""
 
 
 def choice_for(call: Call, what: Stored, where: Gpu) -> Choice:
     """Return the kernel for a call whose product lies in memory as `what` says. Raises as `choose` and `forced` do."""
-    problem, table = what.problem, shipped_table()
+    problem, table, aligned = what.problem, shipped_table(), what.begins_on(VECTOR_BYTES)
     if call.forced:
-        return forced(call.kernel, call.config, problem, where, table, call.precision, call.reproducible)
-    return choose(problem, where, table, precision=call.precision, reproducible=call.reproducible)
+        return forced(call.kernel, call.config, problem, where, table, call.precision, call.reproducible, aligned)
+    return choose(problem, where, table, precision=call.precision, reproducible=call.reproducible, aligned=aligned)
 
 
 def choose(
-    problem: GemmProblem, where: Gpu, table: Table, *, precision: str, reproducible: bool = False
+    problem: GemmProblem, where: Gpu, table: Table, *, precision: str, reproducible: bool = False, aligned: bool = True
 ) -> Choice:  # fmt: skip
     """Return the kernel of `table` with the least time, among those that read the problem's layout in place.
 
     `precision` is what a caller may ask for (`dispatch/precision_rule.py`). With `reproducible`, only kernels are
-    considered whose results are one chain of multiply-adds in the order of k. Raises `UsageError` when nothing can run,
+    considered whose results are one chain of multiply-adds in the order of k. `aligned` says that all operands begin on
+    16 bytes. Raises `UsageError` when nothing can run,
     and says why.
     """
     precision_for(precision, {entry.precision for entry in table.entries})
     refused: dict[str, str] = {}
     able = list[Measurement]()
     for entry in table.entries:
-        if why := _objection(entry, problem, where, no_lower(precision), reproducible):
+        if why := _objection(entry, problem, where, no_lower(precision), reproducible, aligned):
             refused.setdefault(entry.kernel, why)
         else:
             able.append(entry)
+    if precision in METHODS and any(entry.precision == precision for entry in able):
+        able = [entry for entry in able if entry.precision == precision]
     # Outside of what was measured an estimate says little, so such kernels come last.
     first = [entry for entry in able if _says_something(entry, problem, where, table)]
     found = _candidates(first, problem, where, table, refused, reproducible)
@@ -78,13 +85,14 @@ def choose(
     return Choice(
         kernel=best.kernel, config=best.config, basis=RECORD if best.measured else RULE, where=where.name,
         problem=named(problem, precision), reason=_reason(best, problem, where, table),
-        order=order_of(best.kernel, best.config, problem, best.in_order), considered=tuple(found), refused=refused,
+        order=order_of(best.kernel, best.config, problem, best.in_order),
+        workspace_bytes=workspace_bytes(best.kernel, best.config, problem), considered=tuple(found), refused=refused,
     )  # fmt: skip
 
 
 def forced(
     kernel: object, config: object, problem: GemmProblem, where: Gpu, table: Table, precision: str,
-    reproducible: bool = False,
+    reproducible: bool = False, aligned: bool = True,
 ) -> Choice:  # fmt: skip
     """Return the choice that follows the caller's `kernel` and `config`.
 
@@ -95,13 +103,13 @@ def forced(
     precision_for(precision, PRECISIONS)
     overrides = checked_config(config)
     if kernel is None:
-        usual = choose(problem, where, table, precision=precision, reproducible=reproducible)
+        usual = choose(problem, where, table, precision=precision, reproducible=reproducible, aligned=aligned)
         found = named_kernel(usual.kernel, "cuda")
         overrides = {**usual.config, **overrides}
     else:
         found = named_kernel(kernel, "cuda")
     chosen = found.configure(overrides)
-    if found.precision not in no_lower(precision):
+    if found.precision not in forced_precisions(precision):
         raise UsageError(f"gemm: {found.id} computes in {found.precision}, and precision is {precision!r}")
     if problem.layout not in found.layouts:
         raise UsageError(
@@ -116,6 +124,7 @@ def forced(
         kernel=found.id if kernel is None else str(kernel), config=chosen, basis=FORCED, where=where.name,
         problem=named(problem, precision), reason="the caller names it",
         order=order_of(found.id, chosen, problem, chain),
+        workspace_bytes=workspace_bytes_of(found, chosen, problem),
     )  # fmt: skip
 
 
@@ -131,6 +140,10 @@ def _candidates(
     """Return the entries with their times. To `refused` come the kernels of which no block fits on the GPU."""
     found = list[Candidate]()
     for entry in entries:
+        whole = sliced(entry.kernel, entry.config, problem)
+        if whole is None:
+            refused.setdefault(entry.kernel, f"its workspace would be larger than {MOST_BYTES >> 20} MiB")
+            continue
         for parts in _parts(entry, problem, reproducible):
             guess = estimate(entry, problem, where, table, parts=parts)
             if parts > 1 and guess.blocks > MOST_BLOCKS:
@@ -138,7 +151,7 @@ def _candidates(
             if guess.blocks and not guess.resident:
                 refused.setdefault(entry.kernel, f"a block needs more registers or shared memory than {where.name} has")
                 break
-            config = {**entry.config, PARTS: parts} if entry.parts else entry.config
+            config = {**whole, PARTS: parts} if entry.parts else whole
             known = entry.times_us.get(time_key(problem, parts)) if where.known == table.gpu else None
             found.append(
                 Candidate(
@@ -170,16 +183,20 @@ def _parts(entry: Measurement, problem: GemmProblem, reproducible: bool) -> Iter
 
 
 def _objection(
-    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], reproducible: bool
+    entry: Measurement, problem: GemmProblem, where: Gpu, allowed: Collection[str], reproducible: bool, aligned: bool
 ) -> str:  # fmt: skip
     if entry.precision not in allowed:
         return f"computes in {entry.precision}, less than asked for"
     if problem.layout not in entry.layouts:
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
-    if int(entry.arch.removeprefix("sm_")) > where.arch:
+    if not where.runs(entry.arch):
         return f"needs {entry.arch}"
     if reproducible and not entry.in_order:
         return "does not add in the order of k, which reproducible asks for"
+    if entry.align > FLOAT_BYTES and not aligned:
+        return f"needs operands that begin on {entry.align} bytes"
+    if why := unmet(entry, problem):
+        return f"needs {why}"
     return ""
 
 

@@ -47,11 +47,17 @@ class Choice:
     """The order in which the terms of a result are added: `"k"`, one chain of multiply-adds in the order of k, or a
     digest of everything that the order follows from. Results of equal order have equal bits.
     """
+    workspace_bytes: int = 0
+    """Bytes of GPU memory that the call takes beside operands and result, from the caller's allocator."""
     considered: tuple[Candidate, ...] = ()
     """Everything that could run: what was measured for this product first, then the estimates, each the fastest first.
     """
     refused: Mapping[str, str] = field(default_factory=dict)
     """Kernels of the table that could not run, with the reason."""
+
+    def same_code(self, other: Choice) -> bool:
+        """Return whether kernel and configuration are the same."""
+        return self.kernel == other.kernel and dict(self.config) == dict(other.config)
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values."""
@@ -65,6 +71,8 @@ class Choice:
         ]
         if self.order:
             lines.append(f"  order of the sums: {self.order}")
+        if self.workspace_bytes:
+            lines.append(f"  workspace: {self.workspace_bytes:,} bytes")
         if self.considered and not self.considered[0].blocks:
             return "\n".join([*lines, "  the result is empty: nothing is launched"])
         if self.considered:

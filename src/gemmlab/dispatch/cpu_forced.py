@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
-from gemmlab.devices.cpu import CpuDevice, CpuLoaded
+from gemmlab.devices.cpu import CpuDevice
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
 from gemmlab.dispatch.storage import Stored, stored
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.ops.gemm import GemmOp
 
 Float32Array = npt.NDArray[np.float32]
@@ -30,10 +29,7 @@ class _Address:
 class ForcedProduct:
     """One kernel in one configuration, built when a layout first needs it."""
 
-    kernel: Kernel
-    config: Mapping[str, int]
-    device: CpuDevice = field(default_factory=CpuDevice)
-    loaded: dict[tuple[tuple[str, int], ...], CpuLoaded] = field(default_factory=dict)
+    placed: PlacedKernel
 
     def run(
         self, a: Float32Array, b: Float32Array, c: Float32Array, alpha: float, beta: float, threads: int | None
@@ -42,7 +38,7 @@ class ForcedProduct:
         if c.size == 0:
             return
         found = stored(a, b, c, alpha, beta)
-        if found is not None and found.problem.layout in self.kernel.layouts:
+        if found is not None and found.problem.layout in self.placed.kernel.layouts:
             self._launch(found, threads)
             return
         plain = np.array(c, order="C") if beta != 0.0 else np.empty(c.shape, np.float32)
@@ -53,20 +49,17 @@ class ForcedProduct:
         np.copyto(c, plain)
 
     def _launch(self, what: Stored, threads: int | None) -> None:
-        kernel, problem = self.kernel, what.problem
+        kernel, device, problem = self.placed.kernel, self.placed.device, what.problem
         scalars = GemmOp().scalars(problem)
-        instance = kernel.instantiate(self.config, scalars)
-        key = tuple(sorted(instance.items()))
-        if key not in self.loaded:
-            built = self.device.build(kernel.program(instance, self.device.target(instance)))
-            self.loaded[key] = self.device.load(built)
+        instance = kernel.instantiate(self.placed.config, scalars)
+        loaded = self.placed.code(instance)
         count = shared.runtime().default_threads if threads is None else min(threads, shared.MOST_THREADS)
         count = count if kernel.threaded else 1
-        workspace = self.device.allocate(max(1, kernel.workspace_bytes(problem, instance)))
+        workspace = device.allocate(max(1, kernel.workspace_bytes(problem, instance)))
         addresses = {"a": _Address(what.a), "b": _Address(what.b), "c": _Address(what.c)}
         bound = {**scalars, **addresses, "threads": np.int64(count), "workspace": workspace}
         for launch in kernel.launches(instance, bound, count):
-            self.device.launch(self.loaded[key], launch)
+            device.launch(loaded, launch)
 
 
 def forced_product(kernel: object, config: object) -> ForcedProduct:
@@ -77,4 +70,4 @@ def forced_product(kernel: object, config: object) -> ForcedProduct:
 
 @lru_cache(maxsize=64)
 def _product(kernel: str, config: tuple[tuple[str, int], ...]) -> ForcedProduct:
-    return ForcedProduct(named_kernel(kernel, "cpu"), dict(config))
+    return ForcedProduct(place(named_kernel(kernel, "cpu"), CpuDevice(), dict(config)))

@@ -18,6 +18,7 @@ from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
 from gemmlab.dispatch.built_in import built_in
 from gemmlab.dispatch.request import rows_contiguous
 from gemmlab.kernels.gemm_cpu.threaded import KERNEL, PYTHON_ENTRY, STACK_ENTRY
+from gemmlab.kernels.instances import load
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -89,8 +90,7 @@ class CpuProduct:
 def load_product() -> CpuProduct:
     """Compile (or fetch) and link the product. Raises `CompileError`, `MemoryError`."""
     device, kernel = CpuDevice(), KERNEL
-    config = kernel.configure()
-    loaded = device.load(device.build(kernel.program(config, device.target(config))))
+    loaded: CpuLoaded = load(kernel, device, kernel.configure())
     start_workers(loaded, 1)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *(_C_TYPES[str(type_)] for _name, type_ in STACK_SIGNATURE))
     return CpuProduct(

@@ -15,6 +15,7 @@ from gemmlab.codegen.reductions import SERIAL, SUMS
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
 from gemmlab.dispatch.built_in import built_in
 from gemmlab.dispatch.sum_plans import SumPlan
+from gemmlab.kernels.instances import load
 from gemmlab.kernels.reduce_cpu.reduce_threaded import KERNEL, PYTHON_SUM
 
 Float32Array = npt.NDArray[np.float32]
@@ -54,7 +55,7 @@ def load_sums() -> CpuSums:
     """Compile (or fetch) and link the sums. Raises `CompileError`, `MemoryError`."""
     device, kernel = CpuDevice(), KERNEL
     config = {**kernel.configure(), "OPERATOR": _SUM}
-    loaded = device.load(device.build(kernel.program(config, device.target(config))))
+    loaded: CpuLoaded = load(kernel, device, config)
     start_workers(loaded, 1)
     word, place = ctypes.c_int64, ctypes.c_void_p
     entry = ctypes.CFUNCTYPE(word, place, place, place, word)(loaded.addresses[SUMS])

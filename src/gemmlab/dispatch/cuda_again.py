@@ -96,6 +96,8 @@ def again(
             package.put(out, added)
     elif known.near_a[0] < place - left < known.near_a[1] or known.near_b[0] < place - right < known.near_b[1]:
         return None
+    if (left | right | place) & known.plan.mask:
+        return None
     first, second = (right, left) if known.swapped else (left, right)
     stream = known.stream() or LEGACY_STREAM
     if known.device.is_current:
@@ -145,7 +147,10 @@ def remember(
 
 
 def float32_scalars(alpha: Any, beta: Any) -> tuple[float, float] | None:
-    """Return both rounded to float32, which decides whether c is read; `None` if one may not be a number that fits."""
+    """Return alpha and beta rounded to float32; `None` if one is of another type than numbers usually are or too large.
+
+    Beta after rounding decides whether c is read.
+    """
     if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS:
         return None
     try:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gemmlab.core.program import Launch
-from gemmlab.devices.device import Loaded
 from gemmlab.dispatch.batch_axes import Axis, Part, axes_of, parts
 from gemmlab.dispatch.batch_choice import batch_choice
 from gemmlab.dispatch.batches import ONE, Batch, Step
@@ -21,7 +18,7 @@ from gemmlab.dispatch.cuda_gemm import CudaGemm, Plan
 from gemmlab.dispatch.scratch import Needs, Scratch
 from gemmlab.dispatch.storage import Stored
 from gemmlab.kernels.catalog import find_kernel
-from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.instances import Instance, LoadedCode, instance_for
 from gemmlab.ops.batch_records import axes_value
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -37,6 +34,7 @@ class SeveralPlans:
     """Plans with the starts of their launches."""
     needs: Needs | None = None
     free: bool = True
+    mask: int = 0
 
     def enqueue(
         self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, _steps: tuple[Step, ...],
@@ -56,7 +54,7 @@ class CudaBatches:
     def __init__(self, gemm: CudaGemm) -> None:
         # Without a reference to the object that is the key by which this one is found.
         self._device, self._gpu = gemm.device, gemm.gpu
-        self._loaded: dict[str, Loaded] = {}
+        self._code = LoadedCode(gemm.device)
         self._plans: dict[tuple[Any, ...], tuple[AnyPlan, tuple[Step, ...]] | None] = {}
 
     def plan(self, batch: Batch, what: Stored, call: Call) -> tuple[AnyPlan, tuple[Step, ...]] | None:
@@ -79,33 +77,22 @@ class CudaBatches:
     def _prepared(
         self, choice: Choice, axes: tuple[Axis, ...], problem: GemmProblem
     ) -> tuple[AnyPlan, tuple[Step, ...]]:
-        blocks = self._one_launch(choice, Part(()), problem)[1].grid[0]
+        (one,) = _instance(choice, Part(()), problem).launches
+        blocks = one.grid[0]
         plans = [(self._plan(choice, part, problem), part.starts) for part in parts(axes, blocks)]
         return plans[0] if len(plans) == 1 else (SeveralPlans(tuple(plans)), ONE)
 
-    def _one_launch(self, choice: Choice, part: Part, problem: GemmProblem) -> tuple[Kernel, Launch, Mapping[str, int]]:
-        """Return the kernel, a launch of it without addresses, and its instance."""
-        kernel = find_kernel(choice.kernel)
-        scalars = GemmOp().scalars(problem)
-        instance = kernel.instantiate(choice.config, scalars)
-        batch = {"batch": np.int64(part.products), "axes": axes_value(part.in_elements)}
-        (launch,) = kernel.launches(instance, {**scalars, **batch, **dict.fromkeys("abc", np.uint64(0))})
-        return kernel, launch, instance
-
     def _plan(self, choice: Choice, part: Part, problem: GemmProblem) -> Plan:
-        kernel, launch, instance = self._one_launch(choice, part, problem)
-        at = {name: index for index, name in enumerate(kernel.args)}
-        return Plan(
-            kernel=kernel, config=choice.config, launch=self._device.words_launch(self._load(kernel, instance), launch),
-            at=(at["a"], at["b"], at["c"]), scalars_at=(at["alpha"], at["beta"]),
-        )  # fmt: skip
+        instance = _instance(choice, part, problem)
+        (one,) = instance.launches
+        launch = self._device.words_launch(self._code.load(instance.kernel, instance.parameters), one)
+        a, b, c, alpha, beta = instance.places("a", "b", "c", "alpha", "beta")
+        return Plan(instance.kernel, choice.config, launch, at=(a, b, c), scalars_at=(alpha, beta))
 
-    def _load(self, kernel: Kernel, instance: Mapping[str, int]) -> Any:
-        program = kernel.program(instance, self._device.target(instance))
-        key = program.fingerprint
-        if key not in self._loaded:
-            self._loaded[key] = self._device.load(self._device.build(program))
-        return self._loaded[key]
+
+def _instance(choice: Choice, part: Part, problem: GemmProblem) -> Instance:
+    batch = {"batch": np.int64(part.products), "axes": axes_value(part.in_elements)}
+    return instance_for(find_kernel(choice.kernel), choice.config, GemmOp().scalars(problem), **batch)
 
 
 _batches: WeakKeyDictionary[CudaGemm, CudaBatches] = WeakKeyDictionary()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,13 @@ from gemmlab.devices.cuda_driver import preserved_context
 from gemmlab.dispatch.batch_choice import choice_of_call
 from gemmlab.dispatch.batches import Step
 from gemmlab.dispatch.call import Call
-from gemmlab.dispatch.choice import choice_for
+from gemmlab.dispatch.choice import VECTOR_BYTES, choice_for
 from gemmlab.dispatch.choice_values import Choice
 from gemmlab.dispatch.override import checked_config, named_kernel
 from gemmlab.dispatch.scratch import Needs, Scratch, ScratchMemory
 from gemmlab.dispatch.storage import Stored
 from gemmlab.dispatch.waves import Gpu, gpu_of_facts
+from gemmlab.kernels.instances import instance_for, load
 from gemmlab.kernels.kernel import NO_MEMORY, Kernel
 from gemmlab.ops.gemm import GemmOp
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -32,6 +33,7 @@ Float32Array = npt.NDArray[np.float32]
 _CHANGING = ("alpha", "a", "b", "beta", "c")
 """Arguments that differ from call to call; all others follow from shapes and strides."""
 _MOST_PLANS = 1024
+_IN_TURN = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +44,25 @@ class Plan:
     config: Mapping[str, int]
     launch: WordsLaunch
     at: tuple[int, int, int]
-    """Positions of the addresses of a, b and c among the arguments."""
+    """Positions of the addresses of a, b and c among the words of all arguments."""
     scalars_at: tuple[int, int]
     """Positions of alpha and beta among the arguments."""
     needs: Needs | None = None
     """Scratch memory of the launch; `None` for a kernel without."""
     scratch_at: tuple[int, ...] = ()
     """Positions of the addresses of workspace and tickets; empty for a kernel without."""
+    following: tuple[WordsLaunch, ...] = ()
+    """Launches that follow on what `launch` left in the workspace, with the same arguments but for constants."""
+
+    mask: int = 0
+    """The bits that addresses of operands must not have, beside those of a float's alignment."""
+    any_alignment: bool = True
+    """False if operands that begin on 16 bytes get another plan, whose kernel needs them to."""
 
     @property
     def free(self) -> bool:
-        """True if it takes any scalars and addresses."""
-        return not self.kernel.restrictions and self.kernel.align == FLOAT_BYTES
+        """True if it is the plan for any scalars, and for any addresses without the bits of `mask`."""
+        return self.any_alignment and not any({"alpha", "beta"} & one.that.names for one in self.kernel.restrictions)
 
     def enqueue(
         self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...],
@@ -71,13 +80,39 @@ class Plan:
         if scratch is not None:
             words[self.scratch_at[0]], words[self.scratch_at[1]] = scratch.workspace, scratch.tickets
         try:
+            if self.following:
+                self._enqueue_in_turn(stream, alpha, beta, a, b, c, steps, scratch)
+                return
             for to_a, to_b, to_c in steps:
                 words[at_a], words[at_b], words[at_c] = a + to_a, b + to_b, c + to_c
                 launch.enqueue(stream, block)
         finally:
             if scratch is not None:
                 scratch.give_back()
-        launch.give(block)
+            launch.give(block)
+
+    def _enqueue_in_turn(
+        self, stream: int, alpha: float, beta: float, a: int, b: int, c: int, steps: tuple[Step, ...],
+        scratch: Scratch | None,
+    ) -> None:  # fmt: skip
+        """Queue all launches of each product before those of the next. Calls share the tickets of a stream, so no other
+        call's launches may come between.
+        """
+        launches = (self.launch, *self.following)
+        blocks = [launch.take() for launch in launches]
+        for block in blocks:
+            words, floats = block.words, block.floats
+            floats[2 * self.scalars_at[0]], floats[2 * self.scalars_at[1]] = alpha, beta
+            if scratch is not None:
+                words[self.scratch_at[0]], words[self.scratch_at[1]] = scratch.workspace, scratch.tickets
+        with _IN_TURN:
+            for starts in steps:
+                for launch, block in zip(launches, blocks, strict=True):
+                    for at, address, start in zip(self.at, (a, b, c), starts, strict=True):
+                        block.words[at] = address + start
+                    launch.enqueue(stream, block)
+        for launch, block in zip(launches, blocks, strict=True):
+            launch.give(block)
 
 
 class CudaGemm:
@@ -94,10 +129,13 @@ class CudaGemm:
         p = what.problem
         named = None if call.config is None else tuple(sorted(checked_config(call.config).items()))
         how = (call.precision, str(call.kernel), named, bool(call.reproducible))
-        key = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, *how)
+        aligned = what.begins_on(VECTOR_BYTES)
+        key = (p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.trans_a, p.trans_b, aligned, *how)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._prepared(choice_for(call, what, self.gpu), p)
+            choice = choice_for(call, what, self.gpu)
+            usual = choice if aligned else choice_for(call, replace(what, a=0, b=0, c=0, distances=()), self.gpu)
+            plan = replace(self._prepared(choice, p), any_alignment=usual.same_code(choice))
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[key] = plan
@@ -109,28 +147,28 @@ class CudaGemm:
         scalars = op.scalars(problem)
         if why := kernel.refusal(choice.config, scalars):
             raise UsageError(f"gemm: {kernel.id} does not take {problem.label}: {why}")
-        instance = kernel.instantiate(choice.config, scalars)
-        # A texture needs a caller that keeps it alive; without one, the kernel uses plain loads.
-        nothing = dict.fromkeys(("a", "b", "c", "texture(a)", "texture(b)", *NO_MEMORY), np.uint64(0))
-        launches = kernel.launches(instance, {**scalars, **nothing})
-        at = {name: index for index, name in enumerate(kernel.args) if name in _CHANGING}
-        scratch_at = tuple(kernel.args.index(name) for name in NO_MEMORY if name in kernel.args)
-        if len(launches) != 1 or set(at) != set(_CHANGING) or len(scratch_at) not in (0, len(NO_MEMORY)):
+        # A texture needs a caller that keeps it alive; the instance has none, and the kernel uses plain loads.
+        instance = instance_for(kernel, choice.config, scalars)
+        at, scratch_at = instance.words(*_CHANGING), instance.words(*NO_MEMORY)
+        if not instance.launches or len(at) != len(_CHANGING) or len(scratch_at) not in (0, len(NO_MEMORY)):
             raise UsageError(
-                f"gemm: {kernel.id} must be one launch that takes all of {', '.join(_CHANGING)}; a workspace it may "
-                "have only together with tickets"
+                f"gemm: {kernel.id} must take all of {', '.join(_CHANGING)}; a workspace it may have only together "
+                "with tickets"
             )
-        needs = Needs(kernel.workspace_bytes(problem, instance), kernel.tickets(problem, instance))
-        loaded = self.device.load(self.device.build(kernel.program(instance, self.device.target(instance))))
+        parameters = instance.parameters
+        needs = Needs(kernel.workspace_bytes(problem, parameters), kernel.tickets(problem, parameters))
+        code = load(kernel, self.device, parameters)
+        launch, *following = (self.device.words_launch(code, each) for each in instance.launches)
+        alpha, a, b, beta, c = at
         return Plan(
-            kernel=kernel, config=choice.config, launch=self.device.words_launch(loaded, launches[0]),
-            at=(at["a"], at["b"], at["c"]), scalars_at=(at["alpha"], at["beta"]),
-            needs=needs if any(needs) else None, scratch_at=scratch_at,
+            kernel=kernel, config=choice.config, launch=launch, at=(a, b, c), scalars_at=(alpha, beta),
+            needs=needs if any(needs) else None, scratch_at=scratch_at, following=tuple(following),
+            mask=kernel.align - 1 if kernel.align > FLOAT_BYTES else 0,
         )  # fmt: skip
 
 
 def _require(plan: Plan, what: Stored) -> None:
-    """Raise `UsageError` if the kernel does not take these scalars or addresses; the catalog's kernels take all."""
+    """Raise `UsageError` if the kernel does not take these scalars or addresses."""
     kernel = plan.kernel
     if kernel.restrictions and (why := kernel.refusal(plan.config, GemmOp().scalars(what.problem))):
         raise UsageError(f"gemm: {kernel.id} does not take {what.problem.label}: {why}")

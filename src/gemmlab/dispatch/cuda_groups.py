@@ -31,6 +31,7 @@ from gemmlab.dispatch.lending import hold
 from gemmlab.dispatch.request import Float32Array
 from gemmlab.dispatch.results import as_its_package_s
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.instances import instance_for, load
 from gemmlab.ops.batch import BatchOp, BatchProblem
 from gemmlab.ops.batch_records import GROUP, GroupProduct, group_value
 from gemmlab.ops.gemm_problem import GemmProblem
@@ -141,7 +142,7 @@ def _code(gemm: CudaGemm, config: Mapping[str, int], layout: str) -> tuple[CudaL
     if key not in codes:
         kernel, device = find_kernel(_KERNEL), gemm.device
         scalars = BatchOp().scalars(BatchProblem(1, 1, 1).with_layout(layout))
-        instance = kernel.instantiate(config, scalars)
-        (one,) = kernel.launches(instance, {**scalars, **dict.fromkeys("abc", np.uint64(0))})
-        codes[key] = device.load(device.build(kernel.program(instance, device.target(instance)))), one
+        instance = instance_for(kernel, config, scalars)
+        (one,) = instance.launches
+        codes[key] = load(kernel, device, instance.parameters), one
     return codes[key]

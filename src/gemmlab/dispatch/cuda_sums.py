@@ -13,17 +13,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gemmlab import kernels
 from gemmlab.arrays.on_gpu import DeviceArray
 from gemmlab.arrays.packages import Package
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.devices.cuda import CudaDevice
-from gemmlab.devices.cuda_code import CudaLoaded, WordsLaunch
+from gemmlab.devices.cuda_code import WordsLaunch
 from gemmlab.dispatch.axis_plans import AxisPlan, Stage, axis_plan
 from gemmlab.dispatch.scratch import Fresh, Needs, ScratchMemory
 from gemmlab.kernels.cuda_kernel import shipped_kernel
+from gemmlab.kernels.instances import Instance, LoadedCode, instance_for
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 
@@ -76,7 +75,7 @@ class CudaSums:
     def __init__(self, ordinal: int) -> None:
         self.device = CudaDevice(ordinal)
         self.scratch = ScratchMemory(self.device)
-        self._loaded: dict[str, CudaLoaded] = {}
+        self._code = LoadedCode(self.device)
         self._prepared: dict[tuple[Any, ...], PreparedSum] = {}
 
     def prepared(
@@ -115,21 +114,17 @@ class CudaSums:
         for stage in plan.stages:
             kernel = _kernel(stage.op, stage.kernel)
             scalars = find_op(stage.op).scalars(stage.problem)
-            instance = kernel.instantiate(kernel.configure(stage.config), scalars)
-            workspace = max(workspace, kernel.workspace_bytes(stage.problem, instance))
-            tickets = max(tickets, kernel.tickets(stage.problem, instance))
-            launches.append(self._launches(kernel, instance, scalars, stage))
+            instance = instance_for(kernel, kernel.configure(stage.config), scalars)
+            workspace = max(workspace, kernel.workspace_bytes(stage.problem, instance.parameters))
+            tickets = max(tickets, kernel.tickets(stage.problem, instance.parameters))
+            launches.append(self._launches(instance, stage))
         needs = Needs(between + workspace, tickets, between > 0) if between + workspace else None
         return PreparedSum(plan, tuple(launches), needs, between)
 
-    def _launches(self, kernel: Kernel, instance: dict[str, int], scalars: Any, stage: Stage) -> _Launches:
-        program = kernel.program(instance, self.device.target(instance))
-        loaded = self._loaded.get(program.fingerprint)
-        if loaded is None:
-            loaded = self._loaded[program.fingerprint] = self.device.load(self.device.build(program))
-        (launch,) = kernel.launches(instance, {**scalars, **dict.fromkeys(_POINTERS, np.uint64(0))})
-        at = tuple(kernel.args.index(name) for name in _POINTERS if name in kernel.args)
-        return _Launches(self.device.words_launch(loaded, launch), at, stage.steps)
+    def _launches(self, instance: Instance, stage: Stage) -> _Launches:
+        (launch,) = instance.launches
+        loaded = self._code.load(instance.kernel, instance.parameters)
+        return _Launches(self.device.words_launch(loaded, launch), instance.places(*_POINTERS), stage.steps)
 
 
 @cache

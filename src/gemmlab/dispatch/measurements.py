@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gemmlab.core.errors import RecordError
+from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.kernels.catalog import current_id
 from gemmlab.ops.gemm_problem import GemmProblem
 
@@ -22,12 +23,16 @@ SCHEMA = "gemmlab.choices/2"
 
 
 class Figures(NamedTuple):
-    """The fitted figures of one kernel and configuration."""
+    """The fitted figures of one kernel and configuration, for the rule in `waves.py`. Times are in microseconds."""
 
     start_us: float
+    """The time of a launch besides its blocks."""
     alone_us: float
+    """The time of a step along k of a block alone on a multiprocessor."""
     share_us: float
+    """The time that each block adds to a step on a full multiprocessor."""
     meet_us: float = 0.0
+    """The time of each level of the tree in which parts of sums are added."""
     ends: float = 0.0
     """The time of a block besides its steps, in steps: its beginning, and the store of its results."""
 
@@ -50,7 +55,7 @@ class Measurement:
     smem: int
     """Bytes of shared memory of a block, static and dynamic."""
     grid: tuple[str, ...]
-    """The launch's blocks, as the kernel's file states them."""
+    """The launch's blocks that take `steps` steps, as the kernel's file states them."""
     figures: Figures
     """The figures fitted to the times of all products."""
     steps: str = "K"
@@ -64,6 +69,10 @@ class Measurement:
     in_order: bool = True
     """True if each result is one chain of multiply-adds in the order of k (with a single part, where k may be split).
     """
+    align: int = FLOAT_BYTES
+    """Bytes that its operands must begin on."""
+    require: tuple[str, ...] = ()
+    """The products that it takes, expressions over extents, layout and leading dimensions; empty for any."""
     times_us: Mapping[str, float] = field(default_factory=dict)
     """Medians by `time_key`, caches cold."""
 
@@ -83,8 +92,13 @@ class Table:
     entries: tuple[Measurement, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values, `schema` first."""
-        return {"schema": SCHEMA, **asdict(self)}
+        """JSON values, `schema` first. An entry without needs of its own does not state them."""
+        needless = {"align": FLOAT_BYTES, "require": ()}
+        entries = [
+            {name: value for name, value in asdict(entry).items() if name not in needless or value != needless[name]}
+            for entry in self.entries
+        ]
+        return {"schema": SCHEMA, **asdict(replace(self, entries=())), "entries": entries}
 
 
 def time_key(problem: GemmProblem, parts: int = 1) -> str:
@@ -107,7 +121,7 @@ def table_from_json(data: Mapping[str, Any]) -> Table:
 
 def _measured(entry: Mapping[str, Any]) -> Measurement:
     kernel = current_id(entry["kernel"], notice=False)
-    lists = {name: tuple(entry[name]) for name in ("layouts", "grid", "parts")}
+    lists = {name: tuple(entry.get(name, ())) for name in ("layouts", "grid", "parts", "require")}
     return Measurement(**{**entry, **lists, "figures": Figures(*entry["figures"]), "kernel": kernel})
 
 

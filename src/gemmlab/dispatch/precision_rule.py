@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from gemmlab.core.errors import ArgumentTypeError, UsageError
-from gemmlab.core.precision import FLOAT32, PRECISIONS, TF32
+from gemmlab.core.precision import BF16X6, BF16X9, BY_TILE, F16X3, FLOAT32, PRECISIONS, TF32
 
 HIGHEST = "highest"
-LOWEST = {HIGHEST: FLOAT32, "tf32": TF32}
-"""The lowest precision that satisfies a request, by the names that JAX and torch use for requests."""
+REQUESTS: Mapping[str, tuple[str, ...]] = {
+    HIGHEST: (FLOAT32,),
+    "float32": (FLOAT32, BY_TILE),
+    BF16X9: (FLOAT32, BF16X9),
+    BF16X6: (FLOAT32, BF16X6),
+    F16X3: (FLOAT32, F16X3),
+    TF32: (FLOAT32, BY_TILE, TF32),
+}
+"""The precisions that satisfy each request, the highest first. `highest` and `tf32` are JAX's names, `float32` asks for
+errors no larger than those of float32's own chain of multiply-adds."""
+METHODS = (BF16X9, BF16X6, F16X3)
+"""Requests for one way to compute: it is taken wherever it runs, the faster one or not."""
+
+
+def request_for(precision: str) -> str:
+    """Return the request that a kernel precision is the lowest for: `"float32"` for `by_tile`."""
+    return next(request for request, those in REQUESTS.items() if those[-1] == precision)
 
 
 def precision_for(name: object, offered: Collection[str]) -> str:
@@ -19,7 +34,7 @@ def precision_for(name: object, offered: Collection[str]) -> str:
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"gemm: precision is {name!r}; it must be one of {_names()}")
-    if name not in LOWEST:
+    if name not in REQUESTS:
         raise UsageError(f"gemm: precision is {name!r}; it must be one of {_names()}")
     found = [precision for precision in no_lower(name) if precision in offered]
     if not found:
@@ -28,9 +43,15 @@ def precision_for(name: object, offered: Collection[str]) -> str:
 
 
 def no_lower(precision: str) -> tuple[str, ...]:
-    """Return the precisions that will do, the highest first. `precision` is one of `LOWEST`."""
-    return PRECISIONS[: PRECISIONS.index(LOWEST[precision]) + 1]
+    """Return the precisions that will do, the highest first. `precision` is one of `REQUESTS`."""
+    return REQUESTS[precision]
+
+
+def forced_precisions(precision: str) -> Collection[str]:
+    """Return the precisions of the kernels that a caller may name together with this request."""
+    lowest = max(PRECISIONS.index(each) for each in no_lower(precision))
+    return no_lower(precision) if precision in METHODS else PRECISIONS[: lowest + 1]
 
 
 def _names() -> str:
-    return ", ".join(repr(name) for name in LOWEST)
+    return ", ".join(repr(name) for name in REQUESTS)

@@ -44,7 +44,7 @@ def packed(shape: tuple[int, ...], pointer: int = _ANYWHERE) -> Float32Array:
 
 
 def device_operand(call: str, name: str, value: Any) -> Operand:
-    """An operand on a GPU. Raises as `device_array_of` does."""
+    """Return an operand on a GPU with its place there. Raises what `device_array_of` raises."""
     found = device_array_of(call, name, value)
     return Operand(shadow(found), found)
 

@@ -46,7 +46,10 @@ def span(array: Float32Array) -> tuple[int, int]:
 def row_major(
     left: Float32Array, right: Float32Array, full: Float32Array
 ) -> tuple[Float32Array, Float32Array, Float32Array]:
-    """Return a product, or a batch of them, with contiguous rows in the result if possible."""
+    """Return a product with contiguous rows of the result, if it has any: its operands as they are, or transposed.
+
+    `full = left @ right` is also `full^T = right^T @ left^T`. Stacks of matrices are treated alike, by the first one.
+    """
     if rows_contiguous(full[(0,) * (full.ndim - 2)]):
         return left, right, full
     return right.swapaxes(-1, -2), left.swapaxes(-1, -2), full.swapaxes(-1, -2)

@@ -14,9 +14,10 @@ issue slots, shared memory. So `rounds` rounds of `r` blocks and a last round of
 for blocks of `steps` steps along k: all of k, or a part of it if the grid has several blocks for each tile of C (k is
 split over blocks). What a block does besides takes as long as some more steps (`ends`). A product cannot take less than
 its matrices take to pass through memory. Blocks that computed parts of the same sums meet in a tree: each level takes a
-constant time, and the parts pass through the level-2 cache. So
+constant time, and the parts pass through the level-2 cache. What launches leave for later ones of the same product is
+written to memory and read again. So
 
-    start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache
+    start + max((steps + ends) * ..., bytes / memory) + levels * meet + 2 * bytes of parts / cache + 2 * left / memory
 
 Tile efficiency and skinny shapes need no rule of their own: a tile that hangs over the edge costs as much as a full
 one. Layouts and rows that do not begin on 16 bytes have none either: figures of their own, fitted to fewer products,
@@ -36,6 +37,7 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.dispatch.measurements import Figures, Measurement, Table
+from gemmlab.dispatch.slices import passed_bytes
 from gemmlab.ops.gemm_problem import GemmProblem
 
 PARTS = "SPLITS"
@@ -62,6 +64,13 @@ class Gpu:
         """The architecture as a number, 90 for sm_90."""
         return _number(self.limits.arch)
 
+    def runs(self, arch: str) -> bool:
+        """Return whether the GPU runs code for an architecture: `sm_80` and what came before its own, `sm_90a` only as
+        its own.
+        """
+        least = _number(arch.rstrip("af"))
+        return self.arch == least if arch[-1] in "af" else self.arch >= least
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -73,6 +82,8 @@ class Estimate:
     """Number of blocks resident on a multiprocessor at a time; 0 if not even one fits, and the time is infinite."""
     rounds: int
     """Number of turns that the fullest multiprocessor needs for its blocks."""
+    passed_us: float = 0.0
+    """The part of the time in which parts of sums and split operands pass from blocks to others."""
 
 
 def gpu_model(name: str) -> Gpu:
@@ -121,13 +132,12 @@ def estimate(
     steps = block_steps(entry, problem, parts, blocks)
     memory_gbs = table.memory_gbs * where.memory_gbs / measured_on.memory_gbs
     memory = products * FLOAT_BYTES * (m * k + k * n + m * n) / (memory_gbs * 1e3)
-    meeting = 0.0
+    meeting, passed = 0.0, 2 * passed_bytes(entry.kernel, entry.config, problem) / (memory_gbs * 1e3)
     if parts > 1:
-        levels = math.ceil(math.log(parts, FAN) - 1e-9)
-        passed = 2 * FLOAT_BYTES * m * n * parts
-        meeting = levels * meet + passed / (table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3)
-    us = start + max((steps + ends) * step, memory) + meeting
-    return Estimate(us, blocks, resident, rounds + bool(rest))
+        meeting = math.ceil(math.log(parts, FAN) - 1e-9) * meet
+        passed = 2 * FLOAT_BYTES * m * n * parts / (table.parts_gbs * where.l2_gbs / measured_on.l2_gbs * 1e3)
+    us = start + max((steps + ends) * step, memory) + meeting + passed
+    return Estimate(us, blocks, resident, rounds + bool(rest), passed)
 
 
 def scaled_figures(entry: Measurement, where: Gpu, table: Table) -> Figures:
@@ -156,6 +166,13 @@ def in_domain(entry: Measurement, problem: GemmProblem) -> bool:
     return not entry.domain or bool(_parsed((entry.domain,))[0](_names(entry, problem, 1)))
 
 
+def unmet(entry: Measurement, problem: GemmProblem) -> str:
+    """Return the first of the requirements of a kernel that a product does not meet; empty if it meets all."""
+    leading = {"lda": problem.lda, "ldb": problem.ldb, "ldc": problem.ldc}
+    names = {**_names(entry, problem, 1), **leading}
+    return next((each.text for each in _parsed(entry.require) if not each(names)), "")
+
+
 def block_steps(entry: Measurement, problem: GemmProblem, parts: int, blocks: int) -> int:
     """Return the number of steps along k that a block takes, one of `blocks`."""
     (steps,) = _parsed((entry.steps,))
@@ -163,7 +180,8 @@ def block_steps(entry: Measurement, problem: GemmProblem, parts: int, blocks: in
 
 
 def _names(entry: Measurement, problem: GemmProblem, parts: int) -> dict[str, int]:
-    sizes = {"M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts}
+    # Of several launches the last one counts: for any number n of them, -1 % n is n - 1.
+    sizes = {"M": problem.m, "N": problem.n, "K": problem.k, PARTS: parts, "phase": -1}
     return {**entry.config, **sizes, "TRANS_A": problem.trans_a, "TRANS_B": problem.trans_b}
 
 

@@ -37,7 +37,7 @@ def _barrier(fn: Function, block: Raw, number: Value) -> Raw:
 
 
 def own_clock(fn: Function, block: Raw, index: Value) -> Value:
-    """Pointer to a warp's own clock, in its row of the clocks that it knows."""
+    """Return a pointer to a warp's own clock, which is the entry of its number in its row (`_know`)."""
     return fn.cast(block.load(Block.CLOCKS, I64), I32) + (index * LANES + index)
 
 

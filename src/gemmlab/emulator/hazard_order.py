@@ -14,10 +14,10 @@ _NUMBER = re.compile(r"\b(0x)?[0-9a-f]*\d[0-9a-f]*\b")
 
 
 class Rank(IntEnum):
-    """What follows from what: a hazard may be the cause of those with higher ranks."""
+    """The order of causes: a hazard may be the cause of those with higher ranks."""
 
     MISUSE = 0
-    """Of an mbarrier, a cluster's barrier or a tensor map: all waits after it may be wrong."""
+    """Misuse of an mbarrier, a cluster's barrier or a tensor map: all waits after it may be wrong."""
     EARLY = 1
     """A copy is read before it has landed, with the wait that was wrong."""
     RACE = 2
@@ -37,7 +37,7 @@ class Ranked:
     """Index of the instruction; it tells instructions without line information apart."""
     other: int = -1
     subject: Hashable = None
-    """What else tells it from a hazard with the same lines."""
+    """A mark that tells it from another hazard with the same lines."""
 
     @property
     def key(self) -> Hashable:

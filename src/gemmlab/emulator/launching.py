@@ -24,8 +24,8 @@ PORTABLE_BLOCKS, MOST_BLOCKS = 8, 16
 """Blocks of a cluster on every GPU that has clusters, and on an H200."""
 GRID_WORKSPACE = (0x90, 0x48)
 """Offset of the lower word of that address before sm_90 and from there on; the upper word lies before it."""
-EXPLICIT, CLUSTER_DIM, CLUSTER_INVERSE, CLUSTER_COUNT, CLUSTER_BLOCKS = 0x140, 0x144, 0x154, 0x15C, 0x188
-"""Offsets on sm_90: 1 for a launch with clusters, a cluster's extents in blocks, reciprocals of the last two, number of
+EXPLICIT, CLUSTER_DIM, CLUSTER_INVERSE, CLUSTER_COUNT, CLUSTER_BLOCKS = 0x140, 0x144, 0x150, 0x15C, 0x188
+"""Offsets on sm_90: 1 for a launch with clusters, a cluster's extents in blocks, their reciprocals, number of
 clusters in each dimension, blocks of a cluster."""
 
 
@@ -98,9 +98,9 @@ def _put_cluster(bank: Any, cluster: tuple[int, int, int], grid: tuple[int, int,
     bank[EXPLICIT : EXPLICIT + 4].view(np.uint32)[0] = explicit
     bank[CLUSTER_DIM : CLUSTER_DIM + 12].view(np.uint32)[:] = cluster
     # Products with block indices are rounded down, so a reciprocal must not be too small.
-    inverse = np.float32(1) / np.array(cluster[1:], np.float32)
-    above = np.where(inverse.astype(np.float64) * cluster[1:] < 1, np.nextafter(inverse, np.float32(2)), inverse)
-    bank[CLUSTER_INVERSE : CLUSTER_INVERSE + 8].view(np.float32)[:] = above
+    inverse = np.float32(1) / np.array(cluster, np.float32)
+    above = np.where(inverse.astype(np.float64) * cluster < 1, np.nextafter(inverse, np.float32(2)), inverse)
+    bank[CLUSTER_INVERSE : CLUSTER_INVERSE + 12].view(np.float32)[:] = above
     counts = [extent // size for extent, size in zip(grid, cluster, strict=True)]
     bank[CLUSTER_COUNT : CLUSTER_COUNT + 12].view(np.uint32)[:] = counts
     bank[CLUSTER_BLOCKS : CLUSTER_BLOCKS + 4].view(np.uint32)[0] = math.prod(cluster)

@@ -16,7 +16,7 @@ from gemmlab.sass.instruction import RZ, Instruction, SassFunction
 OLDEST = 32
 """Groups closed since, counted so far at most."""
 _WITHOUT_RESULT = frozenset({
-    "BAR", "WARPSYNC", "NANOSLEEP", "BRX", "JMX", "RET", "CALL", "FCHK", "R2P",
+    "BAR", "WARPSYNC", "NANOSLEEP", "BRX", "BRXU", "JMX", "RET", "CALL", "FCHK", "R2P",
 })  # fmt: skip
 """Opcodes whose first register is not a result."""
 Ages = Mapping[int, int]

@@ -65,7 +65,9 @@ class Flight:
     ENDS = FENCES + FENCE_TURNS * ROW
     """`END_TURNS` i64, used in turn: multiplications issued up to the end of each of the last groups."""
     END_TURNS = 16
-    ENTRY = ENDS + 8 * END_TURNS
+    FENCED = ENDS + 8 * END_TURNS
+    """A row: the clocks of all warps that this one knew at its last proxy fence by all of its lanes."""
+    ENTRY = FENCED + ROW
     ENTRY_INSN, ENTRY_A, ENTRY_B, ENTRY_GROUP, ENTRY_SHAPE = 0, 8, 16, 24, 32
     """i64: instruction record, descriptors, number of the group, `Shape`."""
     ENTRY_SOURCE, ENTRY_TARGET, ENTRY_REGISTERS = 40, 48, 56

@@ -97,11 +97,13 @@ def emit_operand_race(fn: Function, module: Module) -> None:
 
 def emit_operand_proxy(fn: Function, module: Module) -> None:
     """Body of `operand_proxy(warp, insn, entry, address)`: report writers without a proxy fence between their write and
-    what orders it before the multiplication.
+    what orders it before the multiplication, if the multiplying warp has no fence behind that either.
 
-    It is called when the multiplication is issued.
+    It is called when the multiplication is issued. PTX wants a proxy fence somewhere on the path that orders the two
+    ("proxy-preserved base causality order"), so one by all lanes of the warp behind the barrier is enough.
     """
     warp_ptr, insn_ptr, entry_ptr, address = fn.args
+    own = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.FLIGHT, I64), I8)).at(Flight.FENCED, I32)
     known = Raw(fn, entry_ptr).at(Flight.ENTRY_KNOWN, I32)
     block = Raw(fn, fn.cast(Raw(fn, warp_ptr).load(Warp.BLOCK, I64), I8))
     warps, size = fn.cast(block.load(Block.WARPS, I64), I8), block.load(Block.WARP_SIZE, I64)
@@ -116,7 +118,8 @@ def emit_operand_proxy(fn: Function, module: Module) -> None:
         clock = Lanes(known[(writer >> 5).value])
         late = first.gt(clock) & (so_far - before).le(Flight.FENCE_TURNS)
         # A write that nothing orders is a race, which the landing reports.
-        ordered = Lanes(element.load(WRITER_CLOCK)).le(clock) & before.ne(BY_PROXY)
+        written = Lanes(element.load(WRITER_CLOCK))
+        ordered = written.le(clock) & before.ne(BY_PROXY) & written.gt(Lanes(own[(writer >> 5).value]))
         with fn.when((ordered & (so_far.le(before) | late)).value):
             other = fn.convert(element.load(WRITER_INSTRUCTION), I64)
             fn.call(module["note"], warp_ptr, insn_ptr, Kind.PROXY, 0, at, ((writer << 32) + SHARED).value, other)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from functools import cache
 
-from gemmlab.core.errors import CompileError
 from gemmlab.core.program import Artifact, Program
 from gemmlab.ir import GENERATOR, llvm
-from gemmlab.ir.compile import compile_object
-from gemmlab.ir.target import Target
+from gemmlab.ir.compile import LoadedObject, compile_object, load_object
+from gemmlab.ir.module import Module
+from gemmlab.ir.target import Target, host_target
 from gemmlab.toolchain import cache as store
 
 
@@ -43,14 +44,24 @@ def build(program: Program, target: Target) -> Artifact:
     return found
 
 
+def load_functions(name: str, symbols: Sequence[str], emit: Callable[[Module], object]) -> LoadedObject:
+    """Build and link exported functions for this machine, apart from any kernel.
+
+    `emit` adds them to a module. `symbols` are their names. Raises `CompileError`, `MemoryError`.
+    """
+    target, (entry, *others) = host_target(), symbols
+
+    def text() -> str:
+        module = Module(target)
+        emit(module)
+        return module.text()
+
+    program = Program(name, "llvm", target.name, entry, generator_fingerprint(), text, exports=tuple(others))
+    return load_object(build(program, target).code, symbols)
+
+
 def _compile(program: Program, target: Target) -> Artifact:
-    try:
-        text = program.emit()
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise CompileError(f"{program.kernel} for {program.target}: {type(error).__name__}: {error}") from error
-    code = compile_object(text, target, vectorize=program.vectorize)
+    code = compile_object(program.source(), target, vectorize=program.vectorize)
     return Artifact(
         kernel=program.kernel,
         kind="object",

@@ -100,10 +100,7 @@ class Function(Vectors):
 
     def ret(self, item: Operand | None = None) -> None:
         """Return; code after it in the same block is unreachable."""
-        if item is None:
-            self.line("ret void")
-        else:
-            self.line(f"ret {self.returns} {self.constant(item, self.returns).name}")
+        self.finish(item)
         self.open_block(self._label("dead"))
 
     def finish(self, item: Operand | None = None) -> None:

@@ -14,8 +14,9 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Launch
 from gemmlab.devices.device import Buffer, CountingDevice, Device, Loaded, SequenceDevice
 from gemmlab.devices.texture import matrix_texture
+from gemmlab.kernels.instances import load
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.names import texture_over
+from gemmlab.kernels.names import map_over, texture_over
 from gemmlab.ops.footprint import require_memory
 from gemmlab.ops.op import Op, Problem
 
@@ -100,12 +101,13 @@ class PlacedKernel:
         if why := self.kernel.refusal(self.config, scalars):
             raise UsageError(f"{self.kernel.id} does not take {problem.label}: {why}")
         instance = self.kernel.instantiate(self.config, scalars)
-        loaded = self._load(instance)
+        loaded = self.code(instance)
         if workspace is None:
             workspace = self._workspace(max(1, self.kernel.workspace_bytes(problem, instance)))
         tickets = self._tickets(self.kernel.tickets(problem, instance))
         bound = {**scalars, **buffers, "threads": np.int64(threads), "workspace": workspace, "tickets": tickets}
         for operand in op.operands(problem):
+            bound[map_over(operand.name)] = buffers[operand.name]
             if (name := texture_over(operand.name)) in self.kernel.args:
                 bound[name] = np.uint64(matrix_texture(self.device, buffers[operand.name], operand.ld))
         launches = tuple(self.kernel.launches(instance, bound, threads))
@@ -114,6 +116,13 @@ class PlacedKernel:
         ):
             raise UsageError(_no_blocks(self.kernel, problem))
         return BoundKernel(self.device, loaded, launches, buffers, workspace, tickets)
+
+    def code(self, instance: Mapping[str, int]) -> Loaded:
+        """Return the loaded code for the parameters that `Kernel.instantiate` gives. Raises `CompileError`."""
+        key = tuple(sorted(instance.items()))
+        if key not in self.loaded:
+            self.loaded[key] = load(self.kernel, self.device, instance)
+        return self.loaded[key]
 
     def _workspace(self, nbytes: int) -> Buffer:
         require_memory(nbytes, f"{self.kernel.id}'s workspace")
@@ -129,13 +138,6 @@ class PlacedKernel:
             return None
         require_memory(_WORD * words, f"{self.kernel.id}'s tickets")
         return self.device.upload(np.zeros(max(1, words), np.uint32))
-
-    def _load(self, instance: Mapping[str, int]) -> Loaded:
-        key = tuple(sorted(instance.items()))
-        if key not in self.loaded:
-            program = self.kernel.program(instance, self.device.target(instance))
-            self.loaded[key] = self.device.load(self.device.build(program))
-        return self.loaded[key]
 
 
 def _no_blocks(kernel: Kernel, problem: Problem) -> str:

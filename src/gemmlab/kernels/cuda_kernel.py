@@ -15,12 +15,13 @@ from gemmlab.core.program import Config, Launch
 from gemmlab.kernels.claims import Restriction, always_read_words
 from gemmlab.kernels.cuda_file.arguments import ArgumentMatch, c_value, check_types, match_by_name, match_in_order
 from gemmlab.kernels.cuda_file.header import HeaderValues, read_header, read_text
-from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
+from gemmlab.kernels.cuda_file.header_facts import PHASE, Facts, read_facts
 from gemmlab.kernels.cuda_file.instance import find_instances
+from gemmlab.kernels.cuda_file.maps import OperandMap
 from gemmlab.kernels.cuda_file.passes import Passes, single_roundings, stated_size
 from gemmlab.kernels.cuda_file.signature import Argument, Signature, signatures
 from gemmlab.kernels.kernel import Bound, Kernel
-from gemmlab.kernels.names import problem_names
+from gemmlab.kernels.names import map_over, problem_names
 
 MOST_CONFIGURATIONS = 96
 MOST_THREADS = 1024
@@ -64,6 +65,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
     instances = find_instances(path, text, facts, signature, options)
     signature = instances.signature
     matched = _match_arguments(facts, signature, instances.flags)
+    _check_maps(facts, matched)
     _check_layouts(facts, matched, instances.flags)
     on_config = [expression for expression in facts.require if expression.names <= set(facts.params)]
 
@@ -91,8 +93,10 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         tune=facts.tune,
         legal=lambda config: not objection(config),
         objection=objection,
+        phased=facts.stated.get("phases") is not None,
         grid=tuple(expression.text for expression in facts.grid),
         steps=facts.steps.text,
+        tiles=tuple(expression.text for expression in ([facts.tiles] if facts.tiles else facts.grid)),
         make_launches=passes.launches if passes else launches,
         workspace_bytes=passes.workspace_bytes if passes else stated_size(facts, facts.workspace),
         zeroed_workspace=facts.workspace is not None and facts.tickets is None,
@@ -115,9 +119,18 @@ def _match_arguments(facts: Facts, signature: Signature, flags: Sequence[str]) -
         check_types(signature, facts.names)
         if facts.args is None:
             return match_by_name(signature, facts.names, [flag.lower() for flag in flags])
-        return match_in_order(signature, facts.names, facts.args, tuple(facts.params))
+        return match_in_order(signature, facts.names, facts.args, (*facts.params, PHASE))
     except UsageError as error:
         raise facts.stated.error("args", str(error)) from None
+
+
+def _check_maps(facts: Facts, matched: ArgumentMatch) -> None:
+    taken = {name for name in matched.names if name in map(map_over, facts.names.operands)}
+    stated = {map_over(one.operand) for one in facts.maps}
+    if lacking := sorted(taken - stated):
+        raise facts.stated.error("maps", f'no box of {lacking[0]}: state maps = {{ A = {{ box = "ROWS, COLUMNS" }} }}')
+    if unused := sorted(stated - taken):
+        raise facts.stated.error("maps", f"no argument is {unused[0]}")
 
 
 def _check_layouts(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) -> None:
@@ -131,9 +144,11 @@ def _restrictions(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) ->
     """Return the required restrictions, then those that arguments imply for names that no requirement mentions."""
     required = [expression for expression in facts.require if not expression.names <= set(facts.params)]
     spoken_of = {name for expression in required for name in expression.names}
-    implied = matched.restrictions(facts.names, [*flags, *spoken_of], facts.layouts)
-    rows = [name for name in facts.names.whole if name.startswith("ld")] if facts.align > 4 else []
-    aligned = [(f"{ld} * 4 % {facts.align} == 0", f"rows are aligned to {facts.align} bytes") for ld in rows]
+    mapped = [f"ld{one.operand}" for one in facts.maps]
+    implied = matched.restrictions(facts.names, [*flags, *spoken_of, *mapped], facts.layouts)
+    rows = [name for name in facts.names.whole if name.startswith("ld")] if facts.aligned_rows else []
+    aligned = [(one.aligned_rows, "rows of a tensor map are aligned to 16 bytes") for one in facts.maps]
+    aligned += [(f"{ld} * 4 % {facts.align} == 0", f"rows are aligned to {facts.align} bytes") for ld in rows]
     return (
         *(Restriction(expression) for expression in required),
         *(Restriction(parse(that), why) for that, why in (*implied, *aligned, *_nonzero_factors(facts))),
@@ -151,9 +166,10 @@ def _objection(facts: Facts, on_config: Sequence[Expression], config: Config) ->
     """Return the reason that a configuration is not legal; empty when it is."""
     try:
         broken = next((expression.text for expression in on_config if not expression(config)), "")
-        if broken or not all(expression.names <= set(config) for expression in facts.threads):
+        known = {PHASE: 0, **config}
+        if broken or not all(expression.names <= set(known) for expression in facts.threads):
             return broken
-        x, y, z = _dimensions(facts.threads, config)
+        x, y, z = _dimensions(facts.threads, known)
     except UsageError as error:
         return str(error)
     possible = min(x, y, z) >= 1 and x * y * z <= MOST_THREADS
@@ -175,27 +191,50 @@ def _check_configurations(kernel: Kernel, facts: Facts) -> None:
 def _launcher(
     kernel: str, facts: Facts, signature: Signature, matched: ArgumentMatch
 ) -> Callable[[Config, Bound], list[Launch]]:
+    maps = {map_over(one.operand): one for one in facts.maps}
+
     def launches(instance: Config, bound: Bound) -> list[Launch]:
-        names = {**problem_names(bound), **instance}
+        found = [launch_of(phase, instance, bound) for phase in range(_phases(kernel, facts, instance, bound))]
+        # A grid of no blocks is illegal: such a phase is left out. The last one makes the result: where it has no
+        # blocks, there is nothing to compute, and nothing that others would leave for it.
+        return [launch for launch in found if min(launch.grid)] if min(found[-1].grid) else []
+
+    def launch_of(phase: int, instance: Config, bound: Bound) -> Launch:
+        names: dict[str, float] = {**problem_names(bound), **instance, PHASE: phase}
         try:
             grid, threads = _dimensions(facts.grid, names), _dimensions(facts.threads, names)
             smem_bytes = facts.smem_bytes.whole(names)
             pairs = zip(signature.args, matched.values, strict=True)
-            args = tuple(_argument(argument, value, bound, names) for argument, value in pairs)
+            args = tuple(_argument(argument, value, bound, names, maps) for argument, value in pairs)
         except UsageError as error:
             raise UsageError(f"{kernel}: {error}") from None
         if min(*grid, smem_bytes) < 0 or min(threads) < 1:
             what = f"grid {grid} of {threads} threads with {smem_bytes} bytes of shared memory"
             raise UsageError(f"{kernel}: {what} cannot be launched")
-        # A grid of no blocks is illegal; if one results, there is nothing to compute.
-        return [Launch(args, grid, threads, smem_bytes)] if min(grid) else []
+        return Launch(args, grid, threads, smem_bytes, early=facts.early and phase > 0)
 
     return launches
 
 
-def _argument(argument: Argument, value: str | Expression, bound: Bound, names: Mapping[str, float]) -> Any:
+def _phases(kernel: str, facts: Facts, instance: Config, bound: Bound) -> int:
+    """Return the number of launches of one execution. `UsageError` for one that is no whole number of at least 1."""
+    try:
+        phases = facts.phases.whole({**problem_names(bound), **instance})
+    except UsageError as error:
+        raise UsageError(f"{kernel}: phases: {error}") from None
+    if phases < 1:
+        raise UsageError(f"{kernel}: phases = {facts.phases.text} gives {phases} launches; at least 1 is possible")
+    return phases
+
+
+def _argument(
+    argument: Argument, value: str | Expression, bound: Bound, names: Mapping[str, float],
+    maps: Mapping[str, OperandMap],
+) -> Any:  # fmt: skip
     if isinstance(value, Expression):
         return c_value(argument, value(names))
+    if value in maps:
+        return maps[value].argument(bound[value], names)
     if argument.is_pointer or isinstance(bound[value], np.void):
         return bound[value]
     return c_value(argument, bound[value].item())

@@ -76,10 +76,14 @@ class Kernel:
     """True if it uses more than one CPU thread when it is given them."""
     make_launches: Callable[[Config, Bound], list[Launch]] | None = field(default=None, repr=False)
     """The launches of one execution; without it, one call with `threads` workers."""
+    phased: bool = False
+    """True if the file states how many launches make one execution: they do different things."""
     grid: tuple[str, ...] = ()
     """Blocks of one launch, as its file states them; empty where it has none."""
     steps: str = ALL_STEPS
     """The number of steps along k that a block takes, as its file states it."""
+    tiles: tuple[str, ...] = ()
+    """The blocks that take so many steps, as its file states them: by default all of the grid."""
     from_problem: tuple[str, ...] = ()
     """Compile-time parameters that the problem decides, not the configuration: `TRANS_A`, `OPERATOR`."""
     roundings: Callable[[Config, Mapping[str, Any]], int | None] = field(default=lambda _i, _s: None, repr=False)

@@ -66,6 +66,16 @@ def texture_over(operand: str) -> str:
     return f"texture({operand})"
 
 
+def map_over(operand: str) -> str:
+    """Return the name of the tensor map over an operand: `tensor_map(a)`."""
+    return f"tensor_map({operand})"
+
+
+def without_memory(operand: str) -> dict[str, Any]:
+    """Return what an operand, its texture and its tensor map are in launches that are only looked at."""
+    return {operand: None, texture_over(operand): np.uint64(0), map_over(operand): np.uint64(0)}
+
+
 def problem_names(scalars: Mapping[str, Any]) -> dict[str, float]:
     """Return the values that expressions use, from `Op.scalars`; other entries, such as buffers, are left out."""
     numbers = {name: value for name, value in scalars.items() if isinstance(value, np.number | np.bool_)}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.files import replace_file
-from gemmlab.core.precision import TF32
+from gemmlab.core.precision import FLOAT32
 from gemmlab.kernels.catalog import SOURCE_SUFFIX, all_kernels, current_ids, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.order import file_of, in_order
@@ -108,7 +108,7 @@ def section_text(kernel: Kernel) -> str:
 def _gemm_page(kernel: Kernel) -> str:
     if kernel.device == "cpu":
         return "cpu"
-    return "tensor" if kernel.precision == TF32 else "gpu"
+    return "gpu" if kernel.precision == FLOAT32 else "tensor"
 
 
 def _follower(before: Kernel) -> Kernel | None:

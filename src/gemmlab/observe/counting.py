@@ -11,7 +11,7 @@ import numpy as np
 
 from gemmlab.core.counters import Counters
 from gemmlab.core.environment import describe_environment
-from gemmlab.core.errors import CompileError, TimeLimitError, UsageError
+from gemmlab.core.errors import CompileError, DeviceError, TimeLimitError, UsageError
 from gemmlab.core.hazard_source import with_source
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import CountingDevice, Device
@@ -32,7 +32,9 @@ MOST_HAZARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Kernels and problems to count, and the device. Kernels not started within `budget_s` seconds get a note."""
+    """Kernels and problems to count, and the device. The record notes kernels that did not start within `budget_s`
+    seconds.
+    """
 
     op: Op
     device: Device
@@ -48,9 +50,9 @@ class Count:
 def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total: None) -> Record:
     """Run every kernel once on every problem and return a record of what the device counted.
 
-    A kernel that does not compile or does not
-    take a problem gets a note in place of counters. Raises `UsageError` when the device does not count or nothing
-    is asked for, `MemoryError` for problems that need more than there is.
+    The record has a note in place of counters for a kernel that does not compile or does not take a problem. Raises
+    `UsageError` when the device does not count or nothing is asked for, `MemoryError` for problems that need more than
+    there is.
     """
     device = count.device
     if not isinstance(device, CountingDevice):
@@ -93,7 +95,7 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
         run = GuardedRun(placed, op, problem, contents)
         observation = run.run()
         assert observation is not None  # noqa: S101 - the device counts
-    except (CompileError, UsageError) as error:
+    except (CompileError, DeviceError, UsageError) as error:
         notes = (*notes, str(error))
     else:
         hazards = [hazard.without_folders() for hazard in with_source(observation.hazards[:MOST_HAZARDS])]

@@ -54,7 +54,10 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Elements of one operand that accesses moved: columns with one entry per element and lane, in order."""
+    """The elements of one operand that a kernel loaded or stored, in order.
+
+    Entry i of each array belongs to one element moved by one lane: its row and column in the matrix, and who moved it.
+    """
 
     row: npt.NDArray[np.int64]
     col: npt.NDArray[np.int64]

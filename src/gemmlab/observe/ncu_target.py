@@ -31,7 +31,11 @@ def main() -> None:
 
 
 def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Execute a plan; yield contestant, size, facts and number of launches (`None` for a library), or why none."""
+    """Execute a plan: each contestant at each size, once more inside of the profiled range.
+
+    Yield `contestant`, `size`, `facts` and `launches` (`None` for a library, 0 if it did not run); with 0 launches also
+    the reason as `why`.
+    """
     op, driver = find_op(plan["op"]), open_driver()
     for spec in plan["specs"]:
         contestant = None

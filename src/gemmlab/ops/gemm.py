@@ -13,7 +13,9 @@ from gemmlab.core.precision import (
     FLOAT32,
     FLOAT_BYTES,
     OVERFLOW,
+    PARTS,
     SMALLEST_NORMAL,
+    TF32,
     TF32_HALF_SUBNORMAL,
     TF32_OVERFLOW,
     TF32_ROUNDOFF,
@@ -26,6 +28,8 @@ from gemmlab.ops.op import GFLOPS, Expected, Float32Array, Float64Array, Operand
 
 __all__ = ["GemmOp", "GemmProblem"]
 
+PART_ROUNDINGS = 8
+"""Roundings that stand for what 16-bit parts of the operands do not hold, and for the products of parts left out."""
 ROUNDINGS = 4
 """The constant c of the bound: roundings beside the K of the dot product (alpha, beta, their sum, one to spare)."""
 
@@ -138,10 +142,11 @@ class GemmOp:
                 return {"c": Expected(added, np.where(np.isfinite(added), bound, 0.0))}
             product, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
             values = p.alpha * product + added
-            moved = 0.0 if precision == FLOAT32 else _moved(np.abs(a), np.abs(b), magnitude)
+            moved = _moved(np.abs(a), np.abs(b), magnitude) if precision == TF32 else 0.0
             magnitude += moved
             scaled = abs(p.alpha) * magnitude + np.abs(added)
-            steps = (p.k if roundings is None else roundings) * (1 if precision == FLOAT32 else 2) + ROUNDINGS
+            steps = (p.k if roundings is None else roundings) * (2 if precision == TF32 else 1) + ROUNDINGS
+            steps += PART_ROUNDINGS if precision in PARTS else 0
             bound = steps * (UNIT_ROUNDOFF * scaled + SMALLEST_NORMAL * max(1.0, abs(p.alpha))) + abs(p.alpha) * moved
             finite = np.isfinite(values)
             bound = np.where(finite, bound, 0.0)

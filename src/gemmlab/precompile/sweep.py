@@ -21,7 +21,7 @@ from gemmlab.core.program import Config
 from gemmlab.core.version import __version__
 from gemmlab.kernels.catalog import current_id, find_kernel
 from gemmlab.kernels.kernel import NO_MEMORY, Kernel
-from gemmlab.kernels.names import texture_over
+from gemmlab.kernels.names import without_memory
 from gemmlab.ops.catalog import find_op
 from gemmlab.precompile.cubins import Compiled
 from gemmlab.toolchain.nvrtc import compiler
@@ -103,7 +103,7 @@ def block_of(kernel: Kernel, instance: Config) -> tuple[int, int]:
     op = find_op(kernel.op)
     (problem,) = op.parse_sizes(_SIZE)
     operands = [operand.name for operand in op.operands(problem)]
-    buffers: dict[str, Any] = dict.fromkeys(operands) | dict.fromkeys(map(texture_over, operands), np.uint64(0))
+    buffers: dict[str, Any] = {name: value for operand in operands for name, value in without_memory(operand).items()}
     launch = kernel.launches(instance, {**op.scalars(problem), **buffers, **NO_MEMORY})[0]
     return int(np.prod(launch.threads)), launch.smem_bytes
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from gemmlab.core.precision import FLOAT32
+from gemmlab.core.precision import AS_FLOAT32, FLOAT32
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import RESAMPLES, Ratio, Timings, combine_ratios, ratio_of_medians, spread
 from gemmlab.core.words import counted
@@ -144,7 +144,7 @@ def _rows(members: Sequence[Result]) -> list[Row]:
         name, role, precision = result.contestant, _role(result), _precision(result)
         if role == "peak":
             continue
-        equals = [r for r in members if _role(r) == "peer" and _precision(r) == precision]
+        equals = [r for r in members if _role(r) == "peer" and _class(_precision(r)) == _class(precision)]
         peers = [r.contestant for r in equals]
         # A peer with a wrong result cannot be the fastest.
         right = [r.contestant for r in equals if r.verified is not False]
@@ -197,6 +197,11 @@ def _ratio(numerator: Timings, denominator: Timings, *, resamples: int = RESAMPL
 
 def _role(result: Result) -> str:
     return str(result.facts.get("role", ""))
+
+
+def _class(precision: str) -> str:
+    """Return the precision whose contestants are compared with each other."""
+    return FLOAT32 if precision in AS_FLOAT32 else precision
 
 
 def _precision(result: Result) -> str:

@@ -111,9 +111,10 @@ def _following(function: SassFunction, place: int) -> Iterable[int]:
 
 
 def replaced(instruction: Instruction) -> frozenset[int]:
-    """Return the cells of its first result, which a calculating instruction surely writes in every lane that runs it.
+    """Return the cells whose old values are lost: a calculating instruction writes them and does not read them.
 
-    The set is empty for a predicated instruction and for a uniform result.
+    They belong to its first result. The set is empty for a predicated instruction, which may write nothing, and for a
+    uniform result.
     """
     if instruction.predicate is not None or not instruction.operands:
         return frozenset()
@@ -155,7 +156,7 @@ def _width(instruction: Instruction) -> int:
         return 4
     # IMAD.HI adds its product of 64 bits to a pair.
     wide = any("64" in name or name in ("WIDE", "HI") for name in names)
-    wide |= instruction.opcode in ("RET", "CALL", "BRX", "CS2R")
+    wide |= instruction.opcode in ("RET", "CALL", "BRX", "BRXU", "CS2R")
     return 2 if wide or instruction.opcode.startswith("D") else 1
 
 

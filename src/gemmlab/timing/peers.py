@@ -16,8 +16,9 @@ from gemmlab.core.cpu_facts import parse_cpu_list
 from gemmlab.core.environment import THREAD_VARIABLES
 from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.core.hardware import cpu_info, require_cpus
-from gemmlab.core.precision import FLOAT32, TF32
+from gemmlab.core.precision import AS_FLOAT32, FLOAT32, TF32
 from gemmlab.devices.device_name import CPU, DeviceName
+from gemmlab.dispatch.precision_rule import REQUESTS
 from gemmlab.kernels.by_name import NamedKernel, named_kernel, require_device
 from gemmlab.timing.families import family_of
 
@@ -97,8 +98,8 @@ def parse_contestant(text: str, device: DeviceName = CPU, mode: str = "warm", op
         return kernel_spec(named_kernel(tail), device, mode)
     if text == "gemmlab" and (family.library_call or family.array_call):
         return Spec(text, "gemmlab", device=device, mode=mode)
-    if text == f"gemmlab:{TF32}" and family.array_call and family.tf32_peers:
-        return Spec(text, "gemmlab", device=device, mode=mode, precision=TF32)
+    if head == "gemmlab" and tail in REQUESTS and family.array_call and family.tf32_peers:
+        return Spec(text, "gemmlab", device=device, mode=mode, precision=REQUESTS[tail][-1])
     if "=" in text and family.host_threads:
         return _custom(text, mode)
     if head in family.tuned_peers and (not colon or _CORE_TYPE.match(tail)):
@@ -148,7 +149,8 @@ def installed_peers(
     found = [name for name in family.peers if _is_installed(name)]
     plain = [f"{name}:best" if name in family.tuned_peers else name for name in found]
     rounding = [f"{name}:{TF32}" for name in found if name in family.tf32_peers]
-    return [*(plain if FLOAT32 in precisions else ()), *(rounding if TF32 in precisions else ())]
+    as_float32 = any(precision in AS_FLOAT32 for precision in precisions)
+    return [*(plain if as_float32 else ()), *(rounding if TF32 in precisions else ())]
 
 
 def core_types() -> list[str]:
@@ -170,7 +172,7 @@ def worker_environment(spec: Spec, threads: int, base: Mapping[str, str]) -> dic
         environment["OPENBLAS_CORETYPE"] = spec.core_type
     # In float32 no library may round its inputs to TF32 for speed; only a `:tf32` contestant may.
     environment.pop("NVIDIA_TF32_OVERRIDE", None)
-    if spec.precision == FLOAT32:
+    if spec.precision in AS_FLOAT32:
         environment["NVIDIA_TF32_OVERRIDE"] = "0"
     return environment
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from gemmlab.core.errors import DeviceError
 from gemmlab.core.hardware import usable_cpus
-from gemmlab.core.precision import FLOAT32
 from gemmlab.devices.device import Device
 from gemmlab.dispatch.choice import choose
 from gemmlab.dispatch.measurements import shipped_table
-from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.dispatch.precision_rule import request_for
 from gemmlab.dispatch.waves import gpu_of_facts
 from gemmlab.kernels.by_name import is_own, kernel_named
 from gemmlab.kernels.kernel import Kernel
@@ -55,7 +54,7 @@ def of_library(plan: Plan, device: Device) -> Iterator[tuple[Kernel, dict[str, A
     are left out, because all run the same few.
     """
     calls = [spec for spec in plan.contestants if spec.kind == "gemmlab"]
-    precisions = {HIGHEST if spec.precision == FLOAT32 else spec.precision for spec in calls}
+    precisions = {request_for(spec.precision) for spec in calls}
     if device.family != "cuda" or plan.op.name != "gemm" or not precisions:
         return
     info, table = device.describe(), shipped_table()

@@ -87,7 +87,7 @@ def publish(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file in such a folder, and ignore errors."""
+    """Remove a file in a folder that `folder` opens, and ignore errors."""
     with suppress(OSError):
         if sys.platform == "win32":
             path.unlink()

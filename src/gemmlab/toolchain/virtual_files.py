@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from gemmlab.core.errors import CompileError
 from gemmlab.core.program import Program
 from gemmlab.toolchain.host_headers import HOST_HEADERS
 from gemmlab.toolchain.include_path import IncludePath, include_path
@@ -50,12 +49,7 @@ class CompilerInput:
 def place(program: Program) -> CompilerInput:
     """Collect a program's texts and give each its virtual path. Raises `CompileError`."""
     name = program.path or f"{program.kernel}.cu"
-    try:
-        source = program.emit()
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise CompileError(f"{program.kernel} for {program.target}: {type(error).__name__}: {error}") from error
+    source = program.source()
     main = virtual(PurePath(name).name)
     headers = {include: f'#line 1 "{virtual(include)}"\n{text}' for include, text in program.headers.items()}
     real = {virtual(include): include for include in (*HOST_HEADERS, *headers)} | {main: name}

@@ -198,7 +198,7 @@ class Tally:
         self._stopped = f"{so_far}, in {problem}: {error}", error.progress
 
     def report(self, planned: int) -> CheckReport:
-        """The report so far."""
+        """Return the report on the cases so far, of `planned` cases in all."""
         seconds = time.perf_counter() - self._started
         return CheckReport(
             *self._about,

@@ -12,6 +12,8 @@ FILE = "hazards.cu"
 IN = np.arange(256, dtype=np.float32)
 BOX = TensorMap(np.arange(8 * 32, dtype=np.float32).reshape(8, 32), (8, 32), swizzle=128)
 
+PLAIN = TensorMap(np.arange(16 * 32, dtype=np.float32).reshape(16, 32), (16, 32))
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -62,7 +64,9 @@ PAIRS = [
     Pair("load_at_end", "async copy", "", "", "before a bulk copy into its shared memory has landed", reads=True),
     Pair("swizzle_base", "misaligned", "", "", "no multiple of 1024, where the pattern of swizzle 128 begins"),
     Pair("unrolled", "proxy", "UNROLLED", "EACH", "without a proxy fence"),
+    Pair("unwritten_part", "unwritten", "", "PART", "a bulk store reads shared memory that nothing has written"),
     Pair("cluster_end", "cluster", "GONE", "", "of a block of the cluster that has ended", grid=2),
+    Pair("late_arrival", "cluster", "", "", "an arrival at block 0 of the cluster, which has ended", grid=2),
     Pair(
         "cluster_hang",
         "cluster",
@@ -78,4 +82,6 @@ PAIRS = [
 
 def arguments(pair: Pair) -> list[object]:
     out = np.zeros(256, np.float32)
+    if pair.name == "unwritten_part":
+        return [PLAIN]
     return [BOX, out] if pair.name == "swizzle_base" else [IN, out] if pair.reads else [out]

@@ -277,6 +277,15 @@ template <bool GOOD> __device__ void cluster_end(float* out) {
     if (GOOD) cluster_sync();
 }
 
+// An arrival at an mbarrier of a block that has ended.
+template <bool GOOD> __device__ void late_arrival(float* out) {
+    begin(128);
+    cluster_sync();
+    if (cluster_rank() == 1) arrive_cluster(map_to(cell(0), 0));  // LATER
+    if (GOOD) cluster_sync();
+    out[128 * cluster_rank() + threadIdx.x] = 1;
+}
+
 // One warp never arrives at the cluster's barrier: it waits for an mbarrier that only comes after it.
 template <bool GOOD> __device__ void cluster_hang(float* out) {
     begin(256);
@@ -320,6 +329,20 @@ template <bool GOOD> __device__ void unrolled(float* out) {
     }
 }
 
+// A box that leaves the tensor is stored; the part outside may be unwritten, as the padding of a tile is.
+template <bool GOOD> __device__ void unwritten_part(const TensorMap* map) {
+    const int row = threadIdx.x / 8, column = threadIdx.x % 8 * 4;
+    if (GOOD ? column < 16 : column < 12)
+        for (int i = 0; i < 4; ++i) memory[32 * row + column + i] = i;
+    fence_async();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        tensor_store(map, shared_address(memory), 16, 0);  // PART
+        commit();
+        wait_stores(0);
+    }
+}
+
 #define PAIR(NAME, PARAMETERS, ARGUMENTS)                                            \
     extern "C" __global__ void NAME##_bad PARAMETERS { NAME<false> ARGUMENTS; }     \
     extern "C" __global__ void NAME##_good PARAMETERS { NAME<true> ARGUMENTS; }
@@ -347,6 +370,8 @@ PAIR(store_at_end, (float* out), (out))
 PAIR(load_at_end, (const float* in, float* out), (in, out))
 PAIR(swizzle_base, (const __grid_constant__ TensorMap map, float* out), (&map, out))
 PAIR(unrolled, (float* out), (out))
+PAIR(unwritten_part, (const __grid_constant__ TensorMap map), (&map))
 CLUSTERS(cluster_end)
+CLUSTERS(late_arrival)
 CLUSTERS(cluster_hang)
 CLUSTERS(cluster_init)

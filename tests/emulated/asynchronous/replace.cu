@@ -26,7 +26,7 @@ extern "C" __global__ void replaced(const __grid_constant__ TensorMap given, Ten
     if (threadIdx.x == 0) {
         asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(made) : "memory");
         arrive_expect(barrier, 128);
-        tensor_load(shared_address(tile), made, barrier, 2, 0);
+        tensor_load(shared_address(tile), made, barrier, 4, 0);
     }
     wait(barrier, 0);
     out[threadIdx.x] = tile[threadIdx.x / 8][threadIdx.x % 8];

@@ -7,9 +7,10 @@ import pytest
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from async_runs import hazards, line_of
+from async_runs import HERE, hazards, line_of, outputs
 from hazard_pairs import FILE, PAIRS, Pair, arguments
 
+from gemmlab import launch
 from gemmlab.emulator.asynchronous.engine import LANDING
 
 
@@ -47,3 +48,9 @@ def test_the_cause_comes_first() -> None:
     assert [hazard.kind for hazard in found] == ["async copy", "race", "async copy"]
     assert "the wait before tested parity 0" in found[0].message
     assert "the block ends" in found[2].message
+
+
+def test_a_launch_goes_on_after_an_arrival_at_a_block_that_has_ended() -> None:
+    done = launch(HERE / FILE, "late_arrival_bad", 2, 128, [np.zeros(256, np.float32)], device="emulated:sm_90")
+    assert [hazard.kind for hazard in done.hazards or ()] == ["cluster"]
+    assert outputs(done)[0].all()

@@ -29,11 +29,12 @@ SIZES = "128x128x64,100x77x53"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("probes", "rungs", "asynchronous"))
+    parser.add_argument("what", choices=("probes", "rungs", "asynchronous", "repeated"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--names", type=Path, required=True)
     options = parser.parse_args()
-    launch = {"probes": launch_probes, "rungs": launch_rungs, "asynchronous": launch_async_probes}[options.what]
+    launch = {"probes": launch_probes, "rungs": launch_rungs, "asynchronous": launch_async_probes,
+              "repeated": launch_often}[options.what]  # fmt: skip
     options.names.write_text(json.dumps(list(launch(open_device(options.device)))))
 
 
@@ -47,9 +48,16 @@ def launch_probes(device: Any) -> Iterator[str]:
 
 
 def launch_async_probes(device: Any) -> Iterator[str]:
-    """Name of each probe as often as it has run."""
+    """Name of each probe of the asynchronous machine once it has run."""
     for probe in async_probes():
-        for _ in range(probe.times):
+        probe.run(device.id)
+        yield probe.name
+
+
+def launch_often(device: Any) -> Iterator[str]:
+    """Names of the probes with waits that may be repeated, as often as these have run after the first time."""
+    for probe in async_probes():
+        for _ in range(probe.times - 1):
             probe.run(device.id)
             yield probe.name
 

@@ -31,6 +31,8 @@ EXTRA = (
     "smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "smsp__thread_inst_executed_pred_on.sum",
 )  # fmt: skip
 """Hardware counters of whole launches, kept beside: busy kernels arbitrate too, so nothing is asserted on them."""
+ASYNCHRONOUS = frozenset(("asynchronous", "repeated"))
+COUNTS = ("--metrics", ",".join(METRICS), "--clock-control", "none", "--cache-control", "none")
 COLLECT = ("--metrics", ",".join([*METRICS, *EXTRA]), "--section", "SourceCounters", "--clock-control", "none")
 
 
@@ -43,9 +45,6 @@ def main() -> int:
     options = parser.parse_args()
     version = run(options.ncu, "--version").strip().splitlines()[-1]
     launches: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for what in ("asynchronous",) if options.asynchronous else ("probes", "rungs"):
-            launches |= profile(options.ncu, options.device, what, Path(folder))
     name = open_device(options.device).describe().name
     names = list(METRICS)
     record = {
@@ -57,19 +56,23 @@ def main() -> int:
         "launches": launches,
     }
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / (ASYNC_PATH if options.asynchronous else PATH).name).write_text(to_text(record))
+    for what in ("asynchronous", "repeated") if options.asynchronous else ("probes", "rungs"):
+        with tempfile.TemporaryDirectory() as folder:
+            for launch, found in profile(options.ncu, options.device, what, Path(folder)):
+                launches[launch] = again(launches[launch], found) if launch in launches else found
+        (options.out / (ASYNC_PATH if options.asynchronous else PATH).name).write_text(to_text(record))
     sys.stdout.write(
         f"{len(launches)} launches, {sum(len(launch['rows']) for launch in launches.values())} instructions\n"
     )
     return 0
 
 
-def profile(ncu: str, device: str, what: str, folder: Path) -> dict[str, Any]:
-    """The launches of `launch_probes.py WHAT` by name."""
+def profile(ncu: str, device: str, what: str, folder: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The launches of `launch_probes.py WHAT` with their names."""
     names, report = folder / f"{what}.json", folder / f"{what}.ncu-rep"
     script = Path(__file__).with_name("launch_probes.py")
     run(
-        ncu, "--force-overwrite", "--export", str(report), *COLLECT,
+        ncu, "--force-overwrite", "--export", str(report), *(COUNTS if what in ASYNCHRONOUS else COLLECT),
         sys.executable, str(script), what, "--device", device, "--names", str(names),
     )  # fmt: skip
     found = instructions(ncu, report)
@@ -77,10 +80,7 @@ def profile(ncu: str, device: str, what: str, folder: Path) -> dict[str, Any]:
     if len(found) != len(wanted):
         kernels = ", ".join(kernel.name for kernel in found[:4])
         raise SystemExit(f"{what}: {len(wanted)} launches were made and {len(found)} profiled ({kernels}, ...)")
-    launches: dict[str, Any] = {}
-    for name, kernel in zip(wanted, found, strict=True):
-        launches[name] = again(launches[name], as_json(kernel)) if name in launches else as_json(kernel)
-    return launches
+    return [(name, as_json(kernel)) for name, kernel in zip(wanted, found, strict=True)]
 
 
 def again(known: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +12,16 @@ import pytest
 pytest.importorskip("gemmlab.devices.emulated", reason="there is no emulated device yet")
 pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
 
-from gemmlab import launch
-from gemmlab.devices.emulated import ARCHITECTURES, EmulatedDevice
+from gemmlab.devices.emulated import ARCHITECTURES
+from support.emulated_calls import Call, caller, rng
 
 HERE = Path(__file__).parent
-Array = np.ndarray[Any, Any]
-Call = Callable[..., list[Array]]
 i32, f32 = np.int32, np.float32
 
 
 @pytest.fixture(params=ARCHITECTURES)
 def call(request: pytest.FixtureRequest) -> Call:
-    """`call(file, kernel, grid, threads, *args)`: the array arguments afterwards; any hazard fails the test."""
-    device = EmulatedDevice(request.param)
-
-    def run(file: str, kernel: str, grid: Any, threads: Any, *args: Any, smem_bytes: int = 0) -> list[Array]:
-        ran = launch(HERE / f"{file}.cu", kernel, grid, threads, args, device=device, smem_bytes=smem_bytes, races=True)
-        assert not ran.hazards, "\n".join(hazard.explain() for hazard in ran.hazards)
-        assert isinstance(ran.outputs, list)
-        return ran.outputs
-
-    return run
-
-
-def rng(seed: int = 7) -> np.random.Generator:
-    return np.random.default_rng(seed)
+    return caller(HERE, request.param)
 
 
 def test_look_back_scan(call: Call) -> None:

@@ -10,7 +10,6 @@ BUGS = {
     "NO_WAIT": "the stage is overwritten while the multiplication reads it",
     "NO_PUBLISHING": "the multiplication starts before other warps have written the stage",
     "NO_PROXY_FENCE": "the stores are not ordered before the asynchronous proxy",
-    "FENCE_BEHIND_BARRIER": "every thread has the fence, but behind the barrier",
     "LATE_PROXY_FENCE": "the thread that reads has the fence, not those that wrote",
 }
 
@@ -18,8 +17,9 @@ BUGS = {
 def gemm_source(form: Form, mode: str) -> str:
     """A kernel `gemm(a, b, c, rows of c, chunks in k)`: C = A B^T for row-major A and B, 64 x columns in each block.
 
-    A macro of `BUGS` puts in that bug. `NO_BARRIER` leaves out the barrier behind the wait, which one
-    warpgroup does not need: a multiplication that one of its warps has waited for has ended for all four.
+    A macro of `BUGS` puts in that bug. `FENCE_BEHIND_BARRIER` lets every thread fence behind the barrier, which is
+    right: the fences are on the way from the stores to the multiplication. `NO_BARRIER` leaves out the barrier behind
+    the wait, which a warpgroup does not need: a multiplication that one of its warps has waited for has ended.
     """
     number, chunks = MODES[mode]
     row = f"{chunks * CHUNK}"

@@ -13,6 +13,7 @@ import gemmlab
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, UsageError, WrongResultError
+from gemmlab.core.precision import PRECISIONS
 from gemmlab.kernels.catalog import ladder
 
 VERBS = (
@@ -237,4 +238,5 @@ def test_list_prints_the_ids_of_rungs_alone() -> None:
     assert [
         kernel["id"] for kernel in json.loads(run("list", "--rungs", "--precision", "tf32", "--json").stdout)
     ] == tensor
-    assert "no precision named 'half'; precisions: float32, tf32" in run("list", "--precision", "half").stderr
+    said = run("list", "--precision", "half").stderr
+    assert f"no precision named 'half'; precisions: {', '.join(PRECISIONS)}" in said

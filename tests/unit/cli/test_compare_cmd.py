@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
 from gemmlab.core.records import Record, save_record
-from unit.results.test_comparison import record, result
+from support.measured_records import record, result
 
 OLD = record(
     result("kernel:[bold]a", [[10, 10.1, 10.2]] * 3),

@@ -26,11 +26,11 @@ from gemmlab.ops.gemm import GemmOp, GemmProblem
 from gemmlab.precompile.sweep import block_of
 from gemmlab.timing.configurations import spread
 from gemmlab.verify.check import check_kernel
+from support.architectures import architectures, on_architectures
 from support.cuda_source import needs_compiler
 
 pytestmark = needs_compiler
 CUDA_KERNELS = [kernel for kernel in all_kernels() if kernel.device == "cuda" and kernel.op == "gemm"]
-ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
 OP = GemmOp()
 SHAPES = ((33, 35, 31), (64, 64, 64), (3, 70, 9), (129, 131, 17), (70, 3, 5), (1, 1, 1), (0, 5, 3), (7, 6, 0))
 SCALARS = ((1.0, 0.0), (0.5, -1.0), (0.0, 1.0), (0.0, 0.0), (float("nan"), 0.0), (-1.0, float("nan")))
@@ -77,8 +77,7 @@ def observed_once(kernel_id: str, settings: tuple[tuple[str, int], ...], size: s
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("kernel", [pytest.param(kernel, id=kernel.id) for kernel in CUDA_KERNELS])
+@pytest.mark.parametrize(("kernel", "arch"), on_architectures(CUDA_KERNELS))
 def test_a_kernel_is_right_at_every_edge_and_commits_no_hazard(kernel: Kernel, arch: str) -> None:
     report = check_kernel(kernel, device(arch), OP, cases=edge_cases(kernel))
     assert report.passed, report.explain()
@@ -87,8 +86,8 @@ def test_a_kernel_is_right_at_every_edge_and_commits_no_hazard(kernel: Kernel, a
 
 def sampled() -> Iterator[Any]:
     """Configurations spread over each kernel's space beside its default, each on the next architecture and layout."""
-    archs = cycle(ARCHITECTURES)
     for kernel in CUDA_KERNELS:
+        archs = cycle(architectures(kernel))
         # To compile takes longer than to run: a configuration meets one of each.
         for config, layout in zip(spread(kernel, SAMPLED + 1)[1:], cycle(kernel.layouts), strict=False):
             named = ",".join(f"{name}={value}" for name, value in config.items())
@@ -123,10 +122,13 @@ def test_configurations_spread_over_the_space_are_right_too(
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize(
-    ("kernel", "expectation"),
-    [pytest.param(kernel, said, id=f"{kernel.id}: {said.that.text}") for kernel, said in STATEMENTS],
+    ("kernel", "expectation", "arch"),
+    [
+        pytest.param(kernel, said, arch, id=f"{kernel.id}: {said.that.text}-{arch}")
+        for kernel, said in STATEMENTS
+        for arch in architectures(kernel)
+    ],
 )
 def test_what_a_file_expects_is_what_is_counted(kernel: Kernel, expectation: Expectation, arch: str) -> None:
     (problem,) = OP.parse_sizes(expectation.shape)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gemmlab.core.errors import UsageError
+from gemmlab.core.precision import PRECISIONS
 from gemmlab.kernels.cuda_file.header import KEYS, HeaderValues, from_flags, read_header, read_toml
 from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
 
@@ -123,7 +124,7 @@ def test_a_later_statement_replaces_an_earlier_one_key_by_key() -> None:
         ('arch = "90"', "arch: '90' is not an architecture, as sm_80"),
         ('arch = "sm_91"', "mine.cu:4: arch: unknown architecture 'sm_91'; known: sm_70, sm_72, sm_75, sm_80"),
         ('arch = "sm_85a"', "arch: unknown architecture 'sm_85a'"),
-        ('precision = "half"', "precision: 'half' is none of float32, tf32"),
+        ('precision = "half"', f"precision: 'half' is none of {', '.join(PRECISIONS)}"),
         # parameters
         ("params = 3", "mine.cu:4: params: 3 is not a table, as { BM = 32 }"),
         ("[params]\nBM = 1\nbn = 2", "mine.cu:6: params: 'bn': parameters are named in capitals"),

@@ -26,7 +26,7 @@ CONFIGURATIONS: list[Config] = [
     SMALL,
     {"STRIP": 1, "LINES": 1, "BK": 32, "WARPS": 8, "STAGES": 3},
     {"STRIP": 3, "LINES": 2, "BK": 64, "WARPS": 1, "STAGES": 2, "SPLITS": 11},
-    {"STRIP": 16, "LINES": 4, "BK": 8, "WARPS": 4, "STAGES": 4, "SPLITS": 2},
+    {"STRIP": 16, "LINES": 4, "BK": 8, "WARPS": 4, "STAGES": 4, "SPLITS": 2, "ONCE": 1},
     {"STRIP": 32, "LINES": 2, "BK": 16, "WARPS": 2, "STAGES": 3},
 ]
 

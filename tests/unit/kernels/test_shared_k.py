@@ -31,7 +31,8 @@ __device__ __forceinline__ uint3 block_from_the_end()
 """
 SMALL: Config = {"BM": 32, "BN": 64, "BK": 16, "TM": 8, "KGROUPS": 2}
 each_way = pytest.mark.parametrize(
-    ("name", "shares"), [("split_k", {"SPLITS": 3}), ("split_k", {"SPLITS": 20}), ("stream_k", {"BLOCKS": 7})]
+    ("name", "shares"),
+    [("split_k", {"SPLITS": 3}), ("split_k", {"SPLITS": 20, "ONCE": 3}), ("stream_k", {"BLOCKS": 7})],
 )
 
 

@@ -2,63 +2,35 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn, Self
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gemmlab
-from gemmlab.core.program import Artifact, Program
+from gemmlab.core.program import Artifact
 from gemmlab.core.sources import Sources
 from gemmlab.devices.cpu import CpuDevice
-from gemmlab.ir.compile import compile_object
-from gemmlab.kernels.catalog import find_kernel
 from gemmlab.toolchain import cache
+from support.compiled_code import ARTIFACT, build, compilations, empty_cache, program
 
-ARTIFACT = Artifact(
-    "k", "object", "x86_64:8:cpu", "entry", b"\x00code\xff" * 50, "d" * 64, "llvm 1", {"workspace_bytes": 3}, ("p", "q")
-)
 SOURCE = Path(gemmlab.__file__).parent
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of the test's own."""
-    place = tmp_path / "deep" / "cache"
-    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(place))
-    cache._warn.cache_clear()
-    return place
+    return empty_cache(tmp_path, monkeypatch)
 
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What has been compiled, noted each time."""
-    notes: list[str] = []
-
-    def noted(text: str, *args: Any, **options: Any) -> bytes:
-        notes.append(text)
-        return compile_object(text, *args, **options)
-
-    monkeypatch.setattr("gemmlab.ir.build.compile_object", noted)
-    return notes
-
-
-def program() -> Program:
-    kernel = find_kernel("naive_ijk")
-    return kernel.program(kernel.configure(), CpuDevice().target({}))
-
-
-def build() -> Artifact:
-    return CpuDevice().build(program())
+    return compilations(monkeypatch)
 
 
 @given(st.binary(max_size=200), st.text(max_size=20), st.lists(st.text(max_size=9), max_size=3))
@@ -127,130 +99,6 @@ def test_the_folder_can_be_moved(folder: Path, compiled: list[str], monkeypatch:
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(folder.with_name("elsewhere")))
     assert build() == first
     assert len(compiled) == 1
-
-
-def test_without_a_name_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("GEMMLAB_CACHE_DIR")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.cache_dir() == tmp_path / "gemmlab"
-    monkeypatch.setenv("GEMMLAB_CACHE_DIR", "~/here")
-    assert cache.cache_dir() == Path.home() / "here"
-
-
-def test_a_folder_that_cannot_be_made_costs_one_warning_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    with pytest.warns(RuntimeWarning, match=r"cannot be kept in .*file/cache.*going on without") as said:
-        first = build()
-    assert len(said) == 1
-    assert build() == first, "warned again, or another result"
-
-
-def test_the_warning_is_at_the_line_that_called_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    source = "__global__ void mark(int* p) { *p = 1; }"
-    with pytest.warns(RuntimeWarning, match="cannot be kept") as said:
-        gemmlab.launch(source, "mark", 1, 1, [np.zeros(1, np.int32)], device="emulated")
-    assert {warning.filename for warning in said} == {__file__}
-
-
-def test_a_read_only_folder_is_read_from_and_costs_one_warning_for_what_is_new(
-    folder: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened = os.open
-
-    def read_only(path: Any, flags: int, *args: Any, **options: Any) -> int:
-        if flags & os.O_CREAT:
-            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-        return opened(path, flags, *args, **options)
-
-    first = build()
-    monkeypatch.setattr(os, "open", read_only)
-    assert build() == first
-    assert len(compiled) == 1
-    (path,) = folder.iterdir()
-    path.unlink()
-    with pytest.warns(RuntimeWarning, match=r"cannot be kept in .* \(Read-only file system\); going on") as said:
-        assert [build(), build()] == [first, first]
-    assert len(said) == 1
-    assert len(compiled) == 3
-
-
-@pytest.mark.parametrize("step", ["write", "rename"])
-def test_a_full_disk_costs_one_warning_and_leaves_nothing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    def full(*_args: Any, **_options: Any) -> NoReturn:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    class Full:
-        def __init__(self, handle: int, _mode: str) -> None:
-            os.close(handle)
-
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *_error: object) -> None:
-            pass
-
-        write = full
-
-    with monkeypatch.context() as patch:
-        if step == "write":
-            patch.setattr(os, "fdopen", Full)
-        else:
-            patch.setattr(os, "replace", full)
-        with pytest.warns(RuntimeWarning, match="No space left on device") as said:
-            first = build()
-        assert build() == first, "warned again, or another result"
-        assert len(said) == 1
-    assert list(folder.iterdir()) == []
-    assert build() == first
-    assert len(list(folder.iterdir())) == 1
-
-
-def test_an_interrupted_store_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_args: object, **_options: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        cache.store("key", ARTIFACT)
-    assert list(folder.iterdir()) == []
-
-
-@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
-def test_a_folder_that_others_can_write_to_is_not_used(folder: Path, compiled: list[str], mode: int) -> None:
-    build()
-    folder.chmod(mode)
-    with pytest.warns(RuntimeWarning, match="writable by others and is not used; chmod go-w") as said:
-        assert build().kernel == "naive_ijk"
-    assert len(said) == 1
-    assert len(compiled) == 2
-    folder.chmod(0o755)
-    build()
-    assert len(compiled) == 2
-
-
-def test_a_folder_of_another_owner_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cache.store("key", ARTIFACT)
-    if os.getuid() == 0:
-        os.chown(folder, 65534, -1)
-    else:
-        monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
-    with pytest.warns(RuntimeWarning, match="not used"):
-        assert cache.load("key") is None
-
-
-def test_a_file_under_another_name_is_not_loaded(folder: Path) -> None:
-    """Names are what is trusted: one who can rename files must not make one kernel's code another's."""
-    assert cache.store("key", ARTIFACT)
-    (folder / "key.bin").rename(folder / "other.bin")
-    assert cache.load("other") is None
-    assert not list(folder.iterdir())
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
 from gemmlab.kernels.bound import PlacedKernel, place
 from gemmlab.kernels.fitting import fitted, with_factors
 from gemmlab.kernels.kernel import ALL_STEPS, NO_MEMORY, Kernel
-from gemmlab.kernels.names import problem_names, texture_over
+from gemmlab.kernels.names import problem_names, without_memory
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op
 
@@ -62,6 +62,8 @@ def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None, of
 
     Without `of_gpu` the limits are those of `arch`. Raises `CompileError`, `UsageError`.
     """
+    if kernel.phased:
+        raise UsageError(f"{kernel.id} is launched several times for different things; the model knows one launch")
     op, chosen = find_op(kernel.op), kernel.configure(config)
     problems = fitted(kernel, op, chosen, op.parse_sizes(SIZES[kernel.op]))
     if kernel.steps != ALL_STEPS:
@@ -92,7 +94,7 @@ def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> 
         raise UsageError(f"{kernel.id} has no launch grid")
     bound: dict[str, Any] = {**scalars, "threads": np.int64(1), **NO_MEMORY}
     for operand in op.operands(problem):
-        bound |= {operand.name: None, texture_over(operand.name): np.uint64(0)}
+        bound |= without_memory(operand.name)
     launches = kernel.make_launches(kernel.instantiate(chosen, scalars), bound)
     blocks = [math.prod(launch.grid) for launch in launches]
     # Each launch leaves one float a block, and the next launch adds these up.

@@ -127,7 +127,7 @@ def columns_of(
 
 
 def table_of(columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-    """Return the address of each column. The columns must live as long as the table is used."""
+    """Return the addresses of the arrays named in `COLUMNS`, in that order. The arrays must outlive the table."""
     return np.array([columns[name].ctypes.data for name in COLUMNS], np.int64)
 
 

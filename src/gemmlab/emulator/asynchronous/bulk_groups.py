@@ -34,12 +34,16 @@ class Store:
     """Write the bytes to global memory."""
     reading: Reading | None
     site: int
+    sent: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    """The bytes that the store writes, in their order; `None`: all of them. A box may leave its tensor."""
     data: Bytes | None = field(default=None, repr=False)
 
     def read(self, request: Request) -> None:
         """Read shared memory."""
         resident = request.block.resident
         valid = resident.valid[self.places]
+        if self.sent is not None:
+            valid = valid[self.sent]
         if (valid != 0xFF).any():
             late = bool((valid == PENDING).any())
             message = "that an asynchronous copy has not brought yet" if late else "that nothing has written"

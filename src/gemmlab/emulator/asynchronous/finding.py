@@ -35,7 +35,7 @@ class Finding:
 
     @property
     def subject(self) -> Hashable:
-        """What tells it from other errors at the same lines: the mbarrier of a deadlock, else its words."""
+        """The mark that tells it from other errors at the same lines: the mbarrier of a deadlock, else its words."""
         return self.address if self.state and self.kind == MBARRIER else words_without_numbers(self.message)
 
     @property

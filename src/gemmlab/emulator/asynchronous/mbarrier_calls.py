@@ -7,9 +7,10 @@ import numpy as np
 from gemmlab.emulator.async_calls import Arrival
 from gemmlab.emulator.asynchronous.async_request import Request
 from gemmlab.emulator.asynchronous.block_state import BlockState
-from gemmlab.emulator.asynchronous.finding import MBARRIER, MISALIGNED
+from gemmlab.emulator.asynchronous.finding import CLUSTER, MBARRIER, MISALIGNED
 from gemmlab.emulator.asynchronous.mbarrier import Mbarrier
 from gemmlab.emulator.asynchronous.mbarrier_word import MOST, ONE_ARRIVAL, initial
+from gemmlab.emulator.launch_layout import RANK_BITS
 from gemmlab.emulator.layout import Status
 
 EVERY_BIT = (1 << 64) - 1
@@ -65,7 +66,9 @@ def find(request: Request, address: int, lane: int | None = None) -> Mbarrier:
 
 def arrive(request: Request) -> int:
     """Arrive with every lane, the lowest first."""
-    mode, lanes = request.operand(2), request.lanes
+    mode, lanes = request.operand(2), _lanes_that_arrive(request)
+    if not lanes:
+        return Status.GO
     if mode & Arrival.TOGETHER:
         _states_together(request)
     column = request.column(0)
@@ -79,6 +82,22 @@ def arrive(request: Request) -> int:
             request.answer(lane, mbarrier.word.encoded())
         arrive_at(request, mbarrier, mode, request.operand(1, lane) & 0xFFFFFFFF, lane)
     return Status.GO
+
+
+def _lanes_that_arrive(request: Request) -> list[int]:
+    """The lanes whose mbarriers exist. An arrival at a block that has ended is an error, and has no effect here."""
+    cluster = request.block.cluster
+    if not any(block.ended for block in cluster):
+        return request.lanes
+    found = []
+    for lane in request.lanes:
+        address = request.operand(0, lane) & 0xFFFFFFFF
+        rank = address >> RANK_BITS
+        if rank < len(cluster) and cluster[rank].ended:
+            request.report(CLUSTER, f"an arrival at block {rank} of the cluster, which has ended", address, lane=lane)
+        else:
+            found.append(lane)
+    return found
 
 
 def _arrive_in_turn(request: Request, address: int, lanes: list[int]) -> None:

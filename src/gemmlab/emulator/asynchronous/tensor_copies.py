@@ -27,9 +27,13 @@ from gemmlab.emulator.memory_map import Reach
 
 Bytes = npt.NDArray[np.uint8]
 MAP_ALIGNMENT = 64
+UNIT = 16
+"""Bytes of which the first coordinate is a multiple, if the layout is not interleaved."""
+NAN = 0x7FF7
+"""Every 16 bits of what lies outside a tensor that is filled with NaN, whatever its type."""
 _KINDS = {
     "UINT32": "U32", "INT32": "S32", "UINT64": "U64", "INT64": "S64", "FLOAT16": "F16", "BFLOAT16": "BF16",
-    "FLOAT32": "F32", "FLOAT64": "F64",
+    "FLOAT32": "F32", "FLOAT32_FTZ": "F32", "FLOAT64": "F64",
 }  # fmt: skip
 
 
@@ -53,26 +57,34 @@ def _tensor(request: Request, reach: Reach, address: int, dimensions: int) -> Ti
         request.fail(TENSOR_MAP, f"a copy of {dimensions} dimensions with the map {tensor.describe()}", address)
     _require_emulated(tensor)
     room = request.block.resident.geometry.shared_bytes
-    if tensor.nbytes > room:
-        request.fail(BOUNDS, f"a box of {tensor.nbytes} bytes; a block has {room}: {tensor.describe()}", address)
+    if tensor.span > room:
+        request.fail(BOUNDS, f"a box of {tensor.span} bytes; a block has {room}: {tensor.describe()}", address)
     return tensor
 
 
 def _require_emulated(tensor: TiledMap) -> None:
-    """Raise `UnsupportedError` for layouts and types whose results were not compared with a GPU."""
+    """Raise `UnsupportedError` for layouts whose results were not compared with a GPU."""
     for what, yes in (
-        (f"interleave {tensor.interleave}", tensor.interleave != 0),
-        (f"elements of type {tensor.type.name}", tensor.type.tf32 or tensor.type.name.endswith("_FTZ")),
-        ("a box with rows shorter than the swizzle", 0 < tensor.copied[0] * tensor.type.nbytes < tensor.swizzle),
+        ("a box of several slices of channels", tensor.interleave and tensor.slices[-2] > 1),
+        ("a box with rows shorter than the swizzle", tensor.pitch > tensor.row_bytes),
     ):
         if yes:
             raise UnsupportedError(f"tensor map {tensor.describe()}: {what}: not emulated")
 
 
+def _require_place(request: Request, tensor: TiledMap, coordinates: list[int]) -> None:
+    """Compare the first coordinate with what the GPU takes: an H200 stops at others with an illegal instruction."""
+    start = coordinates[0] * tensor.type.nbytes
+    if not tensor.interleave and start % UNIT:
+        message = f"the first coordinate of a tensor copy is {coordinates[0]}, {start} bytes: no multiple of {UNIT}"
+        request.fail(MISALIGNED, f"{message}, with the map {tensor.describe()}")
+
+
 def _aligned(request: Request, tensor: TiledMap, address: int) -> None:
     if address % PLAIN_ALIGNMENT:
         request.fail(MISALIGNED, f"the shared address of a tensor copy is no multiple of {PLAIN_ALIGNMENT}", address)
-    if address % alignment(tensor):
+    # wgmma applies the pattern to addresses, as the copy does, so it reads what was meant wherever the box begins.
+    if address % alignment(tensor) and not request.block.resident.geometry.warpgroups:
         message = (
             f"the shared address is no multiple of {alignment(tensor)}, where the pattern of swizzle {tensor.swizzle}"
         )
@@ -84,13 +96,14 @@ def tensor_copy(request: Request, reach: Reach) -> int:
     direction, address, shared, mbarrier, blocks, reduction, dimensions = (request.operand(row) for row in range(7))
     tensor = _tensor(request, reach, address, dimensions)
     coordinates = [_signed(request.operand(7 + axis)) for axis in range(dimensions)]
+    _require_place(request, tensor, coordinates)
     if direction == Direction.GLOBAL_TO_SHARED:
         data = _load(request, reach, tensor, coordinates)
         for to, barrier in destinations(shared & 0xFFFFFFFF, mbarrier & 0xFFFFFFFF, blocks):
             _aligned(request, tensor, to)
-            block, index = shared_place(request, to, tensor.nbytes, "write")
+            block, index = shared_place(request, to, tensor.span, "write")
             where = places(tensor, to, index.start)
-            send(request, block, find(request, barrier), where, data, (to, tensor.nbytes))
+            send(request, block, find(request, barrier), where, data, (to, tensor.span))
     elif direction == Direction.SHARED_TO_GLOBAL:
         _store(request, reach, tensor, shared & 0xFFFFFFFF, coordinates, reduction)
     return Status.GO
@@ -102,23 +115,31 @@ def _signed(value: int) -> int:
 
 
 def _load(request: Request, reach: Reach, tensor: TiledMap, coordinates: list[int]) -> Bytes:
-    """Return the box's bytes in the order of its rows, zeros (or NaN) outside the tensor."""
+    """Return the box's bytes in the order of its rows, zeros or NaN outside the tensor."""
     box = box_at(tensor, coordinates)
     data = np.zeros((len(box.rows), box.row_bytes), np.uint8)
-    whole = bool(box.inside.all()) and box.last - box.first == box.row_bytes
-    if not whole and tensor.fill == "nan":
-        raise UnsupportedError(f"tensor map {tensor.describe()}: fill with NaN: not emulated")
+    if tensor.fill == "nan":
+        data.view(np.uint16)[:] = NAN
     if box.inside.any() and box.last > box.first:
         rows = box.rows[box.inside] + box.first
-        data[box.inside, box.first : box.last] = read_rows(request, reach, rows, box.last - box.first)
+        found = read_rows(request, reach, rows, box.last - box.first)
+        data[box.inside, box.first : box.last] = rounded(found) if tensor.type.tf32 else found
     return data.reshape(-1)
+
+
+def rounded(data: Bytes) -> Bytes:
+    """Round float32 to TF32, to nearest even; a NaN becomes 0x7FFFE000. Subnormal numbers stay."""
+    words = np.ascontiguousarray(data).view(np.uint32)
+    nearest = (words + np.uint32(0xFFF) + (words >> 13 & 1)) & np.uint32(0xFFFFE000)
+    nan = (words & 0x7FFFFFFF) > 0x7F800000
+    return np.where(nan, np.uint32(0x7FFFE000), nearest).astype(np.uint32).view(np.uint8)
 
 
 def _store(
     request: Request, reach: Reach, tensor: TiledMap, shared: int, coordinates: list[int], reduction: int
 ) -> None:
     _aligned(request, tensor, shared)
-    block, index = shared_place(request, shared, tensor.nbytes, "read")
+    block, index = shared_place(request, shared, tensor.span, "read")
     box = box_at(tensor, coordinates)
     if reduction:
         name, kind = REDUCTIONS[reduction & 15], _KINDS.get(tensor.type.name, "")
@@ -136,10 +157,25 @@ def _store(
         allocation, at = found
         mine = data.reshape(len(box.rows), box.row_bytes)[box.inside, box.first : box.last]
         old = np.ascontiguousarray(allocation.data[at])
-        new = combined(reduction, old.reshape(-1), mine.reshape(-1)).reshape(mine.shape) if reduction else mine
+        new = _combined(tensor, reduction, old, mine) if reduction else mine
         allocation.data[at] = new
         allocation.valid[at] = 0xFF
 
-    reading = begin_read(request, block, shared, tensor.nbytes)
+    reading = begin_read(request, block, shared, tensor.span)
     where = places(tensor, shared, index.start)
-    groups_of(block, request.warp).open.append(Store(request, shared, where, write, reading, request.site))
+    sent = np.zeros((len(box.rows), box.row_bytes), np.bool_)
+    sent[box.inside, box.first : box.last] = True
+    store = Store(request, shared, where, write, reading, request.site, sent.reshape(-1))
+    groups_of(block, request.warp).open.append(store)
+
+
+def _combined(tensor: TiledMap, reduction: int, old: Bytes, new: Bytes) -> Bytes:
+    """Combine rows of bytes. With FLOAT32_FTZ subnormal operands and results are zeros of their sign."""
+    if not tensor.type.name.endswith("_FTZ"):
+        return combined(reduction, old.reshape(-1), new.reshape(-1)).reshape(new.shape)
+    return _flushed(combined(reduction, _flushed(old).reshape(-1), _flushed(new).reshape(-1))).reshape(new.shape)
+
+
+def _flushed(data: Bytes) -> Bytes:
+    words = np.ascontiguousarray(data).view(np.uint32)
+    return np.where(words & 0x7F800000, words, words & 0x80000000).astype(np.uint32).view(np.uint8)

@@ -17,7 +17,7 @@ PLAIN_ALIGNMENT = 128
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The rows of a box: runs of contiguous elements. A row outside the tensor has no global address."""
+    """The rows of a box: runs of contiguous bytes. A row outside the tensor has no global address."""
 
     rows: npt.NDArray[np.int64]
     """Global address of each row's first element inside the tensor."""
@@ -31,19 +31,23 @@ class Box:
 
 def box_at(tensor: TiledMap, coordinates: Sequence[int]) -> Box:
     """Return the box whose first element has these coordinates, which may be outside the tensor."""
-    width = tensor.type.nbytes
-    row_bytes = tensor.copied[0] * width
-    start = coordinates[0]
-    first = min(max(0, -start), tensor.copied[0]) * width
-    last = min(max(0, tensor.shape[0] - start), tensor.copied[0]) * width
-    address = np.array([tensor.address + start * width], np.int64)
-    inside = np.array([True])
-    for axis in range(1, len(tensor.shape)):
-        at = coordinates[axis] + np.arange(tensor.copied[axis], dtype=np.int64) * tensor.element_strides[axis]
+    if tensor.interleave:
+        strides = (tensor.interleave, *tensor.strides)
+        first, last, row_bytes = 0, tensor.interleave, tensor.interleave
+        address, axes = tensor.address, range(len(tensor.shape))
+    else:
+        strides = (tensor.type.nbytes, *tensor.strides)
+        row_bytes = tensor.copied[0] * strides[0]
+        first = min(max(0, -coordinates[0]) * strides[0], row_bytes)
+        last = min(max(0, tensor.shape[0] - coordinates[0]) * strides[0], row_bytes)
+        address, axes = tensor.address + coordinates[0] * strides[0], range(1, len(tensor.shape))
+    rows, inside = np.array([address], np.int64), np.array([True])
+    for axis in axes:
+        at = coordinates[axis] + np.arange(tensor.slices[axis], dtype=np.int64) * tensor.element_strides[axis]
         fits = (at >= 0) & (at < tensor.shape[axis])
-        address = (at[:, None] * tensor.strides[axis - 1] + address[None, :]).reshape(-1)
+        rows = (at[:, None] * strides[axis] + rows[None, :]).reshape(-1)
         inside = (fits[:, None] & inside[None, :]).reshape(-1)
-    return Box(address, inside, min(first, last), last, row_bytes)
+    return Box(rows, inside, min(first, last), last, row_bytes)
 
 
 def places(tensor: TiledMap, address: int, offset: int) -> slice | npt.NDArray[np.int64]:
@@ -52,8 +56,10 @@ def places(tensor: TiledMap, address: int, offset: int) -> slice | npt.NDArray[n
     `address` is the box's shared address, `offset` its index. The swizzle depends on the address's bits.
     """
     if not tensor.swizzle:
-        return slice(offset, offset + tensor.nbytes)
-    units = np.arange(address >> 4, (address + tensor.nbytes) >> 4, dtype=np.int64)
+        return slice(offset, offset + tensor.span)
+    row = tensor.pitch >> 4
+    rows = np.arange(tensor.span // tensor.pitch, dtype=np.int64)[:, None]
+    units = ((address >> 4) + rows * row + np.arange(tensor.row_bytes >> 4)).reshape(-1)
     moved = units ^ (units >> 3 & SWIZZLE_ROWS[tensor.swizzle])
     index = (moved << 4) + (offset - address)
     return (index[:, None] + np.arange(16)).reshape(-1)

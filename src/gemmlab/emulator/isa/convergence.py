@@ -70,7 +70,7 @@ def bsync(x: Form) -> None:
 
 @opcode("WARPSYNC")
 def warpsync(x: Form) -> None:
-    """Wait for all lanes of a mask (`.ALL`: all that have not ended). `.COLLECTIVE` runs up
+    """Wait for all lanes of a mask (`.ALL`, which has no mask: all that have not ended). `.COLLECTIVE` runs up
     to ENDCOLLECTIVE together.
     """
     named = x.left and not x.has("ALL")

@@ -146,7 +146,7 @@ def _indirect(x: Form, how: int, lanes: Lanes | None = None) -> None:
     jump(x, address.lshr(4) + start, address, how, lanes)
 
 
-@opcode("BRX")
+@opcode("BRX", "BRXU")
 def brx(x: Form) -> None:
     """Branch to register plus constant, relative to the next instruction."""
     address = x.source_pair().trunc("i32") + x.source()

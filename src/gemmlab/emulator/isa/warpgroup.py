@@ -112,11 +112,16 @@ def warpgroup(x: Form) -> None:
 
 
 def remember_fence(x: Form, count: Lanes) -> None:
-    """Store the time of a proxy fence for each lane; `count`: its fences before this one."""
+    """Store the time of a proxy fence for each lane, and of one by all lanes what the warp knew; `count`: a lane's
+    fences before this one.
+    """
     fn = x.fn
     with fn.when(x.warp.load(Warp.FLIGHT, I64).differs(0)):
         index = x.warp.load(Warp.INDEX, I64)
-        clock = fn.cast(x.block.load(Block.CLOCKS, I64), I32)[index * LANES + index]
+        known = fn.cast(x.block.load(Block.CLOCKS, I64), I32) + index * LANES
+        clock = known[index]
+        with fn.when(Lanes(x.exec_bits).eq(-1).value):
+            fn.store(fn.cast(x.warp.load(Warp.FLIGHT, I64) + Flight.FENCED, I32), fn.load(known, LANES))
         fences = fn.cast(x.warp.load(Warp.FLIGHT, I64) + Flight.FENCES, I32)
         turn = fn.scratch(I32, LANES)
         fn.store(turn, (count & (Flight.FENCE_TURNS - 1)).value)

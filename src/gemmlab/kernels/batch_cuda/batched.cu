@@ -60,8 +60,15 @@ batched(
     extern __shared__ __align__(16) float shared[];  // STAGES buffers, each a tile of A and one of B
     const unsigned across = ceil_div(N, BN), tiles = across * ceil_div(M, BM);
     const unsigned at = blockIdx.x % tiles;
-    go_to_product(blockIdx.x / tiles, axes, A, B, C);
+    const unsigned product = blockIdx.x / tiles;
+    A += way_to_product<0>(product, axes);
+    B += way_to_product<1>(product, axes);
     const Tile tile = {static_cast<int>(at / across) * BM, static_cast<int>(at % across) * BN};
     store_product_tile<BM, BN, BK, TM, TN, STAGES, TRANS_A, TRANS_B>(
-        {M, N, K, A, lda, B, ldb, C, ldc}, tile, alpha, beta, shared);
+        {M, N, K, A, lda, B, ldb, C, ldc}, tile, alpha, beta, shared,
+        [&](const Product& p) {
+            unsigned block;  // read anew, so that the number of the product takes no register meanwhile
+            asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+            return p.C + way_to_product<2>(block / (ceil_div(p.N, BN) * ceil_div(p.M, BM)), axes);
+        });
 }

@@ -169,7 +169,10 @@ batched_rows(
         const int narrow = by_rows ? M : N, width = by_rows ? N : M;
         const unsigned groups = ceil_div(width, ALONG_K ? WARPS * LINES : 128), strips = ceil_div(narrow, ROWS);
         const unsigned at = blockIdx.x % (groups * strips);
-        go_to_product(blockIdx.x / (groups * strips), axes, A, B, C);
+        const unsigned product = blockIdx.x / (groups * strips);
+        A += way_to_product<0>(product, axes);
+        B += way_to_product<1>(product, axes);
+        C += way_to_product<2>(product, axes);
         const int row = at % strips * ROWS;  // strips of the same columns are neighbours
         Strip s;
         s.row = by_rows ? (TRANS_A ? 1 : lda) : (TRANS_B ? ldb : 1);

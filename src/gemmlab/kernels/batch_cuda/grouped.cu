@@ -79,5 +79,6 @@ grouped(
     const unsigned at = blockIdx.x - p.first * unit, across = ceil_div(p.N, BN);
     const Tile tile = {static_cast<int>(at / across) * BM, static_cast<int>(at % across) * BN};
     store_product_tile<BM, BN, BK, TM, TN, STAGES, TRANS_A, TRANS_B>(
-        {p.M, p.N, p.K, A + p.a, p.lda, B + p.b, p.ldb, C + p.c, p.ldc}, tile, alpha, beta, shared);
+        {p.M, p.N, p.K, A + p.a, p.lda, B + p.b, p.ldb, C, p.ldc}, tile, alpha, beta, shared,
+        [&](const Product& product) { return product.C + p.c; });
 }

@@ -45,6 +45,21 @@ __device__ __forceinline__ void copy_four_of_line_async(float* dst, const float*
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(shared_address(dst)), "l"(src) : "memory");
 }
 
+// The same for what is read once: its lines are the first that the level-2 cache replaces, so what others have written
+// and will read stays, and need not go to memory meanwhile. The policy is a constant in the instruction's descriptor.
+__device__ __forceinline__ unsigned long long once_policy()
+{
+    unsigned long long policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+__device__ __forceinline__ void copy_four_of_line_once_async(float* dst, const float* src)
+{
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2;" ::"r"(shared_address(dst)),
+                 "l"(src), "l"(once_policy())
+                 : "memory");
+}
+
 // Four floats of which the first `cols` exist, any number from below 0 to beyond 4; the others become zeros unread.
 __device__ __forceinline__ void copy_four_async(float* dst, const float* src, int cols)
 {
@@ -63,17 +78,35 @@ __device__ __forceinline__ void copy_four_async_if(bool wanted, float* dst, cons
         : "memory");
 }
 
-// WIDTH floats, 1 or 4, if they `exist`, else zeros; or only if they are `wanted`.
-template <int WIDTH>
+// WIDTH floats, 1 or 4, if they `exist`, else zeros; or only if they are `wanted`. ONCE: nobody else reads them.
+template <int WIDTH, bool ONCE = false>
 __device__ __forceinline__ void copy_async(float* dst, const float* src, bool exists)
 {
-    if constexpr (WIDTH == 4) copy_four_async(dst, src, exists ? 4 : 0);
+    if constexpr (ONCE && WIDTH == 4)
+        asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(shared_address(dst)),
+                     "l"(src), "r"(exists ? 16 : 0), "l"(once_policy())
+                     : "memory");
+    else if constexpr (ONCE)
+        asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], 4, %2, %3;" ::"r"(shared_address(dst)),
+                     "l"(src), "r"(exists ? 4 : 0), "l"(once_policy())
+                     : "memory");
+    else if constexpr (WIDTH == 4) copy_four_async(dst, src, exists ? 4 : 0);
     else copy_one_async(dst, src, exists);
 }
-template <int WIDTH>
+template <int WIDTH, bool ONCE = false>
 __device__ __forceinline__ void copy_async_if(bool wanted, float* dst, const float* src)
 {
-    if constexpr (WIDTH == 4) copy_four_async_if(wanted, dst, src);
+    if constexpr (ONCE && WIDTH == 4)
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; "
+                     "@p cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %3; }" ::"r"(shared_address(dst)),
+                     "l"(src), "r"(static_cast<int>(wanted)), "l"(once_policy())
+                     : "memory");
+    else if constexpr (ONCE)
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; "
+                     "@p cp.async.ca.shared.global.L2::cache_hint [%0], [%1], 4, %3; }" ::"r"(shared_address(dst)),
+                     "l"(src), "r"(static_cast<int>(wanted)), "l"(once_policy())
+                     : "memory");
+    else if constexpr (WIDTH == 4) copy_four_async_if(wanted, dst, src);
     else copy_one_async_if(wanted, dst, src);
 }
 

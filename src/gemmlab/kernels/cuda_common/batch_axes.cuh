@@ -15,21 +15,20 @@ struct BatchAxes {
     BatchAxis axis[4];  // the innermost first
 };
 
-// Moves the operands from the first product to product number `product`, which is taken apart into a place on each axis
-// as digits are taken from a number:
+// Elements from the first product's matrix to that of product number `product`, of A, B or C as OPERAND is 0, 1 or 2.
+// The number is taken apart into a place on each axis as digits are taken from a number:
 //
 //   axes 5 x 3, product 7:    7 % 3 = 1 on the inner one, 7 / 3 = 2 on the outer one
-__device__ __forceinline__ void go_to_product(
-    unsigned product, const BatchAxes& axes, const float*& A, const float*& B, float*& C)
+template <int OPERAND>
+__device__ __forceinline__ Offset way_to_product(unsigned product, const BatchAxes& axes)
 {
+    Offset way = 0;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
         const BatchAxis& axis = axes.axis[i];
         if (axis.extent == 1) continue;
-        const Offset place = product % axis.extent;
+        way += product % axis.extent * (OPERAND == 0 ? axis.a : OPERAND == 1 ? axis.b : axis.c);
         product /= axis.extent;
-        A += place * axis.a;
-        B += place * axis.b;
-        C += place * axis.c;
     }
+    return way;
 }

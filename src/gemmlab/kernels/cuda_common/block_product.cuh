@@ -27,9 +27,11 @@ constexpr int resident_products(int BM, int BN, int threads)
     return blocks < 1 ? 1 : blocks > 16 ? 16 : blocks;
 }
 
-// The tile that begins at `tile`, which lies inside of C. `shared` holds STAGES tiles of op(A) and op(B).
-template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool TRANS_A, bool TRANS_B>
-__device__ __forceinline__ void store_product_tile(const Product& p, Tile tile, float alpha, float beta, float* shared)
+// The tile that begins at `tile`, which lies inside of C. `shared` holds STAGES tiles of op(A) and op(B). The product's C
+// is `c_of(p)`, asked for when the sums are done: until then it takes no registers from them.
+template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool TRANS_A, bool TRANS_B, class COf>
+__device__ __forceinline__ void
+store_product_tile(const Product& p, Tile tile, float alpha, float beta, float* shared, const COf& c_of)
 {
     constexpr int THREADS = (BM / TM) * (BN / TN);
     constexpr int LANES_M = TM > TN ? 4 : 8, LANES_N = 32 / LANES_M;  // lanes of a warp below and beside each other
@@ -61,7 +63,7 @@ __device__ __forceinline__ void store_product_tile(const Product& p, Tile tile, 
     for (int i = 0; i < TM; ++i)
 #pragma unroll
         for (int j = 0; j < TN; ++j) sums[i][j] = __fmul_rn(alpha, sums[i][j]);
-    float* const c = p.C + (tile.row + at.row) * static_cast<Offset>(p.ldc) + tile.col + at.col;
+    float* const c = c_of(p) + (tile.row + at.row) * static_cast<Offset>(p.ldc) + tile.col + at.col;
     store_parts<APART_M, APART_N>(
         c, p.ldc, rows - at.row, cols - at.col, rows_are_aligned(c, p.ldc), 1.0f, sums, beta);
 }

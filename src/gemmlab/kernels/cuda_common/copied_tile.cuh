@@ -2,7 +2,8 @@
 // global memory: 16 bytes at a time while they are whole and aligned, float by float otherwise.
 //
 // A tile has so many lines (rows of op(A), columns of op(B)) and steps of k. In global memory k goes along its rows or
-// across them. PLACE says where a row comes from and where its chunks of four floats go.
+// across them. PLACE says where a row comes from and where its chunks of four floats go. A block copies the tiles here
+// together; WarpTile (strip_tiles.cuh) is the same for a warp alone, which copies 16 bytes at the edges too.
 #pragma once
 
 #include "async_tile.cuh"
@@ -11,6 +12,19 @@
 
 constexpr bool ALONG_K = true;    // A as it is, B transposed
 constexpr bool ACROSS_K = false;  // A transposed, B as it is
+
+// A tile of ROWS x COLS words, in shared memory as in global memory.
+template <int ROWS, int COLS, bool LIES>
+struct LyingTile {
+    static constexpr int LINES = LIES == ALONG_K ? ROWS : COLS;
+    static constexpr int BK = LIES == ALONG_K ? COLS : ROWS;
+
+    // Words in global memory to what lies `k` steps further.
+    static __device__ __forceinline__ Offset along_k(int k, int ld)
+    {
+        return LIES == ALONG_K ? k : k * static_cast<Offset>(ld);
+    }
+};
 
 // Where a tile that begins at `start` begins when it must not reach beyond `extent`: further back, if there is room,
 // and where it has to stay `aligned`, only by multiples of four.
@@ -29,10 +43,10 @@ struct InOrder {
 };
 
 template <int ROWS, int COLS, int LD, int THREADS, bool LIES, class PLACE = InOrder>
-struct CopiedTile {
+struct CopiedTile : LyingTile<ROWS, COLS, LIES> {
+    using Lying = LyingTile<ROWS, COLS, LIES>;
+    using Lying::BK, Lying::LINES;
     static constexpr int FLOATS = ROWS * LD;
-    static constexpr int LINES = LIES == ALONG_K ? ROWS : COLS;
-    static constexpr int BK = LIES == ALONG_K ? COLS : ROWS;
     static constexpr int CHUNKS = COLS / 4;                    // of a row
     static constexpr int COUNT = ROWS * COLS / (4 * THREADS);  // chunks a thread
     static constexpr int PASS = THREADS / CHUNKS;              // rows that all threads copy at a time
@@ -74,7 +88,7 @@ struct CopiedTile {
             copy_four_async(
                 dst + (row + i * PASS) * LD + 4 * to, from + PLACE::row(i * PASS) * static_cast<Offset>(ld));
         }
-        from += LIES == ALONG_K ? BK : BK * static_cast<Offset>(ld);
+        from += Lying::along_k(BK, ld);
     }
 
 private:
@@ -84,7 +98,7 @@ private:
     // Zeros where the tile has ended.
     __device__ __forceinline__ void copy_edge(float* dst, int k) const
     {
-        const float* tile = src + (LIES == ALONG_K ? k : k * static_cast<Offset>(ld));
+        const float* tile = src + Lying::along_k(k, ld);
         const int rows = LIES == ALONG_K ? lines : depth - k, cols = LIES == ALONG_K ? depth - k : lines;
 #pragma unroll 2
         for (int first = 0; first < ROWS * COLS; first += THREADS) {

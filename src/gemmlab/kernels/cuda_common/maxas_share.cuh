@@ -1,9 +1,8 @@
 // What one thread brings of the tiles of A and B in the Maxwell design: tracks to its pieces, and no memory access but
 // the guarded one.
 //
-// Tiles are BK x W in shared memory, A and B alike, k down and x along: x counts rows of op(A) or columns of op(B). A
-// matrix may lie the same way, or TURNED: with k along its rows. Every thread brings pieces of four floats, and keeps a
-// track to each: where it begins in the next tile, as a texel's index or as a pointer.
+// Tiles are BK x W in shared memory, A and B alike. Pieces are four floats, in the order of pieces.cuh with PAIR = 1.
+// Every thread keeps a track to each of its own: where it begins in the next tile, as a texel's index or as a pointer.
 //
 //     as it lies: a piece is four x                  TURNED: a piece is four k, which become a column
 //
@@ -14,6 +13,7 @@
 #pragma once
 
 #include "four.cuh"
+#include "pieces.cuh"
 #include "stored.cuh"
 #include "texture.cuh"
 #include "tile.cuh"
@@ -73,12 +73,12 @@ struct Share {
     bool turned;
     int column[COUNT];  // 1 where piece i becomes a column: `turned`, as predicates of their own
 
+    using AsItLies = PieceOrder<W, LOADERS, false, 4, 1>;
+    using Turned = PieceOrder<W, LOADERS, true, 4, 1>;
+
     // From piece 0 to piece i.
-    static constexpr __device__ int k_step(bool turned, int i)
-    {
-        return turned ? i * LOADERS / W * 4 : i * LOADERS / (W / 4);
-    }
-    static constexpr __device__ int x_step(bool turned, int i) { return turned ? i * LOADERS % W : 0; }
+    static constexpr __device__ int k_step(bool turned, int i) { return turned ? Turned::to_k(i) : AsItLies::to_k(i); }
+    static constexpr __device__ int x_step(bool turned, int i) { return turned ? Turned::to_x(i) : AsItLies::to_x(i); }
 
     // The first tile begins `missing` steps of k before the matrix, so that the last one ends with it. Along x the last
     // piece inside stands in for those outside: its products land in results that nobody stores.

@@ -25,11 +25,12 @@ struct LinesInTurn {
 
 // Tiles of an operand that a warp copies one after the other, as they lie in global memory: ROWS x COLS words, k along
 // the rows or across them. `src` is the first element of the first tile; `lines` exist from there on, and `depth` steps
-// when one is copied. The others become zeros unread.
-template <int ROWS, int COLS, bool LIES, class PLACE = InOrder>
-struct WarpTile {
+// when one is copied. The others become zeros unread. ONCE says that nobody else reads these words.
+template <int ROWS, int COLS, bool LIES, class PLACE = InOrder, bool ONCE = false>
+struct WarpTile : LyingTile<ROWS, COLS, LIES> {
+    using Lying = LyingTile<ROWS, COLS, LIES>;
+    using Lying::BK, Lying::LINES;
     static constexpr int LD = COLS, FLOATS = ROWS * COLS;
-    static constexpr int LINES = LIES == ALONG_K ? ROWS : COLS, BK = LIES == ALONG_K ? COLS : ROWS;
 
     __device__ __forceinline__ WarpTile(const float* src, int ld, int lines)
         : ld(ld), lines(lines), fours(rows_are_aligned(src, ld)), from(src + first_piece())
@@ -43,7 +44,7 @@ struct WarpTile {
             if (fours) copy_pieces<4>(dst, depth, whole);
             else copy_pieces<1>(dst, depth, whole);
         });
-        from += LIES == ALONG_K ? BK : BK * static_cast<Offset>(ld);
+        from += Lying::along_k(BK, ld);
     }
 
 private:
@@ -80,7 +81,8 @@ private:
                 const float* const piece = from + down * static_cast<Offset>(ld) + across;
                 const int left = row < rows ? cols - col : 0;  // words of the piece: from below 0 to beyond 4
                 if constexpr (WIDTH == 4) {
-                    if constexpr (WHOLE()) copy_four_of_line_async(to, piece);
+                    if constexpr (WHOLE() && ONCE) copy_four_of_line_once_async(to, piece);
+                    else if constexpr (WHOLE()) copy_four_of_line_async(to, piece);
                     else copy_four_async(to, piece, left);
                 } else {
                     if constexpr (WHOLE()) copy_one_async(to, piece);
@@ -95,9 +97,9 @@ private:
     const float* from;  // this lane's first piece of the next tile
 };
 
-template <int LINES, int BK, bool LIES>
+template <int LINES, int BK, bool LIES, bool ONCE>
 using WideTile =
-    WarpTile<LIES == ALONG_K ? 32 * LINES : BK, LIES == ALONG_K ? BK : 32 * LINES, LIES, LinesInTurn<BK, LIES>>;
+    WarpTile<LIES == ALONG_K ? 32 * LINES : BK, LIES == ALONG_K ? BK : 32 * LINES, LIES, LinesInTurn<BK, LIES>, ONCE>;
 
 // The first of the lane's lines, and how far the next one is.
 template <int LINES, bool LIES>

@@ -11,7 +11,7 @@ import numpy as np
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.kernels.cuda_file.signature import Argument, Signature
-from gemmlab.kernels.names import OpNames, shown, texture_over
+from gemmlab.kernels.names import OpNames, map_over, shown, texture_over
 
 C_TYPES: Mapping[str, type[np.generic]] = {
     "int": np.int32, "signed": np.int32, "signed int": np.int32, "int32_t": np.int32,
@@ -24,7 +24,9 @@ C_TYPES: Mapping[str, type[np.generic]] = {
 """NumPy's type for each C type that a kernel may take by value."""
 TEXTURE_TYPE = "cudaTextureObject_t"
 _TEXTURE = re.compile(r"(?:tex(?:ture)?_?)?(\w+?)(?:_?tex(?:ture)?)?", re.IGNORECASE)
-_TEXTURE_OVER = re.compile(r"texture\((\w+)\)")
+_OVER = re.compile(r"(texture|tensor_map)\((\w+)\)")
+MAP_TYPE = "CUtensorMap"
+_MAP = re.compile(r"(?:(?:tensor_?|t)?maps?_?)?(\w+?)(?:_?(?:tensor_?|t)?maps?)?", re.IGNORECASE)
 FLOAT_POINTERS = ("float*", "float2*", "float4*", "void*", "Stored*")
 """Types of pointers to floats. `Stored` of `cuda_common/stored.cuh` is float unless a rung is compiled for halves."""
 TICKETS = "tickets"
@@ -97,7 +99,9 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
             found[edges[0]] = names.extents[0]
     twice = sorted({shown(name) for name in found if name is not None and found.count(name) > 1})
     unknown = [str(argument) for argument, name in zip(signature.args, found, strict=True) if name is None]
-    unfound = [name for name in (*(() if square else lacking), *names.operands) if name not in {*found, *templated}]
+    mapped = [name for name in names.operands if map_over(name) in found]
+    present = {*found, *templated, *mapped}
+    unfound = [name for name in (*(() if square else lacking), *names.operands) if name not in present]
     if unknown or twice or unfound:
         problems = [
             *_unstated_memory(signature, names), *(f"{text!r} is none of them" for text in unknown),
@@ -122,7 +126,8 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
     if len(texts) != len(signature.args):
         raise UsageError(f"{len(texts)} names for the {len(signature.args)} arguments of {signature}")
     textures = [texture_over(operand) for operand in names.operands]
-    values_of = {*names.operands, *names.whole, *names.real, *names.records, *textures}
+    maps = [map_over(operand) for operand in names.operands]
+    values_of = {*names.operands, *names.whole, *names.real, *names.records, *textures, *maps}
     values: list[str | Expression] = []
     for text, argument in zip(texts, signature.args, strict=True):
         name = text.strip().lower()
@@ -134,10 +139,12 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
             values.append(expression)
         counts = argument.type in TICKET_POINTERS
         fits = (argument.is_pointer, counts) == (name in names.operands, name == TICKETS)
-        fits = fits and _is_plain(argument) == (name not in names.records)
+        fits = fits and (argument.type == MAP_TYPE) == (name in maps)
+        fits = fits and _is_plain(argument) == (name not in (*names.records, *maps))
         if not fits or (name in textures) > (argument.type == TEXTURE_TYPE):
             raise UsageError(f"{text!r} cannot be {str(argument)!r} of {signature}")
-    if missing := [name for name in names.operands if not {name, texture_over(name)} & {*values}]:
+    ways = {name: {name, texture_over(name), map_over(name)} for name in names.operands}
+    if missing := [name for name in names.operands if not ways[name] & {*values}]:
         raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(texts)}")
     extents = [value for value in values if value in names.extents]
     return ArgumentMatch(tuple(values), len(extents) == 1 and len(names.extents) > 1)
@@ -149,12 +156,12 @@ def check_types(signature: Signature, names: OpNames) -> None:
     """
     for argument in signature.args:
         pointer = argument.type in (*FLOAT_POINTERS, *TICKET_POINTERS)
-        fits = pointer if argument.is_pointer else _is_plain(argument) or names.records
+        fits = pointer if argument.is_pointer else _is_plain(argument) or names.records or argument.type == MAP_TYPE
         if not fits:
             raise UsageError(
                 f"argument {str(argument)!r} of {signature}: pointers are float* (float4* and the like too) "
-                "or unsigned* tickets, values int, unsigned, long long, size_t, float, double, bool or "
-                "cudaTextureObject_t"
+                "or unsigned* tickets, values int, unsigned, long long, size_t, float, double, bool, "
+                "cudaTextureObject_t or CUtensorMap"
             )
 
 
@@ -172,6 +179,9 @@ def _plain_match(argument: Argument, names: OpNames) -> str | None:
     if argument.type == TEXTURE_TYPE:
         over = _TEXTURE.fullmatch(argument.name)
         return texture_over(over[1].lower()) if over and over[1].lower() in names.operands else None
+    if argument.type == MAP_TYPE:
+        over = _MAP.fullmatch(argument.name)
+        return map_over(over[1].lower()) if over and over[1].lower() in names.operands else None
     match = _DECORATED.fullmatch(argument.name)
     bare = match["bare"] if match else argument.name
     candidates = _pointers(argument, names) if argument.is_pointer else _values(argument, names)
@@ -209,9 +219,9 @@ def _is_edge(argument: Argument, found: str | None, names: OpNames) -> bool:
 
 
 def _in_args(name: str, names: OpNames) -> str:
-    over = _TEXTURE_OVER.fullmatch(name)
+    over = _OVER.fullmatch(name)
     if over is not None:
-        return texture_over(over[1].upper())
+        return f"{over[1]}({over[2].upper()})"
     return name.upper() if name in names.operands else shown(name)
 
 

@@ -27,8 +27,8 @@ _LARGEST = 2**63
 _LONG_NUMBER = re.compile(r"[0-9][0-9A-Fa-fxob_]{18,}")
 KEYS = (
     "summary", "idea", "source", "op", "kernel", "after", "branch", "aliases", "step", "arch", "precision", "params",
-    "tune", "require", "grid", "threads", "smem_bytes", "steps", "again", "workspace", "tickets", "roundings",
-    "in_order", "align", "always_reads", "transposes", "args", "options", "expect",
+    "tune", "require", "grid", "threads", "smem_bytes", "steps", "tiles", "again", "workspace", "tickets", "roundings",
+    "in_order", "align", "always_reads", "transposes", "args", "options", "expect", "phases", "early", "maps",
 )  # fmt: skip
 """All keys that can be stated."""
 
@@ -57,7 +57,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class HeaderValues:
-    """Several statements; a later one replaces an earlier one, key by key."""
+    """The values by key of several statements about a kernel; where several have a key, the last one counts."""
 
     name: str
     """The kernel's file."""

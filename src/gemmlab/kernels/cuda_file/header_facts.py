@@ -11,10 +11,11 @@ from typing import Any
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse, split
 from gemmlab.core.gpu import ARCHITECTURES
-from gemmlab.core.precision import PRECISIONS
+from gemmlab.core.precision import FLOAT_BYTES, PRECISIONS
 from gemmlab.core.program import Config
 from gemmlab.kernels.claims import DEFAULT_SHAPE, Expectation
 from gemmlab.kernels.cuda_file.header import HeaderValues
+from gemmlab.kernels.cuda_file.maps import ALIGNMENT, OperandMap, check_maps, read_maps
 from gemmlab.kernels.kernel import ALL_STEPS
 from gemmlab.kernels.names import OpNames, names_of
 from gemmlab.ops.catalog import find_op
@@ -25,6 +26,8 @@ _ID = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
 _LARGEST_PARAMETER = 2**31 - 1
 _MOST_COMBINATIONS = 1 << 14
+PHASE = "phase"
+"""Name of the number of a launch among those of one execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,16 @@ class Facts:
     smem_bytes: Expression
     steps: Expression
     """The number of steps along k that a block takes; it may also name `blocks`."""
+    tiles: Expression | None
+    """The blocks that take `steps` steps; `None` where all of the grid do."""
     again: Mapping[str, str]
     """Values of the next launch by name (`{N = "blocks", x = "out"}`), if more than one block is launched; else empty.
     """
+    phases: Expression
+    """The number of launches of one execution. Expressions of the launch and the arguments may name `phase`, from 0 on.
+    """
+    early: bool
+    """True if launches after the first may begin before the one ahead has ended, for whose results they wait."""
     workspace: Expression | None
     """Bytes of memory that it is given beside the operands; it may also name `blocks`. `None` where it has none."""
     tickets: Expression | None
@@ -64,12 +74,16 @@ class Facts:
     in_order: Expression
     """True, for a configuration, if each result is one chain of multiply-adds in the order of k."""
     align: int
+    """Bytes that operands must begin on; their rows too, if it was stated."""
+    aligned_rows: bool
     always_reads: tuple[str, ...]
     """Operands that it reads even if the factor before them is 0."""
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
     options: tuple[str, ...]
     """Options of the compiler, of all statements together; folders of headers are relative to the file's own."""
+    maps: tuple[OperandMap, ...]
+    """Operands that the copy engine brings."""
     expect: tuple[Expectation, ...]
 
     @property
@@ -90,6 +104,10 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         raise stated.error("op", str(error)) from None
     params = reader.params(names)
     known = (*names.in_expressions, *params)
+    phases = reader.phases(known)
+    of_launch = (*known, PHASE)
+    layouts, maps = reader.layouts(), read_maps(stated, names, params)
+    check_maps(stated, maps, params, layouts)
     return Facts(
         stated=stated,
         summary=reader.text("summary"),
@@ -105,18 +123,23 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         params=params,
         tune=reader.tune(params),
         require=tuple(reader.expression("require", text, known) for text in reader.texts("require")),
-        grid=reader.dimensions("grid", known),
-        threads=reader.dimensions("threads", known),
-        smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), known),
+        grid=reader.dimensions("grid", of_launch),
+        threads=reader.dimensions("threads", of_launch),
+        smem_bytes=reader.expression("smem_bytes", reader.number_or_text("smem_bytes"), of_launch),
         steps=reader.optional("steps", (*known, "blocks")) or parse(ALL_STEPS),
+        tiles=reader.optional("tiles", known),
         again=reader.again(names),
+        phases=phases,
+        early=reader.flag("early"),
         workspace=reader.memory("workspace", (*known, "blocks")),
         tickets=reader.memory("tickets", (*known, "blocks")),
         roundings=reader.optional("roundings", (*known, "blocks")),
         in_order=reader.condition("in_order", params),
-        align=reader.align(),
+        align=max(reader.align(), ALIGNMENT if maps else 0),
+        aligned_rows=reader.align() > FLOAT_BYTES,
         always_reads=reader.always_reads(names),
-        layouts=reader.layouts(),
+        layouts=layouts,
+        maps=maps,
         args=reader.args(),
         options=reader.options(),
         expect=reader.expect(op, params),
@@ -253,6 +276,14 @@ class _Reader:
             raise self._stated.error("again", f'{table!r} is not {what}, as {{ N = "blocks", x = "out" }}')
         return {**dict.fromkeys((name.lower() for name in counts), "blocks"), **{name: table[name] for name in moved}}
 
+    def phases(self, known: Iterable[str]) -> Expression:
+        if self._stated.get("phases") is not None and self._stated.get("again") is not None:
+            raise self._stated.error("phases", "a kernel that is launched again on its results has no phases (again)")
+        value = self.number_or_text("phases") if self._stated.get("phases") is not None else 1
+        if _is_whole(value) and int(value) < 1:
+            raise self._stated.error("phases", f"{value} launches; at least 1 is possible")
+        return self.expression("phases", value, known)
+
     def optional(self, key: str, known: Iterable[str]) -> Expression | None:
         value = self.number_or_text(key)
         return self.expression(key, value, known) if value else None
@@ -266,7 +297,7 @@ class _Reader:
     def align(self) -> int:
         value = self._stated.get("align")
         if value is None:
-            return 4
+            return FLOAT_BYTES
         if not (_is_whole(value) and value in (4, 8, 16, 32, 64, 128, 256, 512)):
             raise self._stated.error("align", f"{value!r} is not a power of two from 4 to 512 (bytes)")
         checked: int = value

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
+from gemmlab.core.architecture import is_only, runs
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Config, Program
 from gemmlab.kernels.cuda_file.device_code import DeviceCode, device_code
@@ -18,7 +19,6 @@ from gemmlab.kernels.names import shown
 
 COMMON = Path(__file__).parents[1] / "cuda_common"
 """Headers that the shipped kernels share, and that any kernel may include."""
-_TARGET = re.compile(r"sm_(\d+)([af]?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Instances:
 
     def program(self, instance: Config, target: str) -> Program:
         """Return the program of one instance, with the file unchanged. `DeviceError` for an unsupported target."""
+        # Features of one architecture run there alone, and its GPUs run all code for it.
+        target = self.arch if is_only(self.arch) and runs(self.arch, target) else target
         _check_target(self.path.stem, self.arch, target)
         defines = tuple(f"-D{name}={instance[name]}" for name in self.macros)
         entry = self.entry(instance)
@@ -146,15 +148,11 @@ def _literal(parameter: TemplateParameter, value: int) -> str:
 
 
 def _check_target(kernel: str, arch: str, target: str) -> None:
-    least, actual = _TARGET.fullmatch(arch), _TARGET.fullmatch(target)
-    if least is None:
+    if runs(arch, target):
         return
-    fits = arch == target if least[2] else actual is not None and int(actual[1]) >= int(least[1])
-    if not fits:
-        todo = (
-            f"; `gemmlab compile --arch {arch}` compiles it without a GPU, and "
-            f'gemmlab.launch(..., device="cuda", arch="{arch}") runs it on a GPU of that architecture'
-        )
-        raise DeviceError(
-            f"{kernel} is for {arch}{'' if least[2] else ' or newer'}, not for {target}{todo if least[2] else ''}"
-        )
+    only = is_only(arch)
+    todo = (
+        f"; `gemmlab compile --arch {arch}` compiles it without a GPU, and "
+        f'gemmlab.launch(..., device="cuda", arch="{arch}") runs it on a GPU of that architecture'
+    )
+    raise DeviceError(f"{kernel} is for {arch}{'' if only else ' or newer'}, not for {target}{todo if only else ''}")

@@ -17,7 +17,7 @@ from gemmlab.core.expr import Expression
 from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.core.program import Config, Launch
 from gemmlab.devices.device import Window
-from gemmlab.kernels.cuda_file.header_facts import Facts
+from gemmlab.kernels.cuda_file.header_facts import PHASE, Facts
 from gemmlab.kernels.kernel import Bound
 from gemmlab.kernels.names import problem_names
 from gemmlab.ops.catalog import find_op
@@ -98,7 +98,9 @@ def _stated(expression: Expression, facts: Facts, names: Mapping[str, float]) ->
 
 
 def _blocks(facts: Facts, names: Mapping[str, float]) -> int:
-    return math.prod(expression.whole(names) for expression in facts.grid)
+    # The last phase makes the result, and its blocks are the ones that share the work.
+    last = {PHASE: facts.phases.whole(names) - 1, **names}
+    return math.prod(expression.whole(last) for expression in facts.grid)
 
 
 def _aligned(nbytes: int) -> int:

@@ -16,7 +16,7 @@ workspace = "512 * WARPS * ceil_div(STRIP * LINES, 4 * WARPS) * blocks if SPLITS
 require = [
     "1 <= STRIP <= 64 and (LINES == 1 or LINES == 2 or LINES == 4) and STRIP * LINES <= 128",
     "(BK == 8 or BK == 16 or BK == 32 or BK == 64) and 1 <= SPLITS <= 1024 and 2 <= STAGES <= 8",
-    "1 <= WARPS <= 16 and WARPS & WARPS - 1 == 0",
+    "1 <= WARPS <= 16 and WARPS & WARPS - 1 == 0 and 0 <= ONCE <= 1",
     # 99 KiB, which every GPU from sm_80 has for a block; 16 warps may fill an SM of sm_90.
     "WARPS * STAGES * (BK * 32 * LINES + STRIP * (BK + 4 * min(1, STRIP - 1))) <= (25344 if WARPS < 16 else 58112)",
     "32 * WARPS * STRIP * LINES <= (25344 if WARPS < 16 else 58112)",  # words
@@ -47,6 +47,7 @@ LINES = 2   # of the wide one, a lane
 BK = 16
 WARPS = 8   # of a block, each with a share of k
 STAGES = 2
+ONCE = 0    # 1: the wide operand takes no room in the level-2 cache that others need
 SPLITS = 1  # parts of k, each a block's
 
 [tune]
@@ -91,7 +92,7 @@ constexpr int resident_strips(int sums, int warps, int words)
 // It waits for nobody but its own lanes, so that warps are at different places and memory always has something to do.
 // The warps' sums are added in pairs, in shared memory, then those of the parts (parts.cuh): an order that depends on K
 // and on the configuration alone.
-template <int STRIP, int LINES, int BK, int WARPS, int STAGES, bool TRANS_A, bool TRANS_B>
+template <int STRIP, int LINES, int BK, int WARPS, int STAGES, int ONCE, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(32 * WARPS, resident_strips(STRIP * LINES, WARPS, STAGES * BK * (32 * LINES + STRIP)))
 narrow_strip(
     int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc,
@@ -103,7 +104,7 @@ narrow_strip(
         constexpr bool B_WIDE = decltype(b_is_wide)();
         constexpr bool WIDE_LIES = (B_WIDE ? TRANS_B : !TRANS_A) ? ALONG_K : ACROSS_K;
         constexpr bool NARROW_LIES = (B_WIDE ? !TRANS_A : TRANS_B) ? ALONG_K : ACROSS_K;
-        using Wide = WideTile<LINES, BK, WIDE_LIES>;
+        using Wide = WideTile<LINES, BK, WIDE_LIES, ONCE != 0>;
         using Narrow = NarrowTile<STRIP, BK, NARROW_LIES>;
         using Sums = StripSums<STRIP, LINES, WARPS, B_WIDE, WIDE_LIES>;
         constexpr int STAGE = Wide::FLOATS + Narrow::FLOATS;

@@ -3,14 +3,23 @@ summary = "each block multiplies a part of k for its tile; the last block of a t
 idea = "Tiles times parts of k fill the GPU where tiles alone do not, and no block waits for another."
 source = "CUTLASS: split-K and sliced-K; a last block that goes on, from CUDA's sample threadFenceReduction"
 op = "gemm"
-in_order = "KGROUPS == 1 and SPLITS == 1"
+in_order = "KGROUPS == 1 and SPLITS == 1 and SEAM == 0"
 after = "async_copy"
 branch = true
 arch = "sm_80"
 transposes = ["nn", "nt", "tn", "tt"]
-grid = ["ceil_div(M, BM) * ceil_div(N, BN)", "min(SPLITS, max(1, ceil_div(K, BK)))"]
+grid = [
+    # Tiles, then blocks for the seam: columns of its rows, and rows of its columns.
+    """ceil_div(max(M - SEAM, min(M, 1)), BM) * ceil_div(max(N - SEAM, min(N, 1)), BN) \
+    + (ceil_div(N, 32) if M > BM * ceil_div(max(M - SEAM, min(M, 1)), BM) else 0) \
+    + (ceil_div(min(M, BM * ceil_div(max(M - SEAM, min(M, 1)), BM)), 32) \
+       if N > BN * ceil_div(max(N - SEAM, min(N, 1)), BN) else 0)""",
+    "min(SPLITS, max(1, ceil_div(K, BK)))",
+]
 threads = "KGROUPS * (BM // TM) * (BN // TN)"
 smem_bytes = "4 * max(STAGES * BK * (BM + BN + 8), BM * BN * KGROUPS if KGROUPS > 1 else 0)"
+tiles = """ceil_div(max(M - SEAM, min(M, 1)), BM) * ceil_div(max(N - SEAM, min(N, 1)), BN) \
+    * min(SPLITS, max(1, ceil_div(K, BK)))"""
 steps = "BK * ceil_div(ceil_div(K, BK), SPLITS)"
 workspace = "4 * BM * BN * blocks if min(SPLITS, ceil_div(K, BK)) > 1 else 0"
 tickets = "ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(min(SPLITS, ceil_div(K, BK)) - 1, FAN // 2 - 1)"
@@ -25,6 +34,8 @@ require = [
     "2 <= STAGES <= 6 and STAGES * BK * (BM + BN + 8) >= 6 * (BM // TM) * (BN // TN)",  # room to turn results
     "4 * max(STAGES * BK * (BM + BN + 8), BM * BN * KGROUPS if KGROUPS > 1 else 0) <= 101376",
     "1 <= SPLITS <= 1024 and 4 <= FAN <= 16 and FAN & FAN - 1 == 0",
+    "0 <= SEAM <= 4 and (SEAM == 0 or SPLITS == 1) and (ONCE == 0 or ONCE == 3)",
+    "SEAM * max(2304, KGROUPS * (BM // TM) * (BN // TN)) <= STAGES * BK * (BM + BN + 8)",  # words for the seam
 ]
 expect = [
     # Every block takes one ticket; its part is written once and read once by the block that adds. C is the last write.
@@ -42,6 +53,9 @@ expect = [
     { shape = "64x64x256", that = "shared_load_excess == 0 and shared_store_excess == 0 and async_copy_excess == 0" },
     # Rows of C that are not aligned: twice 16 neighbours in 4 to 6 sectors, through shared memory.
     { shape = "64x63x64", config = { SPLITS = 1 }, that = "4 <= global_store_sectors_per_request <= 6" },
+    # A row and a column more cost no tiles: three blocks of 32 columns, and as many terms as 64 rows have.
+    { shape = "65x65x64", config = { SPLITS = 1, SEAM = 1 }, that = """
+        smsp__sass_thread_inst_executed_op_ffma_pred_on.sum == K * (64 * 64 + 3 * 32 + 64)""" },
 ]
 
 [params]
@@ -55,6 +69,8 @@ STAGES = 3
 SPREAD = 4   # steps over which the copies of a block of k are spread
 FAN = 8      # parts that are added at a time
 SPLITS = 4   # parts of k, or as many as there are blocks of it
+ONCE = 0     # 3: A (1) and B (2) take no room in the level-2 cache that others need; one alone gained nowhere
+SEAM = 0     # rows and columns beyond the last whole tiles that get no tiles
 
 [tune]
 BM = [32, 64, 128]
@@ -68,6 +84,7 @@ SPLITS = [1, 2, 4, 8, 16, 32]
 #include "parts.cuh"
 #include "quarters.cuh"
 #include "residency.cuh"
+#include "seam.cuh"
 #include "specialize.cuh"
 #include "tile.cuh"
 
@@ -93,7 +110,7 @@ __device__ __forceinline__ BlocksOfK blocks_of_part(unsigned blocks, unsigned pa
 
 // Adds the products of some blocks of k, at least one, to the group's sums: the flow of async_copy. `shared` holds
 // STAGES tiles of A and B and is free: a barrier has passed since others used it.
-template <bool FOURS, int STAGES, int SPREAD, class Shape, int TM, int TN>
+template <bool FOURS, int STAGES, int SPREAD, bool ONCE, class Shape, int TM, int TN>
 __device__ __forceinline__ void
 multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const TileOperands& x, BlocksOfK range)
 {
@@ -132,10 +149,11 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
             const int missing = t == 0 ? feed.missing : 0;
 #pragma unroll
             for (int i = 0; i < AStream::COUNT; ++i)
-                copy_async<AStream::WIDTH>(stage + a.word(i), a.piece(i), a.exists(i, missing));
+                copy_async<AStream::WIDTH, ONCE>(stage + a.word(i), a.piece(i), a.exists(i, missing));
 #pragma unroll
             for (int i = 0; i < BStream::COUNT; ++i)
-                copy_async<BStream::WIDTH>(stage + AStream::WORDS + b.word(i), b.piece(i), b.exists(i, missing));
+                copy_async<BStream::WIDTH, ONCE>(
+                    stage + AStream::WORDS + b.word(i), b.piece(i), b.exists(i, missing));
             a.advance();
             b.advance();
         }
@@ -156,10 +174,10 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
             if (k < SPREAD) {
 #pragma unroll
                 for (int i = AStream::COUNT * k / SPREAD; i < AStream::COUNT * (k + 1) / SPREAD; ++i)
-                    copy_async_if<AStream::WIDTH>(more, free + a.word(i), a.piece(i));
+                    copy_async_if<AStream::WIDTH, ONCE>(more, free + a.word(i), a.piece(i));
 #pragma unroll
                 for (int i = BStream::COUNT * k / SPREAD; i < BStream::COUNT * (k + 1) / SPREAD; ++i)
-                    copy_async_if<BStream::WIDTH>(more, free + AStream::WORDS + b.word(i), b.piece(i));
+                    copy_async_if<BStream::WIDTH, ONCE>(more, free + AStream::WORDS + b.word(i), b.piece(i));
             }
             if (k == SPREAD - 1) commit_copies();
             if (k == STEPS - 2) {
@@ -181,7 +199,8 @@ multiply_blocks(float (&sums)[TM][TN], float* shared, const Shape& shape, const 
 }
 
 template <
-    int BM, int BN, int BK, int TM, int TN, int KGROUPS, int STAGES, int SPREAD, int FAN, bool TRANS_A, bool TRANS_B>
+    int BM, int BN, int BK, int TM, int TN, int KGROUPS, int STAGES, int SPREAD, int FAN, int SEAM, int ONCE,
+    bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(
     KGROUPS * (BM / TM) * (BN / TN), resident_blocks(KGROUPS * BM, BN, BK, KGROUPS * (BM / TM) * (BN / TN)))
 split_k(
@@ -193,7 +212,15 @@ split_k(
     extern __shared__ __align__(16) float shared[];  // STAGES tiles of A and B, then the groups' sums
 
     const unsigned part = blockIdx.y, parts = gridDim.y;
-    const Tile tile = tile_of_block<BM, BN>(N);
+    if constexpr (SEAM > 0) {
+        const unsigned tiles = tiles_before_seam<BM, SEAM>(M) * tiles_before_seam<BN, SEAM>(N);
+        if (blockIdx.x >= tiles) {
+            const Product all = {M, N, K, A, lda, B, ldb, C, ldc};
+            store_seam<BM, BN, SEAM, Shape::THREADS, TRANS_A, TRANS_B>(all, blockIdx.x - tiles, alpha, beta, shared);
+            return;
+        }
+    }
+    const Tile tile = tile_of_block<BM, BN>(SEAM > 0 ? max(N - SEAM, 1) : N);
     const int rows = M - tile.row, cols = N - tile.col;  // of C from this tile on
     const int depth = sum_depth(K, alpha);
     A += TRANS_A ? tile.row : tile.row * static_cast<Offset>(lda);
@@ -205,7 +232,7 @@ split_k(
     const TileOperands x = {A, lda, rows, B, ldb, cols, depth};
     if (own.count > 0)
         specialize(Shape::in_fours(x), [&](auto fours) {
-            multiply_blocks<fours, STAGES, SPREAD>(sums, shared, shape, x, own);
+            multiply_blocks<fours, STAGES, SPREAD, ONCE != 0>(sums, shared, shape, x, own);
         });
     float share[Shape::ROWS][TN];
     shape.share_groups(share, sums, shared);

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gemmlab.core.errors import PeerError
 from gemmlab.ops.sizes import LARGEST_EXTENT
 from gemmlab.timing.contestants.contestant import UnsupportedError, Work
+from gemmlab.timing.contestants.status_library import StatusLibrary
 
 _PLAIN, _TRANSPOSED = 0, 1
 _HOST_SCALARS = 0
@@ -27,18 +27,14 @@ class Cublas:
 
     def __init__(self, path: str, stream: int, *, tf32: bool = False) -> None:
         self._tf32 = tf32
-        self._file = Path(path).name
         for companion in sorted(Path(path).parent.glob("libcublasLt.so*")):
             ctypes.CDLL(str(companion), mode=ctypes.RTLD_GLOBAL)
-        try:
-            self._library = ctypes.CDLL(path)
-        except OSError as error:
-            raise PeerError(f"{self._file} does not load: {error}") from error
+        self._library = StatusLibrary(path)
         self._handle = ctypes.c_void_p()
-        self._check("cublasCreate_v2", ctypes.byref(self._handle))
-        self._check("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
-        self._check("cublasSetPointerMode_v2", self._handle, ctypes.c_int(_HOST_SCALARS))
-        self._check("cublasSetMathMode", self._handle, ctypes.c_int(_TF32_MATH if tf32 else _MATH_OF_THE_TYPE))
+        self._library.check("cublasCreate_v2", ctypes.byref(self._handle))
+        self._library.check("cublasSetStream_v2", self._handle, ctypes.c_void_p(stream))
+        self._library.check("cublasSetPointerMode_v2", self._handle, ctypes.c_int(_HOST_SCALARS))
+        self._library.check("cublasSetMathMode", self._handle, ctypes.c_int(_TF32_MATH if tf32 else _MATH_OF_THE_TYPE))
 
     def prepare(self, scalars: Mapping[str, Any], addresses: Mapping[str, int]) -> Callable[[], None]:
         """Return a callable that enqueues C = alpha op(A) op(B) + beta C on the stream; arguments are converted once.
@@ -69,27 +65,15 @@ class Cublas:
         count = [ctypes.c_int(scalars["batch"])] if strided else []
         alpha_at, beta_at = ctypes.byref(alpha), ctypes.byref(beta)
         arguments = (self._handle, of_b, of_a, n, m, k, alpha_at, *b, *a, beta_at, *c, *count)
-        entry = getattr(self._library, function)
-
-        def call() -> None:
-            status = entry(*arguments)
-            if status:
-                raise PeerError(f"{function} ended with status {status}")
-
-        return call
+        return self._library.repeated(function, *arguments)
 
     def facts(self) -> dict[str, Any]:
         """Library, version and file."""
         number = ctypes.c_int()
-        self._check("cublasGetVersion_v2", self._handle, ctypes.byref(number))
+        self._library.check("cublasGetVersion_v2", self._handle, ctypes.byref(number))
         version = version_text(number.value)
         math = "SGEMM, TF32" if self._tf32 else "SGEMM, no TF32"
-        return {"library": "cuBLAS", "version": version, "core_type": math, "file": self._file}
-
-    def _check(self, function: str, *arguments: Any) -> None:
-        status = getattr(self._library, function)(*arguments)
-        if status:
-            raise PeerError(f"{self._file}: {function} ended with status {status}")
+        return {"library": "cuBLAS", "version": version, "core_type": math, "file": self._library.file}
 
 
 def require_int32_extents(work: Work) -> None:

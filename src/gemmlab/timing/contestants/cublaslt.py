@@ -10,7 +10,6 @@ import ctypes
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import PeerError
@@ -18,6 +17,7 @@ from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Buffer
 from gemmlab.timing.contestants.contestant import UnsupportedError, Work, call_for
 from gemmlab.timing.contestants.cublas import require_int32_extents, version_text
+from gemmlab.timing.contestants.status_library import StatusLibrary
 
 HEURISTICS = 16
 """The number of algorithms that cublasLt is asked for."""
@@ -46,12 +46,8 @@ class CublasLtCall:
 
     def __init__(self, path: str, device: CudaDevice) -> None:
         device.activate()
-        self._device, self._file = device, Path(path).name
-        try:
-            self._library = ctypes.CDLL(path)
-        except OSError as error:
-            raise PeerError(f"{self._file} does not load: {error}") from error
-        self._library.cublasLtGetVersion.restype = ctypes.c_size_t
+        self._device, self._library = device, StatusLibrary(path)
+        self._library.functions.cublasLtGetVersion.restype = ctypes.c_size_t
         self._handle = self._made("cublasLtCreate")
         self._workspace = device.allocate(WORKSPACE_BYTES)
         self._chosen: dict[tuple[tuple[str, Any], ...], tuple[_Heuristic, int, int]] = {}
@@ -124,7 +120,7 @@ class CublasLtCall:
         self._set("cublasLtMatmulPreferenceSetAttribute", preference, _MOST_WORKSPACE, ctypes.c_uint64(WORKSPACE_BYTES))
         found, count = (_Heuristic * HEURISTICS)(), ctypes.c_int()
         left, right, result = layouts
-        status = self._library.cublasLtMatmulAlgoGetHeuristic(
+        status = self._library.functions.cublasLtMatmulAlgoGetHeuristic(
             self._handle, description, left, right, result, result, preference, ctypes.c_int(HEURISTICS), found,
             ctypes.byref(count),
         )  # fmt: skip
@@ -144,33 +140,21 @@ class CublasLtCall:
             ctypes.byref(heuristic.algorithm), ctypes.c_void_p(self._workspace.address),
             ctypes.c_size_t(WORKSPACE_BYTES), ctypes.c_void_p(int(self._device.stream)),
         )  # fmt: skip
-        entry = self._library.cublasLtMatmul
-
-        def call() -> None:
-            status = entry(*arguments)
-            if status:
-                raise PeerError(f"cublasLtMatmul ended with status {status}")
-
-        return call
+        return self._library.repeated("cublasLtMatmul", *arguments)
 
     def _made(self, function: str, *arguments: Any) -> ctypes.c_void_p:
         made = ctypes.c_void_p()
-        self._check(function, ctypes.byref(made), *arguments)
+        self._library.check(function, ctypes.byref(made), *arguments)
         return made
 
     def _set(self, function: str, what: ctypes.c_void_p, attribute: int, value: Any) -> None:
         size = ctypes.c_size_t(ctypes.sizeof(value))
-        self._check(function, what, ctypes.c_int(attribute), ctypes.byref(value), size)
-
-    def _check(self, function: str, *arguments: Any) -> None:
-        status = getattr(self._library, function)(*arguments)
-        if status:
-            raise PeerError(f"{self._file}: {function} ended with status {status}")
+        self._library.check(function, what, ctypes.c_int(attribute), ctypes.byref(value), size)
 
     def facts(self) -> dict[str, Any]:
         """Library, version, file, and which heuristic was the fastest at the last shape."""
         at, count = self._last
         return {
-            "library": "cublasLt", "version": version_text(self._library.cublasLtGetVersion()),
-            "core_type": "float32, no TF32", "file": self._file, "heuristic": at + 1, "heuristics": count,
+            "library": "cublasLt", "version": version_text(self._library.functions.cublasLtGetVersion()),
+            "core_type": "float32, no TF32", "file": self._library.file, "heuristic": at + 1, "heuristics": count,
         }  # fmt: skip

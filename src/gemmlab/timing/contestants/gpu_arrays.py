@@ -80,7 +80,7 @@ class BareArray:
 
 
 class BareArrays:
-    """Arrays of no package."""
+    """Arrays that are no package's: objects with `__cuda_array_interface__` and nothing else."""
 
     name = "__cuda_array_interface__"
 

@@ -11,6 +11,7 @@ from gemmlab.core.precision import FLOAT32, TF32
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.device import Buffer
 from gemmlab.devices.select import open_device
+from gemmlab.dispatch.precision_rule import request_for
 from gemmlab.ops.catalog import find_op
 from gemmlab.timing.contestants.contestant import Contestant, Prepared, UnsupportedError, Work, call_for
 from gemmlab.timing.contestants.cpu_library import library_options
@@ -79,9 +80,9 @@ class LibraryOnGpu:
     `gemmlab.sum(out=)`.
     """
 
-    def __init__(self, device: CudaDevice, *, tf32: bool = False) -> None:
-        self._arrays = installed_arrays(device)
-        self._lowest: Mapping[str, str] = {"precision": TF32} if tf32 else {}
+    def __init__(self, device: CudaDevice, *, precision: str = FLOAT32) -> None:
+        self._arrays, self._precision = installed_arrays(device), precision
+        self._lowest: Mapping[str, str] = {} if precision == FLOAT32 else {"precision": request_for(precision)}
 
     def prepare(self, work: Work, buffers: Mapping[str, Buffer]) -> Callable[[], object]:
         calls: Mapping[str, Callable[..., Any]] = {
@@ -100,7 +101,7 @@ class LibraryOnGpu:
     def facts(self) -> dict[str, Any]:
         from gemmlab.core.version import __version__
 
-        rounding = "float32, TF32" if self._lowest else "float32, no TF32"
+        rounding = {FLOAT32: "float32, no TF32", TF32: "float32, TF32"}.get(self._precision, self._precision)
         return {"library": "gemmlab", "version": __version__, "core_type": rounding, "arrays": self._arrays.name}
 
 
@@ -198,7 +199,7 @@ def make_gpu_contestant(kind: str, path: str | None, device: str, mode: str, pre
     if kind == "cublas":
         return GpuCall(kind, where, CublasCall(path or "", where, tf32=precision == TF32))
     packages: Mapping[str, Callable[[CudaDevice], Library]] = {
-        "gemmlab": partial(LibraryOnGpu, tf32=precision == TF32), "cublaslt": partial(CublasLtCall, path or ""),
+        "gemmlab": partial(LibraryOnGpu, precision=precision), "cublaslt": partial(CublasLtCall, path or ""),
         "torch": partial(TorchCall, tf32=precision == TF32), "cupy": CupyCall, "cub": CubCall,
     }  # fmt: skip
     return GpuCall(kind, where, packages[kind](where))

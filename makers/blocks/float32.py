@@ -1,0 +1,59 @@
+"""Errors and speeds of the products that are as good as float32 on tensor cores, from records of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import Any
+
+from blocks.markdown import machine, markdown_table
+from blocks.records import if_recorded, load_json
+from gemmlab.core.records import Record
+
+ERRORS, SCHEMA = "h200/float32-errors.json", "gemmlab.float32-errors/1"
+SPEEDS = "h200/float32.json"
+WAYS = ("f16x3", "bf16x6", "bf16x9", "float32", "naive", "torch")
+
+
+def errors(record: Mapping[str, Any]) -> str:
+    """Return a row for each kind of data: largest error and root mean square of each way, in units of 2^-24."""
+    rows = [
+        [row["data"], f"{row['k']:,}", *("{:.2f} / {:.3f}".format(*row["errors"][way]) for way in WAYS)]
+        for row in record["rows"]
+    ]
+    table = markdown_table(["data", "K", *(f"`{way}`" for way in WAYS)], rows, ("data",))
+    when = str(record["environment"].get("time_utc", ""))[:10]
+    m, n = record["shape"]
+    what = f"Largest error / root mean square over {m} x {n} results, in units of 2⁻²⁴ (abs(A) abs(B))"
+    return (
+        f"{table}\n\n{what}. `naive` is one chain of multiply-adds, `torch` cuBLAS in float32. "
+        f"{record['device']}, {when}; `makers/float32_errors.py` makes the record."
+    )
+
+
+def speeds(record: Record) -> str:
+    """Return a row for each size: medians and ratios to the float32 call of cuBLAS."""
+    times: dict[str, dict[str, float]] = {}
+    for result in record.results:
+        if result.samples:
+            found = times.setdefault(result.label, {})
+            found[result.contestant] = median(sample.time_us for sample in result.samples)
+    names = list(dict.fromkeys(result.contestant for result in record.results if result.samples))
+    peer = next(name for name in ("cublas", "torch") if name in names)
+    rows = [
+        [f"`{label}`", *(f"{found[name]:,.0f} ({found[peer] / found[name]:.2f})" for name in names if name in found)]
+        for label, found in times.items()
+    ]
+    table = markdown_table(["m x n x k", *(f"`{name}`" for name in names)], rows, ())
+    return (
+        f"{table}\n\nMedian microseconds, splitting included, cold caches (in brackets `{peer}`'s time divided by it); "
+        f"{machine(record)}, {str(record.environment.get('time_utc', ''))[:10]}."
+    )
+
+
+def _errors() -> str:
+    record = load_json(ERRORS, SCHEMA)
+    return "*Not recorded yet.*" if record is None else errors(record)
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {"float32-errors": _errors, "float32-speeds": if_recorded(SPEEDS, speeds)}

@@ -1,0 +1,60 @@
+"""Blocks of the rungs that multiply float32 by parts on tensor cores: counters, configuration, code, source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+
+from blocks.counted import Counted, counted
+from blocks.diffs import link
+from blocks.gpu_counts import COUNTS, counted_on, number
+from blocks.markdown import markdown_table
+from blocks.records import load
+from blocks.speeds import below
+from gemmlab.core.precision import PARTS
+from gemmlab.kernels.catalog import ladder
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.results.climb_rows import percent
+
+FIGURES: Mapping[str, Callable[[Counted], str]] = {
+    "warp instructions": lambda c: number(c.per_1000(c.facts["instructions"])),
+    "HGMMA": lambda c: number(c.per_1000(c.opcodes["HGMMA"])),
+    "bulk copies": lambda c: number(c.per_1000(c.opcodes["UBLKCP"])),
+    "FFMA": lambda c: number(c.per_1000(c.opcodes["FFMA"])),
+    "shared wavefronts": lambda c: number(c.per_1000(c.wavefronts)),
+    "of them excess": lambda c: percent(c.excess / c.wavefronts),
+    "global bytes read by threads": lambda c: number(c.per_1000(c.read_bytes)),
+    "sectors a store": lambda c: number(c.facts["global_store_sectors_per_request"]),
+}
+"""Counters by heading, all launches together, for 1000 multiply-adds of the product where they are counts."""
+
+
+@cache
+def rungs() -> Sequence[Kernel]:
+    """The rungs that compute by parts, lowest first."""
+    return [kernel for kernel in ladder("gemm", "cuda") if kernel.precision in PARTS]
+
+
+def rung_block(kernel: Kernel) -> str:
+    """Its counters beside those of the rung below, configuration, code, source."""
+    parts = {
+        "Configuration": ", ".join(f"`{name}` {value}" for name, value in kernel.params.items()),
+        "Code": link(kernel),
+        "Source": kernel.source,
+    }
+    return "\n\n".join([_counters(kernel), *(f"**{name}.** {text}." for name, text in parts.items() if text)])
+
+
+def _counters(kernel: Kernel) -> str:
+    record = load(COUNTS)
+    found = {} if record is None else {item.kernel: item for item in counted(record)}
+    if record is None or kernel.id not in found:
+        return f"*Not counted yet: `make counts` adds it to benchmarks/results/{COUNTS}.*"
+    lower = below(kernel)
+    shown = [found[one.id] for one in (lower, kernel) if one is not None and one in rungs() and one.id in found]
+    lines = [[heading, *(figure(item) for item in shown)] for heading, figure in FIGURES.items()]
+    table = markdown_table(["for 1000 multiply-adds", *(f"`{item.kernel}`" for item in shown)], lines)
+    return f"{table}\n\n{counted_on(record)}"
+
+
+BLOCKS: Mapping[str, Callable[[], str]] = {f"rung-{kernel.id}": partial(rung_block, kernel) for kernel in rungs()}

@@ -1,0 +1,332 @@
+// Floats as sums of 16-bit parts, stored as tensor cores want to read them: the launch before a product of parts.
+//
+// An operand is cut into strips of STRIP rows (rows of A, columns of B) and blocks of 128 along k. Each row of a block
+// has its own scale, a power of two that brings its largest element to 2^14 .. 2^15; what is scaled is then cut into
+// parts. In memory:
+//
+//     parts     [strip][64 of k][part][STRIP rows][64 halves]     rows of 128 bytes, 16-byte units swizzled (wgmma.cuh)
+//     scales    [strip][128 of k][STRIP rows]                     what undoes the scale of a row
+//
+// Rows and columns that do not exist are zeros. What blocks find out about rows goes to the tickets (verdicts.cuh).
+#pragma once
+
+#include "verdicts.cuh"
+#include "wgmma.cuh"
+
+constexpr int SPLIT_DEPTH = 128;   // of k, that have one scale a row
+constexpr int SPLIT_ROWS = 64;     // of the block that one block of threads splits
+constexpr int SPLIT_THREADS = 128;
+constexpr int PART_DEPTH = 64;     // of k: 128 bytes
+
+constexpr unsigned LEAST_EXPONENT = 127 - 60, MOST_EXPONENT = 127 + 60;  // of the largest element, biased
+
+struct Scale {
+    float down;  // what elements are multiplied by
+    float up;    // its inverse
+};
+
+// `largest` are the bits of the largest magnitude.
+__device__ __forceinline__ Scale scale_for(unsigned largest)
+{
+    const unsigned exponent = min(max(largest >> 23, LEAST_EXPONENT), MOST_EXPONENT);
+    return {__uint_as_float((127 + 14 + 127 - exponent) << 23), __uint_as_float((exponent - 14) << 23)};
+}
+
+__device__ __forceinline__ unsigned magnitude(float x) { return __float_as_uint(x) & 0x7fffffff; }
+
+// A float as `high` + `low` / 2^11, which has 23 of its 24 bits unless it is below 2^-27 of the largest of its row. Then
+// it has an error of up to 2^-50 of that one. If three quarters of the elements of both operands are above 2^-12 of the
+// largest, half of all products are above 2^-24 of the largest one, and those errors do not matter.
+struct TwoHalves {
+    static constexpr int PARTS = 2;
+
+    static __device__ __forceinline__ bool suit(unsigned verdict) { return halves_suit(verdict); }
+
+    static __device__ __forceinline__ void split(float x, unsigned short (&parts)[PARTS])
+    {
+        float rounded;
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(parts[0]) : "f"(x));
+        asm("cvt.f32.f16 %0, %1;" : "=f"(rounded) : "h"(parts[0]));
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(parts[1]) : "f"((x - rounded) * 2048.0f));
+    }
+};
+
+// A float as the sum of three bfloat16, which has all of its bits. The first is cut off: rounding could overflow.
+struct ThreeBfloats {
+    static constexpr int PARTS = 3;
+
+    static __device__ __forceinline__ bool suit(unsigned verdict) { return bfloats_suit(verdict); }
+
+    static __device__ __forceinline__ void split(float x, unsigned short (&parts)[PARTS])
+    {
+        const unsigned high = __float_as_uint(x) & 0xffff0000;
+        parts[0] = static_cast<unsigned short>(high >> 16);
+        const float rest = x - __uint_as_float(high);
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(parts[1]) : "f"(rest));
+        const float last = rest - __uint_as_float(static_cast<unsigned>(parts[1]) << 16);
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(parts[2]) : "f"(last));
+    }
+};
+
+// Where the parts of an operand of `rows` x `depth` lie in a workspace.
+template <class Format, int STRIP>
+struct SplitOperand {
+    static constexpr int PART_BYTES = STRIP * 128;
+    static constexpr int STAGE_BYTES = Format::PARTS * PART_BYTES;  // all parts of 64 of k
+    static constexpr int UNITS = STRIP / SPLIT_ROWS;                // pieces of a strip's block of k
+
+    unsigned strips;
+    unsigned blocks;  // of k
+    char* parts;
+    float* scales;
+    Verdicts<STRIP> verdicts;
+
+    // `workspace` and `tickets` go on behind the operand.
+    __device__ __forceinline__ SplitOperand(int rows, int depth, char*& workspace, unsigned*& tickets)
+        : strips(ceil_div(rows, STRIP)), blocks(ceil_div(depth, SPLIT_DEPTH)), parts(workspace),
+          verdicts{strips, tickets}
+    {
+        const Offset cells = static_cast<Offset>(strips) * blocks;
+        scales = reinterpret_cast<float*>(parts + cells * (2 * STAGE_BYTES));
+        workspace = parts + (cells * (2 * STAGE_BYTES + 4 * STRIP) + 1023) / 1024 * 1024;
+        tickets += verdicts.size();
+    }
+
+    // Blocks of threads that split it.
+    __device__ __forceinline__ unsigned units() const { return strips * blocks * UNITS; }
+
+    // The strip that a piece belongs to, and its block of k. Pieces that are neighbours in memory follow each other: along
+    // the rows if elements that follow each other in memory do so (`across` k), else along k.
+    __device__ __forceinline__ unsigned strip_of(unsigned unit, bool across) const
+    {
+        return (across ? unit % (strips * UNITS) : unit / blocks) / UNITS;
+    }
+
+    __device__ __forceinline__ const char* stage(unsigned strip, unsigned block, unsigned half) const
+    {
+        return parts + (static_cast<Offset>(strip) * blocks * 2 + 2 * block + half) * STAGE_BYTES;
+    }
+
+    __device__ __forceinline__ const float* scales_of(unsigned strip, unsigned block) const
+    {
+        return scales + (static_cast<Offset>(strip) * blocks + block) * STRIP;
+    }
+};
+
+// Both operands of a product, and what is known of them.
+template <class Format, int BM, int BN>
+struct SplitProduct {
+    SplitOperand<Format, BM> a;
+    SplitOperand<Format, BN> b;
+    bool odd = true;  // odd lines decide for their tiles; else they are computed apart
+
+    __device__ __forceinline__ SplitProduct(int M, int N, int depth, void* workspace, unsigned* tickets)
+        : SplitProduct(M, N, depth, static_cast<char*>(workspace), tickets + 1)
+    {
+    }
+
+    // Pieces that are split, of A and B.
+    __device__ __forceinline__ unsigned units() const { return a.units() + b.units(); }
+
+    // Few odd lines are computed apart. All launches after the first come to the same conclusion.
+    __device__ __forceinline__ void set_odd_lines_apart()
+    {
+        odd = max(a.verdicts.odd_lines(), b.verdicts.odd_lines()) > MOST_ODD;
+    }
+
+    // Verdicts on a tile's rows and columns, and on all.
+    __device__ __forceinline__ unsigned verdict(unsigned a_strip, unsigned b_strip) const
+    {
+        return a.verdicts.of_strip(a_strip, odd) | b.verdicts.of_strip(b_strip, odd);
+    }
+    __device__ __forceinline__ unsigned all_verdicts() const { return a.verdicts.all(odd) | b.verdicts.all(odd); }
+
+    // Whether a tile has lines that are computed apart.
+    __device__ __forceinline__ bool has_lines_apart(unsigned a_strip, unsigned b_strip) const
+    {
+        return !odd && (a.verdicts.has_odd(a_strip) || b.verdicts.has_odd(b_strip));
+    }
+
+    // All threads of all blocks of the last launch come here, once they need no verdict any more.
+    __device__ __forceinline__ void forget_verdicts(unsigned* tickets) const
+    {
+        if (take_last_ticket(tickets, gridDim.x))
+            for (unsigned i = threadIdx.x; i < 1 + a.verdicts.size() + b.verdicts.size(); i += blockDim.x) tickets[i] = 0;
+    }
+
+private:
+    __device__ __forceinline__ SplitProduct(int M, int N, int depth, char* free, unsigned* tickets)
+        : a(M, depth, free, tickets), b(N, depth, free, tickets)
+    {
+    }
+};
+
+// Splits 64 rows x 128 of k. `unit` counts these pieces of the operand; element (row, k) lies at X[row * ld + k], or at
+// X[k * ld + row] with ACROSS. The block has SPLIT_THREADS threads; shared memory takes an image of the piece, and 4 KB.
+// JUDGE: its verdicts are not known yet.
+template <bool ACROSS, bool JUDGE, class Format, int STRIP>
+__device__ __forceinline__ void split_piece(
+    const SplitOperand<Format, STRIP>& to, unsigned unit, const float* X, int ld, int rows, int depth, char* image)
+{
+    using Operand = SplitOperand<Format, STRIP>;
+    constexpr int PARTS = Format::PARTS, WARPS = SPLIT_THREADS / 32, PIECE_BYTES = SPLIT_ROWS * 128;
+    // Behind the image, what warps tell each other about a row.
+    using Words = unsigned(*)[SPLIT_ROWS];
+    const Words largest_of = reinterpret_cast<Words>(image + 2 * PARTS * PIECE_BYTES);
+    const Words least_of = largest_of + WARPS, counts_of = least_of + WARPS;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const unsigned pieces = to.strips * Operand::UNITS;
+    const unsigned piece = ACROSS ? unit % pieces : unit / to.blocks, block = ACROSS ? unit / pieces : unit % to.blocks;
+    const int first_row = static_cast<int>(piece) * SPLIT_ROWS, first_k = static_cast<int>(block) * SPLIT_DEPTH;
+    const int rows_left = rows - first_row, depth_left = min(depth - first_k, SPLIT_DEPTH);
+
+    // What a thread holds: pairs along k of rows 16 w + i for ALONG, 32 neighbours along k of two rows for ACROSS.
+    //     values[i][j]      ALONG: row 16 w + i, k = 2 l, 2 l + 1, 64 + 2 l, 65 + 2 l     ACROSS: row l + 32 i, k = 32 w + j
+    constexpr int LINES = ACROSS ? 2 : 16, COUNT = ACROSS ? 32 : 4;
+    float values[LINES][COUNT];
+    const auto row_of = [&](int i) { return ACROSS ? lane + 32 * i : 16 * warp + i; };
+    const auto k_of = [&](int j) { return ACROSS ? 32 * warp + j : 2 * lane + j % 2 + 64 * (j / 2); };
+#pragma unroll
+    for (int j = 0; j < COUNT; ++j)
+#pragma unroll
+        for (int i = 0; i < LINES; ++i) {
+            const int row = row_of(i), k = k_of(j);
+            const Offset at = ACROSS ? (first_k + k) * static_cast<Offset>(ld) + first_row + row
+                                     : (first_row + row) * static_cast<Offset>(ld) + first_k + k;
+            values[i][j] = row < rows_left && k < depth_left ? X[at] : 0.0f;
+        }
+
+    unsigned largest[LINES], least[LINES];
+#pragma unroll
+    for (int i = 0; i < LINES; ++i) {
+        largest[i] = 0;
+        least[i] = 0xffffffff;  // the least that is not zero, minus 1
+#pragma unroll
+        for (int j = 0; j < COUNT; ++j) {
+            largest[i] = max(largest[i], magnitude(values[i][j]));
+            least[i] = min(least[i], magnitude(values[i][j]) - 1);  // of a zero, the largest number
+        }
+        if constexpr (ACROSS) {
+            largest_of[warp][row_of(i)] = largest[i];
+            least_of[warp][row_of(i)] = least[i];
+        } else {
+            largest[i] = __reduce_max_sync(0xffffffff, largest[i]);
+            least[i] = __reduce_min_sync(0xffffffff, least[i]);
+        }
+    }
+    __syncthreads();
+    if constexpr (ACROSS)
+#pragma unroll
+        for (int i = 0; i < LINES; ++i)
+#pragma unroll
+            for (int other = 0; other < WARPS; ++other) {
+                largest[i] = max(largest[i], largest_of[other][row_of(i)]);
+                least[i] = min(least[i], least_of[other][row_of(i)]);
+            }
+
+    if constexpr (JUDGE) {
+        // How many elements of a row are below 2^-12 of the largest, and how many are zero: two counts in one word.
+        unsigned usual = 0, every = 0;
+        const auto judge = [&](int i, unsigned counts) {
+            const unsigned exponent = largest[i] >> 23, least_exponent = least[i] >> 23, count = depth_left;
+            if (largest[i] == 0) return;  // all are zero, and exact
+            unsigned bits = 0;
+            if (exponent < LEAST_EXPONENT || exponent > MOST_EXPONENT) bits |= UNFIT;
+            if (exponent - least_exponent > 27) bits |= WIDE;
+            if (exponent - least_exponent > 100) bits |= WIDER;
+            if (4 * (counts & 0xffff) > count) bits |= SMALL;
+            if (4 * (counts >> 16) > 3 * count) bits |= THIN;
+            every |= bits;
+            if (halves_suit(bits)) usual |= bits;
+            else if (ACROSS ? warp == 0 : lane == 0) to.verdicts.list(first_row + row_of(i));
+        };
+#pragma unroll
+        for (int i = 0; i < LINES; ++i) {
+            const unsigned limit = largest[i] - min(largest[i], 12u << 23);
+            unsigned counts = 0;
+#pragma unroll
+            for (int j = 0; j < COUNT; ++j) {
+                const unsigned size = magnitude(values[i][j]);
+                if (k_of(j) < depth_left) counts += (size < limit) + (size == 0 ? 1 << 16 : 0);
+            }
+            if constexpr (ACROSS)
+                counts_of[warp][row_of(i)] = counts;
+            else
+                judge(i, __reduce_add_sync(0xffffffff, counts));
+        }
+        if constexpr (ACROSS) {
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < LINES; ++i) {
+                unsigned counts = 0;
+#pragma unroll
+                for (int other = 0; other < WARPS; ++other) counts += counts_of[other][row_of(i)];
+                judge(i, counts);
+            }
+        }
+        usual = __reduce_or_sync(0xffffffff, usual);
+        every = __reduce_or_sync(0xffffffff, every);
+        if (lane == 0) to.verdicts.add(piece / Operand::UNITS, usual, every);
+    }
+
+    // The image: [64 of k][part][64 rows][64 halves]. Units of 16 bytes are swizzled, so neither way has conflicts.
+    const auto unit_at = [&](int half, int part, int row, int of_row) {
+        return image + ((half * PARTS + part) * SPLIT_ROWS + row) * 128 + (of_row ^ row % 8) * 16;
+    };
+#pragma unroll
+    for (int i = 0; i < LINES; ++i) {
+        const Scale scale = scale_for(largest[i]);
+        const int row = row_of(i);
+        constexpr int WIDTH = ACROSS ? 8 : 2;  // neighbours along k that are stored at a time
+#pragma unroll
+        for (int j = 0; j < COUNT; j += WIDTH) {
+            unsigned pairs[PARTS][WIDTH / 2];
+#pragma unroll
+            for (int two = 0; two < WIDTH; two += 2) {
+                unsigned short first[PARTS], second[PARTS];
+                Format::split(values[i][j + two] * scale.down, first);
+                Format::split(values[i][j + two + 1] * scale.down, second);
+#pragma unroll
+                for (int part = 0; part < PARTS; ++part)
+                    pairs[part][two / 2] = first[part] | static_cast<unsigned>(second[part]) << 16;
+            }
+            const int k = k_of(j);
+#pragma unroll
+            for (int part = 0; part < PARTS; ++part) {
+                char* const there = unit_at(k / 64, part, row, k % 64 / 8);
+                if constexpr (ACROSS)
+                    *reinterpret_cast<uint4*>(there) =
+                        make_uint4(pairs[part][0], pairs[part][1], pairs[part][2], pairs[part][3]);
+                else
+                    *reinterpret_cast<unsigned*>(there + k % 8 * 2) = pairs[part][0];
+            }
+        }
+        const unsigned in_strip = piece % Operand::UNITS * SPLIT_ROWS + row;
+        const Offset cell = static_cast<Offset>(piece / Operand::UNITS) * to.blocks + block;
+        if (ACROSS ? warp == 0 : lane == 0) to.scales[cell * STRIP + in_strip] = scale.up;
+    }
+    publish_to_copies();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        const unsigned strip = piece / Operand::UNITS, of_strip = piece % Operand::UNITS;
+        for (int half = 0; half < 2; ++half)
+            for (int part = 0; part < PARTS; ++part)
+                store_bulk(
+                    const_cast<char*>(to.stage(strip, block, half)) + part * Operand::PART_BYTES + of_strip * PIECE_BYTES,
+                    shared_address(image) + (half * PARTS + part) * PIECE_BYTES, PIECE_BYTES);
+        commit_stores();
+        wait_until_read();
+    }
+}
+
+// Splits piece `unit` of both operands, those of A first.
+template <bool TRANS_A, bool TRANS_B, bool JUDGE = true, class Format, int BM, int BN>
+__device__ __forceinline__ void split_operands(
+    const SplitProduct<Format, BM, BN>& parts, unsigned unit, const float* A, int lda, const float* B, int ldb, int M,
+    int N, int depth, char* image)
+{
+    if (unit < parts.a.units())
+        split_piece<TRANS_A, JUDGE>(parts.a, unit, A, lda, M, depth, image);
+    else
+        split_piece<!TRANS_B, JUDGE>(parts.b, unit - parts.a.units(), B, ldb, N, depth, image);
+}

@@ -1,0 +1,136 @@
+"""Tensor maps of a kernel file: for each operand that the copy engine brings, its type, box and swizzle.
+
+    [maps]
+    A = { type = "tfloat32", box = "BM, 32", swizzle = 128 }
+
+`box` has the rows and columns that one copy brings of the operand as it is stored. A kernel's argument of the type
+`CUtensorMap` is such a map, and the first of its 16 words is the operand's address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.errors import UsageError
+from gemmlab.core.expr import Expression, parse, split
+from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.core.tensor_map import BY_NAME, PROMOTIONS, SWIZZLES, ElementType, TiledMap
+from gemmlab.kernels.cuda_file.header import HeaderValues
+from gemmlab.kernels.names import OpNames
+
+ALIGNMENT = 16
+"""Bytes that the base and the rows of a tensor are multiples of."""
+_TYPES = tuple(name.lower() for name, kind in BY_NAME.items() if kind.floating and kind.nbytes == FLOAT_BYTES)
+_STORED: Mapping[str, tuple[str, str]] = {
+    "a": ("K if TRANS_A else M", "M if TRANS_A else K"),
+    "b": ("N if TRANS_B else K", "K if TRANS_B else N"),
+    "c": ("M", "N"),
+}
+"""Rows and columns of an operand of a product as they are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperandMap:
+    """The tensor map over one operand of a product."""
+
+    operand: str
+    """Name of the operand, in lower case."""
+    type: ElementType
+    box: tuple[Expression, Expression]
+    """Rows and columns that one copy brings."""
+    swizzle: int
+    promotion: int
+
+    @property
+    def aligned_rows(self) -> str:
+        """The condition that the operand's rows begin on a multiple of `ALIGNMENT`."""
+        return f"ld{self.operand} * {FLOAT_BYTES} % {ALIGNMENT} == 0"
+
+    def over(self, address: int, names: Mapping[str, float]) -> TiledMap:
+        """Return the map for an operand at `address`. `names` are the numbers of problem and instance.
+
+        Raises `UsageError` for a map that the driver refuses.
+        """
+        rows, cols = (max(1, _parsed[text].whole(names)) for text in _STORED[self.operand])
+        box_rows, box_cols = (extent.whole(names) for extent in self.box)
+        found = TiledMap(
+            type=self.type, address=address, shape=(cols, rows),
+            strides=(FLOAT_BYTES * int(names[f"ld{self.operand}"]),), box=(box_cols, box_rows),
+            element_strides=(1, 1), swizzle=self.swizzle, promotion=self.promotion,
+        )  # fmt: skip
+        try:
+            found.require_valid()
+        except UsageError as error:
+            raise UsageError(f"{error} ({self.operand.upper()} is {found.describe()})") from None
+        return found
+
+    def argument(self, buffer: Any, names: Mapping[str, float]) -> np.void:
+        """Return the 128 bytes of the map over memory on a device, or over an address that is a number."""
+        return np.void(self.over(int(getattr(buffer, "address", buffer)), names).encode())
+
+
+_parsed = {text: parse(text) for pair in _STORED.values() for text in pair}
+
+
+def read_maps(stated: HeaderValues, names: OpNames, params: Mapping[str, int]) -> tuple[OperandMap, ...]:
+    """Return the maps that a file states. `UsageError` names file, line and key."""
+    table = stated.get("maps")
+    if table is None:
+        return ()
+    if not isinstance(table, Mapping):
+        raise stated.error("maps", f'{table!r} is not a table, as {{ A = {{ box = "BM, 32", swizzle = 128 }} }}')
+    if names.op != "gemm":
+        raise stated.error("maps", f"tensor maps lie over the operands of gemm, not of {names.op}")
+    return tuple(_map(stated, names, params, name, value) for name, value in table.items())
+
+
+def _map(stated: HeaderValues, names: OpNames, params: Mapping[str, int], name: str, value: Any) -> OperandMap:
+    if name.lower() not in _STORED:
+        raise stated.error("maps", f"{name} is none of {', '.join(each.upper() for each in _STORED)}", name)
+    known = {"type": "float32", "swizzle": 0, "promotion": 0}
+    if not isinstance(value, Mapping) or not isinstance(value.get("box"), str):
+        raise stated.error("maps", f'{name} = {value!r} is not a table with box = "ROWS, COLUMNS"', name)
+    if unknown := sorted(set(value) - {*known, "box"}):
+        raise stated.error("maps", f"{name} has {unknown[0]!r}; a map has box, {', '.join(known)}", name)
+    chosen = {**known, **value}
+    for key, possible in (("type", _TYPES), ("swizzle", SWIZZLES), ("promotion", PROMOTIONS)):
+        if chosen[key] not in possible:
+            listed = ", ".join(map(str, possible))
+            raise stated.error("maps", f"{name}: {key} is {chosen[key]!r}; there are {listed}", name)
+    return OperandMap(
+        name.lower(), BY_NAME[str(chosen["type"]).upper()], _box(stated, names, params, name, value["box"]),
+        int(chosen["swizzle"]), int(chosen["promotion"]),
+    )  # fmt: skip
+
+
+def _box(
+    stated: HeaderValues, names: OpNames, params: Mapping[str, int], name: str, text: str
+) -> tuple[Expression, Expression]:
+    parts = split(text)
+    if len(parts) != 2:
+        raise stated.error("maps", f"{name}: box is {text!r}, not rows and columns", name)
+    try:
+        rows, cols = (parse(part) for part in parts)
+        for expression in (rows, cols):
+            expression.check_names((*names.in_expressions, *params))
+    except UsageError as error:
+        raise stated.error("maps", f"{name}: {error}", name) from None
+    return rows, cols
+
+
+def check_maps(
+    stated: HeaderValues, maps: Sequence[OperandMap], params: Mapping[str, int], layouts: Sequence[str]
+) -> None:
+    """Raise `UsageError` for a box that the driver refuses in the default configuration, in any of the layouts."""
+    for each in maps:
+        for layout in layouts:
+            flags = {"TRANS_A": int(layout[0] == "t"), "TRANS_B": int(layout[1] == "t")}
+            sizes = dict.fromkeys(("M", "N", "K", "lda", "ldb", "ldc"), 1 << 12)
+            try:
+                each.over(0, {**sizes, **flags, "alpha": 1, "beta": 0, **params})
+            except UsageError as error:
+                raise stated.error("maps", f"{each.operand.upper()}, layout {layout}: {error}", "box") from None

@@ -1,0 +1,115 @@
+/* gemmlab
+summary = "float32 operands as three bfloat16 each, all nine products on Hopper's tensor cores, sums in float32"
+idea = "All nine products of parts are the exact product of two float32, at 1.5 times the price of six."
+source = "Henry, Tang and Heinecke, Leveraging the bfloat16 Datatype For Higher-Precision Computations (2019)"
+op = "gemm"
+after = "bf16x6"
+arch = "sm_90a"
+precision = "bf16x9"
+transposes = ["nn", "nt", "tn", "tt"]
+phases = "2 * max(1, ceil_div(K, SLICE))"
+early = true
+args = "M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, phase"
+grid = """(ceil_div(M, BM) * BM + ceil_div(N, BN) * BN) // 64 * ceil_div(min(K, SLICE), 128) if phase % 2 == 0 \
+    else min(BLOCKS, ceil_div(M, BM) * ceil_div(N, BN))"""
+threads = "128 if phase % 2 == 0 else 384"
+smem_bytes = "53248 if phase % 2 == 0 else STAGES * 384 * (BM + BN) + 16 * (BM + BN) + 128 + 32 * (BM + BN + 8)"
+steps = "128 * ceil_div(K, 128) * ceil_div(ceil_div(M, BM) * ceil_div(N, BN), max(1, blocks))"
+workspace = "2048 + 772 * ceil_div(min(K, SLICE), 128) * (ceil_div(M, BM) * BM + ceil_div(N, BN) * BN)"
+tickets = "39 + ceil_div(M, BM) * (2 + BM // 32) + ceil_div(N, BN) * (2 + BN // 32)"
+require = [
+    "BM == 128 and (BN == 64 or BN == 128) and 2 <= STAGES <= (2 if BN == 128 else 3)",
+    "GROUP >= 1 and 1 <= BLOCKS <= 4096 and SLICE >= 128 and SLICE % 128 == 0",
+]
+expect = [
+    "shared_load_excess == 0 and shared_store_excess == 0",
+    { shape = "128x128x128:tt", that = "shared_load_excess == 0 and shared_store_excess == 0" },
+    "executed_HGMMA == 576 and executed_HGMMA_BF16 == 576",
+    { shape = "130x70x300", that = "executed_HGMMA == 576 * ceil_div(M, BM) * ceil_div(N, BN) * ceil_div(K, 128)" },
+    { shape = "130x70x300", that = "executed_UBLKCP == 6 * 2 * 3 + 6 * (4 + 2) * 3" },
+    { shape = "128x128x1024", that = "executed_FFMA == 512 * K // 128 and global_atomic_requests == 1" },
+    # A register or two wait in memory while operands are split, none while parts are multiplied.
+    { shape = "128x128x1024", that = "local_store_requests <= 16 * K // 128" },
+]
+
+[params]
+BM = 128
+BN = 128
+STAGES = 2
+GROUP = 8     # tiles across a strip of the order in which blocks walk C
+BLOCKS = 132  # as many as run at the same time, one a multiprocessor
+SLICE = 4096  # of k, that the workspace holds at a time
+
+[tune]
+BN = [64, 128]
+GROUP = [4, 8, 16]
+*/
+
+#include "parts_product.cuh"
+
+// Element by element a = a1 + a2 + a3 and b = b1 + b2 + b3, in bfloat16, as in bf16x6, and
+//
+//     a b  =  a1 b1  +  a1 b2 + a2 b1  +  a1 b3 + a2 b2 + a3 b1  +  a2 b3 + a3 b2 + a3 b3
+//
+// with nothing left out: what is lost is lost in the sums alone.
+
+// Adds the products of all blocks of k, as the producer brings them, to the sums of a warpgroup.
+template <int BM, int BN, class Ring>
+__device__ __forceinline__ void multiply_nine(float (&sums)[BN / 2], Ring& ring, PartsPlace place, unsigned blocks)
+{
+    const int first_row = place.row / 64 * 64;  // of the warpgroup
+    for (unsigned block = 0; block < blocks; ++block) {
+        float high[BN / 2], low[BN / 2];  // a1 b1; the others, which are small
+        typename Ring::Stage stages[2];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            stages[half] = ring.next();
+            const Rows a1 = rows_of_128_bytes(stages[half].a + first_row * 128);
+            const Rows b1 = rows_of_128_bytes(stages[half].b);
+            const Rows a2 = further(a1, BM * 128), a3 = further(a2, BM * 128);
+            const Rows b2 = further(b1, BN * 128), b3 = further(b2, BN * 128);
+            begin_products();
+#pragma unroll
+            for (int k = 0; k < 128; k += 32) {  // bytes
+                const bool add = half + k > 0;
+                const Rows a1k = further(a1, k), a2k = further(a2, k), a3k = further(a3, k);
+                const Rows b1k = further(b1, k), b2k = further(b2, k), b3k = further(b3, k);
+                multiply_bf16(low, a3k, b3k, add);
+                multiply_bf16(low, a3k, b2k, true);
+                multiply_bf16(low, a2k, b3k, true);
+                multiply_bf16(low, a3k, b1k, true);
+                multiply_bf16(low, a2k, b2k, true);
+                multiply_bf16(low, a1k, b3k, true);
+                multiply_bf16(low, a2k, b1k, true);
+                multiply_bf16(low, a1k, b2k, true);
+                multiply_bf16(high, a1k, b1k, add);
+            }
+            commit_products();
+        }
+        wait_for_products<1>();
+        ring.release(stages[0]);
+        wait_for_products<0>();
+        ring.release(stages[1]);
+        pin(high);
+        pin(low);
+#pragma unroll
+        for (int i = 0; i < BN / 2; ++i) {
+            const float a_scale = stages[0].a_scales[place.row + i % 4 / 2 * 8];
+            const float b_scale = stages[0].b_scales[place.col + i / 4 * 8 + i % 2];
+            sums[i] = fmaf((high[i] + low[i]) * a_scale, b_scale, sums[i]);
+        }
+    }
+}
+
+template <int BM, int BN, int STAGES, int GROUP, int SLICE, bool TRANS_A, bool TRANS_B>
+__global__ void __launch_bounds__(PARTS_THREADS, 1) bf16x9(
+    int M, int N, int K, float alpha, const float* A, int lda, const float* B, int ldb, float beta, float* C, int ldc,
+    void* workspace, unsigned* tickets, int phase)
+{
+    extern __shared__ __align__(1024) char shared[];
+    split_and_multiply<ThreeBfloats, BM, BN, STAGES, GROUP, SLICE, TRANS_A, TRANS_B>(
+        phase, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, shared,
+        [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
+            multiply_nine<BM, BN>(sums, ring, place, blocks);
+        });
+}

@@ -1,0 +1,31 @@
+"""The rungs of a ladder that run on a device, and why the others do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmlab.core.architecture import is_only, runs
+from gemmlab.devices.device import Device
+from gemmlab.kernels.catalog import ladder
+from gemmlab.kernels.kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Rungs:
+    """The rungs of a ladder that a device runs, and a line for each of the others."""
+
+    kernels: tuple[Kernel, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def rungs_on(op: str, device: Device) -> Rungs:
+    """Return the rungs for an operation that run on an open device, in order."""
+    kernels, left_out = list[Kernel](), list[str]()
+    for kernel in ladder(op, device.kernels):
+        target = device.target(kernel.params)
+        if runs(kernel.arch, target):
+            kernels.append(kernel)
+        else:
+            newer = "" if is_only(kernel.arch) else " or newer"
+            left_out.append(f"left out: {kernel.id} is for {kernel.arch}{newer}, {device.id} runs {target}")
+    return Rungs(tuple(kernels), tuple(left_out))

@@ -1,0 +1,88 @@
+"""NaN and infinities in products of parts: in their places, and nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="no CUDA compiler here")
+
+from parts_data import NORMAL, Array
+from parts_runs import KERNELS, product
+
+from gemmlab.kernels.kernel import Kernel
+from support.parts_model import STRIP, ways
+
+M, N, K = 2 * STRIP + 3, STRIP + 5, 130
+each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.id)
+
+
+def operands() -> tuple[Array, Array]:
+    return NORMAL(np.random.default_rng(23), M, N, K)
+
+
+def ieee(a: Array, b: Array) -> np.ndarray:
+    """The product in float64, as IEEE arithmetic makes it: 0 x infinity is NaN, and no zero is passed over."""
+    sums = np.zeros((len(a), b.shape[1]))
+    with np.errstate(invalid="ignore"):
+        for left, right in zip(a.T.astype(np.float64), b.astype(np.float64), strict=True):
+            sums += np.multiply.outer(left, right)
+    return sums
+
+
+def same_places(found: Array, expected: np.ndarray) -> None:
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    infinite = np.isinf(expected)
+    np.testing.assert_array_equal(np.isinf(found), infinite)
+    np.testing.assert_array_equal(found[infinite], expected[infinite])
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@each_kernel
+def test_a_special_value_stays_in_its_row_or_column_and_other_strips_keep_their_bits(
+    kernel: Kernel, value: float
+) -> None:
+    a, b = operands()
+    clean = product(kernel, a, b).c
+    a[STRIP + 7, 100] = value
+    b[129, STRIP + 2] = -value
+    # 0 x infinity
+    a[3, 129] = 0
+    b[100, 11] = 0
+    found = product(kernel, a, b).c
+    same_places(found, ieee(a, b))
+    rest = np.ones((M, N), bool)
+    rest[STRIP : 2 * STRIP], rest[:, STRIP:] = False, False
+    # Rows and columns with a new zero are other products.
+    rest[3], rest[:, 11] = False, False
+    np.testing.assert_array_equal(found[rest].view(np.uint32), clean[rest].view(np.uint32))
+
+
+@pytest.mark.sampled(2)
+@each_kernel
+def test_tiles_beside_special_ones_are_computed_as_before(kernel: Kernel) -> None:
+    a, b = operands()
+    assert ways(a, b) == (6, 0, 0)
+    a[STRIP, 0] = np.nan
+    assert ways(a, b) == (4, 0, 2)
+    before, found = product(kernel, *operands()), product(kernel, a, b)
+    # Two tiles of six go without tensor cores; by_tile computes the one row apart, and all tiles as before.
+    tiles = 6 if kernel.id == "by_tile" else 4
+    assert 6 * (found.halves + found.bfloats) == tiles * (before.halves + before.bfloats)
+
+
+@pytest.mark.sampled(1)
+@each_kernel
+def test_sums_of_opposite_infinities_are_nan_and_overflow_is_infinite(kernel: Kernel) -> None:
+    a, b = (np.abs(x) for x in operands())
+    a[:, :2], b[:2] = 1, 1
+    a[1, :2] = np.inf, -np.inf
+    a[2], b[:, 2] = 3e38, 3e38
+    same_places(product(kernel, a, b).c, ieee_in_float32(a, b))
+
+
+def ieee_in_float32(a: Array, b: Array) -> np.ndarray:
+    """`ieee`, with infinity for what float32 cannot hold."""
+    with np.errstate(over="ignore"):
+        return ieee(a, b).astype(np.float32).astype(np.float64)

@@ -143,7 +143,8 @@ def launch(
     function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
     request = Launch(
         (), _extents("grid", grid), _extents("threads", threads), _whole("smem_bytes", smem_bytes),
-        None if cluster is None else _extents("cluster", cluster), wide_clusters, bool(cooperative),
+        cluster=None if cluster is None else _extents("cluster", cluster), wide_clusters=wide_clusters,
+        cooperative=bool(cooperative),
     )  # fmt: skip
     loaded = where.load(artifact)
     ordered = in_order(artifact.kernel, args, function.params, signature)

@@ -14,6 +14,7 @@ from gemmlab.core.counters import Counters
 from gemmlab.core.errors import UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
+from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.emulated import MODELS, EmulatedDevice
 from gemmlab.kernels.bound import place
@@ -77,6 +78,11 @@ class Subject:
     def name(self) -> str:
         """The kernel's id, or the name of the function that was launched."""
         return self.artifact.kernel if self.kernel is None else self.kernel.id
+
+    @property
+    def precision(self) -> str:
+        """The kernel's precision; float32 for a launch of any code, whose operations are counted as executed."""
+        return FLOAT32 if self.kernel is None else self.kernel.precision
 
     @property
     def traits(self) -> list[str]:

@@ -14,7 +14,7 @@ from gemmlab.core.errors import DeviceError, RecordError
 from gemmlab.core.records import load_record, save_record
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
-from gemmlab.kernels import catalog
+from gemmlab.kernels import rungs_on
 from gemmlab.kernels.catalog import ladder
 from gemmlab.results import shipped_records as recorded
 from gemmlab.results.climb_rows import climb_rows
@@ -65,7 +65,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         return open_device(name)
 
     monkeypatch.setattr(climb_cmd, "open_device", opened)
-    monkeypatch.setattr(catalog, "ladder", lambda op, device: ladder(op, device)[:2])
+    monkeypatch.setattr(rungs_on, "ladder", lambda op, device: ladder(op, device)[:2])
 
 
 @needs_compiler

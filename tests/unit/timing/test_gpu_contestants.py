@@ -200,10 +200,12 @@ def test_the_library_call_gets_arrays_as_they_are_stored(
     options = calls[1][2]
     assert options["c"] is options["out"]
     assert (options["alpha"], options["beta"]) == (0.5, 2.0)
-    rounding = LibraryOnGpu(any_device(), tf32=True)
-    rounding.prepare(work, buffers)()
-    assert calls[2][2]["precision"] == "tf32"
-    assert rounding.facts()["core_type"] == "float32, TF32"
+    # A kernel's precision is handed on as the request that it is the lowest for.
+    for precision, request, named in (("tf32", "tf32", "float32, TF32"), ("by_tile", "float32", "by_tile")):
+        lower = LibraryOnGpu(any_device(), precision=precision)
+        lower.prepare(work, buffers)()
+        assert calls[-1][2]["precision"] == request
+        assert lower.facts()["core_type"] == named
 
 
 def test_arrays_are_those_of_an_installed_package(played: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:

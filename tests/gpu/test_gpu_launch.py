@@ -14,6 +14,7 @@ from gemmlab.arrays.on_gpu import device_array
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.cuda import CudaDevice
 from support.gpu_arrays import OnlyDlpack
+from unit.launching.test_cooperative import rotate
 
 SOURCE = """
 extern "C" __global__ void axpy(int n, float a, const float* x, float* y) {
@@ -145,3 +146,9 @@ except gemmlab.DeviceError as error:
     assert (right, in_time) == ("5.0", "True")
     assert stopped.startswith("slow: stopped at the time limit of 0.5 s: cuda:0 does not tell")
     assert refused == "slow still runs past its time limit on cuda:0; start the process again"
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 100])
+def test_a_cooperative_grid_waits_for_all_of_its_blocks(blocks: int) -> None:
+    done = rotate(blocks, "cuda", cooperative=True)
+    assert (done.outputs[0] == np.roll(np.arange(blocks * 64), -64)).all()

@@ -36,7 +36,8 @@ else:
     plan, done = json.load(open(arguments[-2])), []
     launches = []
     for spec in plan["specs"]:
-        for size in plan["sizes"].split(","):
+        for problem in plan["problems"]:
+            size = "x".join(str(problem[name]) for name in "mnk")
             ours = spec["kind"] == "kernel"
             done.append({{"contestant": spec["name"], "size": size, "facts": {{"config": {{"BM": 32}}}},
                          "launches": 1 if ours else None}})

@@ -38,15 +38,26 @@ class Explanation:
     facts: Mapping[str, float]
     findings: tuple[Finding, ...]
 
+    def __str__(self) -> str:
+        """Return hazards and findings in words, the costliest first, and the bound."""
+        subject, roofline = self.subject, self.roofline
+        found = [f"{number}. {one.text} {one.attempt}" for number, one in enumerate(self.findings, 1)]
+        return "\n".join([
+            f"{subject.name}: {subject.arch} code on {subject.model.name}, counted on {subject.counters.origin}",
+            *(hazard.explain() for hazard in subject.hazards), *(found or ["none of the known findings"]),
+            f"at most {roofline.bound:,.0f} {subject.unit} by {roofline.bound_by}",
+        ])  # fmt: skip
+
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as plain JSON values, the loop's instructions as text."""
         subject = self.subject
         hazards = [asdict(hazard.without_folders()) for hazard in subject.hazards]
         return {
-            "kernel": subject.kernel.id, "config": dict(subject.config), "op": subject.kernel.op,
+            "kernel": subject.name, "config": dict(subject.config), "op": subject.kernel and subject.kernel.op,
             "arch": subject.arch, "gpu": subject.model.name, "size": subject.size.label,
             "compiler": subject.artifact.compiler, "code_sha256": subject.artifact.digest,
             "origin": subject.counters.origin, "hazards": hazards, "wrong": list(subject.wrong),
+            "traits": subject.traits,
             "grid": list(subject.launch.grid), "threads": list(subject.launch.threads),
             "resources": asdict(self.resources),
             "occupancy": _occupancy(self.occupancy),
@@ -79,13 +90,12 @@ def explain_subject(subject: Subject) -> Explanation:
     loop = explain_loop(subject.function, subject.counters.sites, subject.arch)
     issue = explain_issue(loop, subject.limits) if loop is not None else None
     words = in_words(issue, loop, subject.limits) if loop is not None and issue is not None else []
-    roofline = explain_roofline(
-        subject.counters, subject.model, issue, subject.size, subject.scaled, subject.kernel.precision
-    )
+    roofline = explain_roofline(subject.counters, subject.model, issue, subject.size, subject.scaled, subject.precision)
     apart = instruction_rows(subject.counters)
     facts = facts_of(subject, occupancy, resources, apart, loop, issue, roofline)
     quoted = words_of(subject, occupancy, apart)
-    findings = find(subject.kernel, ladder(subject.kernel.op, "cuda"), facts, quoted)
+    rungs = ladder("gemm" if subject.kernel is None else subject.kernel.op, "cuda")
+    findings = find(subject.kernel, rungs, facts, quoted)
     return Explanation(subject, occupancy, resources, roofline, accesses, loop, issue, tuple(words), facts,
                        tuple(findings))  # fmt: skip
 

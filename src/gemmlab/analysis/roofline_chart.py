@@ -30,7 +30,7 @@ def under_roof(explained: Sequence[Explanation], measured: Mapping[str, float] |
         raise UsageError(f"a roofline shows one GPU, not {', '.join(models) or 'none'}")
     (model,) = models.values()
     times = measured or {}
-    kernels = [_placed(one.subject.kernel.id, one.roofline, times.get(one.subject.kernel.id)) for one in explained]
+    kernels = [_placed(one.subject.name, one.roofline, times.get(one.subject.name)) for one in explained]
     gbs = {"L1": model.l1_gbs, "L2": model.l2_gbs, "DRAM": model.memory_gbs}
     subtitle = ["Bytes moved: from where caches catch all they can (the mark) to where they catch nothing"]
     if any(kernel.name not in times for kernel in kernels):

@@ -14,10 +14,11 @@ from gemmlab.core.counters import Counters
 from gemmlab.core.errors import UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
+from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Artifact, Launch
-from gemmlab.devices.emulated import ARCHITECTURES, MODELS, EmulatedDevice
+from gemmlab.devices.emulated import MODELS, EmulatedDevice
 from gemmlab.kernels.bound import place
-from gemmlab.kernels.fitting import fitted
+from gemmlab.kernels.fitting import factor_notes, fitted, with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.ops.footprint import check_bytes, require_memory
@@ -51,7 +52,8 @@ class Size:
 class Subject:
     """Everything that the reports of an explanation start from."""
 
-    kernel: Kernel
+    kernel: Kernel | None
+    """`None` for a launch of any code."""
     config: Mapping[str, int]
     arch: str
     """Architecture of the machine code."""
@@ -71,6 +73,21 @@ class Subject:
     """The size that was run."""
     scaled: Size
     """A larger size, which figures are extrapolated to."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's id, or the name of the function that was launched."""
+        return self.artifact.kernel if self.kernel is None else self.kernel.id
+
+    @property
+    def precision(self) -> str:
+        """The kernel's precision; float32 for a launch of any code, whose operations are counted as executed."""
+        return FLOAT32 if self.kernel is None else self.kernel.precision
+
+    @property
+    def traits(self) -> list[str]:
+        """Parts of the contract that the kernel's file says it does not keep."""
+        return [] if self.kernel is None else factor_notes(self.kernel, find_op(self.kernel.op))
 
     @property
     def limits(self) -> gpu.GpuLimits:
@@ -123,7 +140,8 @@ def machine(arch: str = "", model: str = "") -> tuple[str, gpu.GpuModel]:
         raise UsageError(f"--arch {arch}: of the emulator's architectures, a {chosen.name} runs {runs}")
     if not fitting:
         raise UsageError(f"--gpu {chosen.name}: the emulator runs no code for {chosen.limits.arch}")
-    return arch or max(set(fitting).intersection(ARCHITECTURES)), chosen
+    newest = max((known for known in fitting if known[-1].isdigit()), key=lambda known: int(known[3:]))
+    return arch or newest, chosen
 
 
 def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str, int], sizes: str = "") -> Subject:
@@ -151,10 +169,11 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     mismatches = [one.mismatch for one in found if one.mismatch is not None]
     wrong = [mismatch.brief() for mismatch in mismatches]
     if not observation.stopped:
-        wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := nan_cause(mismatch, contents)))
+        wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := nan_cause(mismatch, contents, kernel)))
     wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
     artifact = bound.loaded.artifact
-    (large,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])
+    (largest,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])
+    large = with_factors(kernel, op, largest)
     return Subject(
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
@@ -178,7 +197,7 @@ def _problem(kernel: Kernel, op: Op, config: Mapping[str, int], sizes: str) -> A
     if len(problems) != 1:
         raise UsageError(f"--sizes {sizes}: one size is explained at a time")
     if sizes:
-        return problems[0]
+        return with_factors(kernel, op, problems[0])
     # A user's kernel may accept only squares or whole tiles.
     like = fitted(kernel, op, config, problems)
     if not like:

@@ -16,7 +16,20 @@ from gemmlab.cli.answer import print_json
 from gemmlab.cli.bench_request import BenchRequest
 from gemmlab.cli.console import DEVICE_HELP, progress_console
 from gemmlab.cli.option_values import parse_config
-from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
+from gemmlab.cli.own_file import (
+    ArgsFlag,
+    DefineFlag,
+    FactsFlag,
+    GridFlag,
+    IncludeFlag,
+    KernelFlag,
+    OptionFlag,
+    RequireFlag,
+    SmemFlag,
+    compile_flags,
+    own_flags,
+    split_threads,
+)
 from gemmlab.core.errors import UsageError, WrongResultError
 from gemmlab.devices.select import open_device
 from gemmlab.dispatch.precision_rule import HIGHEST, REQUESTS
@@ -82,6 +95,11 @@ def bench(
             help="Operands before each call: cold, in no cache, or warm. Default: warm on a CPU, cold on a GPU."
         ),
     ] = None,
+    alpha: Annotated[float | None, typer.Option(help="Factor of the product. Default: 1.")] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(help="Factor of C. Default: 0; 1 if a kernel always reads C."),
+    ] = None,
     precision: Annotated[
         str,
         typer.Option(metavar="|".join(REQUESTS), help="The precision asked of the library call, on a GPU."),
@@ -91,6 +109,10 @@ def bench(
     grid: GridFlag = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    facts: FactsFlag = None,
+    include: IncludeFlag = None,
+    define: DefineFlag = None,
+    option: OptionFlag = None,
     require: RequireFlag = None,
     target: Annotated[
         float | None, typer.Option(help="Exit 1 unless the geometric mean against the fastest peer reaches this.")
@@ -119,7 +141,10 @@ def bench(
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
     names = kernels or []
-    flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require)
+    flags = own_flags(
+        names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
+        options=compile_flags(include, define, option), facts=facts,
+    )  # fmt: skip
     workers, flags = split_threads(names, threads, flags)
     found = named_kernels(names, flags)
     op = op or operation_of(names, found)
@@ -134,6 +159,7 @@ def bench(
         threads=workers or "1", rounds=rounds, processes=processes, seed=seed, timeout_s=timeout, verify=verify,
         naive=naive, configs=[parse_config(text.split(",")) for text in config or []], some_configs=configs,
         suite=suite, shapes_of=family, precision=precision,
+        factors={name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None},
     )  # fmt: skip
     if not timed:
         _count(request, save, as_json=as_json)
@@ -165,7 +191,7 @@ def _count(request: BenchRequest, save: Path | None, *, as_json: bool) -> None:
     if save is not None:
         save_record(record, save)
     rows = count_rows(record)
-    if all(row.verified is None for row in rows):
+    if all(row.instructions is None for row in rows):
         raise UsageError(
             "nothing could be run: " + "; ".join(f"{r.name} at {r.size}: {' '.join(r.notes)}" for r in rows)
         )

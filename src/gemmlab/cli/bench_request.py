@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from gemmlab.cli.rungs_here import rungs_here
 from gemmlab.core.errors import UsageError
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gemmlab.devices.device import Device
     from gemmlab.kernels.by_name import NamedKernel
     from gemmlab.observe.counting import Count
+    from gemmlab.ops.op import Op
     from gemmlab.timing.bench import Plan
 
 
@@ -48,9 +49,12 @@ class BenchRequest:
 
     precision: str = HIGHEST
     """The precision that the library call is asked for."""
+    factors: Mapping[str, float] = field(default_factory=dict)
+    """alpha and beta of every problem; one that is missing is 1 or 0."""
 
     def plan(self) -> Plan:
         """Return the plan of a timed bench. Raises `UsageError`, and `PeerError` for a peer that is not installed."""
+        from gemmlab.kernels.fitting import same_for_all
         from gemmlab.ops.catalog import find_op
         from gemmlab.timing.baseline import baseline_spec
         from gemmlab.timing.bench import Plan
@@ -69,8 +73,10 @@ class BenchRequest:
         else:
             call = "gemmlab" if self.precision == HIGHEST else f"gemmlab:{self.precision}"
             ours = [parse_contestant(call, where, mode, self.op)]
+        products = self._with_factors(op, op.parse_sizes(self._sizes() or family.bench_sizes))
+        problems, notes = same_for_all([one.kernel for one in self.kernels], op, products)
         return Plan(
-            op=op, problems=op.parse_sizes(self._sizes() or family.bench_sizes),
+            op=op, problems=problems, notes=notes,
             contestants=[*ours, *parse_peers(self.peers, where, mode, self.op, {spec.precision for spec in ours})],
             threads=_thread_counts(self.threads), rounds=self.rounds, processes=self.processes, seed=self.seed,
             verify=self.verify, timing=replace(family.timing[mode], timeout_s=self.timeout_s), device=where, mode=mode,
@@ -86,8 +92,15 @@ class BenchRequest:
 
         op, where = find_op(self.op), self.device.device_name
         kernels = [require_device(one.kernel, where) for one in self._kernels()]
-        problems = op.parse_sizes(self._sizes() or family_of(where.family, self.op).bench_sizes)
-        return Count(op, self.device, kernels, problems, self.seed)
+        problems = self._with_factors(op, op.parse_sizes(self._sizes() or family_of(where.family, self.op).bench_sizes))
+        return Count(op, self.device, kernels, problems, self.seed, verify=self.verify)
+
+    def _with_factors(self, op: Op, problems: Sequence[Any]) -> list[Any]:
+        """Return the problems with `factors`. Raises `UsageError` for an operation without them."""
+        for name in self.factors:
+            if name not in op.factors.values():
+                raise UsageError(f"--{name}: the operation {op.name} has no {name}")
+        return [replace(problem, **self.factors) for problem in problems]
 
     def _sizes(self) -> str | None:
         """Return the sizes as text, those of the suite if it is asked for. Raises `UsageError`."""

@@ -12,7 +12,20 @@ from gemmlab.cli.check_outcome import Checked, answer
 from gemmlab.cli.check_runs import LIBRARY, CheckRequest
 from gemmlab.cli.console import DEVICE_HELP
 from gemmlab.cli.option_values import parse_config, parse_thread_count
-from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags, split_threads
+from gemmlab.cli.own_file import (
+    ArgsFlag,
+    DefineFlag,
+    FactsFlag,
+    GridFlag,
+    IncludeFlag,
+    KernelFlag,
+    OptionFlag,
+    RequireFlag,
+    SmemFlag,
+    compile_flags,
+    own_flags,
+    split_threads,
+)
 from gemmlab.cli.timeout import DEFAULT_S, limited
 from gemmlab.core.errors import DeviceError, GemmlabError
 from gemmlab.core.words import counted
@@ -53,6 +66,10 @@ def check(
     grid: GridFlag = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    facts: FactsFlag = None,
+    include: IncludeFlag = None,
+    define: DefineFlag = None,
+    option: OptionFlag = None,
     require: RequireFlag = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the random cases.")] = 0,
     timeout: Annotated[
@@ -72,7 +89,10 @@ def check(
     from gemmlab.timing.families import library_operation, operation_of
 
     names = kernels or []
-    flags = own_flags(names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require)
+    flags = own_flags(
+        names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
+        options=compile_flags(include, define, option), facts=facts,
+    )  # fmt: skip
     workers, flags = split_threads(names, threads, flags)
     found = named_kernels([name for name in names if not library_operation(name)], flags)
     operation = find_op(op or operation_of(names, found))

@@ -10,17 +10,18 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.core.errors import GemmlabError, TimeLimitError
-from gemmlab.core.words import counted
 
 if TYPE_CHECKING:
     from gemmlab.verify.check import CheckReport
 
 COLUMNS = (
+    "HAZARDS: results are right, but the kernel did what it must not. "
+    "padded: cases with elements between the end of a row and the next one (ld > extent). "
     "error/bound: largest error of an element, as a part of its bound; right up to 1. "
     "error/|c|/K: largest relative error, divided by the number of terms; the source articles test that it is "
     "below 1e-6, the verdict does not."
 )
-"""The meaning of two columns, printed below the table."""
+"""The meaning of some columns, printed below the table."""
 
 
 @dataclass(slots=True)
@@ -71,17 +72,18 @@ def _show(checked: Checked) -> None:
     from gemmlab.cli.console import table_console
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("kernel", "result", "cases", "threads", "error/bound", "error/|c|/K", "seconds"):
+    for heading in ("kernel", "result", "cases", "padded", "threads", "error/bound", "error/|c|/K", "seconds"):
         table.add_column(heading, justify="left" if heading in ("kernel", "result") else "right")
     for report in checked.reports:
-        verdict = "PASS" if report.passed else "FAIL" if report.failures else "STOPPED"
+        unsound = "HAZARDS" if report.right else "FAIL"
+        verdict = "PASS" if report.passed else unsound if report.failures else "STOPPED"
         measures = (f"{report.worst_ratio:.3f}", f"{report.source_error:.1e}", f"{report.seconds:.1f}")
-        numbers = (str(report.cases), str(report.threads), *measures)
+        numbers = (str(report.cases), str(report.padded), str(report.threads), *measures)
         table.add_row(report.subject, verdict, *numbers)
     for name, error in checked.errors.items():
-        table.add_row(name, "STOPPED" if isinstance(error, TimeLimitError) else "ERROR", "", "", "", "", "")
+        table.add_row(name, "STOPPED" if isinstance(error, TimeLimitError) else "ERROR", "", "", "", "", "", "")
     for name in checked.not_checked:
-        table.add_row(name, "NOT RUN", "", "", "", "", "")
+        table.add_row(name, "NOT RUN", "", "", "", "", "", "")
     table_console().print(table)
     if checked.reports:
         typer.echo(COLUMNS)
@@ -89,8 +91,8 @@ def _show(checked: Checked) -> None:
         if not report.passed:
             typer.echo("\n" + report.explain())
             continue
-        for reason, count in report.refused.items():
-            typer.echo(f"{report.subject}: {counted(count, 'case')} left out: it needs {reason}")
+        for remark in report.remarks:
+            typer.echo(f"{report.subject}: {remark.strip()}")
     for name, error in checked.errors.items():
         typer.echo(f"\n{name}: {error}")
     if checked.not_checked:

@@ -10,6 +10,7 @@ import typer
 
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.option_values import parse_config
+from gemmlab.cli.own_file import DefineFlag, IncludeFlag, OptionFlag, compile_flags, own_flags
 from gemmlab.core.errors import GemmlabError, UsageError
 from gemmlab.core.hardware import usable_cpus
 from gemmlab.core.words import assignments
@@ -29,7 +30,15 @@ def compile_kernels(
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
     ] = None,
-    instance: Annotated[str, typer.Option(help="Which instance of a template in a .cu file: 'tile<32>'.")] = "",
+    instance: Annotated[
+        str,
+        typer.Option(
+            "--kernel", "--instance", help="The function in a .cu file; of a template an instance: 'tile<32>'."
+        ),
+    ] = "",
+    include: IncludeFlag = None,
+    define: DefineFlag = None,
+    option: OptionFlag = None,
     every: Annotated[
         bool, typer.Option("--all-configs", help="Every configuration of the tuning space, not the default alone.")
     ] = False,
@@ -44,6 +53,7 @@ def compile_kernels(
 
     Ends with 2, and shows the compiler's message, when one does not compile.
     """
+    from gemmlab.kernels.by_name import is_own
     from gemmlab.precompile import cubins as precompile
     from gemmlab.toolchain.cache import cache_dir
     from gemmlab.toolchain.nvrtc import check_architecture, compiler
@@ -56,15 +66,18 @@ def compile_kernels(
     if overrides and not names:
         raise UsageError("--config: name the kernel it is for")
     if every and (overrides or instance):
-        raise UsageError("--all-configs takes every configuration; --config and --instance pick one")
-    if instance and [name.endswith(".cu") for name in names] != [True]:
-        raise UsageError("--instance: name the one .cu file that it is in")
+        raise UsageError("--all-configs takes every configuration; --config and --kernel pick one")
+    options = own_flags(names, options=compile_flags(include, define, option)).get("options", [])
+    if instance and [is_own(name) for name in names] != [True]:
+        raise UsageError("--kernel: name the one .cu file that it is in")
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
     chosen = [part.strip() for part in layouts.split(",") if part.strip()]
     if unknown := [part for part in chosen if part not in LAYOUTS]:
         raise UsageError(f"--layouts: no layout {unknown[0]!r}; there are {', '.join(LAYOUTS)}")
-    planned, skipped = precompile.jobs(names, archs, overrides, instance=instance, every=every, layouts=chosen)
+    planned, skipped = precompile.jobs(
+        names, archs, overrides, instance=instance, every=every, layouts=chosen, options=options
+    )
     rows, errors = _run(planned, processes or len(usable_cpus()))
     if save is not None:
         from gemmlab.precompile.sweep import save_sweep

@@ -59,7 +59,8 @@ def wrong_counts(rows: list[CountRow]) -> list[str]:
 def _cells(row: CountRow) -> list[str]:
     from gemmlab.results.climb_rows import plain
 
-    verdict = {True: "PASS", False: "FAIL", None: "not run"}[row.verified]
+    ran = "not verified" if row.instructions is not None else "not run"
+    verdict = {True: "PASS", False: "FAIL", None: ran}[row.verified]
     return [
         row.name, row.size, _whole(row.instructions), "" if row.fma_share is None else f"{row.fma_share:.1%}",
         plain(row.threads_per_instruction), _whole(row.load_requests), plain(row.load_sectors),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gemmlab.cli.answer import print_json
+from gemmlab.cli.explain_launch import is_launch, launched
 from gemmlab.cli.explain_pictures import (
     FormatFlag,
     PictureFlag,
@@ -17,7 +18,18 @@ from gemmlab.cli.explain_pictures import (
 )
 from gemmlab.cli.explain_roofline import RooflineFlag, require_drawable, write_roofline
 from gemmlab.cli.option_values import parse_config
-from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, SmemFlag, own_flags
+from gemmlab.cli.own_file import (
+    ArgsFlag,
+    DefineFlag,
+    FactsFlag,
+    GridFlag,
+    IncludeFlag,
+    KernelFlag,
+    OptionFlag,
+    SmemFlag,
+    compile_flags,
+    own_flags,
+)
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import TimeLimitError, UsageError
 
@@ -30,10 +42,13 @@ if TYPE_CHECKING:
 
 def explain(
     kernels: Annotated[
-        list[str], typer.Argument(metavar="KERNEL [KERNEL]", help="One GPU kernel or .cu file, or two.")
+        list[str],
+        typer.Argument(metavar="KERNEL [KERNEL]", help="One GPU kernel or .cu file, or two; a .cubin or .ptx file."),
     ],
     gpu: Annotated[str, typer.Option(help="The GPU to explain for: H200, A100, L4 ... Default: by --arch, H200.")] = "",
-    arch: Annotated[str, typer.Option(help="Code for sm_80, sm_89 or sm_90. Default: what --gpu runs.")] = "",
+    arch: Annotated[
+        str, typer.Option(help="Code for sm_75, sm_80, sm_86, sm_87, sm_89 or sm_90. Default: what --gpu runs.")
+    ] = "",
     sizes: Annotated[
         str, typer.Option(help="The one size to count at, as 256 or MxNxK; it is predicted too. Default: 256, or 2^22.")
     ] = "",
@@ -45,6 +60,10 @@ def explain(
     threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    facts: FactsFlag = None,
+    include: IncludeFlag = None,
+    define: DefineFlag = None,
+    option: OptionFlag = None,
     sass: Annotated[bool, typer.Option("--sass", help="Print the main loop.")] = False,
     pictures: PicturesFlag = None,
     picture: PictureFlag = None,
@@ -64,7 +83,21 @@ def explain(
 
     if len(kernels) not in (1, 2):
         raise UsageError(f"{len(kernels)} kernels: one is explained, or two side by side")
-    flags = own_flags(kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes)
+    if is_launch(kernels, args):
+        if len(kernels) != 1 or pictures or config or sizes or facts:
+            raise UsageError("a launch is explained alone, without --config, --sizes, --facts and --pictures")
+        options = compile_flags(include, define, option)
+        require_drawable(roofline)
+        with limited(timeout, error_answer(as_json=as_json)):
+            of_launch = launched(kernels[0], function, grid, threads, args, smem_bytes, arch, gpu, options)
+            if roofline is not None:
+                write_roofline(roofline, [of_launch])
+        _answer([of_launch], [[]], sass=sass, as_json=as_json)
+        return
+    flags = own_flags(
+        kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes,
+        options=compile_flags(include, define, option), facts=facts,
+    )  # fmt: skip
     named = [kernel_named(name, flags) for name in kernels]
     chosen, model = machine(arch, gpu)
     settings = parse_config(config or [])
@@ -77,15 +110,26 @@ def explain(
         if roofline is not None and explained:
             write_roofline(roofline, explained)
         written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
+    if drawn_only and as_json:
+        print_json({"kernels": [{"kernel": named[0].id, "pictures": written}]})
+        return
+    _answer(explained, predictions, sass=sass, as_json=as_json, drawn=written if request is not None else None)
+
+
+def _answer(
+    explained: list[Explanation], predictions: list[list[QuotedPrediction | str]], *, sass: bool, as_json: bool,
+    drawn: list[dict[str, Any]] | None = None,
+) -> None:  # fmt: skip
+    """Print explanations, predicted times, and the files `drawn`; end with 1 for a wrong result or a hazard."""
     if as_json:
-        facts: list[dict[str, Any]] = [
+        found: list[dict[str, Any]] = [
             {**one.to_json(), **_predicted_json(answers)} for one, answers in zip(explained, predictions, strict=True)
-        ] or [{"kernel": named[0].id}]
-        print_json({"kernels": [{**one, "pictures": written} if request else one for one in facts]})
+        ]
+        print_json({"kernels": [one if drawn is None else {**one, "pictures": drawn} for one in found]})
     else:
         _print(explained, predictions, sass)
-        if written:
-            print_pictures(written)
+        if drawn:
+            print_pictures(drawn)
     if any(one.subject.hazards or one.subject.wrong for one in explained):
         raise typer.Exit(1)
 
@@ -111,6 +155,8 @@ def _quotes(explained: Explanation, model: GpuModel, sizes: str) -> list[QuotedP
     from gemmlab.core.errors import GemmlabError
 
     subject = explained.subject
+    if subject.kernel is None:
+        return []
     if subject.wrong:
         return [f"its result is wrong at {subject.size.label}"]
     try:
@@ -147,7 +193,7 @@ def _print(explained: list[Explanation], predictions: list[list[QuotedPrediction
         page.pair(explained[0], explained[1])
     for one, answers in zip(explained, predictions, strict=True):
         for each in answers:
-            print_quoted_prediction(page.console, one.subject.kernel.id, each)
+            print_quoted_prediction(page.console, one.subject.name, each)
     for one in explained if sass else []:
         page.code(one)
 

@@ -52,15 +52,15 @@ class Page:
         self._title(one)
         self._title(two)
         rows = [(f.group, f.name, (f.text, other)) for f, other in side_by_side(one, two)]
-        self._figures(rows, (one.subject.kernel.id, two.subject.kernel.id))
+        self._figures(rows, (one.subject.name, two.subject.name))
         for explained in (one, two):
-            self._findings(explained, explained.subject.kernel.id)
+            self._findings(explained, explained.subject.name)
 
     def code(self, explained: Explanation) -> None:
         """Print the main loop's instructions with their control codes: stall count, yield flag and wait mask."""
         if explained.loop is None:
             return
-        self._heading(f"Main loop of {explained.subject.kernel.id}: address, line, stall, yield, waits")
+        self._heading(f"Main loop of {explained.subject.name}: address, line, stall, yield, waits")
         for i in explained.loop.instructions:
             line = i.line[1] if i.line else ""
             asks = "-" if i.control.yield_ else "Y"
@@ -69,11 +69,13 @@ class Page:
     def _title(self, explained: Explanation) -> None:
         subject = explained.subject
         config = assignments(subject.config)
-        self._line(f"{subject.kernel.id} {config}".strip())
+        self._line(f"{subject.name} {config}".strip())
         self._line(
             f"  {subject.arch} code ({subject.artifact.compiler}) on {subject.model.name}; counted at "
             f"{subject.size.label} on {subject.counters.origin}, not timed"
         )
+        for trait in subject.traits:
+            self._line(f"  it {trait}")
 
     def _findings(self, explained: Explanation, name: str = "") -> None:
         self._heading(f"Findings{name and f' on {name}'}, the costliest first")

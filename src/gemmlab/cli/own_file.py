@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +26,31 @@ RequireFlag = Annotated[
     list[str] | None,
     typer.Option("--require", help="Condition on a .cu file's problems, as 'N % 16 == 0'; repeatable."),
 ]
+FactsFlag = Annotated[
+    str | None, typer.Option("--facts", metavar="FILE.toml", help="What the header of a .cu file would state.")
+]
+IncludeFlag = Annotated[
+    list[str] | None, typer.Option("-I", metavar="FOLDER", help="Folder of a .cu file's headers; repeatable.")
+]
+DefineFlag = Annotated[
+    list[str] | None, typer.Option("-D", metavar="NAME=VALUE", help="Macro of a .cu file; repeatable.")
+]
+OptionFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", metavar="TEXT", help="Compiler option for a .cu file, --option=-use_fast_math; repeatable."
+    ),
+]
+
+
+def compile_flags(
+    folders: Sequence[str] | None, macros: Sequence[str] | None, options: Sequence[str] | None
+) -> list[str]:
+    """Return the compiler's options of `-I`, `-D` and `--option`; folders are relative to the working directory."""
+    return [
+        *(options or []), *(f"-D{macro}" for macro in macros or []),
+        *(f"-I{Path(folder).absolute()}" for folder in folders or []),
+    ]  # fmt: skip
 
 
 def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str, Any]:
@@ -34,6 +60,9 @@ def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str
     stated = {key: value for key, value in flags.items() if value not in (None, [])}
     if stated and not any(map(is_own, names)):
         raise UsageError(f"--{next(iter(stated)).replace('_', '-')}: name the .cu file that it is about")
+    if "facts" in stated:
+        # Another process may have another working directory.
+        stated["facts"] = str(Path(str(stated["facts"])).absolute())
     return stated
 
 

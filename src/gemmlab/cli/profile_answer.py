@@ -15,7 +15,7 @@ from gemmlab.cli.console import table_console
 from gemmlab.cli.profile_tables import ProfilePage
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import nearest, printable
-from gemmlab.kernels.catalog import SOURCE_SUFFIX, all_kernels, current_id, ladder
+from gemmlab.kernels.catalog import SOURCE_SUFFIXES, all_kernels, current_id, ladder
 from gemmlab.observe.profile_reader import Profile, Profiles, load_profiles
 from gemmlab.ops.catalog import find_op
 from gemmlab.pages.tables import size_cell
@@ -33,7 +33,7 @@ def loaded(name: str) -> Profiles:
 
 def chosen(profiles: Profiles, names: Sequence[str], sizes: str | None, *, baseline: bool) -> Profiles:
     """Select kernels and sizes, and with `baseline` the libraries of equal size and precision. Raises `UsageError`."""
-    wanted = [Path(name).stem if name.endswith(SOURCE_SUFFIX) else current_id(name) for name in names]
+    wanted = [Path(name).stem if name.endswith(SOURCE_SUFFIXES) else current_id(name) for name in names]
     known = dict.fromkeys(one.name for one in profiles.profiles)
     if missing := [name for name in wanted if name not in known]:
         raise UsageError(f"the record has no {missing[0]}; {nearest(missing[0], known, 'it has')}")

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gemmlab.cli.option_values import parse_config
-from gemmlab.cli.own_file import ArgsFlag, GridFlag, KernelFlag, RequireFlag, SmemFlag, own_flags
+from gemmlab.cli.own_file import (
+    ArgsFlag,
+    DefineFlag,
+    FactsFlag,
+    GridFlag,
+    IncludeFlag,
+    KernelFlag,
+    OptionFlag,
+    RequireFlag,
+    SmemFlag,
+    compile_flags,
+    own_flags,
+)
 from gemmlab.cli.rungs_here import rungs_here
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import DeviceError, ProfilerError, UsageError, WrongResultError
@@ -65,6 +77,10 @@ def profile(
     threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
     args: ArgsFlag = None,
     smem_bytes: SmemFlag = None,
+    facts: FactsFlag = None,
+    include: IncludeFlag = None,
+    define: DefineFlag = None,
+    option: OptionFlag = None,
     require: RequireFlag = None,
     ncu: Annotated[str, typer.Option(help="Nsight Compute's command line.")] = "ncu",
     timeout: TimeoutFlag = DEFAULT_S,
@@ -83,8 +99,9 @@ def profile(
         explain_stalls(as_json=as_json)
         return
     flags = own_flags(
-        names, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes, require=require
-    )
+        names, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes, require=require,
+        options=compile_flags(include, define, option), facts=facts,
+    )  # fmt: skip
     if load is not None:
         if save is not None or config or flags:
             raise UsageError("--load shows a record; of the other options it takes kernels and --sizes alone")
@@ -154,10 +171,13 @@ def _profiled(request: _Request, device: Device) -> Record:
     problems = request.op.parse_sizes(request.sizes or usual)
     kernels = request.kernels or [NamedKernel(kernel) for kernel in rungs_here(request.op.name, device)]
     if family_of(device.family).timed:
+        from gemmlab.kernels.fitting import same_for_all
         from gemmlab.observe.profile_recorder import Plan, profile_on_gpu
 
-        plan = Plan(request.op, device, problems, kernels, request.config, request.baseline, request.ncu)
-        return profile_on_gpu(plan)
+        same, notes = same_for_all([one.kernel for one in kernels], request.op, problems)
+        plan = Plan(request.op, device, same, kernels, request.config, request.baseline, request.ncu)
+        record = profile_on_gpu(plan)
+        return replace(record, notes=(*notes, *record.notes))
     from gemmlab.cli.counts import count
     from gemmlab.observe.counting import Count
 

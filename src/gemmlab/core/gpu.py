@@ -148,14 +148,14 @@ def limits(arch: str) -> GpuLimits:
 
 
 def model(name: str) -> GpuModel:
-    """Return the product for a name by a driver or a user: `"NVIDIA H200"`, `"h100"`, `"NVIDIA A100-SXM4-80GB"`.
+    """Return the product for a name by a driver or a user: `"h100"`, `"A6000"`, `"NVIDIA A100-SXM4-80GB"`.
 
     Raises `UsageError` naming the known ones, also for a variant (`"RTX 3090 Ti"`), whose figures differ.
     """
     words = frozenset(re.findall(r"[a-z0-9]+", name.lower())) - _BY_THE_WAY
     for known in _MODELS:
         core = frozenset(known.name.lower().split())
-        if words and (words == core or words == core | {f"{round(known.memory_bytes / 1e9)}gb"}):
+        if words and words | {"rtx"} & core in (core, core | {f"{round(known.memory_bytes / 1e9)}gb"}):
             return known
     raise UsageError(f"no figures known for GPU {name!r}: there are those of {', '.join(m.name for m in _MODELS)}")
 
@@ -245,6 +245,7 @@ _MODELS = (
     GpuModel("RTX 3090", _LIMITS["sm_86"], 82, 1695, 6 * _MIB, 936, 24 * _GB),
     GpuModel("RTX 4090", _LIMITS["sm_89"], 128, 2520, 72 * _MIB, 1008, 24 * _GB),
     GpuModel("RTX A6000", _LIMITS["sm_86"], 84, 1800, 6 * _MIB, 768, 48 * _GB),
+    GpuModel("AGX Orin", _LIMITS["sm_87"], 16, 1300, 4 * _MIB, 204.8, 64 * _GB),
     GpuModel("V100", _LIMITS["sm_70"], 80, 1530, 6 * _MIB, 900, 16 * _GB, l2_bytes_per_clock=2048),
     GpuModel("T4", _LIMITS["sm_75"], 40, 1590, 4 * _MIB, 320, 16 * _GB),
 )

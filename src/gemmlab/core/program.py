@@ -97,3 +97,5 @@ class Launch:
     they read (`griddepcontrol.wait`)."""
     wide_clusters: bool = False
     """True if clusters of more than 8 blocks are allowed, which not every GPU can run."""
+    cooperative: bool = False
+    """True if all blocks must be resident together, as `cooperative_groups::this_grid().sync()` needs it."""

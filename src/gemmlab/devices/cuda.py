@@ -215,7 +215,7 @@ class CudaDevice(DeviceIdentity):
         allow_smem(self._driver, loaded, launch.smem_bytes)
         allow_clusters(self._driver, loaded, launch)
         pointers = np.array([value.ctypes.data for value in values], np.uint64)
-        if launch.cluster is not None or launch.early:
+        if launch.cluster is not None or launch.early or launch.cooperative:
             return self._prepare_described(loaded, launch, pointers, (values, launch.args))
         call, driver, where = self._driver.module.cuLaunchKernel, self._driver, pointers.ctypes.data
         extents = (*launch.grid, *launch.threads, launch.smem_bytes)

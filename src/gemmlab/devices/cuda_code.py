@@ -190,9 +190,9 @@ def allow_clusters(driver: Driver, loaded: CudaLoaded, launch: Launch) -> None:
 
 
 def launch_config(driver: Driver, launch: Launch, stream: Any) -> Any:
-    """Return the driver's description of a launch in clusters, of one that may begin early, or of both."""
+    """Return the driver's description of a launch in clusters, of a cooperative one, of one that may begin early."""
     module = driver.module
-    config, attributes = module.CUlaunchConfig(), []
+    config, attributes = module.CUlaunchConfig(), list[Any]()
     config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
     config.blockDimX, config.blockDimY, config.blockDimZ = launch.threads
     config.sharedMemBytes, config.hStream = launch.smem_bytes, stream
@@ -202,6 +202,11 @@ def launch_config(driver: Driver, launch: Launch, stream: Any) -> Any:
         sizes = extent.value.clusterDim
         sizes.x, sizes.y, sizes.z = launch.cluster
         attributes.append(extent)
+    if launch.cooperative:
+        together = module.CUlaunchAttribute()
+        together.id = module.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        together.value.cooperative = 1
+        attributes.append(together)
     if launch.early:
         early = module.CUlaunchAttribute()
         early.id = module.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION

@@ -27,7 +27,7 @@ from gemmlab.devices.device_name import DeviceIdentity, DeviceName
 from gemmlab.devices.texture import texels_of
 from gemmlab.emulator.endless_loops import TIMED_OUT
 from gemmlab.emulator.image import Image, load_image, names_variables, plain_name
-from gemmlab.emulator.launching import geometry_of
+from gemmlab.emulator.launching import geometry_of, put_grid_workspace
 from gemmlab.emulator.machine import Outcome, run
 from gemmlab.emulator.memory_map import Allocation, MemoryMap
 from gemmlab.emulator.ptx_mbarriers import unfenced_mbarriers
@@ -39,10 +39,17 @@ from gemmlab.sass.parse import parse
 from gemmlab.toolchain import build_cuda, nvdisasm
 from gemmlab.toolchain.cubin import read_cubin
 
-MODELS = {"sm_80": "A100", "sm_89": "L40S", "sm_90": "H200", "sm_90a": "H200"}
+MODELS = {
+    "sm_75": "T4", "sm_80": "A100", "sm_86": "RTX A6000", "sm_87": "AGX Orin", "sm_89": "L40S", "sm_90": "H200",
+    "sm_90a": "H200",
+}  # fmt: skip
 """The GPU whose number of multiprocessors gives the blocks resident together, by architecture."""
 ARCHITECTURES = ("sm_80", "sm_89", "sm_90")
-"""The architectures that every kernel is compiled for; those with a letter have instructions that no other has."""
+"""The architectures that every rung is compiled for; those with a letter have instructions that no other has."""
+
+_UNCOOPERATIVE = "this_grid().sync() needs a cooperative launch (cooperative=True)"
+GRID_WORKSPACE_BYTES = 64
+"""More than `cooperative_groups` uses of a grid's workspace: its size and a barrier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +102,8 @@ class EmulatedDevice(DeviceIdentity):
         if program.language != "cuda":
             raise UsageError(f"{program.kernel} is written in {program.language}; {self.id} runs cuda code")
         # Code with the features of one architecture (sm_90a) runs here like other code for it.
-        own = program.target if program.target.rstrip("af") == self.arch else self.arch
-        return build_cuda.build(replace(program, target=own))
+        same = program.target.rstrip("af") == self.arch.rstrip("af")
+        return build_cuda.build(program if same else replace(program, target=self.arch))
 
     def load(self, artifact: Artifact) -> EmulatedLoaded:
         """Decode the machine code.
@@ -163,7 +170,11 @@ class EmulatedDevice(DeviceIdentity):
         """
         geometry, outcome = self._run(loaded, launch, races=races)
         observation = observe(loaded.image, geometry, outcome, self.id)
-        return replace(observation, hazards=(*observation.hazards, *_hazards_of_ptx(loaded)))
+        hazards = observation.hazards
+        if not launch.cooperative and "%envreg" in loaded.artifact.texts.get("ptx", ""):
+            hazards = tuple(replace(one, message=f"{one.message}; {_UNCOOPERATIVE}") if one.kind == "trap" else one
+                            for one in hazards)  # fmt: skip
+        return replace(observation, hazards=(*hazards, *_hazards_of_ptx(loaded)))
 
     def trace(self, loaded: EmulatedLoaded, launch: Launch, request: TraceRequest) -> Trace:
         """Run once, as `observe` does, and record what `request` asks for."""
@@ -182,7 +193,15 @@ class EmulatedDevice(DeviceIdentity):
             global_races=races,
         )  # fmt: skip
         limit = current_limit()
-        outcome = run(loaded.image.code, geometry, self._memory, resident_limit=resident, trace=trace, limit=limit)
+        workspace = self._grid_workspace(loaded, launch, geometry, resident) if launch.cooperative else None
+        try:
+            outcome = run(loaded.image.code, geometry, self._memory, resident_limit=resident, trace=trace, limit=limit)
+        finally:
+            if workspace is not None:
+                self._memory.free(workspace)
+        if launch.cooperative:
+            # All blocks are resident, so that they may wait for each other.
+            outcome = replace(outcome, awaited=())
         if outcome.printed:
             # As the CUDA runtime does when a launch has ended.
             sys.stdout.write(outcome.printed)
@@ -194,6 +213,19 @@ class EmulatedDevice(DeviceIdentity):
                 blocks_finished=outcome.finished, blocks=blocks, instructions=outcome.instructions,
             )  # fmt: skip
         return geometry, outcome
+
+    def _grid_workspace(
+        self, loaded: EmulatedLoaded, launch: Launch, geometry: Geometry, resident: int
+    ) -> Allocation:  # fmt: skip
+        """Allocate the words by which a grid waits for all of its blocks. `UsageError` if they are too many."""
+        if (blocks := math.prod(launch.grid)) > resident:
+            raise UsageError(
+                f"{loaded.artifact.kernel}: a cooperative launch of {blocks} blocks; {resident} are resident together "
+                f"on {MODELS[self.arch]}"
+            )
+        workspace = self.upload(np.zeros(GRID_WORKSPACE_BYTES, np.uint8))
+        put_grid_workspace(geometry, self.arch, workspace.address)
+        return workspace
 
     def resident_blocks(self, loaded: EmulatedLoaded, launch: Launch) -> int:
         """Number of blocks that the GPU in `MODELS` would run at once; 1 if not even one fits."""

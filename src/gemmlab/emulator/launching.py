@@ -22,6 +22,8 @@ CLUSTER_ARCH = 90
 """First architecture with clusters."""
 PORTABLE_BLOCKS, MOST_BLOCKS = 8, 16
 """Blocks of a cluster on every GPU that has clusters, and on an H200."""
+GRID_WORKSPACE = (0x90, 0x48)
+"""Offset of the lower word of that address before sm_90 and from there on; the upper word lies before it."""
 EXPLICIT, CLUSTER_DIM, CLUSTER_INVERSE, CLUSTER_COUNT, CLUSTER_BLOCKS = 0x140, 0x144, 0x150, 0x15C, 0x188
 """Offsets on sm_90: 1 for a launch with clusters, a cluster's extents in blocks, their reciprocals, number of
 clusters in each dimension, blocks of a cluster."""
@@ -82,6 +84,13 @@ def _cluster(image: Image, launch: Launch, name: str) -> tuple[int, int, int]:
         allowed = "" if launch.wide_clusters else f", up to {MOST_BLOCKS} with wide_clusters=True (a launch attribute)"
         raise UsageError(f"{name}: a cluster of {math.prod(found)} blocks; there may be up to {most}{allowed}")
     return found
+
+
+def put_grid_workspace(geometry: Geometry, arch: str, address: int) -> None:
+    """Write the address of a cooperative launch's workspace to where compiled code finds it (PTX's envreg 1 and 2)."""
+    low = GRID_WORKSPACE[int(arch[3:].rstrip("af")) >= CLUSTER_ARCH]
+    words = geometry.constants[0][low - 4 : low + 4].view(np.uint32)
+    words[:] = address >> 32, address & 0xFFFFFFFF
 
 
 def _put_cluster(bank: Any, cluster: tuple[int, int, int], grid: tuple[int, int, int], *, explicit: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from gemmlab.emulator.image import Image
 from gemmlab.emulator.instruction_layout import Insn
 from gemmlab.emulator.machine import Outcome
 from gemmlab.emulator.resident import Geometry
+from gemmlab.sass.instruction import Instruction
 
 _SITES = {
     "LDS": core.SHARED_LOAD,
@@ -37,6 +38,7 @@ _SITES = {
     "TEX": core.TEXTURE_LOAD,
     "BAR": core.BARRIER,
 }
+_IN_SHARED = {"LD": core.SHARED_LOAD, "ST": core.SHARED_STORE, "ATOM": core.SHARED_ATOMIC}
 RETRIED = "mbarrier_waits_repeated.sum"
 """Name of the number of executions that only repeated a wait for an mbarrier; no other count includes them."""
 BRANCHES = frozenset({"BRA", "JMP"})
@@ -81,6 +83,17 @@ def _threads_on(image: Image, outcome: Outcome, sites: tuple[SiteCounters, ...])
     }
 
 
+def _kind(instruction: Instruction, known: Mapping[str, int]) -> str:
+    """Return the kind of a site; of a generic access (LD, ST, ATOM) that of the memory that all its addresses were in.
+
+    One that was in several memories counts as global.
+    """
+    if instruction.is_idle:
+        return ""
+    in_shared = known["wavefronts"] and not known["sectors"]
+    return (_IN_SHARED if in_shared else _SITES).get(instruction.opcode) or _SITES.get(instruction.opcode, "")
+
+
 def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:
     names = _COUNTED | _PAGE
     columns = [outcome.records[:, at : at + 8].copy().view(np.int64)[:, 0].tolist() for at in names.values()]
@@ -95,6 +108,6 @@ def _sites(image: Image, outcome: Outcome) -> Iterator[SiteCounters]:
             text=instruction.text,
             file=file,
             line=line,
-            kind=_SITES.get(instruction.opcode, ""),
+            kind=_kind(instruction, known),
             **known,
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.devices.device_name import DeviceName
-from gemmlab.kernels.catalog import SOURCE_SUFFIX, find_kernel
+from gemmlab.kernels.catalog import SOURCE_SUFFIXES, find_kernel
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.user_kernel import user_kernel
 
@@ -35,7 +35,7 @@ class NamedKernel:
 
 def is_own(name: str) -> bool:
     """True if a name is that of a file."""
-    return name.endswith(SOURCE_SUFFIX)
+    return name.endswith(SOURCE_SUFFIXES)
 
 
 def kernel_named(name: str, flags: Mapping[str, Any] | None = None) -> Kernel:

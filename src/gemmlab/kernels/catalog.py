@@ -15,6 +15,8 @@ from gemmlab.kernels.order import in_order
 
 _HERE = Path(__file__).parent
 SOURCE_SUFFIX = ".cu"
+SOURCE_SUFFIXES = (SOURCE_SUFFIX, ".cuh")
+"""Ends of the names of files that may be a user's own kernels."""
 
 
 @cache
@@ -68,7 +70,7 @@ def find_kernel(kernel_id: str) -> Kernel:
 
     An id of an earlier version is taken, with one `DeprecationWarning`.
     """
-    if kernel_id.endswith(SOURCE_SUFFIX):
+    if kernel_id.endswith(SOURCE_SUFFIXES):
         from gemmlab.kernels.user_kernel import user_kernel
 
         return user_kernel(Path(kernel_id))

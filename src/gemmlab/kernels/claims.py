@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,12 @@ class Restriction:
     def explain(self) -> str:
         """Return the condition with its reason: `M == N (one argument stands for all extents)`."""
         return f"{self.that.text} ({self.why})" if self.why else self.that.text
+
+
+def always_read_words(operands: Sequence[str], factors: Mapping[str, str], factor: str) -> str:
+    """Return `reads C when beta is 0`: the operands among `operands` that `factor` stands before (`Op.factors`)."""
+    names = [name.upper() for name in operands if factors[name] == factor]
+    return f"reads {' and '.join(names)} when {factor} is 0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import Expression, parse
 from gemmlab.core.program import Config, Launch
-from gemmlab.kernels.claims import Restriction
+from gemmlab.kernels.claims import Restriction, always_read_words
 from gemmlab.kernels.cuda_file.arguments import ArgumentMatch, c_value, check_types, match_by_name, match_in_order
 from gemmlab.kernels.cuda_file.header import HeaderValues, read_header, read_text
 from gemmlab.kernels.cuda_file.header_facts import PHASE, Facts, read_facts
@@ -43,6 +43,10 @@ def shipped_kernel(path: Path) -> Kernel:
         raise UsageError(f"{origin}: {missing[0]} is not stated")
     if stated.get("step") is not None:
         raise stated.error("step", 'rungs are not numbered; `after = "ID"` names the rung that this one comes after')
+    if stated.get("always_reads") is not None:
+        raise stated.error("always_reads", "a rung keeps the contract: an operand is not read if its factor is 0")
+    if stated.get("options") is not None:
+        raise stated.error("options", "every rung is compiled with the same options")
     facts = read_facts(stated, "")
     folder = path.parent.name.removesuffix("_cuda")
     if facts.op != folder:
@@ -102,6 +106,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         from_problem=instances.flags,
         arch=facts.arch,
         align=facts.align,
+        always_reads=facts.always_reads,
         restrictions=_restrictions(facts, matched, instances.flags),
         expect=facts.expect,
     )
@@ -146,8 +151,15 @@ def _restrictions(facts: Facts, matched: ArgumentMatch, flags: Sequence[str]) ->
     aligned += [(f"{ld} * 4 % {facts.align} == 0", f"rows are aligned to {facts.align} bytes") for ld in rows]
     return (
         *(Restriction(expression) for expression in required),
-        *(Restriction(parse(that), why) for that, why in (*implied, *aligned)),
+        *(Restriction(parse(that), why) for that, why in (*implied, *aligned, *_nonzero_factors(facts))),
     )
+
+
+def _nonzero_factors(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield the condition on each factor that stands before an operand which is always read, with its reason."""
+    factors = facts.names.factors
+    for factor in dict.fromkeys(factors[name] for name in facts.always_reads):
+        yield f"{factor} != 0", always_read_words(facts.always_reads, factors, factor)
 
 
 def _objection(facts: Facts, on_config: Sequence[Expression], config: Config) -> str:

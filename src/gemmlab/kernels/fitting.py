@@ -1,17 +1,20 @@
 """Problems that a kernel takes, made by the smallest changes to problems that it does not take.
 
 A kernel without beta, for square matrices or for whole tiles refuses most of an operation's cases; what is left would
-test little. So rows are packed, factors set, extents made equal or rounded up until the kernel takes the problem.
+test little. So rows are packed, factors set, extents made equal or rounded up until the kernel takes the problem. What
+lies between the end of a row and the next one stays where a kernel allows it: it shows whether leading dimensions are
+used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Config
+from gemmlab.kernels.claims import always_read_words
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.names import OpNames, names_of
 from gemmlab.ops.op import Op
@@ -30,6 +33,36 @@ def fitted(kernel: Kernel, op: Op, config: Config, problems: Iterable[Any]) -> l
         if like is not None:
             found[like] = None
     return list(found)
+
+
+def with_factors(kernel: Kernel, op: Op, problem: Any) -> Any:
+    """Return the problem, with 1 in place of each factor that is 0 if the kernel reads the operands behind it anyway.
+
+    These hold nothing that could be read if the factor is 0 (`Op.fill`).
+    """
+    factors = {op.factors[name] for name in kernel.always_reads}
+    zeros = {name: 1.0 for name in factors if getattr(problem, name) == 0.0}
+    return replace(problem, **zeros) if zeros else problem
+
+
+def factor_notes(kernel: Kernel, op: Op) -> list[str]:
+    """Return what `with_factors` does for a kernel: `reads C when beta is 0, so beta is 1 instead`."""
+    factors = dict.fromkeys(op.factors[name] for name in kernel.always_reads)
+    return [f"{always_read_words(kernel.always_reads, op.factors, name)}, so {name} is 1 instead" for name in factors]
+
+
+def same_for_all(kernels: Iterable[Kernel], op: Op, problems: Sequence[Any]) -> tuple[list[Any], list[str]]:
+    """Return problems that are the same for contestants which are compared, and notes.
+
+    If one of the kernels always reads an operand, no factor of that is 0.
+    """
+    found, notes = list(problems), list[str]()
+    for kernel in kernels:
+        taken = [with_factors(kernel, op, problem) for problem in found]
+        if taken != found:
+            notes += [f"{kernel.id} {note}, for all contestants" for note in factor_notes(kernel, op)]
+        found = taken
+    return found, notes
 
 
 def _fit(kernel: Kernel, op: Op, config: Config, problem: Any) -> Any:
@@ -55,8 +88,11 @@ def _changes(names: OpNames, problem: Any) -> Iterator[Any]:
     """
     if not names.extents or not {*names.extents} <= {each.name for each in fields(problem)}:
         return
-    packed = {name: 0 for name in names.whole if name.startswith("ld")}
-    for name in packed:
+    rows = [name for name in names.whole if name.startswith("ld")]
+    for name in rows if _padding(problem, rows) else ():
+        for multiple in _MULTIPLES:
+            yield lambda p, name=name, multiple=multiple: replace(p, **{name: _rounded(getattr(p, name), multiple)})
+    for name in rows:
         yield lambda p, name=name: replace(p, **{name: 0})
     for name in names.real:
         for factor in _FACTORS:
@@ -66,9 +102,43 @@ def _changes(names: OpNames, problem: Any) -> Iterator[Any]:
         volume *= getattr(problem, name)
     # A square of the same amount of work: one as long as a long row would take far too long.
     edge = round(volume ** (1 / len(names.extents)))
-    yield lambda p: replace(p, **packed, **dict.fromkeys(names.extents, edge))
+    yield lambda p: _with_extents(p, rows, dict.fromkeys(names.extents, edge))
     for multiple in _MULTIPLES:
         for which in (*((name,) for name in names.extents), names.extents):
-            yield lambda p, which=which, multiple=multiple: replace(
-                p, **packed, **{name: -(-getattr(p, name) // multiple) * multiple for name in which}
+            yield lambda p, which=which, multiple=multiple: _with_extents(
+                p, rows, {name: _rounded(getattr(p, name), multiple) for name in which}
             )
+
+
+def _with_extents(problem: Any, rows: Iterable[str], extents: Mapping[str, int]) -> Any:
+    """Return the problem with other extents, and at least as many elements between its rows as before.
+
+    A leading dimension that was a multiple of a power of two (up to 64) still is.
+    """
+    padding = _padding(problem, rows)
+    packed = replace(problem, **dict.fromkeys(rows, 0), **extents)
+    longer = {
+        name: _rounded(getattr(packed, name) + more, _alignment(getattr(problem, name)))
+        for name, more in padding.items()
+    }
+    return replace(packed, **longer)
+
+
+def _padding(problem: Any, rows: Iterable[str]) -> dict[str, int]:
+    """Return the number of elements between the end of a row and the next one, by leading dimension, where any are."""
+    try:
+        packed = replace(problem, **dict.fromkeys(rows, 0))
+    except UsageError:
+        # Matrices that lie beside each other need their long rows.
+        return {}
+    padding = {name: getattr(problem, name) - getattr(packed, name) for name in rows}
+    return {name: more for name, more in padding.items() if more}
+
+
+def _alignment(number: int) -> int:
+    """Return the largest power of two, up to 64, that divides a number."""
+    return min(number & -number, 64)
+
+
+def _rounded(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple

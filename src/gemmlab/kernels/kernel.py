@@ -97,6 +97,8 @@ class Kernel:
     """The least CUDA architecture it is for, `"sm_80"`; one with a letter, `"sm_90a"`, is the only one."""
     align: int = 4
     """Bytes that operands and their rows must be aligned to; `restrictions` covers the rows."""
+    always_reads: tuple[str, ...] = ()
+    """Operands that it reads even if the factor before them is 0; `restrictions` covers the factors."""
     restrictions: tuple[Restriction, ...] = ()
     """Restrictions on the problem; empty for a kernel that takes any."""
     expect: tuple[Expectation, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -24,6 +24,8 @@ class OpNames:
     """The names in `whole` that have few values and may be compile-time parameters, each with all of its values."""
     records: tuple[str, ...] = ()
     """Names of structures that a kernel takes by value (`np.void` among the scalars)."""
+    factors: Mapping[str, str] = field(default_factory=dict)
+    """The scalar that each operand is multiplied by (`Op.factors`)."""
 
     @property
     def extents(self) -> tuple[str, ...]:
@@ -46,7 +48,7 @@ def names_of(op: str) -> OpNames:
     records = tuple(name for name, value in scalars.items() if isinstance(value, np.void))
     real = tuple(name for name in scalars if name not in (*whole, *records))
     operands = tuple(operand.name for operand in operation.operands(problem))
-    return OpNames(op, whole, real, operands, operation.flags, records)
+    return OpNames(op, whole, real, operands, operation.flags, records, operation.factors)
 
 
 def shown(name: str) -> str:

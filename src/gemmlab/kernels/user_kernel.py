@@ -9,6 +9,8 @@ from typing import Any
 
 from gemmlab.core.deprecation import warn_once
 from gemmlab.core.errors import UsageError
+from gemmlab.kernels.cuda_file.compile_options import compiler_options
+from gemmlab.kernels.cuda_file.device_code import LIKE_NVCC
 from gemmlab.kernels.cuda_file.header import HeaderValues, Statement, from_flags, read_header, read_text, read_toml
 from gemmlab.kernels.cuda_file.header_facts import Facts, read_facts
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
@@ -16,8 +18,6 @@ from gemmlab.kernels.cuda_kernel import cuda_kernel
 from gemmlab.kernels.kernel import Kernel
 
 DEFAULT_OP = "gemm"
-_AS_NVCC = ("-include=cuda_runtime.h",)
-"""nvcc includes this in front of every file; kernels use `uint` without an include of their own."""
 _STARTING_FILE = Path(__file__).parent / "new_kernel.cu"
 _RESERVED = frozenset(("main", "template", "auto", "int", "float", "double", "char", "void", "new", "delete", "this"))
 """Reserved words of C++ or of the file itself that a user might choose as the name of a file."""
@@ -27,35 +27,39 @@ _EXAMPLES: Mapping[str, str] = {
 }
 
 
-def user_kernel(path: Path, *, toml: Path | None = None, **flags: Any) -> Kernel:
+def user_kernel(path: Path, *, facts: str | Path | None = None, **flags: Any) -> Kernel:
     """Return the kernel in the file `path`; its id is the file's name without `.cu`.
 
-    Facts (the keys of `header.KEYS`) come from the `/* gemmlab` comment in the file, then from `toml` (default: the
-    file of the same name with `.toml`, where there is one), then from `flags`; the later one counts, key by key.
+    Facts (the keys of `header.KEYS`) come from the `/* gemmlab` comment in the file, then from the file `facts` (by
+    default that of the same name with `.toml`, where there is one), then from `flags`; the later one counts, key by
+    key.
     `kernel` names the function where the file has several. Without `args`, arguments are matched by their names.
     `UsageError` says what is missing or wrong, where, and how to state it.
     """
     text = read_text(path)
-    return _kernel(path, text, read_header(path.name, text), toml, flags)
+    return _kernel(path, text, read_header(path.name, text), facts, flags)
 
 
-def stated_kernel(path: Path) -> Kernel | None:
+def stated_kernel(path: Path, **flags: Any) -> Kernel | None:
     """Return the kernel in a file that states its launch; `None` for one with neither a header nor a `.toml` beside it.
 
-    Raises `UsageError` as `user_kernel` does.
+    `flags` and `UsageError` as in `user_kernel`.
     """
     text = read_text(path)
     header = read_header(path.name, text)
-    return _kernel(path, text, header) if header is not None or path.with_suffix(".toml").is_file() else None
+    return (
+        _kernel(path, text, header, None, flags) if header is not None or path.with_suffix(".toml").is_file() else None
+    )
 
 
 def _kernel(
-    path: Path, text: str, header: Statement | None, toml: Path | None = None, flags: Mapping[str, Any] | None = None
-) -> Kernel:
+    path: Path, text: str, header: Statement | None, toml: str | Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Kernel:  # fmt: skip
     beside = path.with_suffix(".toml")
     layers = [header] if header is not None else []
     if toml is not None or beside.is_file():
-        layers.append(read_toml(toml or beside))
+        layers.append(read_toml(Path(toml or beside)))
     stated = HeaderValues(path.name, (*layers, from_flags(flags or {})))
     if stated.get("step") is not None:
         warn_once(
@@ -71,7 +75,11 @@ def _kernel(
             f"{' '.join(_EXAMPLES[key] for key in missing)}, or write "
             f"{' and '.join(f'`{key} = ...`' for key in missing)} into {beside.name} or into a `/* gemmlab` comment"
         )
-    return cuda_kernel(path, text, facts, signature, _AS_NVCC)
+    try:
+        options = compiler_options(facts.options, path.parent)
+    except UsageError as error:
+        raise stated.error("options", str(error)) from None
+    return cuda_kernel(path, text, facts, signature, (*options, *LIKE_NVCC))
 
 
 def starting_text(path: Path) -> str:

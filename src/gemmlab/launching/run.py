@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy.typing as npt
 
@@ -21,8 +21,11 @@ from gemmlab.devices.device import CountingDevice, Device, own
 from gemmlab.devices.device_name import DeviceName, parse_device
 from gemmlab.devices.select import open_device
 from gemmlab.launching.parameters import Bound, in_order, parameters
-from gemmlab.launching.source import ReadyCubin, Source, encodable, read_source
+from gemmlab.launching.source import PtxText, ReadyCubin, Source, encodable, read_source
 from gemmlab.toolchain.cubin import read_cubin
+
+if TYPE_CHECKING:
+    from gemmlab.analysis.explanation import Explanation
 
 Extents = SupportsIndex | Sequence[SupportsIndex]
 Array = npt.NDArray[Any]
@@ -43,6 +46,18 @@ class Launched:
     """`"cuda:0"`, `"emulated:sm_90"`."""
     artifact: Artifact
     """The machine code that ran, with its compiler, digest, resources and texts."""
+    request: Launch
+    """Grid, threads and shared memory, without arguments."""
+
+    def explain(self, gpu: str = "") -> Explanation:
+        """Explain what limits the kernel on a GPU (`"A100"`; by default the one that its code is for), from its machine
+        code and its counters.
+
+        `print(result.explain())` says it in words. Raises `UsageError` for a launch on a GPU, which counts nothing.
+        """
+        from gemmlab.analysis.launch_subject import explain_launch
+
+        return explain_launch(self.artifact, self.request, self.counters, self.hazards or (), gpu)
 
     def __repr__(self) -> str:
         """Return one line: kernel, device, name or number, dtype and shape of each output, the number of hazards."""
@@ -67,12 +82,13 @@ def launch(
     races: bool = False,
     cluster: Extents | None = None,
     wide_clusters: bool = False,
+    cooperative: bool = False,
 ) -> Launched:
     """Run `kernel` once and wait for it.
 
-    `source` is CUDA C++ text, a path to a `.cu` or `.cubin` file, or a cubin's bytes; `kernel` the function's name,
-    with template arguments where it has any (`"tile<32>"`). `grid` (in blocks) and `threads` (of a block) are one to
-    three extents, x first; `smem_bytes` is the dynamic shared memory of a block.
+    `source` is CUDA C++ text, a path to a `.cu`, `.cuh`, `.ptx` or `.cubin` file, or a cubin's bytes; `kernel` the
+    function's name, with template arguments where it has any (`"tile<32>"`). `grid` (in blocks) and `threads` (of a
+    block) are one to three extents, x first; `smem_bytes` is the dynamic shared memory of a block.
 
     `args` are the kernel's arguments in order, or a dictionary by their names (of a cubin, which has no names, in their
     order). Arrays (NumPy, of any layout and the dtype that the parameter points to; on a GPU also torch, CuPy and
@@ -84,8 +100,9 @@ def launch(
     emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s` limits
     the kernel's run in seconds, without compiling. After a timeout on a GPU this process cannot use that GPU any
     more. `cluster` is the extent of a cluster in blocks, if the kernel was not compiled for one (`__cluster_dims__`);
-    `wide_clusters` allows more than 8 blocks in one. With `races` the emulator looks for races in global memory, too
-    (`docs/emulator.md`); that takes longer.
+    `wide_clusters` allows more than 8 blocks in one. A `cooperative` launch has all blocks resident together, as
+    `cooperative_groups::this_grid().sync()` needs it, or is refused. With `races` the emulator looks for races in
+    global memory, too (`docs/emulator.md`); that takes longer.
 
     Raises `ArgumentTypeError`, `UsageError` (a launch that does not fit the kernel or the architecture),
     `CompileError`, `DeviceError`, `MemoryError`, `TimeLimitError` that says how far the kernel came in `timeout_s`, and
@@ -101,6 +118,10 @@ def launch(
     for what, text in (("kernel", kernel), *(("an option", option) for option in options)):
         encodable(what, text)
     where = own(_where(device, arch or (code.cubin.arch if isinstance(code, ReadyCubin) else None)))
+    if isinstance(code, PtxText):
+        if options:
+            raise UsageError(f"launch: {code.name} is PTX; it takes no options")
+        code = code.assembled(arch or where.target({}))
     if isinstance(code, ReadyCubin):
         if options or arch not in (None, code.cubin.arch):
             raise UsageError(
@@ -122,7 +143,8 @@ def launch(
     function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
     request = Launch(
         (), _extents("grid", grid), _extents("threads", threads), _whole("smem_bytes", smem_bytes),
-        None if cluster is None else _extents("cluster", cluster), wide_clusters,
+        cluster=None if cluster is None else _extents("cluster", cluster), wide_clusters=wide_clusters,
+        cooperative=bool(cooperative),
     )  # fmt: skip
     loaded = where.load(artifact)
     ordered = in_order(artifact.kernel, args, function.params, signature)
@@ -140,6 +162,7 @@ def launch(
         hazards=None if observation is None else with_source(observation.hazards, code.texts(artifact.kernel)),
         device=where.id,
         artifact=artifact,
+        request=request,
     )
 
 

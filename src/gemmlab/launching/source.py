@@ -12,9 +12,10 @@ from pathlib import Path
 
 from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.program import Artifact, Program
+from gemmlab.kernels.cuda_file.device_code import LIKE_NVCC, device_code
 from gemmlab.kernels.cuda_file.instance import COMMON
 from gemmlab.kernels.cuda_file.signature import Signature, signatures
-from gemmlab.toolchain import nvdisasm
+from gemmlab.toolchain import nvdisasm, ptxas
 from gemmlab.toolchain.cubin import Cubin, digest, read_cubin
 
 Source = str | bytes | os.PathLike[str]
@@ -34,15 +35,18 @@ class CudaText:
         It finds the headers that the ladder's kernels share after those in the folders of `options`.
         """
         parts = (self.text, kernel, self.path, *options)
+        whole = (*options, *LIKE_NVCC, f"-I{COMMON}")
+        code = device_code(self.text, self.path, whole)
         return Program(
             kernel=plain(kernel),
             language="cuda",
             target=target,
             entry=kernel,
             fingerprint="" if self.path else hashlib.sha256(repr(parts).encode()).hexdigest(),
-            emit=lambda: self.text,
+            emit=lambda: code.text,
             path=self.path,
-            options=(*options, f"-I{COMMON}"),
+            options=whole,
+            headers=code.headers,
         )
 
     def signature(self, kernel: str) -> Signature | None:
@@ -102,15 +106,27 @@ class ReadyCubin:
         return {}
 
 
-def read_source(source: Source) -> CudaText | ReadyCubin:
-    """Read CUDA C++ from text or a `.cu` file, or machine code from a `.cubin` file or a cubin's bytes.
+@dataclass(frozen=True, slots=True)
+class PtxText:
+    """PTX, given by the user."""
 
-    A `str` of one line that ends in `.cu` or `.cubin` is a path. Raises `ArgumentTypeError` for anything else,
-    `UsageError` for a file that cannot be read and for an invalid cubin.
+    data: bytes
+    name: str
+
+    def assembled(self, arch: str) -> ReadyCubin:
+        """Return the machine code for an architecture. Raises `CompileError`, `NoCompilerError`."""
+        return _ready(_assembled(self.data, arch, self.name), self.name)
+
+
+def read_source(source: Source) -> CudaText | ReadyCubin | PtxText:
+    """Read CUDA C++ from text or a `.cu` file, PTX from a `.ptx` file, or machine code from a `.cubin` file or bytes.
+
+    A `str` of one line that ends in `.cu`, `.cuh`, `.ptx` or `.cubin` is a path. Raises `ArgumentTypeError` for
+    anything else, `UsageError` for a file that cannot be read and for an invalid cubin.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         return _ready(bytes(source), "the cubin")
-    if isinstance(source, str) and ("\n" in source or not source.strip().endswith((".cu", ".cubin"))):
+    if isinstance(source, str) and ("\n" in source or not source.strip().endswith((".cu", ".cuh", ".ptx", ".cubin"))):
         return CudaText(encodable("source", source), "")
     if not isinstance(source, str | os.PathLike):
         raise ArgumentTypeError(
@@ -125,6 +141,8 @@ def read_source(source: Source) -> CudaText | ReadyCubin:
         raise UsageError(f"launch: cannot read {path}: {why}") from error
     if data.startswith(_ELF):
         return _ready(data, path.name)
+    if path.suffix == ".ptx":
+        return PtxText(data, path.name)
     try:
         return CudaText(data.decode("utf-8-sig"), str(path))
     except UnicodeDecodeError as error:
@@ -166,6 +184,11 @@ def _instance(name: str, signature: Signature) -> str:
     """Return an example of the template's instances."""
     examples = ["float" if each.is_type else "true" if each.type == "bool" else "32" for each in signature.template]
     return f"{name}<{', '.join(examples)}>"
+
+
+@lru_cache(maxsize=32)
+def _assembled(data: bytes, arch: str, name: str) -> bytes:
+    return ptxas.assemble(data, arch, name)
 
 
 @lru_cache(maxsize=32)

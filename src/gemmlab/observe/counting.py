@@ -16,6 +16,7 @@ from gemmlab.core.hazard_source import with_source
 from gemmlab.core.records import Record, Result
 from gemmlab.devices.device import CountingDevice, Device
 from gemmlab.kernels.bound import PlacedKernel, place
+from gemmlab.kernels.fitting import factor_notes, with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
@@ -41,6 +42,8 @@ class Count:
     problems: Sequence[Problem]
     seed: int = 0
     config: Mapping[str, int] = field(default_factory=dict)
+    verify: bool = True
+    """False: results are not compared with the reference; hazards are reported all the same."""
     budget_s: float = float("inf")
 
 
@@ -70,7 +73,7 @@ def count_kernels(count: Count, progress: Progress = lambda _text, _done, _total
         for problem in count.problems:
             progress(f"{kernel.id} {problem.label}", len(results), total)
             try:
-                results.append(_result(count, placed, problem))
+                results.append(_result(count, placed, with_factors(kernel, count.op, problem)))
             except TimeLimitError as error:
                 done = f"{len(results)} of {total} counted when the time was over"
                 raise TimeLimitError(f"{done}, at {problem.label}: {error}", error.progress) from error
@@ -84,7 +87,7 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
         "role": "rung", "name": kernel.id, "step": kernel.step, "idea": kernel.idea, "config": dict(placed.config),
         "precision": kernel.precision,
     }  # fmt: skip
-    notes: tuple[str, ...] = ()
+    notes = tuple(f"it {note}" for note in factor_notes(kernel, op))
     verified: bool | None = None
     worst: float | None = None
     try:
@@ -93,18 +96,21 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
         observation = run.run()
         assert observation is not None  # noqa: S101 - the device counts
     except (CompileError, DeviceError, UsageError) as error:
-        notes = (str(error),)
+        notes = (*notes, str(error))
     else:
         hazards = [hazard.without_folders() for hazard in with_source(observation.hazards[:MOST_HAZARDS])]
         scalars = op.scalars(problem)
         roundings = kernel.roundings(kernel.instantiate(placed.config, scalars), scalars)
+        expected = op.reference(problem, contents, roundings, kernel.precision) if count.verify else {}
         found = [
-            compare(name, run.guarded[name].contents(), expected, op.dot_length(problem))
-            for name, expected in op.reference(problem, contents, roundings, kernel.precision).items()
+            compare(name, run.guarded[name].contents(), values, op.dot_length(problem))
+            for name, values in expected.items()
         ]
         wrong = [explained(item.mismatch, contents) for item in found if item.mismatch is not None]
-        notes = (*wrong, *(hazard.explain() for hazard in hazards))
-        verified, worst = not wrong and not observation.hazards, max(item.worst_ratio for item in found)
+        notes = (*notes, *wrong, *(hazard.explain() for hazard in hazards))
+        if found or hazards:
+            verified = not wrong and not hazards
+        worst = max((item.worst_ratio for item in found), default=None)
         facts |= {**_code(placed), **_counted(observation.counters), "hazards": [asdict(hazard) for hazard in hazards]}
     return Result(
         contestant=f"kernel:{kernel.id}", problem=problem.to_json(), label=problem.label, flops=op.flops(problem),

@@ -19,6 +19,7 @@ from gemmlab.core.errors import PeerError, UsageError
 from gemmlab.observe.ncu_program import find_ncu, run
 from gemmlab.observe.ncu_report import METRICS, Instructions, from_csv, from_report, totals_from_csv
 from gemmlab.observe.profile import Profile
+from gemmlab.ops.op import Problem
 from gemmlab.timing.peers import Spec
 
 SECTIONS = (
@@ -54,27 +55,28 @@ _METRICS = (
 """Patterns of the metrics to keep from a report; those of sections exist only if this ncu and GPU have them."""
 
 
-def profile(specs: Sequence[Spec], op: str, sizes: Sequence[str], ncu: str = "ncu") -> list[Profile]:
-    """Profile every contestant at every size; one that cannot be run gets a note instead of figures.
+def profile(specs: Sequence[Spec], op: str, problems: Sequence[Problem], ncu: str = "ncu") -> list[Profile]:
+    """Profile every contestant on every problem; one that cannot be run gets a note instead of figures.
 
     Raises `ProfilerError` when ncu is missing or lacks permission, `UsageError` for an unusable report, `PeerError`
     with the end of its output when it fails.
     """
     path = find_ncu(ncu)
     ours = [spec for spec in specs if spec.kind == "kernel"]
-    found = _session(path, ours, op, sizes) if ours else []
+    found = _session(path, ours, op, problems) if ours else []
     # The number of launches that a library makes is unknown: alone in a session, all launches are its own.
     for spec in (spec for spec in specs if spec.kind != "kernel"):
-        for size in sizes:
-            found += _session(path, [spec], op, [size])
+        for problem in problems:
+            found += _session(path, [spec], op, [problem])
     return found
 
 
-def _session(ncu: str, specs: Sequence[Spec], op: str, sizes: Sequence[str]) -> list[Profile]:
+def _session(ncu: str, specs: Sequence[Spec], op: str, problems: Sequence[Problem]) -> list[Profile]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plan, done, report = folder / "plan.json", folder / "done.json", folder / "report.ncu-rep"
-        plan.write_text(json.dumps({"op": op, "sizes": ",".join(sizes), "specs": [spec.to_json() for spec in specs]}))
+        work = {"op": op, "problems": [problem.to_json() for problem in problems]}
+        plan.write_text(json.dumps({**work, "specs": [spec.to_json() for spec in specs]}))
         target = [sys.executable, "-m", "gemmlab.observe.ncu_target", str(plan), str(done)]
         base = [ncu, "--force-overwrite", "--export", str(report), "--profile-from-start", "off", "--clock-control",
                 "none", *(part for section in SECTIONS for part in ("--section", section))]  # fmt: skip

@@ -1,6 +1,6 @@
 """`python -m gemmlab.observe.ncu_target PLAN DONE`: the program that ncu profiles; it executes each contestant once.
 
-The plan names an operation, sizes and contestants. A first execution loads and chooses code; profiling is switched on
+The plan has an operation, problems and contestants. A first execution loads and chooses code; profiling is switched on
 around the second. DONE lists, in order, what was executed and how many launches each took.
 """
 
@@ -39,7 +39,7 @@ def execute(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     op, driver = find_op(plan["op"]), open_driver()
     for spec in plan["specs"]:
         contestant = None
-        for problem in op.parse_sizes(plan["sizes"]):
+        for problem in map(op.problem_from_json, plan["problems"]):
             identity = {"contestant": spec["name"], "size": problem.label}
             try:
                 contestant = contestant or make_contestant(spec)

@@ -51,7 +51,7 @@ def profile_on_gpu(plan: Plan) -> Record:
     beside, notes = _baselines(plan, ours) if plan.baseline else ([], [])
     prebuild(of_specs(plan.op, ours, plan.problems), device)
     by_label = {problem.label: problem for problem in plan.problems}
-    found = profile([*ours, *beside], plan.op.name, list(by_label), ncu)
+    found = profile([*ours, *beside], plan.op.name, plan.problems, ncu)
     described = {**asdict(device.describe()), "profiler": version(ncu)}
     results = tuple(_result(plan.op, by_label[one.size], one) for one in found)
     return Record("profile", plan.op.name, describe_environment(), described, None, results, (HOW, *notes))

@@ -32,6 +32,7 @@ class BatchOp:
     name = "batch"
     unit = GFLOPS
     flags: Mapping[str, tuple[int, ...]] = GemmOp.flags
+    factors: Mapping[str, str] = GemmOp.factors
 
     def parse_sizes(self, text: str) -> list[BatchProblem]:
         """Return batches with alpha 1 and beta 0, as `ops/gemm_sizes.py` reads them: `16*512x64x512:nt`."""

@@ -40,6 +40,7 @@ class GemmOp:
     name = "gemm"
     unit = GFLOPS
     flags: Mapping[str, tuple[int, ...]] = {"trans_a": (0, 1), "trans_b": (0, 1)}
+    factors: Mapping[str, str] = {"a": "alpha", "b": "alpha", "c": "beta"}
 
     def parse_sizes(self, text: str) -> list[GemmProblem]:
         """Return products with alpha 1 and beta 0, as `ops/gemm_sizes.py` reads them. `UsageError` for a batch."""

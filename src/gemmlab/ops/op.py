@@ -71,6 +71,10 @@ class Op(Protocol):
     def flags(self) -> Mapping[str, tuple[int, ...]]:
         """The scalars with few values that may be compile-time parameters, and those values."""
 
+    @property
+    def factors(self) -> Mapping[str, str]:
+        """The scalar that each operand is multiplied by, by the operand's name: with 0 the operand is not read."""
+
     def parse_sizes(self, text: str) -> list[Any]:
         """Problems from the command line's size grammar; `UsageError` names the bad part."""
 

@@ -36,6 +36,7 @@ class ReduceOp:
     name = "reduce"
     unit = GBS
     flags: Mapping[str, tuple[int, ...]] = {"operator": tuple(range(len(OPERATORS)))}
+    factors: Mapping[str, str] = {}
 
     def parse_sizes(self, text: str) -> list[ReduceProblem]:
         """Return sums of the given lengths."""

@@ -34,6 +34,7 @@ class SumsOp:
     name = "sums"
     unit = GBS
     flags: Mapping[str, tuple[int, ...]] = {"across": (0, 1)}
+    factors: Mapping[str, str] = {}
 
     def parse_sizes(self, text: str) -> list[SumsProblem]:
         """Return sums along the middle axis of three."""

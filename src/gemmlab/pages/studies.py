@@ -113,6 +113,8 @@ def _prediction(explained: Explanation) -> dict[str, Any] | None:
     from gemmlab.analysis.model.quoted_prediction import modelled, quote
 
     subject = explained.subject
+    if subject.kernel is None:
+        return None
     try:
         known = modelled(subject.kernel, subject.arch, subject.model, subject.config)
         return quote(known, subject.kernel, subject.config).to_json()

@@ -16,7 +16,7 @@ import gemmlab
 from gemmlab.core.errors import NoCompilerError
 from gemmlab.core.files import replace_file
 from gemmlab.core.sources import Sources
-from gemmlab.kernels.catalog import SOURCE_SUFFIX
+from gemmlab.kernels.catalog import SOURCE_SUFFIXES
 from gemmlab.pages.charts import Drawing
 from gemmlab.pages.studies import Request, Study
 from gemmlab.toolchain import private_files
@@ -61,7 +61,7 @@ def keep(request: Request, study: Study) -> None:
 
 def _path(request: Request) -> Path | None:
     # A user's own file is not cached: it may include files that the key does not cover.
-    own = request.kernel.endswith(SOURCE_SUFFIX)
+    own = request.kernel.endswith(SOURCE_SUFFIXES)
     code = "" if own else _sources().fingerprint()
     folder = private_folder(_FOLDER) if code else None
     if folder is None:

@@ -12,15 +12,16 @@ from typing import Any, TypeVar
 
 from gemmlab.core.errors import DeviceError, GemmlabError, UsageError
 from gemmlab.core.program import Config, Program
+from gemmlab.kernels.by_name import is_own
 from gemmlab.kernels.catalog import all_kernels, find_kernel
+from gemmlab.kernels.cuda_file.compile_options import compiler_options
 from gemmlab.kernels.cuda_file.header import read_text
-from gemmlab.kernels.cuda_file.instance import COMMON
 from gemmlab.kernels.cuda_file.signature import signatures
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.user_kernel import stated_kernel
+from gemmlab.launching.source import CudaText
 from gemmlab.toolchain.build_cuda import compile_here
 
-_SOURCE = ".cu"
 Outcome = TypeVar("Outcome")
 _WORTH_PROCESSES = 4
 
@@ -68,23 +69,25 @@ def jobs(
     instance: str = "",
     every: bool = False,
     layouts: Sequence[str] = (),
+    options: Sequence[str] = (),
 ) -> tuple[list[Job], list[str]]:
     """Plan what to compile. The second list names what cannot be compiled for an architecture (unnamed kernels only).
 
     `names` are kernels by id or `.cu` files; by default all CUDA kernels. `instance` is a name expression in the only
     file named; `every` compiles all configurations of the tuning space; operand layouts that are not among `layouts`
-    are left out. Raises `UsageError`.
+    are left out. `options` are the compiler's, for files. Raises `UsageError`.
     """
     found: list[Job] = []
     skipped: list[str] = []
     for name in names or [kernel.id for kernel in all_kernels() if kernel.device == "cuda"]:
-        kernel = _kernel(name, instance)
+        kernel = _kernel(name, instance, options)
         if kernel is None:
-            found += [job for arch in archs for job in _plain(Path(name), arch, config, instance)]
+            found += [job for arch in archs for job in _plain(Path(name), arch, config, instance, options)]
             continue
         if kernel.device != "cuda":
             raise UsageError(f"{name} is a kernel for {kernel.device}; those for cuda are compiled ahead of time")
-        origin = name if name.endswith(_SOURCE) else kernel.id
+        # Another process reads the file again, and has no options.
+        origin = kernel.id if not is_own(name) else "" if options else name
         for arch in archs:
             try:
                 chosen = replace(kernel, layouts=tuple(n for n in kernel.layouts if not layouts or n in layouts))
@@ -164,14 +167,14 @@ def _of_kernel(kernel: Kernel, origin: str, arch: str, config: Config, *, every:
             yield Job(kernel.id, instance, kernel.program(instance, arch), origin)
 
 
-def _kernel(name: str, instance: str) -> Kernel | None:
+def _kernel(name: str, instance: str, options: Sequence[str]) -> Kernel | None:
     """The kernel of that name; `None` for a file without a kernel description, or if an instance of it is named."""
-    if not name.endswith(_SOURCE):
+    if not is_own(name):
         return find_kernel(name)
-    return None if instance else stated_kernel(Path(name))
+    return None if instance else stated_kernel(Path(name), options=[*options])
 
 
-def _plain(path: Path, arch: str, config: Config, instance: str) -> Iterator[Job]:
+def _plain(path: Path, arch: str, config: Config, instance: str, options: Sequence[str]) -> Iterator[Job]:
     """Jobs for a file without a kernel description: its kernels; of a template only the named instance."""
     text = read_text(path)
     found = signatures(text)
@@ -180,8 +183,8 @@ def _plain(path: Path, arch: str, config: Config, instance: str) -> Iterator[Job
     open_ones = [signature.name for signature in found if any(not p.default for p in signature.template)]
     if open_ones and not instance:
         names = ", ".join(open_ones)
-        raise UsageError(f"{path}: {names}: say which instance of a template, as in --instance '{open_ones[0]}<32>'")
-    options = (*(f"-D{name}={value}" for name, value in config.items()), f"-I{COMMON}")
+        raise UsageError(f"{path}: {names}: say which instance of a template, as in --kernel '{open_ones[0]}<32>'")
+    whole = (*compiler_options(options, Path.cwd()), *(f"-D{name}={value}" for name, value in config.items()))
+    code = CudaText(text, str(path))
     for entry in [instance] if instance else [signature.name for signature in found]:
-        program = Program(path.stem, "cuda", arch, entry, "", lambda: text, path=str(path), options=options)
-        yield Job(path.stem, config, program)
+        yield Job(path.stem, config, code.program(entry, arch, whole))

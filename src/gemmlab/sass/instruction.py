@@ -114,6 +114,12 @@ class Instruction:
         """Opcode with its modifiers, such as `IMAD.WIDE.U32`."""
         return ".".join((self.opcode, *self.modifiers))
 
+    @property
+    def is_idle(self) -> bool:
+        """True if no lane ever executes it: `@!PT LDS RZ, [RZ]`, which compilers put around asynchronous copies."""
+        guard = self.predicate
+        return guard is not None and guard.kind == "pred" and guard.index == PT and guard.invert
+
 
 @dataclass(frozen=True, slots=True)
 class SassFunction:

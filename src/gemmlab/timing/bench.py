@@ -60,6 +60,8 @@ class Plan:
     mode: str = "warm"
     baseline: Spec | None = None
     """The naive kernel, timed first at the sizes that it can finish."""
+    notes: Sequence[str] = ()
+    """Notes for the record."""
 
     def __post_init__(self) -> None:
         for name in ("rounds", "processes"):
@@ -132,7 +134,7 @@ class _Bench:
                 mode=plan.mode, notes=family_of(plan.device.family).method[plan.mode],
             ),
             results=(*self._results(), *naive),
-            notes=(*self.notes, *filter(None, [throttled_between(before, after)])),
+            notes=(*plan.notes, *self.notes, *filter(None, [throttled_between(before, after)])),
         )  # fmt: skip
 
     def _baseline(self, arena: Arena, problems: Sequence[Any], spec: Spec) -> list[Result]:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from gemmlab.core.errors import NoCompilerError
 from gemmlab.core.program import Artifact, Program
+from gemmlab.toolchain import apart, cuda_headers, nvdisasm, nvrtc, variants
 from gemmlab.toolchain import cache as store
-from gemmlab.toolchain import cuda_headers, nvdisasm, nvrtc, variants
 from gemmlab.toolchain import shipped_code as shipped
 from gemmlab.toolchain.host_headers import HOST_HEADERS
 from gemmlab.toolchain.searched import as_it_was
@@ -98,7 +98,9 @@ def _any(source: str, files: CompilerInput) -> Artifact | None:
 
 
 def _compile(program: Program, files: CompilerInput, source: str, by: str) -> Artifact:
-    made = nvrtc.compile_cubin(program, files)
+    # The compiler may break down over code that nobody here has tried.
+    foreign = apart.is_foreign(program)
+    made = apart.compile_apart(program) if foreign else nvrtc.compile_cubin(program, files)
     if made.searched is not None:
         found = variants.variant(source, by, made.searched)
         if store.store(found.key, made):

@@ -31,7 +31,9 @@ _FIRST_WITH = {"": 0, "a": 90, "f": 100}
 _ADDING = {"-D", "-U", "-Xptxas", "-ptxas-options"}
 """Options that may be given more than once."""
 _HEADERLESS = "GPU code has no headers of the host: put them and main() under #ifndef __CUDACC_RTC__"
-_SIGNS_OF_HOST_CODE = ("cannot open source file", "device-side kernel launch", 'namespace "std" has no member')
+_FOLDERLESS = "The folder of other headers is named with -I, or with `options` in the file's header."
+_UNFOUND = "cannot open source file"
+_SIGNS_OF_HOST_CODE = (_UNFOUND, "device-side kernel launch", 'namespace "std" has no member')
 _INSTANCE = re.compile(r"__nv_name_map\(\d+\): (.*)\n +#pragma nv_mangled_name.*\n *\^\n")
 
 
@@ -176,7 +178,8 @@ class _Compilation:
             ),
         )  # fmt: skip
         try:
-            status = nvrtc.nvrtcAddNameExpression(handle, self._program.entry.encode())[0]
+            entry = self._program.entry.encode()
+            status = nvrtc.nvrtcAddNameExpression(handle, entry)[0] if entry else 0
             if not status:
                 status = nvrtc.nvrtcCompileProgram(handle, len(flags), [os.fsencode(option) for option in flags])[0]
             yield handle, status
@@ -233,6 +236,8 @@ def _resources(code: bytes, log: str, entry: str, kernel: str) -> dict[str, int]
 def _explain(program: Program, files: CompilerInput, searched: Searched, log: str) -> str:
     log = _INSTANCE.sub(lambda match: f"instance {program.entry}: {match[1]}\n", log)
     message = files.localise_errors(log, searched)
+    if _UNFOUND in log:
+        message += f"\n{_FOLDERLESS}"
     if any(sign in log for sign in _SIGNS_OF_HOST_CODE):
         message += f"\n{_HEADERLESS}"
         if not cuda_headers.brings_headers(compiler()):

@@ -17,7 +17,7 @@ from gemmlab.core.time_limit import require_time
 from gemmlab.core.words import assignments, counted
 from gemmlab.devices.device import Device, own
 from gemmlab.kernels.bound import place
-from gemmlab.kernels.fitting import fitted
+from gemmlab.kernels.fitting import factor_notes, fitted, with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
@@ -88,6 +88,10 @@ class CheckReport:
     seconds: float
     refused: Mapping[str, int] = field(default_factory=dict)
     """Number of cases left out, by the reason for which the kernel does not take them."""
+    padded: int = 0
+    """Number of cases with a leading dimension longer than a row."""
+    traits: tuple[str, ...] = ()
+    """Parts of the contract that the kernel's file says it does not keep."""
     time_limit: str = ""
     """Progress of the check when the time limit ended it; empty where it did not."""
     progress: Mapping[str, int] = field(default_factory=dict)
@@ -104,19 +108,31 @@ class CheckReport:
         return not self.failures and not self.timed_out
 
     @property
+    def right(self) -> bool:
+        """True if every result was within its bound, whatever else the kernel did."""
+        return not any(failure.mismatches for failure in self.failures)
+
+    @property
     def source_passed(self) -> bool:
         """True if the source listings' own test would have passed."""
         return self.source_error < SOURCE_LIMIT
 
+    @property
+    def remarks(self) -> list[str]:
+        """Lines on what the verdict does not cover: traits of the kernel, cases left out."""
+        left_out = (f"  {counted(count, 'case')} left out: it needs {reason}" for reason, count in self.refused.items())
+        return [*(f"  it {trait}" for trait in self.traits), *left_out]
+
     def explain(self) -> str:
         """The outcome in words: a few failures at length, one of each kind first, then the problems of the others."""
-        left_out = [f"  {count} left out: it needs {reason}" for reason, count in self.refused.items()]
+        left_out = self.remarks
         if self.passed:
             error = f"largest error {self.worst_ratio:.3f} of its bound"
             return "\n".join([f"{self.subject}: {self.cases} cases right, {error}", *left_out])
         if not self.failures:
             return "\n".join([f"{self.subject}: {self.time_limit}", *left_out])
         head = f"{self.subject}: {len(self.failures)} of {self.cases} cases failed"
+        head += ", with results that are right" if self.right else ""
         if self.cases < self.planned:
             head += f" (stopped there; {self.planned} planned)"
         firsts = {failure.kind: failure for failure in reversed(self.failures)}.values()
@@ -131,7 +147,8 @@ class CheckReport:
         """All fields as JSON values."""
         data: dict[str, Any] = plain(self)
         return data | {
-            "passed": self.passed, "source_passed": self.source_passed, "timed_out": self.timed_out,
+            "passed": self.passed, "right": self.right, "source_passed": self.source_passed,
+            "timed_out": self.timed_out,
         }  # fmt: skip
 
 
@@ -140,10 +157,11 @@ class Tally:
 
     def __init__(
         self, subject: str, device: str, config: Mapping[str, int], threads: int, seed: int,
-        refused: Mapping[str, int] | None = None,
+        refused: Mapping[str, int] | None = None, traits: Iterable[str] = (),
     ) -> None:  # fmt: skip
         self._about = (subject, device, dict(config), threads, seed)
-        self._refused = dict(refused or {})
+        self._refused, self._traits = dict(refused or {}), tuple(traits)
+        self._padded = 0
         self._started = time.perf_counter()
         self._failures: list[Failure] = []
         self._cases = 0
@@ -163,10 +181,11 @@ class Tally:
 
     def case(
         self, problem: Problem, mismatches: Iterable[Mismatch | None], violations: Iterable[Violation],
-        notes: Iterable[str] = (), suffix: str = "",
+        notes: Iterable[str] = (), suffix: str = "", *, padded: bool = False,
     ) -> None:  # fmt: skip
-        """Record one case; it has failed if any of the three lists is not empty."""
+        """Record one case; it has failed if any of the three lists is not empty. `padded`: it had long rows."""
         self._cases += 1
+        self._padded += padded
         wrong, changed, remarks = tuple(m for m in mismatches if m), tuple(violations), tuple(notes)
         if wrong or changed or remarks:
             subject, _, config, threads, _ = self._about
@@ -190,8 +209,10 @@ class Tally:
             *self._source,
             seconds,
             self._refused,
+            self._padded,
+            self._traits,
             *self._stopped,
-        )  # fmt: skip
+        )
 
 
 def check_kernel(
@@ -214,7 +235,8 @@ def check_kernel(
 
     A device that counts (`CountingDevice`) adds a failure for each hazard, and (without `config` and `cases`) for each
     statement of the kernel's file that its counters contradict. Cases that the kernel does not take are left out, and
-    those of the operation replaced by similar ones; `UsageError` is raised if none is left. A time limit
+    those of the operation replaced by similar ones; `UsageError` is raised if none is left. For a kernel that always
+    reads an operand, 1 takes the place of a factor 0 (`with_factors`). A time limit
     (`core.time_limit`) ends the check, and the report says how far it came. Before the first case is run, raises
     `MemoryError` for a case that needs more memory than there is and `UsageError` for a statement that names nothing
     that is counted; then the errors of building and launching. Several threads may check at once.
@@ -222,7 +244,8 @@ def check_kernel(
     require_known_names(kernel, op)
     device = own(device)
     placed = place(kernel, device, config)
-    wanted = list(cases) if cases is not None else [*op.cases(kernel.layouts, np.random.default_rng(seed), scale)]
+    whole = cases if cases is not None else op.cases(kernel.layouts, np.random.default_rng(seed), scale)
+    wanted = [with_factors(kernel, op, problem) for problem in whole]
     reasons = [kernel.refusal(placed.config, op.scalars(problem)) for problem in wanted]
     planned = [problem for problem, reason in zip(wanted, reasons, strict=True) if not reason]
     refused = Counter(filter(None, reasons))
@@ -232,7 +255,7 @@ def check_kernel(
         raise UsageError(f"{kernel.id} takes none of the sizes: {'; '.join(refused)}")
     for problem in planned:
         require_memory(check_bytes(op, problem), f"checking size {problem.label}")
-    tally = Tally(kernel.id, device.id, placed.config, threads, seed, refused)
+    tally = Tally(kernel.id, device.id, placed.config, threads, seed, refused, factor_notes(kernel, op))
     for index, problem in enumerate(planned):
         contents = op.fill(problem, np.random.default_rng([seed, index]))
         case = GuardedRun(placed, op, problem, contents, shift=index % 16, threads=threads)
@@ -251,8 +274,8 @@ def check_kernel(
         if case.nonzero_tickets:
             notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
         wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]
-        hints = {hint for wrong in wrongs if (hint := nan_cause(wrong, contents))}
-        tally.case(problem, mismatches, violations, [*notes, *hints])
+        hints = {hint for wrong in wrongs if (hint := nan_cause(wrong, contents, kernel))}
+        tally.case(problem, mismatches, violations, [*notes, *hints], padded=_is_padded(op, problem))
         if progress:
             progress(index + 1, len(planned))
         if tally.enough or (observation and any(hazard.kind == UNFINISHED for hazard in observation.hazards)):
@@ -267,3 +290,7 @@ def check_kernel(
             claims = len(kernel.expect)
             tally.stop("what its file expects", len(planned) + claims, error)
     return tally.report(len(planned) + claims)
+
+
+def _is_padded(op: Op, problem: Problem) -> bool:
+    return any(operand.rows > 1 and operand.ld > max(1, operand.cols) for operand in op.operands(problem))

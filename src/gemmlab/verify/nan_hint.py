@@ -8,27 +8,41 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from gemmlab.kernels.kernel import Kernel
+from gemmlab.kernels.names import names_of
 from gemmlab.verify.elementwise import Mismatch
 
 
-def nan_cause(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str | None:
+def nan_cause(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]], own: Kernel | None = None) -> str | None:
     """Name the operands that held nothing but NaN before the call, if NaN is what came out; `None` otherwise.
 
     `contents` are the operands before the call (`Op.fill`): all NaN where the problem does not read the operand, such
-    as the output of a product with `beta == 0`, or the factors with `alpha == 0` or K = 0.
+    as the output of a product with `beta == 0`, or the factors with `alpha == 0` or K = 0. `own`: the kernel, if it may
+    say in its file's header that it reads them.
     """
     if not math.isnan(wrong.value) or math.isnan(wrong.reference):
         return None
     untouched = [name for name, values in contents.items() if values.size and np.isnan(values).all()]
     if not untouched:
         return None
+    key = _key(own, untouched) if own is not None else ""
     if untouched == [wrong.output]:
-        return f"{wrong.output} held NaN before the call, because nothing is added to it: write all of it, read none"
+        why = f"{wrong.output} held NaN before the call, because nothing is added to it"
+        return f"{why}: write all of it, read none{key}"
     names = f"{', '.join(untouched[:-1])} and {untouched[-1]}" if len(untouched) > 1 else untouched[0]
-    return f"{names} held NaN before the call, because this problem makes no use of them: they must not be read"
+    return f"{names} held NaN before the call, because this problem makes no use of them: they must not be read{key}"
 
 
 def explained(wrong: Mismatch, contents: Mapping[str, NDArray[np.float32]]) -> str:
     """The mismatch in words, with the hint if there is one."""
     hint = nan_cause(wrong, contents)
     return f"{wrong.explain()}; {hint}" if hint else wrong.explain()
+
+
+def _key(kernel: Kernel, untouched: list[str]) -> str:
+    """Return the key of the header that says that a kernel reads these operands; empty if there is none for them."""
+    factors = names_of(kernel.op).factors
+    if kernel.device != "cuda" or kernel.step is not None or not set(untouched) <= set(factors):
+        return ""
+    read = ", ".join(f'"{name.upper()}"' for name in factors if name in {*untouched, *kernel.always_reads})
+    return f"; if it is meant to read {'it' if len(untouched) == 1 else 'them'}, state always_reads = [{read}]"

@@ -272,9 +272,10 @@ def test_machines_and_architectures() -> None:
     assert [(arch, gpu.name) for arch, gpu in (machine(), machine("sm_80"), machine("", "L4"))] == [
         ("sm_90", "H200"), ("sm_80", "A100"), ("sm_89", "L4"),
     ]  # fmt: skip
-    assert machine("", "RTX 3090")[0] == "sm_80"
+    assert [machine("", gpu)[0] for gpu in ("RTX 3090", "A6000", "T4", "H100")] == ["sm_86", "sm_86", "sm_75", "sm_90"]
+    assert machine("sm_80", "RTX 3090")[0] == "sm_80"
     assert machine("sm_80", "L4")[0] == "sm_80"
-    for arch, gpu in (("sm_90", "A100"), ("sm_89", "A100"), ("sm_86", ""), ("", "T4"), ("", "GTX 1")):
+    for arch, gpu in (("sm_90", "A100"), ("sm_89", "A100"), ("sm_72", ""), ("", "V100"), ("", "GTX 1")):
         with pytest.raises(UsageError):
             machine(arch, gpu)
 

@@ -13,11 +13,14 @@ from gemmlab.analysis.model.constants import FITTED_H200
 from gemmlab.analysis.model.demand import ISSUE, L1, demand_at, demand_of
 from gemmlab.analysis.model.kernel_study import Load, Study
 from gemmlab.analysis.model.predict import Model
+from gemmlab.analysis.model.quoted_prediction import modelled
 from gemmlab.analysis.model.schedule import block_cycles
 from gemmlab.analysis.model.script import BARRIER, COMMIT, COPIES, NONE, Line, Request, Script
 from gemmlab.core.counters import ASYNC_COPY, GLOBAL_LOAD, SHARED_LOAD
 from gemmlab.core.errors import UsageError
 from gemmlab.core.gpu import model
+from gemmlab.kernels.catalog import find_kernel
+from support.cuda_source import needs_compiler
 
 H200 = model("H200")
 C = replace(FITTED_H200, fetch=0.0)
@@ -181,3 +184,12 @@ def test_demands_are_a_straight_line_in_depth() -> None:
 def test_a_block_that_does_not_fit_is_refused() -> None:
     with pytest.raises(UsageError, match="no room"):
         Model(replace(TOY, smem_bytes=1 << 20), H200).predict([Load(1, 1.0)], 0)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("gpu", "arch", "cycles"), [("A100", "sm_80", 2.0), ("RTX 3090", "sm_80", 1.0),
+                                                     ("RTX A6000", "sm_86", 1.0), ("L4", "sm_80", 1.0)])  # fmt: skip
+def test_the_lanes_are_those_of_the_gpu_that_is_asked_for(gpu: str, arch: str, cycles: float) -> None:
+    known = modelled(find_kernel("block_tile"), arch, model(gpu), {})
+    code = next(iter(known.study.scripts.values())).code
+    assert {line.busy for line in code if line.pipe == "fma"} == {cycles}

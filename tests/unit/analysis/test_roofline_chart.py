@@ -49,7 +49,7 @@ def test_explained_kernels_lie_under_the_roofs_of_their_gpu(tmp_path: Path) -> N
     for one, gflops in ((naive, 6280.0), (tiled, tiled.roofline.bound_gflops)):
         levels = {level.name: level for level in one.roofline.levels}
         for name, level in (("L1", "L1"), ("L2", "L2 at 4096x4096x4096"), ("DRAM", "DRAM at 4096x4096x4096")):
-            mark = marks[one.subject.kernel.id, name]
+            mark = marks[one.subject.name, name]
             assert (mark["low"], mark["x"]) == (levels[level].intensity_least, levels[level].intensity_most)
             assert mark["y"] == pytest.approx(gflops / 1e3)
     write_roofline(tmp_path / "roof.svg", [naive])

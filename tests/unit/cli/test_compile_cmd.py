@@ -198,7 +198,7 @@ def test_files_of_ones_own(folder: Path) -> None:
     (row,) = answer("scale.cu", "--instance", "scale<64>")["kernels"]
     assert (row["instance"], row["static_smem_bytes"], row["config"]) == ("scale<64>", 256, {})
     said = refused("scale.cu")
-    assert "scale.cu: scale: say which instance of a template, as in --instance 'scale<32>'" in said
+    assert "scale.cu: scale: say which instance of a template, as in --kernel 'scale<32>'" in said
     (folder / "none.cu").write_text("__device__ int x;\n")
     assert "none.cu: no __global__ function is defined there" in refused("none.cu")
     assert "gone.cu" in refused("gone.cu")
@@ -209,7 +209,7 @@ def test_what_does_not_compile_ends_with_2_after_the_rest(folder: Path) -> None:
     result = run("broken.cu", "naive")
     assert result.exit_code == 2
     assert "naive" in result.stdout
-    assert "broken (f) for sm_90 does not compile:" in result.stdout
+    assert "f (f) for sm_90 does not compile:" in result.stdout
     assert 'broken.cu:2: error: identifier "y" is undefined' in result.stdout
     result = run("broken.cu", "naive", "--json")
     told = json.loads(result.stdout)
@@ -241,8 +241,8 @@ def test_the_table_has_a_line_for_each() -> None:
         (["naive", "--config", "QQ=1"], "QQ"),
         (["naive", "--config", "BM=one"], "BM=one"),
         (["naive", "--config", "BM=16", "--all-configs"], "--all-configs takes every configuration"),
-        (["naive", "--instance", "naive<8, 8>"], "--instance: name the one .cu file"),
-        (["--instance", "f<1>"], "--instance: name the one .cu file"),
+        (["naive", "--instance", "naive<8, 8>"], "--kernel: name the one .cu file"),
+        (["--instance", "f<1>"], "--kernel: name the one .cu file"),
         (["naive", "--layouts", "nn,nm"], "no layout 'nm'"),
         (["naive", "--save", "nowhere/sweep.json"], "--save nowhere/sweep.json: no folder nowhere"),
     ],

@@ -123,7 +123,7 @@ def test_a_record_without_results_is_refused(bench: Path, tmp_path: Path) -> Non
         (["--out", "."], "is a folder"),
         (["--kernels", "naiv", "--no-explain"], "no kernel named 'naiv', nor in the records; did you mean naive"),
         (["--gpu", "Voodoo"], "no figures known for GPU 'Voodoo'"),
-        (["--gpu", "T4"], "the emulator runs no code for sm_75"),
+        (["--gpu", "V100"], "the emulator runs no code for sm_70"),
     ],
 )
 def test_usage_errors(

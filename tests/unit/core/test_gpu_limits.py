@@ -108,6 +108,8 @@ def test_an_unknown_architecture_lists_the_known(arch: str) -> None:
         ("Tesla V100-SXM2-16GB", "V100"),
         ("Tesla T4", "T4"),
         ("rtx 3090", "RTX 3090"),
+        ("A6000", "RTX A6000"),
+        ("3090", "RTX 3090"),
     ],
 )
 def test_names_as_drivers_give_them(driver: str, name: str) -> None:
@@ -115,7 +117,7 @@ def test_names_as_drivers_give_them(driver: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["NVIDIA GeForce RTX 3090 Ti", "NVIDIA H100 NVL", "Tesla V100-SXM2-32GB", "NVIDIA", "Radeon"]
+    "name", ["NVIDIA GeForce RTX 3090 Ti", "NVIDIA H100 NVL", "Tesla V100-SXM2-32GB", "NVIDIA", "RTX", "Radeon"]
 )
 def test_a_variant_is_not_taken_for_its_sibling(name: str) -> None:
     with pytest.raises(UsageError, match=r"H200, H100, .*T4"):
@@ -126,7 +128,7 @@ def test_a_variant_is_not_taken_for_its_sibling(name: str) -> None:
     # Float32 TFLOP/s as the data sheets round it.
     ("name", "teraflops"),
     [("H200", 67), ("A100", 19.5), ("L4", 30.3), ("L40S", 91.6), ("RTX 3090", 35.6), ("RTX 4090", 82.6),
-     ("RTX A6000", 38.7), ("V100", 15.7), ("T4", 8.1)],
+     ("RTX A6000", 38.7), ("V100", 15.7), ("T4", 8.1), ("AGX Orin", 5.3)],
 )  # fmt: skip
 def test_peaks_agree_with_the_data_sheets(name: str, teraflops: float) -> None:
     assert model(name).peak_gflops / 1e3 == pytest.approx(teraflops, rel=0.01)

@@ -149,7 +149,7 @@ def test_a_later_statement_replaces_an_earlier_one_key_by_key() -> None:
         ("smem_bytes = true", "smem_bytes: True is neither a whole number nor an expression"),
         ('smem_bytes = "M +"', "smem_bytes: expression 'M +'"),
         # the rest
-        ("align = 6", "align: 6 is not a power of two from 4 to 256 (bytes)"),
+        ("align = 6", "align: 6 is not a power of two from 4 to 512 (bytes)"),
         ('transposes = ["nn", "nx"]', "transposes: 'nx' is none of nn, nt, tn, tt"),
         ("args = 3", "args: 3 is not a list of texts"),
         ("expect = [3]", "expect: 3 is neither a text nor a table"),

@@ -13,6 +13,8 @@ from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Launch
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.catalog import find_kernel
+from gemmlab.kernels.cuda_file.host_code import without_host_code
+from gemmlab.kernels.fitting import with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.kernels.user_kernel import starting_text, user_kernel
 from gemmlab.ops.gemm import GemmOp, GemmProblem
@@ -26,6 +28,10 @@ FOLDER = DATA / "user_kernels"
 FLAGS: dict[str, dict[str, Any]] = {
     "sgemm_with_main": {"grid": "ceil_div(M, 16), ceil_div(N, 16)", "threads": "16, 16"},
     "square_only": {},
+    "always_reads": {},
+    "as_published": {
+        "kernel": "mine::sgemm", "grid": "ceil_div(N, 16), ceil_div(M, 16)", "threads": "16, 16",
+    },
     "extern_c": {"grid": "min(ceil_div(M * N, 256), 64)", "threads": 256},
     "thread_tile": {},
     "column_major": {
@@ -62,6 +68,8 @@ def test_every_file_is_tried() -> None:
         ("square_only", "MatMulShared", "a b c m",
          ["M % 16 == 0", "M == N", "N == K", "lda == max(1, K)", "ldb == max(1, N)", "ldc == max(1, N)", "alpha == 1",
           "beta == 0"]),
+        ("always_reads", "always_reads", "m n k alpha a b beta c",
+         ["lda == max(1, K)", "ldb == max(1, N)", "ldc == max(1, N)", "alpha != 0", "beta != 0"]),
         ("extern_c", "gemm_kernel", "m n k alpha a lda b ldb c ldc", ["beta == 0"]),
         ("thread_tile", "sgemm1DBlocktiling<64, 64, 8, 8>", "m n k alpha a b beta c",
          ["M % BM == 0", "N % BN == 0", "K % BK == 0", "lda == max(1, K)", "ldb == max(1, N)", "ldc == max(1, N)"]),
@@ -78,7 +86,8 @@ def test_arguments_are_told_and_what_is_lacking_restricts(
     assert kernel.program(kernel.configure(), "sm_90").entry == entry
     assert kernel.args == tuple(args.split())
     assert [restriction.that.text for restriction in kernel.restrictions] == restrictions
-    assert kernel.program(kernel.configure(), "sm_90").emit() == (FOLDER / f"{name}.cu").read_text(encoding="utf-8")
+    text = without_host_code((FOLDER / f"{name}.cu").read_text(encoding="utf-8"))
+    assert kernel.program(kernel.configure(), "sm_90").emit() == text
 
 
 @needs_compiler
@@ -103,6 +112,7 @@ def test_it_is_right_where_it_is_meant_to_be(name: str, shape: tuple[int, int, i
         for alpha, beta in ((1.0, 0.0), (0.5, -1.0), (0.0, 1.0))
         for problem in (GemmProblem(*shape, alpha, beta), GemmProblem(*shape, alpha, beta, k + 1, n + 2, n + 3))
     ]
+    cases = [with_factors(kernel, OP, case) for case in cases]
     refused = [kernel.refusal(kernel.configure(), OP.scalars(case)) for case in cases]
     if all(refused):
         with pytest.raises(UsageError, match="takes none of the sizes"):
@@ -155,7 +165,7 @@ def test_facts_come_from_header_toml_and_flags_in_this_order(tmp_path: Path) -> 
     assert launch_of(user_kernel(path), GemmProblem(7, 7, 7)).grid == (14, 1, 1)
     assert user_kernel(path).summary == "from the header"
     (tmp_path / "other.toml").write_text('grid = "3 * N"', encoding="utf-8")
-    assert launch_of(user_kernel(path, toml=tmp_path / "other.toml"), GemmProblem(7, 7, 7)).grid == (21, 1, 1)
+    assert launch_of(user_kernel(path, facts=tmp_path / "other.toml"), GemmProblem(7, 7, 7)).grid == (21, 1, 1)
     assert launch_of(user_kernel(path, grid="4 * N"), GemmProblem(7, 7, 7)).grid == (28, 1, 1)
     assert launch_of(find_kernel(str(path)), GemmProblem(7, 7, 7)).grid == (14, 1, 1)
 

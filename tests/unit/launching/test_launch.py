@@ -13,7 +13,7 @@ from gemmlab.core.errors import (
     NoCompilerError,
 )
 from gemmlab.launching.source import plain
-from gemmlab.toolchain import nvdisasm
+from gemmlab.toolchain import apart, nvdisasm
 from support.small_launch import SOURCE, N, run
 
 
@@ -166,14 +166,15 @@ def test_a_kernel_that_stops_itself_says_where_and_why(arch: str, n: int, first:
 
 
 def test_an_emulator_without_a_disassembler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = 'extern "C" __global__ void without_text(int* p) { *p = 4; }'
+    source = 'extern "C" __global__ void textless(int* p) { *p = 4; }'
 
     def none() -> Path:
         raise NoCompilerError("no nvdisasm: pip install it")
 
     monkeypatch.setattr(nvdisasm, "tool", none)
+    monkeypatch.setattr(apart, "is_foreign", lambda _program: False)
     with pytest.raises(NoCompilerError, match="pip install"):
-        run("without_text", [np.zeros(1, np.int32)], source=source, threads=1)
+        run("textless", [np.zeros(1, np.int32)], source=source, threads=1)
 
 
 def test_options_reach_the_compiler() -> None:

@@ -15,6 +15,7 @@ from gemmlab.observe import ncu_target
 from gemmlab.observe.ncu import _METRICS, disagreements, group, profile
 from gemmlab.observe.ncu_program import version
 from gemmlab.observe.ncu_report import Instructions, _total, from_csv, totals_from_csv
+from gemmlab.ops.gemm import GemmOp
 from gemmlab.timing.contestants.contestant import Work
 from gemmlab.timing.peers import Spec
 from support.fake_ncu import REFUSED, put_ncu
@@ -33,11 +34,11 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_every_contestant_has_its_launches(fake: Any) -> None:
     fake()
     assert version("ncu") == "Version 2025.3.1.0"
-    found = profile(SPECS, "gemm", ["8", "16"])
+    found = profile(SPECS, "gemm", GemmOp().parse_sizes("8,16"))
     assert [(item.contestant, item.size, item.kernels) for item in found] == [
-        ("kernel:one", "8", ("kernel:one",)), ("kernel:one", "16", ("kernel:one",)),
-        ("kernel:two", "8", ("kernel:two",)), ("kernel:two", "16", ("kernel:two",)),
-        ("cublas", "8", ("main", "reduce")), ("cublas", "16", ("main", "reduce")),
+        ("kernel:one", "8x8x8", ("kernel:one",)), ("kernel:one", "16x16x16", ("kernel:one",)),
+        ("kernel:two", "8x8x8", ("kernel:two",)), ("kernel:two", "16x16x16", ("kernel:two",)),
+        ("cublas", "8x8x8", ("main", "reduce")), ("cublas", "16x16x16", ("main", "reduce")),
     ]  # fmt: skip
     one, library = found[0], found[-1]
     assert (one.counts["inst_executed"], one.counts["memory_l1_wavefronts_shared"]) == (1300, 640)
@@ -50,10 +51,10 @@ def test_every_contestant_has_its_launches(fake: Any) -> None:
 
 def test_a_metric_that_this_ncu_does_not_know_is_done_without(fake: Any) -> None:
     fake("if any('dram__bytes_read.sum' in a for a in arguments): sys.exit('Failed to find metric dram__bytes')")
-    assert len(profile(SPECS[:1], "gemm", ["8"])) == 1
+    assert len(profile(SPECS[:1], "gemm", GemmOp().parse_sizes("8"))) == 1
     fake("sys.exit('no permission')")
     with pytest.raises(PeerError, match="ncu failed: no permission"):
-        profile(SPECS[:1], "gemm", ["8"])
+        profile(SPECS[:1], "gemm", GemmOp().parse_sizes("8"))
 
 
 @pytest.mark.parametrize("ending", ["", "==ERROR== ERR_NVGPUCTRPERM"])
@@ -61,18 +62,18 @@ def test_where_ncu_may_not_count_it_is_said_what_to_do(fake: Any, ending: str) -
     # Refused, it ends with an error of its own or as the program that it ran.
     fake(REFUSED if not ending else f"print('{ending}')")
     with pytest.raises(ProfilerError, match="NVreg_RestrictProfilingToAdminUsers=0"):
-        profile(SPECS[:1], "gemm", ["8"])
+        profile(SPECS[:1], "gemm", GemmOp().parse_sizes("8"))
 
 
 def test_an_ncu_that_runs_nothing_or_cannot_be_run(fake: Any, tmp_path: Path) -> None:
     fake("sys.exit(0)")
     with pytest.raises(PeerError, match="did not run -m gemmlab"):
-        profile(SPECS[:1], "gemm", ["8"])
+        profile(SPECS[:1], "gemm", GemmOp().parse_sizes("8"))
     broken = tmp_path / "broken"
     broken.write_text("#!/no/such/interpreter\n")
     broken.chmod(0o755)
     with pytest.raises(ProfilerError, match="could not be started"):
-        profile(SPECS[:1], "gemm", ["8"], ncu=str(broken))
+        profile(SPECS[:1], "gemm", GemmOp().parse_sizes("8"), ncu=str(broken))
     broken.write_text("#!/bin/sh\n")
     with pytest.raises(ProfilerError, match="tells no version"):
         version(str(broken))
@@ -82,12 +83,12 @@ def test_a_library_may_round_as_it_was_told(fake: Any) -> None:
     fake("import os; sys.exit('override ' + os.environ.get('NVIDIA_TF32_OVERRIDE', 'none'))")
     for precision, told in (("float32", "override 0"), ("tf32", "override none")):
         with pytest.raises(PeerError, match=told):
-            profile([Spec("cublas", "cublas", precision=precision)], "gemm", ["8"])
+            profile([Spec("cublas", "cublas", precision=precision)], "gemm", GemmOp().parse_sizes("8"))
 
 
 def test_without_ncu_that_is_said() -> None:
     with pytest.raises(ProfilerError, match="not on the PATH"):
-        profile(SPECS[:1], "gemm", ["8"], ncu="no-such-profiler")
+        profile(SPECS[:1], "gemm", GemmOp().parse_sizes("8"), ncu="no-such-profiler")
 
 
 def test_launches_that_do_not_add_up_are_refused() -> None:
@@ -192,7 +193,8 @@ def test_profiling_is_on_around_the_second_execution(
     noting: Noting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, done = tmp_path / "plan", tmp_path / "done"
-    plan.write_text(json.dumps({"op": "gemm", "sizes": "4,8x4x2", "specs": [Spec("x", "library").to_json()]}))
+    problems = [problem.to_json() for problem in GemmOp().parse_sizes("4,8x4x2")]
+    plan.write_text(json.dumps({"op": "gemm", "problems": problems, "specs": [Spec("x", "library").to_json()]}))
     monkeypatch.setattr(sys, "argv", ["ncu_target", str(plan), str(done)])
     ncu_target.main()
     each = ["run", "cuProfilerStart", "run", "cuProfilerStop"]

@@ -13,12 +13,12 @@ import numpy as np
 from gemmlab.analysis.model.script import Script, script_of
 from gemmlab.core.errors import UsageError
 from gemmlab.core.expr import parse
-from gemmlab.core.gpu import limits
+from gemmlab.core.gpu import GpuLimits, limits
 from gemmlab.core.program import Launch
 from gemmlab.core.trace import TraceRequest
 from gemmlab.devices.emulated import EmulatedDevice, EmulatedLoaded
 from gemmlab.kernels.bound import PlacedKernel, place
-from gemmlab.kernels.fitting import fitted
+from gemmlab.kernels.fitting import fitted, with_factors
 from gemmlab.kernels.kernel import ALL_STEPS, NO_MEMORY, Kernel
 from gemmlab.kernels.names import problem_names, without_memory
 from gemmlab.ops.catalog import find_op
@@ -57,8 +57,11 @@ class Study:
     """Script of a block by depth: two, or only one if the depth does not depend on the problem."""
 
 
-def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None) -> Study:
-    """Run a kernel on the emulator and return its study. Raises `CompileError`, `UsageError`."""
+def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None, of_gpu: GpuLimits | None = None) -> Study:
+    """Run a kernel on the emulator and return its study for a GPU that may be newer than its code.
+
+    Without `of_gpu` the limits are those of `arch`. Raises `CompileError`, `UsageError`.
+    """
     if kernel.phased:
         raise UsageError(f"{kernel.id} is launched several times for different things; the model knows one launch")
     op, chosen = find_op(kernel.op), kernel.configure(config)
@@ -69,7 +72,7 @@ def study(kernel: Kernel, arch: str, config: Mapping[str, int] | None = None) ->
         raise UsageError(f"{kernel.id} takes none of the sizes {SIZES[kernel.op]}")
     device = EmulatedDevice(arch, check_races=False)
     placed = place(kernel, device, chosen)
-    found = dict(_trace_of_loads(placed, device, op, problem) for problem in problems)
+    found = dict(_trace_of_loads(placed, device, op, problem, of_gpu or limits(arch)) for problem in problems)
     launch, artifact, _ = next(iter(found.values()))
     resources = artifact.resources
     return Study(
@@ -100,7 +103,7 @@ def loads_of(kernel: Kernel, config: Mapping[str, int] | None, problem: Any) -> 
 
 
 def _trace_of_loads(
-    placed: PlacedKernel, device: EmulatedDevice, op: Op, problem: Any
+    placed: PlacedKernel, device: EmulatedDevice, op: Op, problem: Any, of_gpu: GpuLimits
 ) -> tuple[float, tuple[Launch, Any, Script]]:
     contents = op.fill(problem, np.random.default_rng(0))
     buffers = {name: device.upload(np.ascontiguousarray(values).reshape(-1)) for name, values in contents.items()}
@@ -112,7 +115,7 @@ def _trace_of_loads(
     trace = device.trace(loaded, launch, TraceRequest(most_steps=_MOST_STEPS, most_accesses=_MOST_ACCESSES))
     if trace.lost:
         raise UsageError(f"{placed.kernel.id}: the trace of a block of {problem.label} is too long")
-    script = script_of(trace, loaded.image.code.instructions, limits(device.arch))
+    script = script_of(trace, loaded.image.code.instructions, of_gpu)
     depth = _depth(placed.kernel, placed.config, op, problem, math.prod(launch.grid))
     return depth, (launch, loaded.artifact, script)
 
@@ -121,7 +124,8 @@ def _deep_enough(kernel: Kernel, config: Mapping[str, int], op: Op) -> list[Any]
     """Return two products in which a block of a kernel whose blocks share k takes about as many steps as in `SIZES`."""
     found, wanted = list[Any](), _LEAST_DEPTH
     for doubled in range(_MOST_DOUBLED):
-        (problem,) = op.parse_sizes(f"256x256x{64 << doubled}")
+        (product,) = op.parse_sizes(f"256x256x{64 << doubled}")
+        problem = with_factors(kernel, op, product)
         (load, *_) = loads_of(kernel, config, problem)
         if load.depth >= wanted and len(found) < _SCRIPTS:
             found.append(problem)

@@ -11,6 +11,7 @@ from gemmlab.analysis.model.model_record import CONFIGURATION, LADDER, ModelReco
 from gemmlab.analysis.model.predict import Model, Prediction
 from gemmlab.core.gpu import GpuModel
 from gemmlab.core.precision import FLOAT32
+from gemmlab.kernels.fitting import with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
 from gemmlab.timing.families import family_of
@@ -45,7 +46,7 @@ def modelled(kernel: Kernel, arch: str, gpu: GpuModel, config: Mapping[str, int]
 
     Raises `CompileError`, `UsageError`.
     """
-    return Model(study(kernel, arch, config), gpu)
+    return Model(study(kernel, arch, config, gpu.limits), gpu)
 
 
 def quote(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = "") -> QuotedPrediction:
@@ -54,7 +55,7 @@ def quote(known: Model, kernel: Kernel, config: Mapping[str, int], sizes: str = 
     An empty `sizes` means `large_size`.
     """
     op = find_op(kernel.op)
-    problem = op.parse_sizes(sizes or large_size(op.name))[0]
+    problem = with_factors(kernel, op, op.parse_sizes(sizes or large_size(op.name))[0])
     found = known.predict(loads_of(kernel, config, problem), op.bytes_moved(problem))
     speed = op.work(problem) / found.time_us / 1e3
     trust = reliability(recorded_model(), known.gpu.name, op.name, kernel.precision)

@@ -45,7 +45,11 @@ def bra(x: Form) -> None:
     if x.has("ANY"):
         taken = taken.ne(0).select(Lanes(x.warp.load(Warp.ACTIVE)), 0)
     if x.has("DIV", "CONV"):
-        whole = Lanes(x.warp.load(Warp.ACTIVE)).eq(x.source().lane(0))
+        operand = x.peek()
+        # On sm_75 it may name no mask: all lanes that have not ended.
+        named = operand is not None and operand.kind != "label"
+        mask = x.source().lane(0) if named else ~Lanes(x.warp.load(Warp.EXITED))
+        whole = Lanes(x.warp.load(Warp.ACTIVE)).eq(mask)
         goes = whole if x.has("CONV") else ~whole
         taken = goes.select(taken, 0)
     x.take("label")

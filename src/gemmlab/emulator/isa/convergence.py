@@ -73,7 +73,8 @@ def warpsync(x: Form) -> None:
     """Wait for all lanes of a mask (`.ALL`, which has no mask: all that have not ended). `.COLLECTIVE` runs up
     to ENDCOLLECTIVE together.
     """
-    mask = Lanes(x.fn.constant(-1, I32)) if x.has("ALL") else x.first_active(x.source())
+    named = x.left and not x.has("ALL")
+    mask = x.first_active(x.source()) if named else Lanes(x.fn.constant(-1, I32))
     if x.has("COLLECTIVE"):
         x.take("label")
     x.warp.add(Warp.SYNCS, 1)
@@ -98,15 +99,22 @@ def endcollective(x: Form) -> None:
 
 @opcode("BMOV")
 def bmov(x: Form) -> None:
-    """Copy a convergence barrier to a register or back; `.CLEAR` empties it."""
-    if (operand := x.peek()) is not None and operand.kind == "barrier":
-        barrier = x.dest_barrier()
-        barrier.set(x.source())
-        return
-    d = x.dest()
+    """Copy a convergence barrier to a register, back or to another barrier; `.CLEAR` empties the one that is read."""
+    if _is_barrier(x):
+        d = x.dest_barrier()
+        if not _is_barrier(x):
+            d.set(x.source())
+            return
+    else:
+        d = x.dest()
     _operand, record = x.take("barrier")
     row = x.warp.at(x.field(record), I32)
     value = Lanes(x.fn.load(row, LANES))
     d.set(value)
     if x.has("CLEAR"):
         x.fn.store(row, x.execute.select(value.like(0), value).value)
+
+
+def _is_barrier(x: Form) -> bool:
+    operand = x.peek()
+    return operand is not None and operand.kind == "barrier"

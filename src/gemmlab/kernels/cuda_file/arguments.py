@@ -143,7 +143,8 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
         fits = fits and _is_plain(argument) == (name not in (*names.records, *maps))
         if not fits or (name in textures) > (argument.type == TEXTURE_TYPE):
             raise UsageError(f"{text!r} cannot be {str(argument)!r} of {signature}")
-    if missing := [name for name in names.operands if name not in values and map_over(name) not in values]:
+    ways = {name: {name, texture_over(name), map_over(name)} for name in names.operands}
+    if missing := [name for name in names.operands if not ways[name] & {*values}]:
         raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(texts)}")
     extents = [value for value in values if value in names.extents]
     return ArgumentMatch(tuple(values), len(extents) == 1 and len(names.extents) > 1)

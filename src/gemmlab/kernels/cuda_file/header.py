@@ -28,7 +28,7 @@ _LONG_NUMBER = re.compile(r"[0-9][0-9A-Fa-fxob_]{18,}")
 KEYS = (
     "summary", "idea", "source", "op", "kernel", "after", "branch", "aliases", "step", "arch", "precision", "params",
     "tune", "require", "grid", "threads", "smem_bytes", "steps", "tiles", "again", "workspace", "tickets", "roundings",
-    "in_order", "align", "transposes", "args", "expect", "phases", "early", "maps",
+    "in_order", "align", "always_reads", "transposes", "args", "options", "expect", "phases", "early", "maps",
 )  # fmt: skip
 """All keys that can be stated."""
 
@@ -67,6 +67,10 @@ class HeaderValues:
         """Return the value; `None` if no statement has it."""
         layer = self._layer(key)
         return None if layer is None else layer.values[key]
+
+    def every(self, key: str) -> list[Any]:
+        """Return the values of a key in all statements that have it, the earliest first."""
+        return [layer.values[key] for layer in self.layers if key in layer.values]
 
     def error(self, key: str, message: str, part: object = "") -> UsageError:
         """Return the error for a key, or for one part of its value, with its file and line."""

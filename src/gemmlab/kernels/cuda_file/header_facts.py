@@ -76,8 +76,12 @@ class Facts:
     align: int
     """Bytes that operands must begin on; their rows too, if it was stated."""
     aligned_rows: bool
+    always_reads: tuple[str, ...]
+    """Operands that it reads even if the factor before them is 0."""
     layouts: tuple[str, ...]
     args: tuple[str, ...] | None
+    options: tuple[str, ...]
+    """Options of the compiler, of all statements together; folders of headers are relative to the file's own."""
     maps: tuple[OperandMap, ...]
     """Operands that the copy engine brings."""
     expect: tuple[Expectation, ...]
@@ -133,9 +137,11 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         in_order=reader.condition("in_order", params),
         align=max(reader.align(), ALIGNMENT if maps else 0),
         aligned_rows=reader.align() > FLOAT_BYTES,
+        always_reads=reader.always_reads(names),
         layouts=layouts,
         maps=maps,
         args=reader.args(),
+        options=reader.options(),
         expect=reader.expect(op, params),
     )
 
@@ -292,10 +298,19 @@ class _Reader:
         value = self._stated.get("align")
         if value is None:
             return FLOAT_BYTES
-        if not (_is_whole(value) and value in (4, 8, 16, 32, 64, 128, 256)):
-            raise self._stated.error("align", f"{value!r} is not a power of two from 4 to 256 (bytes)")
+        if not (_is_whole(value) and value in (4, 8, 16, 32, 64, 128, 256, 512)):
+            raise self._stated.error("align", f"{value!r} is not a power of two from 4 to 512 (bytes)")
         checked: int = value
         return checked
+
+    def always_reads(self, names: OpNames) -> tuple[str, ...]:
+        read = [name.strip().lower() for text in self.texts("always_reads") for name in text.split(",")]
+        for name in read:
+            if name not in names.factors:
+                known = ", ".join(map(str.upper, names.factors)) or "none"
+                what = f"{name!r} is no operand of {names.op} that a factor stands before ({known})"
+                raise self._stated.error("always_reads", what, name)
+        return tuple(name for name in names.factors if name in read)
 
     def layouts(self) -> tuple[str, ...]:
         stated = self.texts("transposes") or ["nn"]
@@ -309,6 +324,12 @@ class _Reader:
         if value is None:
             return None
         return tuple(split(value)) if isinstance(value, str) else tuple(self.texts("args"))
+
+    def options(self) -> tuple[str, ...]:
+        stated = [[value] if isinstance(value, str) else value for value in self._stated.every("options")]
+        if not all(isinstance(each, list) and all(isinstance(text, str) for text in each) for each in stated):
+            raise self._stated.error("options", f'{stated[-1]!r} is not a list of texts, as ["-Icommon", "-DN=4"]')
+        return tuple(text for each in stated for text in each)
 
     def expect(self, op: str, params: Config) -> tuple[Expectation, ...]:
         value = self._stated.get("expect")

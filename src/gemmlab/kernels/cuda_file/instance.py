@@ -11,6 +11,7 @@ from pathlib import Path
 from gemmlab.core.architecture import is_only, runs
 from gemmlab.core.errors import DeviceError, UsageError
 from gemmlab.core.program import Config, Program
+from gemmlab.kernels.cuda_file.device_code import DeviceCode, device_code
 from gemmlab.kernels.cuda_file.header_facts import Facts
 from gemmlab.kernels.cuda_file.signature import Signature, TemplateParameter
 from gemmlab.kernels.cuda_file.tokens import tokens
@@ -38,7 +39,7 @@ class Instances:
     flags: tuple[str, ...]
     """Template parameters that the problem decides."""
     options: tuple[str, ...] = ()
-    """Options of the compiler, beside those that the configuration makes."""
+    """Options of the compiler, beside those that the configuration makes. A rung has none, and no code for the host."""
 
     def entry(self, instance: Config) -> str:
         """Return the name expression, `block_tile<32, 32, 32>`."""
@@ -52,15 +53,18 @@ class Instances:
         _check_target(self.path.stem, self.arch, target)
         defines = tuple(f"-D{name}={instance[name]}" for name in self.macros)
         entry = self.entry(instance)
+        options = (*self.options, *defines, f"-I{COMMON}")
+        code = device_code(self.text, str(self.path), options) if self.options else DeviceCode(self.text)
         return Program(
             kernel=self.path.stem,
             language="cuda",
             target=target,
             entry=entry,
             fingerprint=sha256(repr((self.text, entry, defines, self.options)).encode()).hexdigest(),
-            emit=lambda: self.text,
+            emit=lambda: code.text,
             path=str(self.path),
-            options=(*self.options, *defines, f"-I{COMMON}"),
+            options=options,
+            headers=code.headers,
         )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _TOKEN = re.compile(
     r"""
-      (?P<directive>^[ \t]*\#(?:\\\r?\n|/(?!\*)|[^\n/\\]|\\)*)
+      (?P<directive>^[ \t]*\#(?:\\\r?\n | //(?:\\\r?\n|[^\n])* | /\*.*?(?:\*/|\Z) | [^\n/\\] | [/\\])*)
     | (?P<space>[^\S\n]+ | \n | //(?:\\\n|[^\n])* | /\*.*?(?:\*/|\Z))
     | (?P<string>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{0,16})\(.*?\)(?P=fence)" | "(?:\\.|[^"\\\n])*"
         | '(?:\\.|[^'\\\n])*')
@@ -17,8 +17,11 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.DOTALL | re.ASCII,
 )
+_COMMENT = re.compile(r"//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.DOTALL)
 _DEFINED = re.compile(r"(!?)\s*defined\s*\(?\s*(\w+)\s*\)?\Z")
+CONDITIONS = ("#if", "#else", "#endif")
+"""Tokens in place of directives whose condition only the compiler knows."""
 _ALWAYS_DEFINED = ("__CUDACC_RTC__", "__CUDACC__", "__cplusplus")
 
 
@@ -31,32 +34,50 @@ class Token:
 
     text: str
     line: int
+    start: int = field(default=0, compare=False)
+    """Offset of its first character."""
+    end: int = field(default=0, compare=False)
+    """Offset of the character after its last."""
 
     @property
     def is_name(self) -> bool:
         """True if it is an identifier or keyword."""
         return self.text[0].isalpha() or self.text[0] == "_"
 
+    @property
+    def is_directive(self) -> bool:
+        """True if it is a whole directive, or a mark in place of one."""
+        return len(self.text) > 1 and self.text[0] == "#"
+
 
 def tokens(text: str) -> Iterator[Token]:
     """The words of `text` that are compiled, in order."""
+    return (token for token in pieces(text) if not token.is_directive or token.text in CONDITIONS)
+
+
+def pieces(text: str) -> Iterator[Token]:
+    """The words of `text` that are compiled, and whole directives between them: `#define N 4`, `#include <mma.h>`."""
     line = 1
     branches: list[bool | None] = []
     for found in _TOKEN.finditer(text):
         kind, written = found.lastgroup, found[0]
         if kind == "directive":
-            yield from (Token(mark, line) for mark in _branch(written, branches))
+            directive = _COMMENT.sub(" ", written).strip()
+            if _CONDITION.match(directive):
+                yield from (Token(mark, line, *found.span()) for mark in _branch(directive, branches))
+            elif False not in branches:
+                yield Token(directive, line, *found.span())
         elif kind != "space" and False not in branches:
-            yield Token('""' if kind in ("string", "fence") else written, line)
+            yield Token('""' if kind in ("string", "fence") else written, line, *found.span())
         line += written.count("\n")
 
 
 def _branch(directive: str, branches: list[bool | None]) -> Iterator[str]:
     """Follow one directive. `branches` has for each open condition whether its branch is compiled; `None`: unknown."""
-    match = _CONDITION.match(directive.strip())
+    match = _CONDITION.match(directive)
     if match is None:
         return
-    word, rest = match[1], match[2].split("//")[0].strip()
+    word, rest = match[1], match[2].strip()
     if word.startswith("if"):
         branches.append(_truth(word, rest))
         if branches[-1] is None:

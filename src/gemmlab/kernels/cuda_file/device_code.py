@@ -1,0 +1,73 @@
+"""The text of a CUDA file for a compiler that has no host: without its host code, and with nothing for host headers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gemmlab.kernels.cuda_file.host_code import without_host_code
+from gemmlab.kernels.cuda_file.tokens import pieces
+from gemmlab.toolchain.host_headers import HOST_HEADERS
+from gemmlab.toolchain.include_path import include_path
+
+LIKE_NVCC = ("-include=cuda_runtime.h",)
+"""nvcc includes this in front of every file; kernels use `uint` or INFINITY without an include of their own."""
+_INCLUDE = re.compile(r'#\s*include\s*(?:<([^>\n]+)>|"([^"\n]+)")')
+_OF_CUDA = re.compile(
+    r"(?:cuda(?!_profiler)|curand_|cooperative_groups|mma\.h|cub/|thrust/|nv/|crt/|cute/|cutlass/|sm_\d|vector_|texture_"
+    r"|surface_|math_constants|builtin_types|driver_types|library_types|nvfunctional)"
+)
+"""The beginnings of headers that code for a GPU needs: without them it does not compile."""
+_NOTHING = "// This header was not found; code for a GPU seldom needs one that is not CUDA's.\n"
+_OF_TORCH = re.compile(r"(?:torch|ATen|c10)/")
+_OF_TORCH_TOO = f"{_NOTHING}#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cmath>\n#include <algorithm>\n"
+"""Headers that torch's include; files that include torch's often do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCode:
+    """A CUDA file's text, and its headers that are not read from disk."""
+
+    text: str
+    headers: dict[str, str] = field(default_factory=dict)
+    """Text by the name in `#include`: of headers without their host code, and of headers that are not there."""
+
+
+def device_code(text: str, path: str, options: Sequence[str]) -> DeviceCode:
+    """Return what the compiler gets of a file; `path` is empty for text without a file.
+
+    Headers in angle brackets that are neither in the folders of `options` nor of the standard library nor of CUDA are
+    empty. Own headers lose their host code, as the file does.
+    """
+    folders = [Path(folder) for folder in include_path(path, options).folders.values()]
+    return DeviceCode(without_host_code(text), dict(_headers(text, folders, set())))
+
+
+def _headers(text: str, folders: Sequence[Path], names: set[str]) -> Iterator[tuple[str, str]]:
+    for piece in pieces(text):
+        match = _INCLUDE.match(piece.text) if piece.is_directive else None
+        if match is None:
+            continue
+        name = (match[1] or match[2]).strip()
+        if name in names or name in HOST_HEADERS:
+            continue
+        names.add(name)
+        file = next((folder / name for folder in folders if (folder / name).is_file()), None)
+        if file is not None:
+            inside = _text(file)
+            of_device = without_host_code(inside)
+            if of_device != inside:
+                yield name, of_device
+            yield from _headers(inside, [file.parent, *folders], names)
+        elif match[1] and not _OF_CUDA.match(name):
+            yield name, _OF_TORCH_TOO if _OF_TORCH.match(name) else _NOTHING
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        # The compiler will say what is wrong with it.
+        return ""

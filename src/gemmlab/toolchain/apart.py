@@ -1,0 +1,139 @@
+"""Compiles foreign code in a child process: NVRTC may break down over wrong code, and would take this process along.
+
+A child stays for the next program, so that its start (a quarter of a second) counts once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gemmlab.core.errors import CompileError, NoCompilerError
+from gemmlab.core.program import Artifact, Program
+from gemmlab.toolchain import compile_child
+from gemmlab.toolchain.cache import decode
+
+_ERRORS = {error.__name__: error for error in (CompileError, NoCompilerError)}
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@dataclass(slots=True)
+class _Children:
+    """The children that wait for work."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    idle: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    owner: tuple[int, dict[str, str]] = (0, {})
+    """The process that started them, and its environment then."""
+
+    def take(self) -> subprocess.Popen[bytes]:
+        """Return an idle child, or a new one."""
+        owner = os.getpid(), dict(os.environ)
+        with self.lock:
+            if owner != self.owner:
+                # Children of the process that this one was forked from are not its own.
+                stale, self.idle, self.owner = self.idle if owner[0] == self.owner[0] else [], [], owner
+                for child in stale:
+                    _end(child)
+            while self.idle:
+                child = self.idle.pop()
+                if child.poll() is None:
+                    return child
+                _end(child)
+        return subprocess.Popen(
+            [sys.executable, "-m", compile_child.__name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=owner[1] | {"PYTHONPATH": os.pathsep.join(filter(None, [str(_PACKAGE.parent), *sys.path]))},
+        )  # fmt: skip
+
+    def put(self, child: subprocess.Popen[bytes]) -> None:
+        """Take a child back."""
+        with self.lock:
+            self.idle.append(child)
+
+    def end(self) -> None:
+        """End all that wait."""
+        with self.lock:
+            own, self.idle = self.idle if self.owner[0] == os.getpid() else [], []
+        for child in own:
+            _end(child)
+
+
+class _BreakdownError(Exception):
+    """The child ended without an answer."""
+
+
+_children = _Children()
+atexit.register(_children.end)
+
+
+def is_foreign(program: Program) -> bool:
+    """Return whether a program's source is no file of this package, and another process can compile it."""
+    return bool(sys.executable) and not (program.path and Path(program.path).resolve().is_relative_to(_PACKAGE))
+
+
+def compile_apart(program: Program) -> Artifact:
+    """Compile a program in a child process.
+
+    Raises what `nvrtc.compile_cubin` does, and `CompileError` if the compiler breaks down.
+    """
+    try:
+        return _compiled(program)
+    except _BreakdownError as breakdown:
+        # Without an instance to look for, the compiler often says what is wrong with the source.
+        try:
+            _compiled(replace(program, entry=""))
+            reason = "it does not break down without that instance"
+        except CompileError as error:
+            reason = str(error).partition("\n")[2]
+        except _BreakdownError:
+            reason = "are all headers there that its template arguments need?"
+        raise CompileError(f"{breakdown}\n{reason}") from None
+
+
+def _compiled(program: Program) -> Artifact:
+    data = compile_child.message(program)
+    child = _children.take()
+    assert child.stdin is not None  # noqa: S101 - narrows the type
+    assert child.stdout is not None  # noqa: S101 - narrows the type
+    try:
+        compile_child.write(child.stdin, data)
+        found = compile_child.read(child.stdout)
+    except OSError:
+        found = None
+    except BaseException:
+        _end(child, kill=True)
+        raise
+    if found is None:
+        raise _BreakdownError(_breakdown(program, _end(child)))
+    _children.put(child)
+    if found[:1] == compile_child.ARTIFACT:
+        return decode(found[1:])
+    error = json.loads(found[1:])
+    raise _ERRORS[error["kind"]](error["text"])
+
+
+def _breakdown(program: Program, status: int) -> str:
+    how = signal.Signals(-status).name if status < 0 else f"status {status}"
+    what = f"{program.kernel} ({program.entry}) for {program.target} does not compile"
+    return f"{what}: the compiler itself broke down ({how})"
+
+
+def _end(child: subprocess.Popen[bytes], *, kill: bool = False) -> int:
+    """End a child and return its status."""
+    for stream in (child.stdin, child.stdout):
+        if stream is not None:
+            try:
+                stream.close()
+            except OSError:
+                # It ended before it read everything.
+                continue
+    if kill:
+        child.kill()
+    return child.wait()

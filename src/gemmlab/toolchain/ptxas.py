@@ -1,0 +1,42 @@
+"""Machine code from PTX, by NVIDIA's assembler. It needs no driver and no GPU."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from gemmlab.core.errors import CompileError, NoCompilerError
+from gemmlab.toolchain import bounded_process as limited
+
+_SECONDS, _SECONDS_A_MEGABYTE = 60.0, 300.0
+"""Processor time that it may take, and more for each megabyte of PTX."""
+
+
+def assemble(ptx: bytes, arch: str, name: str) -> bytes:
+    """Return the cubin of PTX for an architecture (`"sm_90a"`); `name` names the PTX in errors.
+
+    Raises `CompileError` with what the assembler says, `NoCompilerError` if there is no `ptxas` on `PATH`.
+    """
+    program = shutil.which("ptxas")
+    if program is None:
+        raise NoCompilerError(
+            f"{name}: no ptxas on PATH to assemble PTX with; it comes with the CUDA toolkit (NVRTC takes CUDA C++ only)"
+        )
+    with tempfile.TemporaryDirectory(prefix="gemmlab-") as folder:
+        source, made = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_bytes(ptx)
+        seconds = _SECONDS + _SECONDS_A_MEGABYTE * len(ptx) / 1e6
+        try:
+            result = limited.run([program, f"-arch={arch}", "-lineinfo", str(source), "-o", str(made)], seconds)
+        except OSError as error:
+            raise CompileError(f"{name}: ptxas did not run: {error}") from error
+        except subprocess.TimeoutExpired as error:
+            raise CompileError(f"{name}: ptxas was not done in {seconds:.0f} s") from error
+        if result.returncode or not made.is_file():
+            message = (result.stderr or result.stdout).strip().replace(str(source), name)
+            raise CompileError(
+                f"{name} for {arch} does not assemble:\n{message or f'ptxas ended with {result.returncode}'}"
+            )
+        return made.read_bytes()

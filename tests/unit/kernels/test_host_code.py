@@ -1,0 +1,212 @@
+"""Files as people publish them: code for the host, headers that are not here, options and folders of the compiler."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import gemmlab
+from gemmlab.cli.app import build_app
+from gemmlab.core.errors import CompileError, UsageError
+from gemmlab.devices.select import open_device
+from gemmlab.kernels.catalog import all_kernels
+from gemmlab.kernels.cuda_file.compile_options import compiler_options
+from gemmlab.kernels.cuda_file.device_code import device_code
+from gemmlab.kernels.cuda_file.host_code import without_host_code
+from gemmlab.kernels.user_kernel import user_kernel
+from gemmlab.ops.gemm import GemmOp
+from gemmlab.verify.check import check_kernel
+from support.cuda_source import needs_compiler
+from support.paths import DATA
+
+FILE = DATA / "user_kernels" / "as_published.cu"
+FLAGS: dict[str, Any] = {
+    "kernel": "mine::sgemm", "grid": "ceil_div(N, 16), ceil_div(M, 16)", "threads": "16, 16",
+}  # fmt: skip
+KERNEL = 'extern "C" __global__ void k(float* p) { p[threadIdx.x] = VALUE; }\n'
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(build_app(), list(arguments))
+
+
+def test_only_what_a_device_needs_is_left_and_lines_stay() -> None:
+    text = FILE.read_text()
+    left = without_host_code(text)
+    assert [len(line) for line in left.split("\n")] == [len(line) for line in text.split("\n")]
+    for name in ("main(", "PYBIND11", "BINDING(zero_float", "Options", "ceil_div", "check(cudaError_t", "kUnused"):
+        assert name not in left.replace("#define CHECK(call) check(", "")
+    for name in ("T product(", "int helper(", "constexpr int kTile", "sum = -INFINITY", "#ifdef TIMED"):
+        assert name in left
+
+
+def test_a_file_without_host_code_is_the_same_text() -> None:
+    for kernel in all_kernels():
+        if kernel.device == "cuda":
+            text = kernel.path.read_text()
+            assert without_host_code(text) is text
+    # Functions without a mark are for the GPU unless a host alone could run them.
+    plain = "float twice(float x) { return 2 * x; }\nint unused() { return 1; }\n" + KERNEL
+    assert without_host_code(plain) == plain
+
+
+@pytest.mark.parametrize(
+    ("host", "kept"),
+    [
+        ("int main() {}", ""),
+        ("int main() {}", "int used(int a) { return a; }\n__device__ int b() { return used(1); }"),
+        ("int main() {}\nint unused(int a) { return a; }", "__device__ int unused;"),
+        ("int main() {}", "enum { FOUR = 4 };\n__device__ int four = FOUR;"),
+        ("int main() {}\nstruct Timer { cudaEvent_t start; };", "struct Pair { int a; };\n__device__ Pair pair;"),
+        ("int main() {}", "#define DEV __device__ inline\nDEV int f() { return 1; }"),
+        ("int main() { auto f = [](int a) { return a; }; }", "using T = float;\n__device__ T t;"),
+        ("int main() {}\nusing namespace torch::indexing;", "using namespace nvcuda;"),
+        ("std::vector<int> A = {1, 2};\nint main() {}", "__constant__ float A2[4] = {1, 2};"),
+        ("int main() {}", "#define MAKE(T) __global__ void of_##T(T* p) { *p = 1; }\nMAKE(float)\nMAKE(int)"),
+        (
+            "int main() {}",
+            "template <int N> struct Tile { static constexpr int n = N; };\n__device__ int t = Tile<4>::n;",
+        ),
+    ],
+)
+def test_each_kind_of_definition(host: str, kept: str) -> None:
+    left = without_host_code(f"{host}\n{kept}\n{KERNEL}")
+    assert left.split() == f"{kept}\n{KERNEL}".split()
+
+
+@needs_compiler
+def test_a_published_file_goes_through_check_and_launch_as_it_is() -> None:
+    report = check_kernel(user_kernel(FILE, **FLAGS), open_device("emulated"), GemmOp())
+    assert report.passed, report.explain()
+    a = np.eye(4, dtype=np.float32)
+    given = {"M": 4, "N": 4, "K": 4, "A": a, "B": a * 3, "C": a * 0}
+    done = gemmlab.launch(FILE, "mine::sgemm", 1, (16, 16), given, device="emulated")
+    assert isinstance(done.outputs, dict)
+    assert (done.outputs["C"] == 3 * a).all()
+
+
+@needs_compiler
+def test_a_planted_error_in_it_is_found_in_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "as_published.cu"
+    file.write_text(FILE.read_text().replace("col >= N) return", "col > N) return"))
+    report = check_kernel(user_kernel(file, **FLAGS), open_device("emulated"), GemmOp())
+    assert not report.passed
+    line = 1 + FILE.read_text().split("\n").index(next(s for s in FILE.read_text().split("\n") if "for (int k" in s))
+    assert f"as_published.cu:{line}" in report.explain()
+
+
+def test_headers_that_are_not_there_are_empty_but_for_those_of_cuda(tmp_path: Path) -> None:
+    (tmp_path / "own.h").write_text(
+        "#include <deep/host.h>\nint main2() { cudaFree(0); return 0; }\n__device__ int x;\n"
+    )
+    names = ('"own.h"', '"lacking.h"', "<cute/tensor.hpp>", "<boost/any.hpp>", "<mma.h>")
+    text = "".join(f"#include {name}\n" for name in names)
+    (tmp_path / "k.cu").write_text(text)
+    code = device_code(text, str(tmp_path / "k.cu"), ())
+    assert set(code.headers) == {"own.h", "deep/host.h", "boost/any.hpp"}
+    assert "cudaFree" not in code.headers["own.h"]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("headers", "value"),
+    [
+        ("", "INFINITY > 1 ? uint32_t(2) : 0"),
+        ("cmath", "std::exp(0.0f) + std::isnan(1.0f) + (float)M_2_PI"),
+        ("algorithm", "std::max(std::min(4, 3), 2) + std::clamp(5, 1, 2)"),
+        ("tuple", "std::get<1>(std::make_tuple(1, 2.5f))"),
+        ("type_traits,limits", "std::is_same<int, int>::value + std::numeric_limits<float>::max()"),
+        ("utility,array", "std::array<float, 2>{1, 2}[1] + std::make_pair(1, 2).second"),
+        ("cub/cub.cuh", "cub::WarpReduce<float>(*reinterpret_cast<cub::WarpReduce<float>::TempStorage*>(p)).Sum(1.0f)"),
+        ("cooperative_groups.h", "cooperative_groups::this_thread_block().size()"),
+        ("cstdint,climits", "std::uint8_t(300) + (SIZE_MAX > LONG_MAX) + int_fast16_t(3)"),
+        ("no_such_library", "1"),
+    ],
+)
+def test_headers_that_kernels_include(headers: str, value: str) -> None:
+    includes = "".join(f"#include <{name}>\n" for name in headers.split(",") if name)
+    compiled = gemmlab.launch(
+        includes + KERNEL.replace("VALUE", value), "k", 1, 32, [np.zeros(512, np.float32)], device="emulated"
+    )
+    assert compiled.artifact.entry == "k"
+
+
+@needs_compiler
+@pytest.mark.parametrize("arch", ["sm_75", "sm_86", "sm_87"])
+def test_other_architectures_run(arch: str) -> None:
+    report = check_kernel(user_kernel(FILE, **FLAGS), open_device(f"emulated:{arch}"), GemmOp(),
+                          cases=GemmOp().parse_sizes("20x33x7"))  # fmt: skip
+    assert report.passed, report.explain()
+    assert report.device == f"emulated:{arch}"
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", ["emulated", "emulated:sm_90", "emulated:sm_90a", open_device("emulated:sm_90")])
+def test_source_is_compiled_for_the_architecture_asked_for(device: Any) -> None:
+    source = KERNEL.replace("{", '{ asm volatile("setmaxnreg.inc.sync.aligned.u32 64;");').replace("VALUE", "1")
+    done = gemmlab.launch(source, "k", 1, 128, [np.zeros(128, np.float32)], device=device, arch="sm_90a")
+    assert (done.artifact.target, done.hazards) == ("sm_90a", ())
+    with pytest.raises(UsageError, match="runs code for sm_90, not for sm_80"):
+        gemmlab.launch(KERNEL.replace("VALUE", "1"), "k", 1, 32, [None], device="emulated:sm_90", arch="sm_80")
+
+
+@pytest.mark.parametrize(
+    ("stated", "options"),
+    [
+        (["-DN=4", "-D", "M"], ["-DN=4", "-DM"]),
+        (["-Icommon", "-I", "deep"], ["-I/x/common", "-I/x/deep"]),
+        (["-O3", "--expt-relaxed-constexpr", "-std=c++20"], ["-std=c++20"]),
+        (["-Xptxas", "-dlcm=ca", "--use_fast_math", "-maxrregcount=64"],
+         ["-Xptxas=-dlcm=ca", "--use_fast_math", "-maxrregcount=64"]),
+    ],
+)  # fmt: skip
+def test_options_as_nvcc_has_them(stated: list[str], options: list[str]) -> None:
+    assert list(compiler_options(stated, Path("/x"))) == options
+
+
+@pytest.mark.parametrize("option", ["-Xcudafe=--output=/tmp/x", "-o", "-Xptxas=-o=/tmp/x", "--keep", "-dlto"])
+def test_options_that_write_files_are_refused(option: str) -> None:
+    with pytest.raises(UsageError, match="no option that a kernel may be compiled with"):
+        compiler_options([option], Path())
+
+
+@needs_compiler
+@pytest.mark.parametrize("where", ["header", "flags"])
+@pytest.mark.parametrize("verb", ["check", "bench", "profile", "explain", "compile"])
+def test_options_hold_in_every_verb(tmp_path: Path, verb: str, where: str) -> None:
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common" / "scale.h").write_text("#define TIMES(x) ((x) * SCALE)\n")
+    facts = 'grid = "ceil_div(N, 16), ceil_div(M, 16)"\nthreads = "16, 16"\n'
+    if where == "header":
+        facts += 'options = ["-Icommon", "-DSCALE=1.0f", "-O3"]\n'
+    source = FILE.read_text().replace("sum;\n}", "TIMES(sum);\n}").replace("sgemm", "mine")
+    file = tmp_path / "mine.cu"
+    file.write_text(f'/* gemmlab\n{facts}*/\n#include "scale.h"\n{source}')
+    flags = ["-I", str(tmp_path / "common"), "-DSCALE=1.0f", "--option=-O3"] if where == "flags" else []
+    more = {"check": ["--sizes", "20"], "bench": ["--sizes", "20"], "profile": ["--sizes", "20"],
+            "explain": ["--sizes", "64"], "compile": []}[verb]  # fmt: skip
+    device = ["--device", "emulated"] if verb in ("check", "bench", "profile") else []
+    result = run(verb, str(file), *flags, *more, *device)
+    assert result.exit_code == 0, result.output
+
+
+@needs_compiler
+def test_a_header_of_your_own_that_is_not_found_is_named_with_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "mine.cu"
+    file.write_text('#include "lacking.h"\n' + KERNEL.replace("VALUE", "1"))
+    with pytest.raises(CompileError, match=r'"lacking.h"[\s\S]*named with -I'):
+        gemmlab.launch(file, "k", 1, 32, [np.zeros(32, np.float32)], device="emulated")
+
+
+@needs_compiler
+def test_kernel_names_a_function_for_every_verb_and_cuh_files_are_taken(tmp_path: Path) -> None:
+    file = tmp_path / "tile.cuh"
+    file.write_text("template <int N> __global__ void tile(float* p) { p[N] = 1; }\n")
+    for flag in ("--kernel", "--instance"):
+        result = run("compile", str(file), flag, "tile<3>", "--json")
+        assert json.loads(result.stdout)["kernels"][0]["instance"] == "tile<3>"

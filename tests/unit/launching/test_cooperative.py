@@ -1,0 +1,54 @@
+"""Cooperative launches: all blocks wait for each other, where they fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gemmlab
+from gemmlab.core.errors import UsageError
+from support.cuda_source import needs_compiler
+
+pytestmark = needs_compiler
+SOURCE = """
+#include <cooperative_groups.h>
+extern "C" __global__ void rotate(float* p) {
+    auto grid = cooperative_groups::this_grid();
+    const int own = blockIdx.x * blockDim.x + threadIdx.x, all = gridDim.x * blockDim.x;
+    p[own] = own;
+    grid.sync();
+    const float next = p[(own + blockDim.x) % all];
+    grid.sync();
+    p[own] = next;
+}
+"""
+
+
+def rotate(blocks: int, device: str, **more: Any) -> Any:
+    out = np.zeros(max(1, blocks) * 64, np.float32)
+    return gemmlab.launch(SOURCE, "rotate", blocks, 64, [out], device=device, timeout_s=60, **more)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"])
+@pytest.mark.parametrize("blocks", [1, 2, 7])
+def test_a_grid_waits_for_all_of_its_blocks(arch: str, blocks: int) -> None:
+    done = rotate(blocks, f"emulated:{arch}", cooperative=True)
+    assert done.hazards == ()
+    assert (done.outputs[0] == np.roll(np.arange(blocks * 64), -64)).all()
+
+
+def test_it_may_be_launched_again() -> None:
+    assert rotate(3, "emulated:sm_90", cooperative=True).hazards == ()
+    assert rotate(3, "emulated:sm_90", cooperative=True, races=True).hazards == ()
+
+
+def test_another_launch_says_what_is_needed() -> None:
+    (hazard,) = rotate(2, "emulated:sm_90").hazards
+    assert (hazard.kind, "needs a cooperative launch (cooperative=True)" in hazard.message) == ("trap", True)
+
+
+def test_blocks_that_are_not_resident_together_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"a cooperative launch of 5000 blocks; \d+ are resident together on H200"):
+        rotate(5000, "emulated:sm_90", cooperative=True)

@@ -122,7 +122,7 @@ def launch(
     function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
     request = Launch(
         (), _extents("grid", grid), _extents("threads", threads), _whole("smem_bytes", smem_bytes),
-        None if cluster is None else _extents("cluster", cluster), wide_clusters,
+        cluster=None if cluster is None else _extents("cluster", cluster), wide_clusters=wide_clusters,
     )  # fmt: skip
     loaded = where.load(artifact)
     ordered = in_order(artifact.kernel, args, function.params, signature)

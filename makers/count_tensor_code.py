@@ -18,6 +18,7 @@ import numpy as np
 
 from blocks.records import RESULTS
 from blocks.tensor_code import RECORD, SCHEMA, Shapes, Stages
+from gemmlab.core.architecture import runs
 from gemmlab.core.counters import Counters, SiteCounters
 from gemmlab.core.precision import TF32
 from gemmlab.core.program import Artifact, Config
@@ -47,11 +48,16 @@ def main(path: Path) -> int:
         for modulo in (1, 0)
         for stages in (2, 3, 4)
     ]
-    rungs = [kernel for kernel in ladder("gemm", "cuda") if kernel.precision == TF32]
-    shapes = [count_shapes(kernel, arch) for kernel in rungs for arch in ARCHITECTURES]
+    shapes = [count_shapes(kernel, arch) for kernel in rungs() for arch in ARCHITECTURES]
     record = {"schema": SCHEMA, "stages": [asdict(row) for row in stages], "shapes": [asdict(row) for row in shapes]}
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def rungs() -> Sequence[Kernel]:
+    """The TF32 rungs that run on each of the architectures: what is for one of them alone has no shapes to compare."""
+    every = (kernel for kernel in ladder("gemm", "cuda") if kernel.precision == TF32)
+    return [kernel for kernel in every if all(runs(kernel.arch, arch) for arch in ARCHITECTURES)]
 
 
 def count_stages(arch: str, config: Config) -> Stages:

@@ -138,7 +138,7 @@ def demand_table(record: Record) -> str:
     heading = ["rung", TENSOR, ISSUE, L1, "of the tensor peak at most", "TFLOP/s at most"]
     note = (
         f"Cycles an SM needs at least for 1000 multiply-adds, by unit; the largest, in bold, bounds the rung. "
-        f"{counted_on(record)}"
+        f"What TMA copies and what wgmma reads of shared memory is in none of them. {counted_on(record)}"
     )
     return "\n\n".join([markdown_table(heading, lines), note])
 
@@ -157,7 +157,7 @@ FIGURES: Mapping[str, Callable[[Counted], str]] = {
     "of them excess": lambda c: percent(c.facts[f"{LOADS}_excess"] / c.facts[f"{LOADS}_wavefronts"]),
     "wavefronts of cp.async": lambda c: number(c.per_1000(c.facts[f"{COPIES}_wavefronts"])),
     "excess of these": lambda c: percent(_share(c.facts[f"{COPIES}_excess"], c.facts[f"{COPIES}_wavefronts"])),
-    "global bytes read": lambda c: number(c.per_1000(c.read_bytes)),
+    "global bytes read by threads": lambda c: number(c.per_1000(c.read_bytes)),
     "sectors a store": lambda c: number(c.facts["global_store_sectors_per_request"]),
 }
 """Counters by heading, for 1000 multiply-adds where they are counts."""

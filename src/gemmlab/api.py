@@ -175,7 +175,12 @@ def workspace_bytes(
     """Return the bytes of memory that `gemm(a, b, ...)` takes on a GPU beside operands and result; 0 on a CPU.
 
     They come from the allocator of the arrays' package while the call is queued, and go back to it then. Products of a
-    batch that run one after the other share them. Arguments and errors are those of `explain_choice`.
+    batch that run one after the other share them.
+
+    `a`, `b`, `trans_a`, `trans_b`, `device`, `precision`, `kernel`, `config` and `reproducible` are those of
+    `explain_choice`, so arrays or their shapes and a GPU that is here or not.
+
+    Raises `ArgumentTypeError`, `UsageError` and `DeviceError`, as `explain_choice` does.
     """
     return explain_choice(
         a, b, trans_a=trans_a, trans_b=trans_b, device=device, precision=precision, kernel=kernel, config=config,

@@ -7,7 +7,7 @@ Kernels make `Program`s and `Launch`es without knowing a device; devices load `A
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from gemmlab.core.errors import CompileError
@@ -90,6 +90,7 @@ class Launch:
     grid: tuple[int, int, int] = (1, 1, 1)
     threads: tuple[int, int, int] = (1, 1, 1)
     smem_bytes: int = 0
+    _: KW_ONLY
     cluster: tuple[int, int, int] | None = None
     """Blocks of a cluster; `None`: as the kernel was compiled."""
     early: bool = False

@@ -68,7 +68,8 @@ def table() -> Table:
     first = {_name(one.base) for one in _enough(broad, (), LEAST_GAIN)}
     names = first | (domains.keys() - {_name(one.base) for one in broad})
     float32 = _enough([one for one in _choosable(times) if _name(one.base) in names], first, LATER_GAIN)
-    every = [*float32, *swept((HOPPER_SWEEP,))[1], *lower]
+    taken_too = {without_parts(trial) for trial in hopper}
+    every = [*float32, *(one for one in swept((HOPPER_SWEEP,))[1] if _name(one.base) in taken_too), *lower]
     best = least(every)
     domains |= {without_parts(trial): trial.condition for trial in hopper}
     empty = Table(MEASURED_ON, taken, MEMORY_GBS, PARTS_GBS, ())

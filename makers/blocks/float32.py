@@ -12,6 +12,7 @@ from gemmlab.core.records import Record
 
 ERRORS, SCHEMA = "h200/float32-errors.json", "gemmlab.float32-errors/1"
 SPEEDS = "h200/float32.json"
+OURS, PEERS = "gemmlab:float32", ("cublas", "torch")
 WAYS = ("f16x3", "bf16x6", "bf16x9", "float32", "naive", "torch")
 
 
@@ -33,13 +34,9 @@ def errors(record: Mapping[str, Any]) -> str:
 
 def speeds(record: Record) -> str:
     """Return a row for each size: medians and ratios to the float32 call of cuBLAS."""
-    times: dict[str, dict[str, float]] = {}
-    for result in record.results:
-        if result.samples:
-            found = times.setdefault(result.label, {})
-            found[result.contestant] = median(sample.time_us for sample in result.samples)
-    names = list(dict.fromkeys(result.contestant for result in record.results if result.samples))
-    peer = next(name for name in ("cublas", "torch") if name in names)
+    times = _medians(record)
+    names = list(dict.fromkeys(name for found in times.values() for name in found))
+    peer = next(name for name in PEERS if name in names)
     rows = [
         [f"`{label}`", *(f"{found[name]:,.0f} ({found[peer] / found[name]:.2f})" for name in names if name in found)]
         for label, found in times.items()
@@ -51,9 +48,34 @@ def speeds(record: Record) -> str:
     )
 
 
+def in_short(record: Record) -> str:
+    """Return one sentence: the ratios at square products."""
+    squares = {label: found for label, found in _medians(record).items() if len(set(label.split("x"))) == 1}
+    ratios = [
+        f"{found[peer] / found[OURS]:.2f} x at {label.partition('x')[0]}³"
+        for label, found in squares.items()
+        for peer in PEERS[:1]
+        if {peer, OURS} <= set(found)
+    ]
+    return f'Speed of `precision="float32"` to cuBLAS in float32: {", ".join(ratios)}; {machine(record)}.'
+
+
+def _medians(record: Record) -> dict[str, dict[str, float]]:
+    """Return median microseconds by size and contestant; probes of the peak are left out."""
+    times: dict[str, dict[str, float]] = {}
+    for result in record.results:
+        if result.samples and result.facts.get("role") != "peak":
+            found = times.setdefault(result.label, {})
+            found[result.contestant] = median(sample.time_us for sample in result.samples)
+    return times
+
+
 def _errors() -> str:
     record = load_json(ERRORS, SCHEMA)
     return "*Not recorded yet.*" if record is None else errors(record)
 
 
-BLOCKS: Mapping[str, Callable[[], str]] = {"float32-errors": _errors, "float32-speeds": if_recorded(SPEEDS, speeds)}
+BLOCKS: Mapping[str, Callable[[], str]] = {
+    "float32-errors": _errors, "float32-speeds": if_recorded(SPEEDS, speeds),
+    "float32-readme": if_recorded(SPEEDS, in_short),
+}  # fmt: skip

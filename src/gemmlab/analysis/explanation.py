@@ -79,7 +79,9 @@ def explain_subject(subject: Subject) -> Explanation:
     loop = explain_loop(subject.function, subject.counters.sites, subject.arch)
     issue = explain_issue(loop, subject.limits) if loop is not None else None
     words = in_words(issue, loop, subject.limits) if loop is not None and issue is not None else []
-    roofline = explain_roofline(subject.counters, subject.model, issue, subject.size, subject.scaled)
+    roofline = explain_roofline(
+        subject.counters, subject.model, issue, subject.size, subject.scaled, subject.kernel.precision
+    )
     apart = instruction_rows(subject.counters)
     facts = facts_of(subject, occupancy, resources, apart, loop, issue, roofline)
     quoted = words_of(subject, occupancy, apart)

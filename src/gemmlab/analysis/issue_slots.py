@@ -25,10 +25,14 @@ _MMA_SYNC = {"sm_90": 4 / 6.05}
 """Fraction of that rate which `mma.sync` reaches, on architectures where only `wgmma` reaches all of it. Timed on an
 H200 with operands in registers.
 """
+MMA, WGMMA, WGMMA_TF32 = "HMMA", "HGMMA", "HGMMA.TF32"
+"""Arithmetic of tensor cores: by a warp, by a warpgroup with 16-bit numbers, and with TF32."""
+TENSOR_WORK = (MMA, WGMMA, WGMMA_TF32)
 _FP32 = ("FFMA", "FADD", "FMUL")
 _FP64 = ("DFMA", "DADD", "DMUL")
 _FP64_LANES = {"sm_70": 32, "sm_80": 32, "sm_90": 64, "sm_100": 64}
 _FEWEST_FP64_LANES = 2
+_TF32_DEPTH = 8
 """Double-precision lanes of all other known architectures; conversions to and from double are as slow there."""
 
 
@@ -37,7 +41,8 @@ class IssueReport:
     """Cycles that one iteration of one warp takes on its partition."""
 
     arithmetic: str
-    """The opcode that does the work, such as `"FFMA"`, `"FADD"`, `"HMMA"` or `"DFMA"`."""
+    """The opcode that does the work, such as `"FFMA"`, `"FADD"`, `"HMMA"` or `"DFMA"`; `"HGMMA.TF32"` tells TF32 from
+    16-bit numbers."""
     count: float
     """Instructions of that opcode."""
     slots: float
@@ -52,7 +57,7 @@ class IssueReport:
     @property
     def busiest(self) -> str:
         """The unit that is busy for the most cycles; in a tie, the arithmetic's own pipe."""
-        own = TENSOR if self.arithmetic == "HMMA" else DOUBLE if self.arithmetic in _FP64 else FMA
+        own = TENSOR if self.arithmetic in TENSOR_WORK else DOUBLE if self.arithmetic in _FP64 else FMA
         return max(self.cycles, key=lambda name: (self.cycles[name], name == own))
 
     @property
@@ -74,10 +79,11 @@ class IssueReport:
 
 def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
     """Return the issue report of the main loop; `None` if it contains no arithmetic of a known opcode."""
-    flops = {op: _flops(loop, op) for op in (*_FP32, *_FP64, "HMMA")}
-    arithmetic = max(flops, key=lambda op: flops[op])
-    if not flops[arithmetic]:
+    flops = {op: _flops(loop, op) for op in (*_FP32, *_FP64, MMA, WGMMA)}
+    opcode = max(flops, key=lambda op: flops[op])
+    if not flops[opcode]:
         return None
+    arithmetic = WGMMA_TF32 if opcode == WGMMA and _wgmma_depth(loop) == _TF32_DEPTH else opcode
     lanes = limits.fma_lanes / limits.partitions
     # IMAD takes the half of the FMA pipe that multiplies integers twice as long: as much of the whole as FFMA does.
     fma = (loop.pipes.get("fma", 0.0) + loop.pipes.get("fmaheavy", 0.0)) * WARP / lanes
@@ -92,14 +98,14 @@ def explain_issue(loop: LoopReport, limits: GpuLimits) -> IssueReport | None:
         # All partitions share one L1, and each has a warp that asks as much of it.
         L1: loop.l1_cycles * limits.partitions,
     }
-    rate = mma_sync_flops(limits.arch, 0) / limits.partitions
-    count = work = loop.mix[arithmetic]
-    if arithmetic == "HMMA" and rate:
-        cycles[TENSOR] = flops["HMMA"] / rate
-        work = cycles[TENSOR] * _MMA_SYNC.get(limits.arch, 1.0)
+    rate = _tensor_flops(arithmetic, limits.arch) / limits.partitions
+    count = work = loop.mix[opcode]
+    if rate:
+        cycles[TENSOR] = flops[opcode] / rate
+        work = cycles[TENSOR] * (_MMA_SYNC.get(limits.arch, 1.0) if opcode == MMA else 1.0)
     if arithmetic in _FP64:
         lanes = fp64_lanes(limits) / limits.partitions
-    if arithmetic != "HMMA":
+    if arithmetic not in TENSOR_WORK:
         work = count * WARP / lanes
     return IssueReport(arithmetic, count, loop.executed, cycles, work, loop.conflict_cycles)
 
@@ -116,9 +122,10 @@ def mma_sync_flops(arch: str, unknown: float) -> float:
 
 def peak_gflops(arithmetic: str, model: GpuModel) -> float | None:
     """Return the GFLOP/s of a GPU that executes only this opcode; `None` for matrix instructions of unknown rate."""
-    if arithmetic == "HMMA":
+    if arithmetic in TENSOR_WORK:
         rate = _TF32_FLOPS.get(model.limits.arch)
-        return None if rate is None else model.sms * rate * model.boost_mhz / 1e3
+        twice = 2 if arithmetic == WGMMA else 1
+        return None if rate is None else model.sms * twice * rate * model.boost_mhz / 1e3
     # An addition or a multiplication counts as one operation, FFMA as two.
     share = fp64_lanes(model.limits) / model.limits.fma_lanes if arithmetic in _FP64 else 1.0
     return model.peak_gflops * share / (1 if arithmetic in ("FFMA", "DFMA") else 2)
@@ -128,12 +135,12 @@ def in_words(issue: IssueReport, loop: LoopReport, limits: GpuLimits) -> list[st
     """Return the report as sentences with its arithmetic."""
     parts = [f"{count:.4g} {name}" for name, count in _beside(issue, loop)]
     double = issue.arithmetic in _FP64
-    peak = "tensor peak" if issue.arithmetic == "HMMA" else "double-precision peak" if double else "FMA peak"
+    peak = "tensor peak" if issue.arithmetic in TENSOR_WORK else "double-precision peak" if double else "FMA peak"
     slots = f"{issue.slots:.4g} issue slots, which alone would allow {min(1.0, issue.work / issue.slots):.0%} of {peak}"
     lines = [f"{issue.count:.4g} {issue.arithmetic} to {' + '.join(parts) or 'nothing'}: {slots}"]
     lanes = fp64_lanes(limits) if double else limits.fma_lanes
     per = WARP * limits.partitions / lanes
-    if per > 1 and issue.arithmetic != "HMMA":
+    if per > 1 and issue.arithmetic not in TENSOR_WORK:
         lines.append(f"{limits.arch}: {lanes} lanes an SM, so each takes its pipe {per:.2g} cycles and "
                      f"{issue.work:.4g} of them hide other instructions")  # fmt: skip
     if issue.cycles[L1]:
@@ -175,6 +182,21 @@ def _beside(issue: IssueReport, loop: LoopReport) -> Iterator[tuple[str, float]]
 
 
 _INTEGER: tuple[Pipe, ...] = ("alu", "fmaheavy", "uniform")
+
+
+def _tensor_flops(arithmetic: str, arch: str) -> float:
+    """Return the operations per SM and cycle of this arithmetic of tensor cores; 0 for other or of unknown rate."""
+    if arithmetic == MMA:
+        return mma_sync_flops(arch, 0)
+    if arithmetic not in TENSOR_WORK:
+        return 0.0
+    # A 16-bit product takes half the time of one in TF32.
+    return _TF32_FLOPS.get(arch.rstrip("af"), 0) * (2 if arithmetic == WGMMA else 1)
+
+
+def _wgmma_depth(loop: LoopReport) -> int:
+    """Return the elements along k of the loop's instructions of warpgroups; 0 without one."""
+    return next((metrics.matrix_shape(i)[2] for i in loop.instructions if i.opcode == WGMMA), 0)
 
 
 def _flops(loop: LoopReport, opcode: str) -> float:

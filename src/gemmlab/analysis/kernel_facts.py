@@ -116,7 +116,7 @@ def _of_loop(loop: LoopReport | None, issue: IssueReport | None, partition_warps
     return {
         "loop_slots": slots,
         "loop_ffma": ffma,
-        "loop_hmma": mix.get("HMMA", 0.0),
+        "loop_hmma": mix.get("HMMA", 0.0) + mix.get("HGMMA", 0.0),
         "loop_other": slots - ffma,
         "loop_double": pipes.get("fp64", 0.0),
         "loop_conversions": mix.get("F2F", 0.0),

@@ -10,6 +10,7 @@ from gemmlab.analysis.issue_slots import IssueReport, peak_gflops
 from gemmlab.analysis.subject import Size
 from gemmlab.core.counters import GLOBAL_KINDS, GLOBAL_STORE, LOCAL_LOAD, LOCAL_STORE, TEXTURE_LOAD, Counters
 from gemmlab.core.gpu import GpuModel
+from gemmlab.core.precision import FLOAT32, PRODUCTS
 
 L1_BYTES = 128
 """Bytes that an SM's L1 moves in a cycle; every wavefront takes a whole cycle."""
@@ -64,16 +65,19 @@ class RooflineReport:
 
 
 def explain_roofline(
-    counters: Counters, model: GpuModel, issue: IssueReport | None, size: Size, scaled: Size
-) -> RooflineReport:
+    counters: Counters, model: GpuModel, issue: IssueReport | None, size: Size, scaled: Size,
+    precision: str = FLOAT32,
+) -> RooflineReport:  # fmt: skip
     """Return the roofline report of a run at `size`, extrapolated to `scaled`.
 
     `counters` are those of the run; their `sectors_distinct` must be distinct within a block. `issue=None` means that
-    the main loop has no known arithmetic: the FMA peak then stands in for its limit.
+    the main loop has no known arithmetic: the FMA peak then stands in for its limit. `precision` is the kernel's.
     """
     levels = tuple(_levels(counters, model, size, scaled))
     peak, inside, by = model.peak_gflops, model.peak_gflops, "FMA peak"
     if issue is not None and (known := peak_gflops(issue.arithmetic, model)) is not None:
+        # Operations of the product are counted, of which each may take several of the tensor cores'.
+        known /= PRODUCTS.get(precision, 1)
         peak, inside, by = known, known * issue.best_inside, issue.busiest_inside
     # The small size is only run for its counters: traffic with cold caches means little there, and the written results
     # weigh too much. The larger size decides.

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-_PEAKS = {"FFMA": "FMA peak", "HMMA": "tensor peak", "FADD": "peak of additions", "FMUL": "peak of products",
+_PEAKS = {"FFMA": "FMA peak", "HMMA": "tensor peak", "HGMMA": "tensor peak (16 bits)",
+          "HGMMA.TF32": "tensor peak", "FADD": "peak of additions", "FMUL": "peak of products",
           "DFMA": "double-precision peak"}  # fmt: skip
 
 

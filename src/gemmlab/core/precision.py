@@ -27,6 +27,8 @@ PRECISIONS = (FLOAT32, BF16X9, BF16X6, BY_TILE, F16X3, TF32)
 """All precisions, the highest first."""
 AS_FLOAT32 = (FLOAT32, BF16X9, BF16X6, BY_TILE, F16X3)
 """Precisions with errors of float32: their speeds are compared with those of float32 libraries."""
+PRODUCTS = {F16X3: 3, BY_TILE: 3, BF16X6: 6, BF16X9: 9}
+"""Products of parts that take the place of one product, at least."""
 PARTS = (BF16X9, BF16X6, BY_TILE, F16X3)
 """Products of 16-bit parts with errors no larger than those of float32's own chain of multiply-adds."""
 

@@ -6,10 +6,21 @@ from dataclasses import dataclass
 
 import pytest
 
-from gemmlab.analysis.issue_slots import ALU, FMA, ISSUE, L1, explain_issue, in_words
+from gemmlab.analysis.issue_slots import (
+    ALU,
+    FMA,
+    ISSUE,
+    L1,
+    TENSOR,
+    WGMMA,
+    WGMMA_TF32,
+    explain_issue,
+    in_words,
+    peak_gflops,
+)
 from gemmlab.analysis.main_loop import LoopReport, explain_loop, moved_accumulators
 from gemmlab.core.counters import SiteCounters
-from gemmlab.core.gpu import limits
+from gemmlab.core.gpu import limits, model
 from gemmlab.sass.instruction import SassFunction
 from support.sass_corpus import functions, written
 
@@ -125,6 +136,26 @@ def test_half_the_lanes_make_the_fma_pipe_the_limit() -> None:
     issue = explain_issue(loop, limits("sm_80"))
     assert issue is not None
     assert (issue.cycles[ISSUE], issue.cycles[FMA], issue.busiest, issue.best) == (23, 32, FMA, 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "arithmetic", "cycles", "peak_tflops"),
+    [("64x128x16.F32", WGMMA, 128, 1), ("64x128x8.F32.TF32", WGMMA_TF32, 128, 0.5)],
+)
+def test_products_of_warpgroups(shape: str, arithmetic: str, cycles: float, peak_tflops: float) -> None:
+    # Two of 64 x 128 x 16, of which a warp has a quarter: 131,072 operations, and a partition does 1024 a cycle, or 512
+    # in TF32, whose instructions are half as deep.
+    one = f"HGMMA.{shape} R24, gdesc[UR16], R24"
+    function = written(f"a: {one}", one, "@P0 BRA `(.L_a)", "EXIT")
+    loop = explain_loop(function, counted(function), "sm_90")
+    assert loop is not None
+    issue = explain_issue(loop, limits("sm_90"))
+    assert issue is not None
+    assert (issue.arithmetic, issue.count, issue.cycles[TENSOR], issue.work) == (arithmetic, 2, cycles, cycles)
+    assert issue.busiest == TENSOR
+    h200 = model("H200")
+    assert peak_gflops(arithmetic, h200) == pytest.approx(peak_tflops * 4096 * h200.sms * h200.boost_mhz / 1e3)
+    assert "of tensor peak" in in_words(issue, loop, limits("sm_90"))[0]
 
 
 def test_wavefronts_can_outweigh_the_arithmetic() -> None:

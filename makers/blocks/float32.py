@@ -7,12 +7,12 @@ from statistics import median
 from typing import Any
 
 from blocks.markdown import machine, markdown_table
-from blocks.records import if_recorded, load_json
+from blocks.records import if_recorded, if_there
 from gemmlab.core.records import Record
 
 ERRORS, SCHEMA = "h200/float32-errors.json", "gemmlab.float32-errors/1"
 SPEEDS = "h200/float32.json"
-OURS, PEERS = "gemmlab:float32", ("cublas", "torch")
+OURS, CUBLAS = "gemmlab:float32", "cublas"
 WAYS = ("f16x3", "bf16x6", "bf16x9", "float32", "naive", "torch")
 
 
@@ -36,14 +36,13 @@ def speeds(record: Record) -> str:
     """Return a row for each size: medians and ratios to the float32 call of cuBLAS."""
     times = _medians(record)
     names = list(dict.fromkeys(name for found in times.values() for name in found))
-    peer = next(name for name in PEERS if name in names)
     rows = [
-        [f"`{label}`", *(f"{found[name]:,.0f} ({found[peer] / found[name]:.2f})" for name in names if name in found)]
+        [f"`{label}`", *(f"{found[name]:,.0f} ({found[CUBLAS] / found[name]:.2f})" for name in names if name in found)]
         for label, found in times.items()
     ]
     table = markdown_table(["m x n x k", *(f"`{name}`" for name in names)], rows, ())
     return (
-        f"{table}\n\nMedian microseconds, splitting included, cold caches (in brackets `{peer}`'s time divided by it); "
+        f"{table}\n\nMedian microseconds, splitting included, cold caches (in brackets `cublas`'s time divided by it); "
         f"{machine(record)}, {str(record.environment.get('time_utc', ''))[:10]}."
     )
 
@@ -52,10 +51,9 @@ def in_short(record: Record) -> str:
     """Return one sentence: the ratios at square products."""
     squares = {label: found for label, found in _medians(record).items() if len(set(label.split("x"))) == 1}
     ratios = [
-        f"{found[peer] / found[OURS]:.2f} x at {label.partition('x')[0]}³"
+        f"{found[CUBLAS] / found[OURS]:.2f} x at {label.partition('x')[0]}³"
         for label, found in squares.items()
-        for peer in PEERS[:1]
-        if {peer, OURS} <= set(found)
+        if {CUBLAS, OURS} <= set(found)
     ]
     return f'Speed of `precision="float32"` to cuBLAS in float32: {", ".join(ratios)}; {machine(record)}.'
 
@@ -70,12 +68,7 @@ def _medians(record: Record) -> dict[str, dict[str, float]]:
     return times
 
 
-def _errors() -> str:
-    record = load_json(ERRORS, SCHEMA)
-    return "*Not recorded yet.*" if record is None else errors(record)
-
-
 BLOCKS: Mapping[str, Callable[[], str]] = {
-    "float32-errors": _errors, "float32-speeds": if_recorded(SPEEDS, speeds),
+    "float32-errors": if_there(ERRORS, SCHEMA, errors), "float32-speeds": if_recorded(SPEEDS, speeds),
     "float32-readme": if_recorded(SPEEDS, in_short),
 }  # fmt: skip

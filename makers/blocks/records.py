@@ -71,3 +71,13 @@ def if_recorded(name: str, block: Callable[[Record], str]) -> Callable[[], str]:
         return "" if record is None else block(record)
 
     return text
+
+
+def if_there(name: str, schema: str, block: Callable[[dict[str, Any]], str]) -> Callable[[], str]:
+    """Return a block over a record that is no measurement of kernels; it says so where there is none yet."""
+
+    def text() -> str:
+        record = load_json(name, schema)
+        return "*Not recorded yet.*" if record is None else block(record)
+
+    return text

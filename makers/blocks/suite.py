@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from blocks.records import load_json
+from blocks.records import if_there
 
 RECORD = "tests.json"
 SCHEMA = "gemmlab.tests/1"
@@ -20,9 +20,4 @@ def last_run(record: Mapping[str, Any]) -> str:
     )
 
 
-def _block() -> str:
-    record = load_json(RECORD, SCHEMA)
-    return "*Not recorded yet.*" if record is None else last_run(record)
-
-
-BLOCKS: Mapping[str, Callable[[], str]] = {"suite": _block}
+BLOCKS: Mapping[str, Callable[[], str]] = {"suite": if_there(RECORD, SCHEMA, last_run)}

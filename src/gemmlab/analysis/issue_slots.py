@@ -123,9 +123,8 @@ def mma_sync_flops(arch: str, unknown: float) -> float:
 def peak_gflops(arithmetic: str, model: GpuModel) -> float | None:
     """Return the GFLOP/s of a GPU that executes only this opcode; `None` for matrix instructions of unknown rate."""
     if arithmetic in TENSOR_WORK:
-        rate = _TF32_FLOPS.get(model.limits.arch)
-        twice = 2 if arithmetic == WGMMA else 1
-        return None if rate is None else model.sms * twice * rate * model.boost_mhz / 1e3
+        rate = _dense_flops(arithmetic, model.limits.arch)
+        return None if rate is None else model.sms * rate * model.boost_mhz / 1e3
     # An addition or a multiplication counts as one operation, FFMA as two.
     share = fp64_lanes(model.limits) / model.limits.fma_lanes if arithmetic in _FP64 else 1.0
     return model.peak_gflops * share / (1 if arithmetic in ("FFMA", "DFMA") else 2)
@@ -184,14 +183,22 @@ def _beside(issue: IssueReport, loop: LoopReport) -> Iterator[tuple[str, float]]
 _INTEGER: tuple[Pipe, ...] = ("alu", "fmaheavy", "uniform")
 
 
+def _dense_flops(arithmetic: str, arch: str) -> float | None:
+    """Return the dense operations per SM and cycle of tensor cores; `None` if the rate is unknown.
+
+    A 16-bit product takes half the time of one in TF32.
+    """
+    rate = _TF32_FLOPS.get(arch)
+    return rate and rate * (2 if arithmetic == WGMMA else 1)
+
+
 def _tensor_flops(arithmetic: str, arch: str) -> float:
-    """Return the operations per SM and cycle of this arithmetic of tensor cores; 0 for other or of unknown rate."""
+    """Return the operations per SM and cycle that this arithmetic reaches; 0 for that of other units and of unknown
+    rate.
+    """
     if arithmetic == MMA:
         return mma_sync_flops(arch, 0)
-    if arithmetic not in TENSOR_WORK:
-        return 0.0
-    # A 16-bit product takes half the time of one in TF32.
-    return _TF32_FLOPS.get(arch.rstrip("af"), 0) * (2 if arithmetic == WGMMA else 1)
+    return (_dense_flops(arithmetic, arch) or 0) if arithmetic in TENSOR_WORK else 0
 
 
 def _wgmma_depth(loop: LoopReport) -> int:

@@ -25,12 +25,14 @@ BY_TILE = "by_tile"
 """The cheapest of float16 parts, bfloat16 parts and float32 itself that holds the operands, found out tile by tile."""
 PRECISIONS = (FLOAT32, BF16X9, BF16X6, BY_TILE, F16X3, TF32)
 """All precisions, the highest first."""
-AS_FLOAT32 = (FLOAT32, BF16X9, BF16X6, BY_TILE, F16X3)
+PRODUCTS = {BF16X9: 9, BF16X6: 6, BY_TILE: 3, F16X3: 3}
+"""By precision, the products of 16-bit parts that take the place of one product, at least. Errors are no larger than
+those of float32's own chain of multiply-adds.
+"""
+PARTS = tuple(PRODUCTS)
+"""The precisions that compute with 16-bit parts, the highest first."""
+AS_FLOAT32 = (FLOAT32, *PARTS)
 """Precisions with errors of float32: their speeds are compared with those of float32 libraries."""
-PRODUCTS = {F16X3: 3, BY_TILE: 3, BF16X6: 6, BF16X9: 9}
-"""Products of parts that take the place of one product, at least."""
-PARTS = (BF16X9, BF16X6, BY_TILE, F16X3)
-"""Products of 16-bit parts with errors no larger than those of float32's own chain of multiply-adds."""
 
 TF32_ROUNDOFF = 2.0**-11
 """Largest relative error of rounding a normal number to TF32, to nearest."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from gemmlab.core.architecture import runs
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT32, FLOAT_BYTES
 from gemmlab.dispatch.call import Call
@@ -76,12 +77,8 @@ def group_config(sizes: Sequence[tuple[int, int, int]], where: Gpu) -> Mapping[s
         steps = sum(-(-m // entry.config["BM"]) * -(-n // entry.config["BN"]) * k for m, n, k in sizes)
         return max(alone * deepest, share * steps / where.sms)
 
-    entries = [entry for entry in table.entries if entry.kernel == _TILES and _runs(entry, where)]
+    entries = [entry for entry in table.entries if entry.kernel == _TILES and runs(entry.arch, where.limits.arch)]
     return min(entries, key=us).config if entries else None
-
-
-def _runs(entry: Measurement, where: Gpu) -> bool:
-    return int(entry.arch.removeprefix("sm_")) <= where.arch
 
 
 def _considered(count: int, p: GemmProblem, where: Gpu, reproducible: bool) -> tuple[Candidate, ...]:
@@ -90,7 +87,12 @@ def _considered(count: int, p: GemmProblem, where: Gpu, reproducible: bool) -> t
     for entry in table.entries:
         guess = estimate(entry, p, where, table, products=count)
         one_strip = min(p.m, p.n) <= entry.config.get("ROWS", LARGEST_EXTENT)
-        if _runs(entry, where) and guess.resident and one_strip and (entry.in_order or not reproducible):
+        if (
+            runs(entry.arch, where.limits.arch)
+            and guess.resident
+            and one_strip
+            and (entry.in_order or not reproducible)
+        ):
             found.append(
                 Candidate(
                     entry.kernel, entry.precision, entry.config, guess.us, False, guess.blocks, guess.resident,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from gemmlab.core.architecture import runs
 from gemmlab.core.errors import UsageError
 from gemmlab.core.precision import FLOAT_BYTES, PRECISIONS
 from gemmlab.core.version import __version__
@@ -167,7 +168,7 @@ def _says_something(entry: Measurement, problem: GemmProblem, where: Gpu, table:
     numbers = entry.parts or (1,)
     if where.known == table.gpu and any(time_key(problem, parts) in entry.times_us for parts in numbers):
         return True
-    older = entry.below and where.arch >= int(entry.below.removeprefix("sm_"))
+    older = entry.below and runs(entry.below, where.limits.arch)
     return not older and in_domain(entry, problem)
 
 
@@ -189,7 +190,7 @@ def _objection(
         return f"computes in {entry.precision}, less than asked for"
     if problem.layout not in entry.layouts:
         return f"reads {', '.join(entry.layouts)} in place, not {problem.layout}"
-    if not where.runs(entry.arch):
+    if not runs(entry.arch, where.limits.arch):
         return f"needs {entry.arch}"
     if reproducible and not entry.in_order:
         return "does not add in the order of k, which reproducible asks for"

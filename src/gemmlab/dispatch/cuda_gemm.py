@@ -72,6 +72,9 @@ class Plan:
 
         A plan with `needs` gets scratch memory, which all steps use and which is given back.
         """
+        if self.following:
+            self._enqueue_in_turn(stream, alpha, beta, a, b, c, steps, scratch)
+            return
         launch, at_alpha, at_beta = self.launch, *self.scalars_at
         at_a, at_b, at_c = self.at
         block = launch.take()
@@ -80,9 +83,6 @@ class Plan:
         if scratch is not None:
             words[self.scratch_at[0]], words[self.scratch_at[1]] = scratch.workspace, scratch.tickets
         try:
-            if self.following:
-                self._enqueue_in_turn(stream, alpha, beta, a, b, c, steps, scratch)
-                return
             for to_a, to_b, to_c in steps:
                 words[at_a], words[at_b], words[at_c] = a + to_a, b + to_b, c + to_c
                 launch.enqueue(stream, block)
@@ -105,14 +105,18 @@ class Plan:
             floats[2 * self.scalars_at[0]], floats[2 * self.scalars_at[1]] = alpha, beta
             if scratch is not None:
                 words[self.scratch_at[0]], words[self.scratch_at[1]] = scratch.workspace, scratch.tickets
-        with _IN_TURN:
-            for starts in steps:
-                for launch, block in zip(launches, blocks, strict=True):
-                    for at, address, start in zip(self.at, (a, b, c), starts, strict=True):
-                        block.words[at] = address + start
-                    launch.enqueue(stream, block)
-        for launch, block in zip(launches, blocks, strict=True):
-            launch.give(block)
+        try:
+            with _IN_TURN:
+                for starts in steps:
+                    for launch, block in zip(launches, blocks, strict=True):
+                        for at, address, start in zip(self.at, (a, b, c), starts, strict=True):
+                            block.words[at] = address + start
+                        launch.enqueue(stream, block)
+        finally:
+            if scratch is not None:
+                scratch.give_back()
+            for launch, block in zip(launches, blocks, strict=True):
+                launch.give(block)
 
 
 class CudaGemm:

@@ -59,18 +59,6 @@ class Gpu:
     known: str = ""
     """The model's name in `core.gpu.model`; empty for a model that is not known there."""
 
-    @property
-    def arch(self) -> int:
-        """The architecture as a number, 90 for sm_90."""
-        return _number(self.limits.arch)
-
-    def runs(self, arch: str) -> bool:
-        """Return whether the GPU runs code for an architecture: `sm_80` and what came before its own, `sm_90a` only as
-        its own.
-        """
-        least = _number(arch.rstrip("af"))
-        return self.arch == least if arch[-1] in "af" else self.arch >= least
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:

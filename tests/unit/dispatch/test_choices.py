@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gemmlab.core.architecture import runs
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.records import load_record
 from gemmlab.dispatch.choice import choose, forced
@@ -199,7 +200,7 @@ def test_whatever_is_chosen_can_run_and_is_no_worse_than_asked(
     kernel = find_kernel(found.kernel)
     assert layout in kernel.layouts
     assert kernel.precision == "float32" or precision == "tf32"
-    assert where.runs(kernel.arch)
+    assert runs(kernel.arch, where.limits.arch)
     assert kernel.configure(found.config) == dict(found.config)
     # What was measured comes before the estimates of its precision, and each the fastest first.
     measured = {candidate.precision for candidate in found.considered if candidate.measured}
@@ -240,7 +241,7 @@ def test_where_nothing_was_measured_for_a_product_something_runs(
 ) -> None:
     """No GPU is without a kernel because of the domains."""
     found = choose(GemmProblem(*shape), gpu_model(model), TABLE, precision="highest", reproducible=reproducible)
-    assert int(find_kernel(found.kernel).arch.removeprefix("sm_")) <= gpu_model(model).arch
+    assert runs(find_kernel(found.kernel).arch, gpu_model(model).limits.arch)
     assert not reproducible or (found.order == "k" and all(one.in_order for one in found.considered))
 
 

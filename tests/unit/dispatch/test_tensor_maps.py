@@ -54,7 +54,7 @@ def placed(x: Float32Array, first: int = 0) -> Float32Array:
 
 
 def mapped(driver: GemmDriver) -> list[bool]:
-    """Whether the kernel with tensor maps ran, at each launch."""
+    """Return, for each launch, True if it ran the kernel with tensor maps."""
     return ["persistent" in launch[0] for launch in driver.launches]
 
 

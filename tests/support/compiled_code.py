@@ -27,7 +27,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What has been compiled, noted each time."""
+    """Return a list that gets the text of each compilation from now on."""
     notes: list[str] = []
 
     def noted(text: str, *args: Any, **options: Any) -> bytes:

@@ -32,7 +32,7 @@ class BuggyLaunch:
 
     name: str
     bug: bool
-    """Whether this is the kernel with the bug, not its twin."""
+    """True for the kernel with the bug, False for its twin without."""
     keywords: dict[str, Any]
 
     def __str__(self) -> str:

@@ -21,7 +21,7 @@ def tiled(look: Look) -> TiledMap:
 
 
 def inside(look: Look) -> bool:
-    """Whether the copy stays in the array; one that leaves it by the tensor's end reads what lies behind."""
+    """True if the copy stays in the array: beyond the tensor's end it would read the memory behind."""
     tensor = tiled(look)
     strides = (tensor.interleave or tensor.type.nbytes, *tensor.strides)
     ends = (

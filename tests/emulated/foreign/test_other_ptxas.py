@@ -34,7 +34,7 @@ extern "C" __global__ void neighbour(unsigned* out) {
 
 
 def ran(kernel: str, old: str, new: str, blocks: int) -> npt.NDArray[np.uint32]:
-    """What a kernel leaves if `old`, a pattern, is `new` in its machine code."""
+    """Return the output of a kernel after the pattern `old` in its machine code became `new`."""
     made = build(Program(kernel, "cuda", "sm_90a", kernel, kernel, lambda: SOURCE))
     parts = made.texts["sass"].split(f".text.{kernel}:")
     changed, count = re.subn(old, new, parts[1])

@@ -9,9 +9,6 @@ constexpr int EXACT_DEPTH = 8;     // of k, that lie in shared memory at a time
 constexpr int EXACT_THREADS = 256;
 constexpr int EXACT_PIECE = 8;     // rows of a thread
 
-template <int BM, int BN>
-constexpr int EXACT_FLOATS = EXACT_DEPTH * (BM + 4 + BN + 4);
-
 // C = alpha * (A B) + beta * C for one tile of `rows` x `cols` whose first row of A and first column of B are given, by
 // threads 128 .. 383 of a block. With `some_apart`, elements are left out of which apart(row, column) says so. Every sum is one chain in the order of k, so special values go as they do there.
 template <int BM, int BN, bool TRANS_A, bool TRANS_B, class Apart>

@@ -6,6 +6,7 @@
 
 #include "exact_tile.cuh"
 #include "parts_ring.cuh"
+#include "split_floats.cuh"
 
 constexpr int PARTS_THREADS = 384;  // a producer's warpgroup and two consumers'
 

@@ -1,9 +1,10 @@
-// Stages of split operands (split_floats.cuh) on their way from global memory to the tensor cores of a block, and the
+// Stages of split operands (split_operands.cuh) on their way from global memory to the tensor cores of a block, and the
 // tiles that a block computes one after the other.
 #pragma once
 
 #include "epilogue.cuh"
-#include "split_floats.cuh"
+#include "split_operands.cuh"
+#include "wgmma.cuh"
 
 // The tiles of C that one block computes. As many blocks run as fit, and each goes on with the tile that lies as many
 // further as there are blocks. Tiles follow each other in strips of GROUP columns (block_order.cuh, GROUPED).

@@ -1,4 +1,4 @@
-// What is known of the rows of A and the columns of B of a product of 16-bit parts (split_floats.cuh): lines, for short.
+// What is known of the rows of A and the columns of B of a product of 16-bit parts (split_operands.cuh): lines, for short.
 //
 // Every launch may read it, the first one finds it out. It lies in the tickets, which are zero before the product and
 // after it. Few lines that halves do not suit are listed, so that they need not decide for the tiles they are in:

@@ -56,9 +56,30 @@ GROUP = [4, 8, 16]
 // too narrow. Launches, scales and sums are those of f16x3. The small products have a sum of their
 // own: a tensor core would cut off of them what a large sum does not hold.
 
-// Adds the products of all blocks of k, as the producer brings them, to the sums of a warpgroup.
-template <int BM, int BN, class Ring>
-__device__ __forceinline__ void multiply_six(float (&sums)[BN / 2], Ring& ring, PartsPlace place, unsigned blocks)
+// Where the three parts of 16 of k begin.
+struct ThreeRows {
+    Rows first, second, third;
+};
+
+struct SixProducts {
+    template <int COUNT>
+    __device__ __forceinline__ void operator()(
+        float (&high)[COUNT], float (&low)[COUNT], const ThreeRows& a, const ThreeRows& b, bool add) const
+    {
+        multiply_bf16(low, a.third, b.first, add);
+        multiply_bf16(low, a.second, b.second, true);
+        multiply_bf16(low, a.first, b.third, true);
+        multiply_bf16(low, a.second, b.first, true);
+        multiply_bf16(low, a.first, b.second, true);
+        multiply_bf16(high, a.first, b.first, add);
+    }
+};
+
+// Adds the products of all blocks of k, as the producer brings them, to the sums of a warpgroup; `products` multiplies
+// the parts of 16 of k.
+template <int BM, int BN, class Ring, class Products>
+__device__ __forceinline__ void multiply_bfloats(
+    float (&sums)[BN / 2], Ring& ring, PartsPlace place, unsigned blocks, Products products)
 {
     const int first_row = place.row / 64 * 64;  // of the warpgroup
     for (unsigned block = 0; block < blocks; ++block) {
@@ -75,14 +96,9 @@ __device__ __forceinline__ void multiply_six(float (&sums)[BN / 2], Ring& ring, 
 #pragma unroll
             for (int k = 0; k < 128; k += 32) {  // bytes
                 const bool add = half + k > 0;
-                const Rows a1k = further(a1, k), a2k = further(a2, k), a3k = further(a3, k);
-                const Rows b1k = further(b1, k), b2k = further(b2, k), b3k = further(b3, k);
-                multiply_bf16(low, a3k, b1k, add);
-                multiply_bf16(low, a2k, b2k, true);
-                multiply_bf16(low, a1k, b3k, true);
-                multiply_bf16(low, a2k, b1k, true);
-                multiply_bf16(low, a1k, b2k, true);
-                multiply_bf16(high, a1k, b1k, add);
+                const ThreeRows a = {further(a1, k), further(a2, k), further(a3, k)};
+                const ThreeRows b = {further(b1, k), further(b2, k), further(b3, k)};
+                products(high, low, a, b, add);
             }
             commit_products();
         }
@@ -110,6 +126,6 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) bf16x6(
     split_and_multiply<ThreeBfloats, BM, BN, STAGES, GROUP, SLICE, TRANS_A, TRANS_B>(
         phase, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, shared,
         [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
-            multiply_six<BM, BN>(sums, ring, place, blocks);
+            multiply_bfloats<BM, BN>(sums, ring, place, blocks, SixProducts());
         });
 }

@@ -45,61 +45,30 @@ BN = [64, 128]
 GROUP = [4, 8, 16]
 */
 
-#include "parts_product.cuh"
+#include "bf16x6.cu"
 
 // Element by element a = a1 + a2 + a3 and b = b1 + b2 + b3, in bfloat16, as in bf16x6, and
 //
 //     a b  =  a1 b1  +  a1 b2 + a2 b1  +  a1 b3 + a2 b2 + a3 b1  +  a2 b3 + a3 b2 + a3 b3
 //
-// with nothing left out: what is lost is lost in the sums alone.
+// with nothing left out: what is lost is lost in the sums alone. The loop is that of bf16x6.
 
-// Adds the products of all blocks of k, as the producer brings them, to the sums of a warpgroup.
-template <int BM, int BN, class Ring>
-__device__ __forceinline__ void multiply_nine(float (&sums)[BN / 2], Ring& ring, PartsPlace place, unsigned blocks)
-{
-    const int first_row = place.row / 64 * 64;  // of the warpgroup
-    for (unsigned block = 0; block < blocks; ++block) {
-        float high[BN / 2], low[BN / 2];  // a1 b1; the others, which are small
-        typename Ring::Stage stages[2];
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            stages[half] = ring.next();
-            const Rows a1 = rows_of_128_bytes(stages[half].a + first_row * 128);
-            const Rows b1 = rows_of_128_bytes(stages[half].b);
-            const Rows a2 = further(a1, BM * 128), a3 = further(a2, BM * 128);
-            const Rows b2 = further(b1, BN * 128), b3 = further(b2, BN * 128);
-            begin_products();
-#pragma unroll
-            for (int k = 0; k < 128; k += 32) {  // bytes
-                const bool add = half + k > 0;
-                const Rows a1k = further(a1, k), a2k = further(a2, k), a3k = further(a3, k);
-                const Rows b1k = further(b1, k), b2k = further(b2, k), b3k = further(b3, k);
-                multiply_bf16(low, a3k, b3k, add);
-                multiply_bf16(low, a3k, b2k, true);
-                multiply_bf16(low, a2k, b3k, true);
-                multiply_bf16(low, a3k, b1k, true);
-                multiply_bf16(low, a2k, b2k, true);
-                multiply_bf16(low, a1k, b3k, true);
-                multiply_bf16(low, a2k, b1k, true);
-                multiply_bf16(low, a1k, b2k, true);
-                multiply_bf16(high, a1k, b1k, add);
-            }
-            commit_products();
-        }
-        wait_for_products<1>();
-        ring.release(stages[0]);
-        wait_for_products<0>();
-        ring.release(stages[1]);
-        pin(high);
-        pin(low);
-#pragma unroll
-        for (int i = 0; i < BN / 2; ++i) {
-            const float a_scale = stages[0].a_scales[place.row + i % 4 / 2 * 8];
-            const float b_scale = stages[0].b_scales[place.col + i / 4 * 8 + i % 2];
-            sums[i] = fmaf((high[i] + low[i]) * a_scale, b_scale, sums[i]);
-        }
+struct NineProducts {
+    template <int COUNT>
+    __device__ __forceinline__ void operator()(
+        float (&high)[COUNT], float (&low)[COUNT], const ThreeRows& a, const ThreeRows& b, bool add) const
+    {
+        multiply_bf16(low, a.third, b.third, add);
+        multiply_bf16(low, a.third, b.second, true);
+        multiply_bf16(low, a.second, b.third, true);
+        multiply_bf16(low, a.third, b.first, true);
+        multiply_bf16(low, a.second, b.second, true);
+        multiply_bf16(low, a.first, b.third, true);
+        multiply_bf16(low, a.second, b.first, true);
+        multiply_bf16(low, a.first, b.second, true);
+        multiply_bf16(high, a.first, b.first, add);
     }
-}
+};
 
 template <int BM, int BN, int STAGES, int GROUP, int SLICE, bool TRANS_A, bool TRANS_B>
 __global__ void __launch_bounds__(PARTS_THREADS, 1) bf16x9(
@@ -110,6 +79,6 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) bf16x9(
     split_and_multiply<ThreeBfloats, BM, BN, STAGES, GROUP, SLICE, TRANS_A, TRANS_B>(
         phase, M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, workspace, tickets, shared,
         [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
-            multiply_nine<BM, BN>(sums, ring, place, blocks);
+            multiply_bfloats<BM, BN>(sums, ring, place, blocks, NineProducts());
         });
 }

@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(PARTS_THREADS, 1) by_tile(
             };
             multiply_parts<TRANS_A, TRANS_B, ThreeBfloats, BM, BN, STAGES - 1, GROUP>(
                 bfloats, it, shared, way, [](auto& sums, auto& ring, PartsPlace place, unsigned blocks) {
-                    multiply_six<BM, BN>(sums, ring, place, blocks);
+                    multiply_bfloats<BM, BN>(sums, ring, place, blocks, SixProducts());
                 });
         }
         bfloats.forget_verdicts(tickets);

@@ -1,0 +1,111 @@
+// Operands cut into 16-bit parts (float_parts.cuh), stored as tensor cores want to read them.
+//
+// An operand is cut into strips of STRIP rows (rows of A, columns of B) and blocks of 128 along k. Each row of a block
+// has its own scale, a power of two that brings its largest element to 2^14 .. 2^15; what is scaled is then cut into
+// parts. In memory:
+//
+//     parts     [strip][64 of k][part][STRIP rows][64 halves]     rows of 128 bytes, 16-byte units swizzled (wgmma.cuh)
+//     scales    [strip][128 of k][STRIP rows]                     what undoes the scale of a row
+//
+// Rows and columns that do not exist are zeros. What blocks find out about rows goes to the tickets (verdicts.cuh).
+#pragma once
+
+#include "float_parts.cuh"
+#include "verdicts.cuh"
+
+constexpr int SPLIT_DEPTH = 128;   // of k, that have one scale a row
+constexpr int SPLIT_ROWS = 64;     // of the block that one block of threads splits
+constexpr int SPLIT_THREADS = 128;
+
+// Where the parts of an operand of `rows` x `depth` lie in a workspace.
+template <class Format, int STRIP>
+struct SplitOperand {
+    static constexpr int PART_BYTES = STRIP * 128;
+    static constexpr int STAGE_BYTES = Format::PARTS * PART_BYTES;  // all parts of 64 of k
+    static constexpr int UNITS = STRIP / SPLIT_ROWS;                // pieces of a strip's block of k
+
+    unsigned strips;
+    unsigned blocks;  // of k
+    char* parts;
+    float* scales;
+    Verdicts<STRIP> verdicts;
+
+    // `workspace` and `tickets` go on behind the operand.
+    __device__ __forceinline__ SplitOperand(int rows, int depth, char*& workspace, unsigned*& tickets)
+        : strips(ceil_div(rows, STRIP)), blocks(ceil_div(depth, SPLIT_DEPTH)), parts(workspace),
+          verdicts{strips, tickets}
+    {
+        const Offset cells = static_cast<Offset>(strips) * blocks;
+        scales = reinterpret_cast<float*>(parts + cells * (2 * STAGE_BYTES));
+        workspace = parts + (cells * (2 * STAGE_BYTES + 4 * STRIP) + 1023) / 1024 * 1024;
+        tickets += verdicts.size();
+    }
+
+    // Blocks of threads that split it.
+    __device__ __forceinline__ unsigned units() const { return strips * blocks * UNITS; }
+
+    // The strip that a piece belongs to, and its block of k. Pieces that are neighbours in memory follow each other: along
+    // the rows if elements that follow each other in memory do so (`across` k), else along k.
+    __device__ __forceinline__ unsigned strip_of(unsigned unit, bool across) const
+    {
+        return (across ? unit % (strips * UNITS) : unit / blocks) / UNITS;
+    }
+
+    __device__ __forceinline__ const char* stage(unsigned strip, unsigned block, unsigned half) const
+    {
+        return parts + (static_cast<Offset>(strip) * blocks * 2 + 2 * block + half) * STAGE_BYTES;
+    }
+
+    __device__ __forceinline__ const float* scales_of(unsigned strip, unsigned block) const
+    {
+        return scales + (static_cast<Offset>(strip) * blocks + block) * STRIP;
+    }
+};
+
+// Both operands of a product, and what is known of them.
+template <class Format, int BM, int BN>
+struct SplitProduct {
+    SplitOperand<Format, BM> a;
+    SplitOperand<Format, BN> b;
+    bool odd = true;  // odd lines decide for their tiles; else they are computed apart
+
+    __device__ __forceinline__ SplitProduct(int M, int N, int depth, void* workspace, unsigned* tickets)
+        : SplitProduct(M, N, depth, static_cast<char*>(workspace), tickets + 1)
+    {
+    }
+
+    // Pieces that are split, of A and B.
+    __device__ __forceinline__ unsigned units() const { return a.units() + b.units(); }
+
+    // Few odd lines are computed apart. All launches after the first come to the same conclusion.
+    __device__ __forceinline__ void set_odd_lines_apart()
+    {
+        odd = max(a.verdicts.odd_lines(), b.verdicts.odd_lines()) > MOST_ODD;
+    }
+
+    // Verdicts on a tile's rows and columns, and on all.
+    __device__ __forceinline__ unsigned verdict(unsigned a_strip, unsigned b_strip) const
+    {
+        return a.verdicts.of_strip(a_strip, odd) | b.verdicts.of_strip(b_strip, odd);
+    }
+    __device__ __forceinline__ unsigned all_verdicts() const { return a.verdicts.all(odd) | b.verdicts.all(odd); }
+
+    // Whether a tile has lines that are computed apart.
+    __device__ __forceinline__ bool has_lines_apart(unsigned a_strip, unsigned b_strip) const
+    {
+        return !odd && (a.verdicts.has_odd(a_strip) || b.verdicts.has_odd(b_strip));
+    }
+
+    // All threads of all blocks of the last launch come here, once they need no verdict any more.
+    __device__ __forceinline__ void forget_verdicts(unsigned* tickets) const
+    {
+        if (take_last_ticket(tickets, gridDim.x))
+            for (unsigned i = threadIdx.x; i < 1 + a.verdicts.size() + b.verdicts.size(); i += blockDim.x) tickets[i] = 0;
+    }
+
+private:
+    __device__ __forceinline__ SplitProduct(int M, int N, int depth, char* free, unsigned* tickets)
+        : a(M, depth, free, tickets), b(N, depth, free, tickets)
+    {
+    }
+};

@@ -18,19 +18,11 @@ from gemmlab.core.program import Artifact
 from gemmlab.core.sources import Sources
 from gemmlab.devices.cpu import CpuDevice
 from gemmlab.toolchain import cache
-from support.compiled_code import ARTIFACT, build, compilations, empty_cache, program
+from support.compiled_code import ARTIFACT, build, program
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 SOURCE = Path(gemmlab.__file__).parent
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return empty_cache(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    return compilations(monkeypatch)
 
 
 @given(st.binary(max_size=200), st.text(max_size=20), st.lists(st.text(max_size=9), max_size=3))

@@ -12,17 +12,9 @@ import pytest
 
 import gemmlab
 from gemmlab.toolchain import cache
-from support.compiled_code import ARTIFACT, build, compilations, empty_cache
+from support.compiled_code import ARTIFACT, build
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return empty_cache(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    return compilations(monkeypatch)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_without_a_name_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

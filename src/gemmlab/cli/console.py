@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from gemmlab.core.words import printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 DEVICE_HELP = "Where to run: cpu, cuda[:N] (an NVIDIA GPU) or emulated[:sm_XX] (its machine code, without one)."
 PIPE_WIDTH = 140
@@ -16,11 +19,18 @@ PIPE_WIDTH = 140
 
 
 def table_console() -> Console:
-    """Return a console on standard output, `PIPE_WIDTH` wide if that is no terminal. Texts are not parsed as markup."""
+    """Return a console on standard output, `PIPE_WIDTH` wide if that is no terminal.
+
+    Texts are not parsed as markup. Control characters and half surrogate pairs, which records may contain, are escaped.
+    """
     from rich.console import Console
 
+    class PlainConsole(Console):
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(printable_lines(text), **options)
+
     width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return Console(width=width, markup=False, highlight=False, emoji=False)
+    return PlainConsole(width=width, markup=False, highlight=False, emoji=False)
 
 
 def progress_console() -> Console:
@@ -37,7 +47,7 @@ def plain_table(headings: Sequence[str], texts: int) -> Table:
 
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for index, heading in enumerate(headings):
-        table.add_column(Text(heading), justify="left" if index < texts else "right", overflow="fold")
+        table.add_column(Text(printable_lines(heading)), justify="left" if index < texts else "right", overflow="fold")
     return table
 
 
@@ -45,4 +55,4 @@ def add_row(table: Table, cells: Sequence[str]) -> None:
     """Add a row of plain text: names come from the command line and from files and must not be parsed as markup."""
     from rich.text import Text
 
-    table.add_row(*(Text(cell) for cell in cells))
+    table.add_row(*(Text(printable_lines(cell)) for cell in cells))

@@ -19,6 +19,11 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
+def printable_lines(text: str) -> str:
+    """Return `text` with control characters escaped, except the ends of its lines."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
 def counted(number: int, one: str) -> str:
     """Return `"1 case"` or `"297 cases"`; `one` is the singular of a noun whose plural adds an s."""
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"

@@ -88,42 +88,42 @@ def bench(
 
 def run_request(
     names: Sequence[str], *, op: str | None, device: str, alpha: float | None, beta: float | None,
-    facts: Mapping[str, Any], target: float | None, floor: float | None, progress: Progress | None, **request: Any,
+    facts: Mapping[str, Any], target: float | None, floor: float | None, progress: Progress | None, **fields: Any,
 ) -> BenchResult:  # fmt: skip
     """Time or count what is asked for; arguments are as on the command line. Raises as `bench`.
 
-    The others, `request`, are fields of `BenchRequest`.
+    The others are fields of `BenchRequest`.
     """
-    where = open_device(device, request["mode"])
+    where = open_device(device, fields["mode"])
     report = progress or (lambda _text, _done, _total: None)
     found = named_kernels(names, facts)
     op = op or operation_of(names, found)
     factors = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
-    asked = BenchRequest(device=where, kernels=[found[name] for name in names], op=op, factors=factors, **request)
+    request = BenchRequest(device=where, kernels=[found[name] for name in names], op=op, factors=factors, **fields)
     if family_of(where.family).timed:
-        return _timed(asked, target, floor, report)
+        return _timed(request, target, floor, report)
     if target is not None or floor is not None:
         raise UsageError(f"--target, --floor: on {where.id} nothing is timed")
-    if asked.configs or asked.some_configs is not None:
+    if request.configs or request.some_configs is not None:
         raise UsageError(f"--config, --configs: on {where.id} nothing is timed")
-    return _counted(asked, report)
+    return _counted(request, report)
 
 
-def _timed(asked: BenchRequest, target: float | None, floor: float | None, report: Progress) -> BenchResult:
-    plan, where = asked.plan(), asked.device
+def _timed(request: BenchRequest, target: float | None, floor: float | None, report: Progress) -> BenchResult:
+    plan, where = request.plan(), request.device
     prebuild((*of_plan(plan), *of_library(plan, where)), where, lambda text: report(text, 0, 0))
     record: Record = timing.run_bench(
         plan, device=asdict(where.describe()), progress=lambda step: report(step.text, step.done, step.total)
     )
     summary = summarise(record)
     verdict = None if target is None and floor is None else judge(summary, target or 0.0, floor or 0.0)
-    several = asked.configs or asked.some_configs is not None
+    several = request.configs or request.some_configs is not None
     tables = tuple(config_tables(record)) if several else ()
     return BenchResult(record, summary, verdict=verdict, configurations=tables)
 
 
-def _counted(asked: BenchRequest, report: Progress) -> BenchResult:
-    record = count_kernels(asked.count(), report)
+def _counted(request: BenchRequest, report: Progress) -> BenchResult:
+    record = count_kernels(request.count(), report)
     rows = count_rows(record)
     if all(row.instructions is None for row in rows):
         why = (f"{row.name} at {row.size}: {' '.join(row.notes)}" for row in rows)

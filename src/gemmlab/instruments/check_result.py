@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gemmlab.core.errors import GemmlabError, TimeLimitError
+from gemmlab.core.notebook_view import Display, View, grid
 from gemmlab.core.tabular import Row, Tabular
 from gemmlab.core.words import assignments
 from gemmlab.verify.check import CheckReport
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CheckResult(Tabular):
+class CheckResult(Display, Tabular):
     """The result of `gemmlab.check`."""
 
     reports: tuple[CheckReport, ...] = ()
@@ -38,7 +39,7 @@ class CheckResult(Tabular):
         return [
             *(
                 {
-                    "kernel": report.subject, "result": verdict(report), "device": report.device,
+                    "kernel": report.subject, "result": report.verdict, "device": report.device,
                     "config": assignments(report.config), "cases": report.cases, "planned": report.planned,
                     "padded": report.padded, "failures": len(report.failures), "threads": report.threads,
                     "worst_ratio": report.worst_ratio, "worst_problem": report.worst_problem,
@@ -59,6 +60,23 @@ class CheckResult(Tabular):
             "not_checked": [*self.not_checked],
         }  # fmt: skip
 
+    def _line(self) -> str:
+        return "; ".join(f"{row['kernel']}: {row['result']}" for row in self.rows())
+
+    def _view(self) -> View:
+        names = ("kernel", "result", "device", "cases", "worst_ratio", "source_error", "seconds")
+        rows = self.rows()
+        cells = grid(
+            ("kernel", "result", "device", "cases", "error/bound", "error/|c|/K", "seconds"),
+            ([row.get(name) for name in names] for row in rows),
+            texts=range(3),
+        )
+        wrong = frozenset((place, 1) for place, row in enumerate(rows) if row["result"] != "PASS")
+        details = [(report.subject, report.explain()) for report in self.reports if not report.passed]
+        details += [(name, str(error)) for name, error in self.errors.items()]
+        verdict = "passed" if self.passed else "not passed"
+        return View("check", verdict, self.passed, grids=(replace(cells, wrong=wrong),), folded=tuple(details))
+
     def __str__(self) -> str:
         """Return the outcome of each kernel in words."""
         return "\n".join([
@@ -69,12 +87,6 @@ class CheckResult(Tabular):
 
 
 NOT_RUN = "NOT RUN"
-
-
-def verdict(report: CheckReport) -> str:
-    """Return a report's verdict in a word: `PASS`, `FAIL`, `HAZARDS` (results are right), or `STOPPED` by the time."""
-    unsound = "HAZARDS" if report.right else "FAIL"
-    return "PASS" if report.passed else unsound if report.failures else "STOPPED"
 
 
 def stopped(error: GemmlabError) -> str:

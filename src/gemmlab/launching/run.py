@@ -14,6 +14,7 @@ from gemmlab.core.counters import Counters, Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
+from gemmlab.core.notebook_view import Display, View, grid
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.core.words import shown
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
 
 Extents = SupportsIndex | Sequence[SupportsIndex]
 Array = npt.NDArray[Any]
+_FIRST = 6
+"""Number of elements of an output that a notebook shows."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Launched:
+class Launched(Display):
     """The outcome of a launch."""
 
     outputs: list[Array] | dict[str, Array]
@@ -59,12 +62,35 @@ class Launched:
 
         return explain_launch(self.artifact, self.request, self.counters, self.hazards or (), gpu)
 
-    def __repr__(self) -> str:
-        """Return one line: kernel, device, name or number, dtype and shape of each output, the number of hazards."""
+    def _named(self) -> list[tuple[str, Array]]:
+        """Return the outputs by their names, or by their numbers."""
         named = self.outputs.items() if isinstance(self.outputs, dict) else enumerate(self.outputs)
-        outputs = ", ".join(f"{name}: {array.dtype} {array.shape}" for name, array in named) or "none"
+        return [(str(name), array) for name, array in named]
+
+    def _line(self) -> str:
+        """Return kernel, device, name or number, dtype and shape of each output, and the number of hazards."""
+        outputs = ", ".join(f"{name}: {array.dtype} {array.shape}" for name, array in self._named()) or "none"
         hazards = "not looked for" if self.hazards is None else len(self.hazards)
-        return f"<Launched {self.artifact.kernel} on {self.device}; outputs {outputs}; hazards: {hazards}>"
+        return f"{self.artifact.kernel} on {self.device}; outputs {outputs}; hazards: {hazards}"
+
+    def _view(self) -> View:
+        outputs = grid(
+            ("output", "dtype", "shape", "first elements"),
+            ((name, str(array.dtype), str(array.shape), ", ".join(map(str, array.ravel()[:_FIRST])))
+             for name, array in self._named()),
+            texts=range(4),
+        )  # fmt: skip
+        facts = {} if self.counters is None else self.counters.facts()
+        counts = grid(("counted", ""), ((name.replace("_", " "), value) for name, value in facts.items() if value))
+        blocks, threads = ("x".join(map(str, extents)) for extents in (self.request.grid, self.request.threads))
+        texts = self.artifact.texts
+        return View(
+            f"{self.artifact.kernel} on {self.device}",
+            "" if self.hazards is None else "HAZARDS" if self.hazards else "no hazards", not self.hazards,
+            (f"grid {blocks}, threads {threads}", *(hazard.explain() for hazard in self.hazards or ())),
+            (outputs, *([counts] if counts.rows else [])),
+            folded=tuple((name, texts[name]) for name in ("sass", "ptx") if texts.get(name)),
+        )  # fmt: skip
 
 
 def launch(

@@ -21,6 +21,9 @@ import numpy as np
 from gemmlab.tuning.search import BudgetEnd, Search
 from gemmlab.tuning.surrogate import Float64Array, posterior
 
+CONFIRMED = 3
+"""Turns after which a median says something: one of them may be as lucky as it likes."""
+
 
 class Strategy(Protocol):
     """A way to search. `run` ends by itself, or by the exception `BudgetEnd`, which the caller expects."""
@@ -85,7 +88,7 @@ class Halving:
             if following:
                 search.submit(following)
             for place in batch:
-                search.turn(place)
+                self._try(search, place)
                 if search.left_s <= self._final_s(search):
                     break
             batch = following
@@ -124,6 +127,14 @@ class Halving:
         )
         return found.pick(count, search.standings.keys()), keep or _Fit(len(places), found.lengths)
 
+    def _try(self, search: Search, place: int) -> None:
+        """Time a first turn; a new best takes more at once, because everything is compared with it."""
+        leader = min((one.median for one in search.standings.values()), default=float("inf"))
+        us = search.turn(place)
+        if us is not None and us < leader:
+            for _ in range(CONFIRMED - 1):
+                search.turn(place)
+
     def _finalists(self, search: Search) -> list[int]:
         able = search.ranking()
         limit = self.constants.leave * able[0].median if able else 0.0
@@ -131,7 +142,9 @@ class Halving:
 
     def _final_s(self, search: Search) -> float:
         """Return the seconds to leave to the second part."""
-        turns, count = 0, len(self._finalists(search))
+        final = self._finalists(search)
+        turns = sum(CONFIRMED - min(CONFIRMED, len(search.standings[place].us)) for place in final)
+        count = len(final)
         while count > 1:
             turns += self.constants.rounds * count
             count = (count + 1) // 2
@@ -139,6 +152,10 @@ class Halving:
 
     def _decide(self, search: Search, draw: random.Random) -> None:
         final = self._finalists(search)
+        for _ in range(CONFIRMED - 1):
+            for place in draw.sample(final, len(final)):
+                if len(search.standings[place].us) < CONFIRMED:
+                    search.turn(place)
         while len(final) > 1:
             for _ in range(self.constants.rounds):
                 for place in draw.sample(final, len(final)):

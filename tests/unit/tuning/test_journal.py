@@ -57,7 +57,7 @@ def searched(path: Path, bench: ReplayBench, record: RecordedSpace, budget: floa
     return search
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=5)
 @given(stops=st.lists(st.integers(0, 120), min_size=1, max_size=2), cut=st.integers(0, 60))
 def test_an_interrupted_search_resumes_to_the_same_answer(
     stops: Sequence[int], cut: int, tmp_path_factory: pytest.TempPathFactory

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gemmlab.cli.answer import CsvFlag, Form, answer_form, print_document, print_json
-from gemmlab.cli.explain_launch import is_launch, launched
 from gemmlab.cli.explain_pictures import (
     FormatFlag,
     PictureFlag,
@@ -27,11 +26,11 @@ from gemmlab.cli.own_file import (
     KernelFlag,
     OptionFlag,
     SmemFlag,
-    compile_flags,
     own_flags,
 )
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import UsageError
+from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
     from gemmlab.instruments.explain_result import ExplainResult
@@ -79,6 +78,7 @@ def explain(
     from gemmlab.analysis.subject import machine
     from gemmlab.instruments.explain_result import ExplainResult
     from gemmlab.instruments.explaining import explain_kernels
+    from gemmlab.instruments.random_launch import is_launch, launched
     from gemmlab.kernels.by_name import kernel_named
 
     form = answer_form(as_json=as_json, as_csv=as_csv)
@@ -90,7 +90,7 @@ def explain(
         options = compile_flags(include, define, option)
         require_drawable(roofline)
         with limited(timeout, error_answer(as_json=as_json)):
-            of_launch = launched(kernels[0], function, grid, threads, args, smem_bytes, arch, gpu, options)
+            of_launch = launched(kernels[0], function, grid, threads, args, smem_bytes, arch, gpu, options).explain(gpu)
             if roofline is not None:
                 write_roofline(roofline, [of_launch])
         _answer(ExplainResult((of_launch,), ((),)), form, sass=sass)

@@ -80,7 +80,9 @@ def bench(
         float, typer.Option(min=1.0, help="Seconds after which a hanging contestant is dropped.")
     ] = 300.0,
     verify: Annotated[bool, typer.Option(help="Compare every result with the float64 reference first.")] = True,
-    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "cpu",
+    device: Annotated[
+        str | None, typer.Option(help=f"{DEVICE_HELP} Default: cpu, and for GPU kernels a GPU, else emulated.")
+    ] = None,
     mode: Annotated[
         str | None,
         typer.Option(

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.records import Record
-from gemmlab.devices.select import open_device
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.instruments.bench_request import BenchRequest
 from gemmlab.instruments.bench_result import BenchResult
 from gemmlab.instruments.call_arguments import Facts, KernelName, Sizes, kernel_names, size_text, stated_facts
+from gemmlab.instruments.default_device import open_for
 from gemmlab.kernels.by_name import named_kernels
 from gemmlab.observe.counting import count_kernels
 from gemmlab.results.count_rows import count_rows
@@ -30,7 +30,7 @@ def bench(
     *kernels: KernelName,
     op: str | None = None,
     sizes: Sizes | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     mode: str | None = None,
     suite: bool | str = False,
     peers: str | Sequence[str] = "installed",
@@ -58,7 +58,8 @@ def bench(
     (`"squares"`), in place of sizes. `configs` are configurations of the one kernel, `"all"` of its tuning space,
     or a number of them.
 
-    `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed.
+    `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed; by
+    default the CPU, and for GPU kernels a GPU, else the emulator.
     `mode` is the state of the caches before a call, `"warm"` or `"cold"`. `peers` are names of libraries, `"installed"`
     or `"none"`; `threads` one number or several. `alpha` and `beta` are the factors of the product, `precision` that
     of the library call on a GPU.
@@ -87,16 +88,16 @@ def bench(
 
 
 def run_request(
-    names: Sequence[str], *, op: str | None, device: str, alpha: float | None, beta: float | None,
+    names: Sequence[str], *, op: str | None, device: str | None, alpha: float | None, beta: float | None,
     facts: Mapping[str, Any], target: float | None, floor: float | None, progress: Progress | None, **fields: Any,
 ) -> BenchResult:  # fmt: skip
     """Time or count what is asked for; arguments are as on the command line. Raises as `bench`.
 
     The others are fields of `BenchRequest`.
     """
-    where = open_device(device, fields["mode"])
     report = progress or (lambda _text, _done, _total: None)
     found = named_kernels(names, facts)
+    where = open_for(device, found.values(), fields["mode"])
     op = op or operation_of(names, found)
     factors = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
     request = BenchRequest(device=where, kernels=[found[name] for name in names], op=op, factors=factors, **fields)

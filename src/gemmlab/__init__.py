@@ -27,13 +27,16 @@ if TYPE_CHECKING:
     from gemmlab import blas
     from gemmlab.blas import sgemm
     from gemmlab.launching import TensorMap, launch
+    from gemmlab.ops.operation import Array, Operation
 
 __all__ = [
     "ArgumentTypeError",
+    "Array",
     "CompileError",
     "DeviceError",
     "GemmlabError",
     "NoCompilerError",
+    "Operation",
     "PeerError",
     "RecordError",
     "TensorMap",
@@ -59,6 +62,10 @@ def __getattr__(name: str) -> Any:
         from gemmlab.launching import TensorMap, launch
 
         return launch if name == "launch" else TensorMap
+    if name in {"Array", "Operation"}:
+        from gemmlab.ops.operation import Array, Operation
+
+        return Array if name == "Array" else Operation
     if name in {"blas", "sgemm"}:
         require_room_to_import("gemmlab.blas")
         found = import_module("gemmlab.blas")

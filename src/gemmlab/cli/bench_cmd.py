@@ -23,9 +23,11 @@ from gemmlab.cli.own_file import (
     GridFlag,
     IncludeFlag,
     KernelFlag,
+    OpFlag,
     OptionFlag,
     RequireFlag,
     SmemFlag,
+    asked_operation,
     compile_flags,
     own_flags,
     split_threads,
@@ -53,7 +55,7 @@ def bench(
             help="Kernels by id, or .cu files. Default: gemmlab.gemm or gemmlab.sum, else the ladder.",
         ),
     ] = None,
-    op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
+    op: OpFlag = None,
     sizes: Annotated[
         str | None,
         typer.Option(
@@ -146,8 +148,9 @@ def bench(
         options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
     workers, flags = split_threads(names, threads, flags)
+    asked = asked_operation(op, names, flags)
     found = named_kernels(names, flags)
-    op = op or operation_of(names, found)
+    op = operation_of(names, found, asked)
     timed = family_of(where.family).timed
     if not timed:
         if bounded:

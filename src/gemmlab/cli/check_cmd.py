@@ -19,9 +19,11 @@ from gemmlab.cli.own_file import (
     GridFlag,
     IncludeFlag,
     KernelFlag,
+    OpFlag,
     OptionFlag,
     RequireFlag,
     SmemFlag,
+    asked_operation,
     compile_flags,
     own_flags,
     split_threads,
@@ -44,7 +46,7 @@ def check(
             metavar="[KERNEL]...", help=f"Kernels, .cu files or {LIBRARY}. Default: the ladder and {LIBRARY}."
         ),
     ] = None,
-    op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
+    op: OpFlag = None,
     sizes: Annotated[
         str | None,
         typer.Option(help="Sizes to check: 256 or 256,512 or 256:4096:128 or MxNxK. Default: the whole contract."),
@@ -94,8 +96,9 @@ def check(
         options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
     workers, flags = split_threads(names, threads, flags)
+    asked = asked_operation(op, names, flags)
     found = named_kernels([name for name in names if not library_operation(name)], flags)
-    operation = find_op(op or operation_of(names, found))
+    operation = find_op(operation_of(names, found, asked))
     problems = operation.parse_sizes(sizes) if sizes is not None else None
     checked = Checked()
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.cli.console import progress_console, table_console
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import unit_of
 from gemmlab.ops.op import GFLOPS, LIMITS
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def print_times(rows: list[ClimbRow]) -> None:
 
 
 def print_notes(record: Record, rows: list[ClimbRow], notes: Sequence[str]) -> None:
-    console, unit = table_console(), find_op(record.op).unit
+    console, unit = table_console(), unit_of(record.op)
     console.print(
         f"\nof peak: of the {LIMITS[unit]} measured in the same rounds; x: {unit} to those of the first rung, "
         "and of each peer at the same size and thread count."

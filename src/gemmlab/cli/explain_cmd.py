@@ -25,8 +25,10 @@ from gemmlab.cli.own_file import (
     GridFlag,
     IncludeFlag,
     KernelFlag,
+    OpFlag,
     OptionFlag,
     SmemFlag,
+    asked_operation,
     compile_flags,
     own_flags,
 )
@@ -55,6 +57,7 @@ def explain(
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
     ] = None,
+    op: OpFlag = None,
     function: KernelFlag = None,
     grid: GridFlag = None,
     threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
@@ -84,8 +87,8 @@ def explain(
     if len(kernels) not in (1, 2):
         raise UsageError(f"{len(kernels)} kernels: one is explained, or two side by side")
     if is_launch(kernels, args):
-        if len(kernels) != 1 or pictures or config or sizes or facts:
-            raise UsageError("a launch is explained alone, without --config, --sizes, --facts and --pictures")
+        if len(kernels) != 1 or pictures or config or sizes or facts or op:
+            raise UsageError("a launch is explained alone, without --op, --config, --sizes, --facts and --pictures")
         options = compile_flags(include, define, option)
         require_drawable(roofline)
         with limited(timeout, error_answer(as_json=as_json)):
@@ -98,6 +101,7 @@ def explain(
         kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes,
         options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
+    asked_operation(op, kernels, flags)
     named = [kernel_named(name, flags) for name in kernels]
     chosen, model = machine(arch, gpu)
     settings = parse_config(config or [])

@@ -10,6 +10,12 @@ import typer
 
 from gemmlab.core.errors import UsageError
 
+OpFlag = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE.py", help="Operation, or a Python file that states one. Default: the kernels', else gemm."
+    ),
+]
 KernelFlag = Annotated[
     str | None, typer.Option("--kernel", help="The function in a .cu file that has several; 'tile<32>' for a template.")
 ]
@@ -64,6 +70,22 @@ def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str
         # Another process may have another working directory.
         stated["facts"] = str(Path(str(stated["facts"])).absolute())
     return stated
+
+
+def asked_operation(op: str | None, names: Sequence[str], flags: dict[str, Any]) -> str:
+    """Return the name of the operation of `--op`, empty without it, and have it in the `flags` of `.cu` files.
+
+    A Python file that states an operation is run here. Raises `UsageError`.
+    """
+    from gemmlab.kernels.by_name import is_own
+    from gemmlab.ops.op_file import op_named
+
+    if op is None:
+        return ""
+    found = op_named(op).name
+    if any(map(is_own, names)):
+        flags["op"] = found.partition(":")[0]
+    return found
 
 
 def split_threads(

@@ -17,9 +17,11 @@ from gemmlab.cli.own_file import (
     GridFlag,
     IncludeFlag,
     KernelFlag,
+    OpFlag,
     OptionFlag,
     RequireFlag,
     SmemFlag,
+    asked_operation,
     compile_flags,
     own_flags,
 )
@@ -55,7 +57,7 @@ def profile(
     kernels: Annotated[
         list[str] | None, typer.Argument(metavar="[KERNEL]...", help="GPU kernels or .cu files. Default: the ladder.")
     ] = None,
-    op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
+    op: OpFlag = None,
     sizes: Annotated[
         str | None,
         typer.Option(help="256, 256,512 or MxNxK. Default: 2048 on a GPU, 256 without; for sums 2^26, 2^16."),
@@ -126,8 +128,10 @@ def _request(
 
     if config and not names:
         raise UsageError("--config: name the kernel it is for")
-    found = named_kernels(names, flags)
-    operation = find_op(op or operation_of(names, found))
+    own = dict(flags)
+    asked = asked_operation(op, names, own)
+    found = named_kernels(names, own)
+    operation = find_op(operation_of(names, found, asked))
     for name in names:
         kernel = found[name].kernel
         if (kernel.op, kernel.device) != (operation.name, "cuda"):

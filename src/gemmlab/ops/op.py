@@ -93,6 +93,10 @@ class Op(Protocol):
         Empty where `timing.families` has them.
         """
 
+    @property
+    def file(self) -> str:
+        """The Python file that states it, which another process has to run first; empty for others."""
+
     def typed(self, types: Mapping[str, Element]) -> Op:
         """Return the operation on operands of these types; `UsageError` if there is none."""
 

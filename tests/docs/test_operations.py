@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import gemmlab
 from gemmlab.cli.app import build_app
 from support.cuda_source import needs_compiler
 from support.paths import ROOT
@@ -75,3 +76,22 @@ def test_a_file_beside_a_kernel_is_not_run(tmp_path: Path) -> None:
     # It is taken for a product, and its arguments do not fit.
     assert found.exit_code == 2
     assert "cannot all be matched by name" in found.output
+
+
+@needs_compiler
+def test_an_operation_is_an_object_in_python() -> None:
+    stated = gemmlab.Operation(
+        name="negated", extents=("n",), shapes=((1,), (70,)), reference=lambda x: -x,
+        arrays=(gemmlab.Array("x", ("n",)), gemmlab.Array("y", ("n",), role="out")),
+    )  # fmt: skip
+    source = """
+    __global__ void negated(const double* x, double* y, int n) {
+        int i = blockIdx.x * 32 + threadIdx.x;
+        if (i < n) y[i] = -x[i];
+    }
+    """
+    facts, device = {"grid": "ceil_div(N, 32)", "threads": "32"}, "emulated:sm_80"
+    assert gemmlab.check(source, op=stated, facts=facts, device=device).passed
+    assert not gemmlab.check(source.replace("-x[i]", "x[i]"), op=stated, facts=facts, device=device).passed
+    assert gemmlab.explain(source, op=stated, facts=facts).sound
+    assert not gemmlab.bench(source, op=stated, facts=facts, device=device).wrong

@@ -72,22 +72,6 @@ def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str
     return stated
 
 
-def asked_operation(op: str | None, names: Sequence[str], flags: dict[str, Any]) -> str:
-    """Return the name of the operation of `--op`, empty without it, and have it in the `flags` of `.cu` files.
-
-    A Python file that states an operation is run here. Raises `UsageError`.
-    """
-    from gemmlab.kernels.by_name import is_own
-    from gemmlab.ops.op_file import op_named
-
-    if op is None:
-        return ""
-    found = op_named(op).name
-    if any(map(is_own, names)):
-        flags["op"] = found.partition(":")[0]
-    return found
-
-
 def split_threads(
     names: Sequence[str], threads: str | None, flags: Mapping[str, Any]
 ) -> tuple[str | None, dict[str, Any]]:

@@ -34,6 +34,7 @@ from gemmlab.ops.catalog import find_op
 from gemmlab.ops.op import Op, Operand
 
 MOST_CONFIGURATIONS = 96
+"""The most that `tune` of a shipped kernel may state, because tests run all of them."""
 MOST_THREADS = 1024
 """The most threads of a block, on every architecture."""
 _REQUIRED = ("summary", "idea", "source", "op", "grid", "threads")
@@ -64,7 +65,10 @@ def shipped_kernel(path: Path) -> Kernel:
     found = [signature for signature in signatures(text) if signature.name == path.stem]
     if len(found) != 1:
         raise UsageError(f"{origin}: {len(found)} kernels named {path.stem}, as the file is; there must be one")
-    return cuda_kernel(path, text, facts, found[0])
+    kernel = cuda_kernel(path, text, facts, found[0])
+    if len(list(islice(kernel.configurations(), MOST_CONFIGURATIONS + 1))) > MOST_CONFIGURATIONS:
+        raise stated.error("tune", f"more than {MOST_CONFIGURATIONS} legal configurations; others belong to `search`")
+    return kernel
 
 
 def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, options: tuple[str, ...] = ()) -> Kernel:
@@ -102,6 +106,7 @@ def cuda_kernel(path: Path, text: str, facts: Facts, signature: Signature, optio
         precision=_precision(facts, op),
         layouts=facts.layouts,
         tune=facts.tune,
+        search=facts.search,
         legal=lambda config: not objection(config),
         objection=objection,
         phased=facts.stated.get("phases") is not None,
@@ -216,8 +221,6 @@ def _objection(facts: Facts, on_config: Sequence[Expression], config: Config) ->
 def _check_configurations(kernel: Kernel, facts: Facts) -> None:
     if why := kernel.objection(kernel.params):
         raise facts.stated.error("params", f"the default configuration {dict(kernel.params)} is not legal: {why}")
-    if len(list(islice(kernel.configurations(), MOST_CONFIGURATIONS + 1))) > MOST_CONFIGURATIONS:
-        raise facts.stated.error("tune", f"more than {MOST_CONFIGURATIONS} legal configurations")
     for expectation in facts.expect:
         try:
             kernel.configure(expectation.config)

@@ -48,7 +48,7 @@ class DeclaredOp:
     flags: Mapping[str, tuple[int, ...]] = {}
     factors: Mapping[str, str] = {}
 
-    def __init__(self, stated: Operation, types: Mapping[str, Element] | None = None, file: str = "") -> None:
+    def __init__(self, stated: Operation, types: Mapping[str, Element] | None = None, file: str | None = None) -> None:
         self._stated, self.file = stated, file
         self._types = {array.name: _type(array, types or {}) for array in stated.arrays}
         self._arrays = {array.name: array for array in stated.arrays}

@@ -25,7 +25,7 @@ def op_named(given: str | Operation) -> Op:
     return load_operation(Path(given)) if given.endswith(SUFFIX) else find_op(given)
 
 
-def declared(stated: Operation, file: str = "") -> Op:
+def declared(stated: Operation, file: str | None = None) -> Op:
     """Return a stated operation, which `find_op` finds from now on."""
     op = DeclaredOp(stated, file=file)
     declare(op)

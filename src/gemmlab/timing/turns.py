@@ -135,7 +135,7 @@ class Crew:
         return self._ask(name, request)
 
     def _opening(self, spec: Spec) -> dict[str, Any]:
-        return {"command": "open", "name": spec.name, "spec": spec.to_json(), "op_file": self.op.file}
+        return {"command": "open", "name": spec.name, "spec": spec.to_json(), "op_file": self.op.file or ""}
 
     def _ask(self, name: str, request: Mapping[str, Any]) -> dict[str, Any] | None:
         try:

@@ -24,7 +24,7 @@ _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
 _PRECISIONS = (*PRECISIONS, "float64", "float16", "bfloat16", "int32")
 """Those of float32 products, and the types that other products are added up in."""
 _LARGEST_PARAMETER = 2**31 - 1
-_MOST_COMBINATIONS = 1 << 14
+_MOST_COMBINATIONS = 1 << 16
 
 
 class FactReader:
@@ -96,18 +96,19 @@ class FactReader:
                 raise self._stated.error("params", f"{name} = {value!r} is not a whole number of 32 bits", name)
         return params
 
-    def tune(self, params: Config) -> dict[str, tuple[int, ...]]:
-        table = self._table("tune")
+    def ranges(self, key: str, params: Config) -> dict[str, tuple[int, ...]]:
+        """Return lists of values by name of parameter."""
+        table = self._table(key)
         for name, values in table.items():
             if name not in params:
-                raise self._stated.error("tune", f"{name} is not in params ({', '.join(params) or 'none'})", name)
+                raise self._stated.error(key, f"{name} is not in params ({', '.join(params) or 'none'})", name)
             if not (isinstance(values, list) and values and all(map(_is_whole, values))):
-                raise self._stated.error("tune", f"{name} = {values!r} is not a list of whole numbers", name)
+                raise self._stated.error(key, f"{name} = {values!r} is not a list of whole numbers", name)
             if len(set(values)) < len(values):
-                raise self._stated.error("tune", f"{name} = {values!r} has a value twice", name)
+                raise self._stated.error(key, f"{name} = {values!r} has a value twice", name)
         combinations = math.prod(len(values) for values in table.values())
         if combinations > _MOST_COMBINATIONS:
-            raise self._stated.error("tune", f"{combinations} combinations, legal or not; at most {_MOST_COMBINATIONS}")
+            raise self._stated.error(key, f"{combinations} combinations, legal or not; at most {_MOST_COMBINATIONS}")
         return {name: tuple(values) for name, values in table.items()}
 
     def texts(self, key: str) -> list[str]:

@@ -39,6 +39,8 @@ class Facts:
     """The precision that was stated; empty for the operation's usual one."""
     params: Config
     tune: Mapping[str, tuple[int, ...]]
+    search: Mapping[str, tuple[int, ...]]
+    """Values that only a search within a budget tries, beside those of `tune`."""
     require: tuple[Expression, ...]
     grid: tuple[Expression, ...]
     threads: tuple[Expression, ...]
@@ -111,7 +113,8 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         arch=reader.arch(),
         precision=reader.precision(),
         params=params,
-        tune=reader.tune(params),
+        tune=reader.ranges("tune", params),
+        search=reader.ranges("search", params),
         require=tuple(reader.expression("require", text, known) for text in reader.texts("require")),
         grid=reader.dimensions("grid", of_launch),
         threads=reader.dimensions("threads", of_launch),

@@ -57,7 +57,7 @@ class TuneRequest:
         space = space_of(kernel)
         problems = [with_factors(kernel, op, one) for one in op.parse_sizes(self.sizes or _usual_size(where, op))]
         subject = Subject(
-            named, op, problems[0], where, self.mode or where.device_name.modes[0], space, self._threads(),
+            named, op, tuple(problems[:1]), where, self.mode or where.device_name.modes[0], space, self._threads(),
             limits_of(where),
         )  # fmt: skip
         folder = require_data_dir() / "searches"
@@ -66,7 +66,7 @@ class TuneRequest:
             _require_taker(self.kernel, space, subject, problem)
             with _progress(f"{kernel.id} {problem.label}", predicted=where.family == "emulated") as report:
                 outcome = tune(
-                    replace(subject, problem=problem), self.budget_s / len(problems), folder,
+                    replace(subject, problems=(problem,)), self.budget_s / len(problems), folder,
                     strategy=Halving(self.seed), fresh=self.fresh, report=report,
                 )  # fmt: skip
             found.append(self._explained(outcome, where, subject))

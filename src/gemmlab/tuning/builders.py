@@ -12,6 +12,7 @@ from multiprocessing import get_context
 from typing import Any, Self
 
 from gemmlab.core.errors import GemmlabError
+from gemmlab.core.program import Artifact, Program
 from gemmlab.kernels.by_name import NamedKernel, kernel_named
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.timing.worker import die_with_parent
@@ -56,11 +57,15 @@ class Builders:
     def submit(self, instance: Mapping[str, int], target: str) -> Key:
         """Begin to compile; return the key that `get` takes. Raises `UsageError` and `DeviceError`."""
         program = self._named.kernel.program(instance, target)
-        key = program.entry, program.target, program.options
+        key = program.entry, program.target, program.options or (program.fingerprint,)
         if key not in self._under_way:
             flags = tuple(sorted(self._named.flags.items()))
             self._under_way[key] = self._pool.submit(_compile, self._named.origin, flags, dict(instance), target)
         return key
+
+    def wait(self, key: Key) -> None:
+        """Wait for the end of a compilation."""
+        wait([self._under_way[key]])
 
     def get(self, key: Key, seconds: float) -> Code | None:
         """Wait for a compilation; `None` if it has not ended after `seconds`. Only the first to ask sees its time."""
@@ -86,14 +91,22 @@ def _begin(parent: int) -> None:
 
 
 def _compile(origin: str, flags: tuple[tuple[str, Any], ...], instance: Mapping[str, int], target: str) -> Code:
-    from gemmlab.toolchain.build_cuda import build
-
     started = time.perf_counter()
     try:
-        artifact = build(_kernel(origin, flags).program(instance, target))
+        artifact = _build(_kernel(origin, flags).program(instance, target))
     except GemmlabError as error:
         return Code(time.perf_counter() - started, str(error))
     return Code(time.perf_counter() - started, "", dict(artifact.resources))
+
+
+def _build(program: Program) -> Artifact:
+    if program.language == "llvm":
+        from gemmlab.devices.cpu import CpuDevice
+
+        return CpuDevice().build(program)
+    from gemmlab.toolchain.build_cuda import build
+
+    return build(program)
 
 
 _kernels: dict[str, Kernel] = {}

@@ -15,6 +15,7 @@ from typing import Any, Self
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.gpu import GpuLimits, occupancy
 from gemmlab.core.hardware import usable_cpus
+from gemmlab.core.stats import geometric_mean
 from gemmlab.devices.device import Device
 from gemmlab.kernels.by_name import NamedKernel
 from gemmlab.ops.op import Op
@@ -41,13 +42,24 @@ class Subject:
 
     named: NamedKernel
     op: Op
-    problem: Any
+    problems: tuple[Any, ...]
+    """Usually one; of several the geometric mean of the times counts."""
     device: Device
     mode: str
     space: Space
     threads: int = 1
     limits: GpuLimits | None = None
     """The GPU's limits; `None` for a processor."""
+
+    @property
+    def problem(self) -> Any:
+        """The first of the problems, after which code is compiled."""
+        return self.problems[0]
+
+    @property
+    def label(self) -> str:
+        """The problems in words."""
+        return ", ".join(problem.label for problem in self.problems)
 
 
 @dataclass
@@ -64,12 +76,11 @@ class DeviceBench:
         of = self.subject
         self._began = time.perf_counter()
         self._family = family_of(of.device.family, of.op.name)
-        self._arena = Arena(of.op, [of.problem], seed=SEED)
-        self._contents = self._arena.fill(0)
-        self._expected: Mapping[str, Any] | None = None
+        self._arena = Arena(of.op, of.problems, seed=SEED)
+        self._expected: list[Mapping[str, Any]] | None = None
         self._spec = kernel_spec(of.named, of.device.device_name, of.mode)
-        # On a processor compilers would compete with what is measured.
-        self._builders = None if self._family.host_threads else Builders(of.named, len(usable_cpus()))
+        self._builders = Builders(of.named, len(usable_cpus()))
+        self._waiting = list[int]()
 
     def __enter__(self) -> Self:
         return self
@@ -77,8 +88,7 @@ class DeviceBench:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._builders is not None:
-            self._builders.__exit__(kind, error, trace)
+        self._builders.__exit__(kind, error, trace)
         self._end_crew()
         self._arena.__exit__(kind, error, trace)
 
@@ -88,25 +98,33 @@ class DeviceBench:
 
     @property
     def builders(self) -> int:
-        return self._builders.count if self._builders is not None else 1
+        return self._builders.count
 
     def submit(self, places: Sequence[int]) -> None:
-        if self._builders is None:
-            return
+        self._waiting += places
+        # On a processor compilers would compete with what is measured: they begin when a build is waited for.
+        if not self._family.host_threads:
+            self._begin_builds(self._waiting)
+
+    def build(self, place: int, until: float) -> Build | None:
+        if place not in self._keys:
+            # A few at a time, so that something is measured early.
+            later = self._waiting.index(place) + self.builders
+            self._begin_builds(self._waiting[:later])
+        code = self._builders.get(self._keys[place], until - self.seconds)
+        if code is not None and self._family.host_threads:
+            for key in self._keys.values():
+                self._builders.wait(key)
+        if code is None:
+            return None
+        return Build(place, code.fault, code.seconds, facts_of(self.subject, place, code.resources))
+
+    def _begin_builds(self, places: Sequence[int]) -> None:
         of, kernel = self.subject, self.subject.named.kernel
         for place in places:
             instance = kernel.instantiate(of.space.config(place), of.op.scalars(of.problem))
             self._keys[place] = self._builders.submit(instance, of.device.target(instance))
-
-    def build(self, place: int, until: float) -> Build | None:
-        if self._builders is None:
-            started = time.perf_counter()
-            fault = self._ready(place)
-            return Build(place, fault, time.perf_counter() - started)
-        code = self._builders.get(self._keys[place], until - self.seconds)
-        if code is None:
-            return None
-        return Build(place, code.fault, code.seconds, facts_of(self.subject, place, code.resources))
+        self._waiting = self._waiting[len(places) :]
 
     def verify(self, place: int) -> Verdict:
         started = time.perf_counter()
@@ -114,27 +132,35 @@ class DeviceBench:
         return Verdict(place, not fault, fault, time.perf_counter() - started)
 
     def turn(self, place: int) -> Turn:
-        started = time.perf_counter()
+        started, of = time.perf_counter(), self.subject
         if fault := self._ready(place):
             return Turn(place, fault=fault)
         crew, name = self._crew_now(), self._name(place)
-        found = crew.turn(name, 0)
-        seconds = time.perf_counter() - started
-        if found is None:
-            return Turn(place, fault=crew.lost[name], seconds=seconds)
-        return Turn(place, float(found["time_us"]), "", seconds)
+        times = []
+        for index in range(len(of.problems)):
+            found = crew.turn(name, index)
+            if found is None:
+                return Turn(place, fault=crew.lost[name], seconds=time.perf_counter() - started)
+            times.append(float(found["time_us"]))
+        return Turn(place, geometric_mean(times), "", time.perf_counter() - started)
 
     def _run(self, place: int) -> str:
-        """Run once and compare; return what is wrong."""
+        """Run once at each problem and compare; return what is wrong."""
         of = self.subject
+        contents = [self._arena.fill(index) for index in range(len(of.problems))]
         if self._expected is None:
-            self._expected = of.op.reference(of.problem, self._contents, precision=of.named.kernel.precision)
+            precision = of.named.kernel.precision
+            pairs = zip(of.problems, contents, strict=True)
+            self._expected = [of.op.reference(problem, inside, precision=precision) for problem, inside in pairs]
         crew, name = self._crew_now(), self._name(place)
-        self._arena.restore(0, self._contents)
-        if not crew.run(name, 0):
-            return crew.lost[name]
-        outcome = judge_outputs(self._arena, 0, self._expected, self._contents)
-        return "" if outcome.right else "wrong result: " + " ".join(outcome.explanations)
+        for index, (inside, expected) in enumerate(zip(contents, self._expected, strict=True)):
+            self._arena.restore(index, inside)
+            if not crew.run(name, index):
+                return crew.lost[name]
+            outcome = judge_outputs(self._arena, index, expected, inside)
+            if not outcome.right:
+                return f"wrong result at {of.problems[index].label}: " + " ".join(outcome.explanations)
+        return ""
 
     def _ready(self, place: int) -> str:
         """Open a configuration in a worker if it is not; return why that is not possible."""
@@ -142,8 +168,11 @@ class DeviceBench:
         if name in self._open:
             return ""
         spec = configured(self._spec, self.subject.space.config(place))
-        if not crew.join(replace(spec, name=name)) or not crew.prepare(name, 0):
-            return crew.lost.get(name) or crew.skipped.get((name, 0), "it cannot be prepared")
+        if not crew.join(replace(spec, name=name)):
+            return crew.lost[name]
+        for index in range(len(self.subject.problems)):
+            if not crew.prepare(name, index):
+                return crew.lost.get(name) or crew.skipped.get((name, index), "it cannot be prepared")
         self._open.add(name)
         return ""
 
@@ -154,7 +183,7 @@ class DeviceBench:
             self._end_crew()
         if self._crew is None:
             timing = replace(self._family.timing[of.mode], timeout_s=TIMEOUT_S)
-            self._crew = Crew(of.op, [of.problem], self._arena, of.threads, timing, self.launcher)
+            self._crew = Crew(of.op, of.problems, self._arena, of.threads, timing, self.launcher)
         return self._crew
 
     def _end_crew(self) -> None:

@@ -102,12 +102,12 @@ def tune(
 
 def header_of(of: Subject) -> dict[str, Any]:
     """Return what a search depends on, as the first line of its journal."""
-    info = of.device.describe()
+    info, kernel = of.device.describe(), of.named.kernel
     return {
-        "kernel": of.named.kernel.id, "digest": source_digest(of.named.kernel), "op": of.op.name,
-        "problem": of.problem.to_json(), "device": info.name, "driver": str(info.facts.get("driver_cuda", "")),
-        "mode": of.mode, "threads": of.threads, "flags": {name: str(value) for name, value in of.named.flags.items()},
-        "builders": 1 if of.device.family == "cpu" else len(usable_cpus()),
+        "title": f"{kernel.id} at {of.label}", "kernel": kernel.id, "digest": source_digest(kernel), "op": of.op.name,
+        "problems": [problem.to_json() for problem in of.problems], "device": info.name,
+        "driver": str(info.facts.get("driver_cuda", "")), "mode": of.mode, "threads": of.threads,
+        "flags": {name: str(value) for name, value in of.named.flags.items()}, "builders": len(usable_cpus()),
         "space": hashlib.sha256(repr(of.space.members).encode()).hexdigest()[:16],
     }  # fmt: skip
 
@@ -159,12 +159,12 @@ def _outcome(of: Subject, search: Search, best: Standing, path: Path, *, predict
     where = of.device.describe().name
     points = [Point(row.config, row.us) for place, row in rows.items() if place != best.place]
     found = sensitivity(
-        f"{kernel.id} at {of.problem.label} on {where}", Point(space.config(best.place), best.median), points,
+        f"{kernel.id} at {of.label} on {where}", Point(space.config(best.place), best.median), points,
         predicted=predicted,
     )  # fmt: skip
     progress = search.progress()
     return Tuning(
-        kernel=kernel.id, op=of.op.name, size=of.problem.label, problem=of.problem.to_json(), device=where,
+        kernel=kernel.id, op=of.op.name, size=of.label, problem=of.problem.to_json(), device=where,
         predicted=predicted, best=rows[best.place], default=rows.get(0), rows=tuple(rows.values()),
         faults={space.text(one.place): one.fault for one in search.faults()}, legal=len(space), tried=progress.tried,
         seconds=progress.seconds, digest=source_digest(kernel), journal=str(path), sensitivity=found,

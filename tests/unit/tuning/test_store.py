@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from gemmlab.dispatch import choice_store
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import choice_for
 from gemmlab.dispatch.choice_store import EVERY, Entry, machine_of_cpu, machine_of_gpu
-from gemmlab.dispatch.choice_values import TUNED
+from gemmlab.dispatch.choice_values import TUNED, Choice
 from gemmlab.dispatch.storage import Stored, stored
 from gemmlab.dispatch.waves import Gpu, gpu_model
 from gemmlab.kernels.catalog import find_kernel
@@ -52,18 +53,21 @@ def forget_reading() -> None:
 
 
 def product() -> Stored:
-    found = stored(*(np.zeros(shape, np.float32) for shape in ((300, 100), (100, 200), (300, 200))), 1.0, 0.0, ())
+    a, b, c = (np.zeros(shape, np.float32) for shape in ((300, 100), (100, 200), (300, 200)))
+    found = stored(a, b, c, 1.0, 0.0, ())
     assert found is not None
     return found
 
 
-def call(**options: object) -> Call:
-    values = {"alpha": 1.0, "beta": 0.0, "trans_a": False, "trans_b": False, "threads": None, "precision": "highest",
-              "kernel": None, "config": None, "reproducible": False, **options}  # fmt: skip
-    return Call(None, None, None, None, **values)  # type: ignore[arg-type]
+def call(**options: Any) -> Call:
+    values: dict[str, Any] = {
+        "alpha": 1.0, "beta": 0.0, "trans_a": False, "trans_b": False, "threads": None, "precision": "highest",
+        "kernel": None, "config": None, "reproducible": False, **options,
+    }  # fmt: skip
+    return Call(None, None, None, None, **values)
 
 
-def chosen(where: Gpu = HERE, **options: object):  # type: ignore[no-untyped-def]  # noqa: ANN201
+def chosen(where: Gpu = HERE, **options: Any) -> Choice:
     return choice_for(call(**options), product(), where)
 
 
@@ -86,7 +90,7 @@ def test_a_running_process_never_switches() -> None:
 
 
 @pytest.mark.parametrize("options", [{"reproducible": True}, {"precision": "tf32"}, {"kernel": "naive"}])
-def test_a_call_that_asks_for_something_else_gets_the_shipped_choice(options: dict[str, object]) -> None:
+def test_a_call_that_asks_for_something_else_gets_the_shipped_choice(options: dict[str, Any]) -> None:
     add([ENTRY])
     assert chosen(**options).basis != TUNED
 

@@ -373,31 +373,31 @@
     parent.append(list);
   }
 
-  function rowDetails(box, beside, number, row) {
+  function rowDetails(top, box, beside, number, row) {
     const side = sides[number], chain = side.chains[side.rows.chain[row]];
-    paragraph(box, element("code", `${hex(row)}  ${side.rows.text[row]}`));
-    if (chain.length) paragraph(box, ...where(number, chain));
+    paragraph(top, element("code", `${hex(row)}  ${side.rows.text[row]}`));
+    if (chain.length) paragraph(top, ...where(number, chain));
     const ptx = side.ptx[side.rows.ptx[row] - 1];
     if (ptx) paragraph(box, "PTX ", element("code", ptx.trim()));
     paragraph(box, control(side, row));
-    pinned(box, side, side.pinsOf.get(row));
     const known = side.columns.filter((one) => one.name !== "control" && one.values[row] !== null && one.values[row] !== undefined);
     figures(box, known.map((one) => [one.title, figure(one, one.values[row]), one.about]));
     const loops = side.loops.filter(([first, last]) => first <= row && row <= last);
     for (const [first, last] of loops) paragraph(box, `in the loop ${hex(first)} to ${hex(last)}, ${count(last - first + 1, "instruction")}`);
+    pinned(box, side, side.pinsOf.get(row));
     for (const picture of side.pictures[row] ?? []) beside.append(lanePicture(picture));
   }
 
-  function lineDetails(box, beside, number, target) {
+  function lineDetails(top, box, beside, number, target) {
     const side = sides[number], [file, line] = target.line.split(":").map(Number);
     const rows = target.chain !== undefined ? side.callers.get(target.line).get(target.chain) : side.through.get(target.line) ?? [];
-    if (target.chain !== undefined) paragraph(box, ...where(number, side.chains[target.chain]));
-    else paragraph(box, element("span", place(side, [file, line]), "place"));
+    if (target.chain !== undefined) paragraph(top, ...where(number, side.chains[target.chain]));
+    else paragraph(top, element("span", place(side, [file, line]), "place"));
     const own = side.files[file].lines.find(([at]) => at === line);
-    if (own) paragraph(box, element("code", own[1].trim()));
-    pinned(box, side, side.linePins.get(target.line));
+    if (own) paragraph(top, element("code", own[1].trim()));
     figures(box, [["instructions", String(rows.length)],
       ...side.columns.filter((one) => one.addsUp && one.origin !== "code").map((one) => [one.title, figure(one, sum(rows, one.values)), one.about])]);
+    pinned(box, side, side.linePins.get(target.line));
     const mix = new Map();
     for (const row of rows) {
       const name = side.rows.text[row].replace(/^@\S+\s+/, "").split(/[ .]/)[0];
@@ -410,14 +410,14 @@
   }
 
   function details(target) {
-    const pane = byId("details"), box = element("div"), beside = element("div"), close = element("button", "Close", "close");
+    const pane = byId("details"), top = element("div", "", "top"), box = element("div"), beside = element("div", "", "beside"), close = element("button", "Close", "close");
     close.type = "button";
     close.addEventListener("click", unpick);
-    pane.replaceChildren(box, beside);
-    box.append(close);
-    if (target.row !== undefined) rowDetails(box, beside, target.side, target.row);
-    else if (target.line !== undefined) lineDetails(box, beside, target.side, target);
-    else paragraph(box, element("code", sides[target.side].ptx[target.ptx - 1].trim()));
+    pane.replaceChildren(top, box, beside);
+    top.append(close);
+    if (target.row !== undefined) rowDetails(top, box, beside, target.side, target.row);
+    else if (target.line !== undefined) lineDetails(top, box, beside, target.side, target);
+    else paragraph(top, element("code", sides[target.side].ptx[target.ptx - 1].trim()));
     pane.hidden = false;
     pane.scrollTop = 0;
   }

@@ -25,7 +25,7 @@ SamplesFlag = Annotated[
 def write_page(out: Path, listings: Sequence[Listing]) -> None:
     """Write the page of one listing or of two, and say so on standard error. Raises `UsageError`."""
     from gemmlab.pages.kernel_page import kernel_page
-    from gemmlab.pages.make import write
+    from gemmlab.pages.page_files import write
 
     html = kernel_page(listings)
     write(out, html)
@@ -49,7 +49,7 @@ def write_explained(out: Path | None, samples: Path | None, explained: Sequence[
 def require_page(out: Path | None, samples: Path | None) -> None:
     """Raise `UsageError` if the page cannot be written, or if there is a profile without a page to show it."""
     from gemmlab.core.errors import UsageError
-    from gemmlab.pages.make import require_place
+    from gemmlab.pages.page_files import require_place
 
     if out is not None:
         require_place(out)

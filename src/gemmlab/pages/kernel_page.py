@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from gemmlab.analysis.explanation import explain
 from gemmlab.analysis.listing.alignment import align
-from gemmlab.analysis.listing.listing import Listing
+from gemmlab.analysis.listing.listing import Listing, explained_listing
 from gemmlab.analysis.listing.pins import Pin
+from gemmlab.analysis.subject import machine
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import assignments
+from gemmlab.kernels.by_name import kernel_named
 from gemmlab.pages.document import document, packed
 from gemmlab.pages.listing_json import packed_json, pairs_json
+from gemmlab.pages.studies import Request
 
 MOST_SIDES = 2
 _DIGITS = 12
@@ -37,6 +41,15 @@ def kernel_page(listings: Sequence[Listing]) -> bytes:
         pinned=_pinned(listings), pairs=pairs,
         packed_listings=[packed(json.dumps(packed_json(one), separators=(",", ":"))) for one in listings],
     )  # fmt: skip
+
+
+def page_of(request: Request) -> bytes:
+    """Explain the kernel of a request, and return its page.
+
+    Raises `CompileError`, `UsageError`, `MemoryError`.
+    """
+    arch, model = machine(request.arch, request.gpu)
+    return kernel_page([explained_listing(explain(kernel_named(request.kernel), arch, model, dict(request.config)))])
 
 
 def _name(listing: Listing) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
@@ -14,6 +14,7 @@ from gemmlab.sass.liveness import live_registers
 from gemmlab.sass.loops import Loop, find_loops
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain.line_tables import FunctionLines, read_line_tables
+from gemmlab.toolchain.ptx_places import ptx_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +97,15 @@ def code_of(artifact: Artifact, config: Mapping[str, int] | None = None, title: 
     function = parse(artifact.texts["sass"])[artifact.entry]
     tables = read_line_tables(artifact.code, artifact.kernel)
     lines = tables.functions.get(artifact.entry, FunctionLines((), ()))
-    names = _names(function, lines)
+    names, named = _names(function, lines), ptx_places(artifact.texts.get("ptx", ""))
     depths, inner, spans = _loops(function)
     live = live_registers(function)
     reads = bank_reads(function.instructions, artifact.target)
     conflicts = conflict_cycles(function.instructions, artifact.target)
     rows = tuple(
         Row(
-            instruction=i, places=_places(i, lines, names), ptx_line=lines.ptx_line(i.address), live=len(live[at]),
-            banks=reads[at] if any(reads[at]) else (), conflict_cycles=conflicts[at], depth=depths.get(i.address, 0),
+            instruction=i, places=_places(i, lines, names, named), ptx_line=lines.ptx_line(i.address),
+            live=len(live[at]), banks=reads[at] if any(reads[at]) else (), conflict_cycles=conflicts[at], depth=depths.get(i.address, 0),
             loop=inner.get(i.address),
         )
         for at, i in enumerate(_without_padding(function))
@@ -146,11 +147,17 @@ def _names(function: SassFunction, lines: FunctionLines) -> dict[str, str]:
     return found
 
 
-def _places(instruction: Instruction, lines: FunctionLines, names: Mapping[str, str]) -> tuple[SourceLine, ...]:
-    places = lines.places(instruction.address)
-    if places:
-        return tuple((names.get(file, file), line) for file, line in places)
-    return (instruction.line, *instruction.inlined_at) if instruction.line else ()
+def _places(
+    instruction: Instruction, lines: FunctionLines, names: Mapping[str, str], named: Sequence[tuple[SourceLine, ...]]
+) -> tuple[SourceLine, ...]:
+    """Return the places of an instruction: by `named`, those of its PTX, if they agree on the innermost line."""
+    places = tuple((names.get(file, file), line) for file, line in lines.places(instruction.address))
+    if not places:
+        return (instruction.line, *instruction.inlined_at) if instruction.line else ()
+    at = lines.ptx_line(instruction.address)
+    of_ptx = named[at - 1] if 0 < at <= len(named) else ()
+    alike = of_ptx and (PurePath(of_ptx[0][0]).name, of_ptx[0][1]) == (PurePath(places[0][0]).name, places[0][1])
+    return tuple((names.get(file, file), line) for file, line in of_ptx) if alike else places
 
 
 def _loops(function: SassFunction) -> tuple[dict[int, int], dict[int, int], tuple[Span, ...]]:

@@ -11,7 +11,16 @@ from gemmlab.core.records import Record
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.instruments.bench_request import BenchRequest
 from gemmlab.instruments.bench_result import BenchResult
-from gemmlab.instruments.call_arguments import Facts, KernelName, Sizes, kernel_names, size_text, stated_facts
+from gemmlab.instruments.call_arguments import (
+    Facts,
+    KernelName,
+    OpName,
+    Sizes,
+    asked_operation,
+    kernel_names,
+    size_text,
+    stated_facts,
+)
 from gemmlab.instruments.default_device import open_for
 from gemmlab.kernels.by_name import named_kernels
 from gemmlab.observe.counting import count_kernels
@@ -28,7 +37,7 @@ Progress = Callable[[str, int, int], None]
 
 def bench(
     *kernels: KernelName,
-    op: str | None = None,
+    op: OpName | None = None,
     sizes: Sizes | None = None,
     device: str | None = None,
     mode: str | None = None,
@@ -52,11 +61,11 @@ def bench(
 ) -> BenchResult:
     """Time the library call or kernels against other libraries, in turns, every sample kept.
 
-    `kernels` are ids, paths of `.cu` files or CUDA C++ as text; without any, `gemmlab.gemm` or `gemmlab.sum`, or where
-    that is not timed the ladder of `op`. `sizes` are 512, (M, N, K), a list of such, or the text of `--sizes`; `facts`
-    about a `.cu` file are as for `check`. `suite` takes the frozen suite of shapes, or its family of that name
-    (`"squares"`), in place of sizes. `configs` are configurations of the one kernel, `"all"` of its tuning space,
-    or a number of them.
+    `kernels` are ids, paths of `.cu` files or CUDA C++ as text; without any, `gemmlab.gemm` or `gemmlab.sum`, or
+    where that is not timed the ladder of `op`, which may be a Python file or an `Operation`, too. `sizes` are 512,
+    (M, N, K), a list of such, or the text of `--sizes`; `facts` about a `.cu` file are as for `check`. `suite`
+    takes the frozen suite of shapes, or its family of that name (`"squares"`), in place of sizes. `configs` are
+    configurations of the one kernel, `"all"` of its tuning space, or a number of them.
 
     `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed; by
     default the CPU, and for GPU kernels a GPU, else the emulator.
@@ -88,7 +97,7 @@ def bench(
 
 
 def run_request(
-    names: Sequence[str], *, op: str | None, device: str | None, alpha: float | None, beta: float | None,
+    names: Sequence[str], *, op: OpName | None, device: str | None, alpha: float | None, beta: float | None,
     facts: Mapping[str, Any], target: float | None, floor: float | None, progress: Progress | None, **fields: Any,
 ) -> BenchResult:  # fmt: skip
     """Time or count what is asked for; arguments are as on the command line. Raises as `bench`.
@@ -96,11 +105,12 @@ def run_request(
     The others are fields of `BenchRequest`.
     """
     report = progress or (lambda _text, _done, _total: None)
+    of, facts = asked_operation(op, names, facts)
     found = named_kernels(names, facts)
+    of = operation_of(names, found, of)
     where = open_for(device, found.values(), fields["mode"])
-    op = op or operation_of(names, found)
     factors = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
-    request = BenchRequest(device=where, kernels=[found[name] for name in names], op=op, factors=factors, **fields)
+    request = BenchRequest(device=where, kernels=[found[name] for name in names], op=of, factors=factors, **fields)
     if family_of(where.family).timed:
         return _timed(request, target, floor, report)
     if target is not None or floor is not None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gemmlab.analysis.explanation import Explanation
 from gemmlab.analysis.findings import Finding
+from gemmlab.analysis.listing.listing import explained_listing
+from gemmlab.analysis.listing.samples import read_samples
 from gemmlab.analysis.model.quoted_prediction import QuotedPrediction
 from gemmlab.core.errors import UsageError
 from gemmlab.core.notebook_view import Display, number
@@ -15,6 +19,8 @@ from gemmlab.core.tabular import Row, Tabular
 from gemmlab.core.words import assignments
 from gemmlab.instruments.call_arguments import Sizes, size_text
 from gemmlab.instruments.kernel_pictures import drawn
+from gemmlab.pages.kernel_page import kernel_page
+from gemmlab.pages.page_files import require_place, write
 from gemmlab.plots.pictures.drawing import Picture
 
 Quotes = tuple[QuotedPrediction | str, ...]
@@ -50,6 +56,21 @@ class ExplainResult(Display, Tabular):
         if subject.kernel is None:
             raise UsageError(f"{subject.name}: pictures are drawn of kernels, not of a launch")
         return drawn(subject.kernel, subject.arch, subject.config, size_text(sizes) or "", names)
+
+    def to_html(self, path: str | os.PathLike[str], samples: str | os.PathLike[str] | None = None) -> Path:
+        """Write the kernel page, one file without links to others, and return its path.
+
+        Source, PTX and machine code light each other up, with counts; two kernels stand side by side. `samples` is a
+        file of Nsight Compute's samples by instruction (`ncu --page source --csv`) of the first kernel. Raises
+        `UsageError` for a file that cannot be written or read.
+        """
+        out = Path(path)
+        require_place(out)
+        found = () if samples is None else read_samples(Path(samples))
+        listings = [explained_listing(one, samples=() if place else found)
+                    for place, one in enumerate(self.explanations)]  # fmt: skip
+        write(out, kernel_page(listings))
+        return out
 
     def _line(self) -> str:
         return " | ".join(one._line() for one in self.explanations)  # noqa: SLF001 - our own

@@ -31,7 +31,7 @@ def _show(checked: CheckResult) -> None:
     from rich.table import Table
 
     from gemmlab.cli.console import table_console
-    from gemmlab.instruments.check_result import NOT_RUN, stopped
+    from gemmlab.instruments.check_result import NOT_RUN, stopped, verdict
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("kernel", "result", "cases", "padded", "threads", "error/bound", "error/|c|/K", "seconds"):
@@ -39,7 +39,7 @@ def _show(checked: CheckResult) -> None:
     for report in checked.reports:
         measures = (f"{report.worst_ratio:.3f}", f"{report.source_error:.1e}", f"{report.seconds:.1f}")
         numbers = (str(report.cases), str(report.padded), str(report.threads), *measures)
-        table.add_row(report.subject, report.verdict, *numbers)
+        table.add_row(report.subject, verdict(report), *numbers)
     for name, error in checked.errors.items():
         table.add_row(name, stopped(error), "", "", "", "", "", "")
     for name in checked.not_checked:

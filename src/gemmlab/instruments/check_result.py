@@ -39,7 +39,7 @@ class CheckResult(Display, Tabular):
         return [
             *(
                 {
-                    "kernel": report.subject, "result": report.verdict, "device": report.device,
+                    "kernel": report.subject, "result": verdict(report), "device": report.device,
                     "config": assignments(report.config), "cases": report.cases, "planned": report.planned,
                     "padded": report.padded, "failures": len(report.failures), "threads": report.threads,
                     "worst_ratio": report.worst_ratio, "worst_problem": report.worst_problem,
@@ -74,8 +74,8 @@ class CheckResult(Display, Tabular):
         wrong = frozenset((place, 1) for place, row in enumerate(rows) if row["result"] != "PASS")
         details = [(report.subject, report.explain()) for report in self.reports if not report.passed]
         details += [(name, str(error)) for name, error in self.errors.items()]
-        verdict = "passed" if self.passed else "not passed"
-        return View("check", verdict, self.passed, grids=(replace(cells, wrong=wrong),), folded=tuple(details))
+        badge = "passed" if self.passed else "not passed"
+        return View("check", badge, self.passed, grids=(replace(cells, wrong=wrong),), folded=tuple(details))
 
     def __str__(self) -> str:
         """Return the outcome of each kernel in words."""
@@ -87,6 +87,12 @@ class CheckResult(Display, Tabular):
 
 
 NOT_RUN = "NOT RUN"
+
+
+def verdict(report: CheckReport) -> str:
+    """Return a report's verdict in a word: `PASS`, `FAIL`, `HAZARDS` (results are right), or `STOPPED` by the time."""
+    unsound = "HAZARDS" if report.right else "FAIL"
+    return "PASS" if report.passed else unsound if report.failures else "STOPPED"
 
 
 def stopped(error: GemmlabError) -> str:

@@ -1,4 +1,4 @@
-"""The device of a call that names none."""
+"""The device of a call or a command line that names none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from gemmlab.kernels.by_name import NamedKernel
 def open_for(name: str | None, kernels: Iterable[NamedKernel], mode: str | None = None) -> Device:
     """Open the device of that name; without a name the CPU, or for GPU kernels alone a GPU or else an emulated one.
 
-    A notice says that there is no GPU. `mode` is that of `open_device`. Raises `DeviceError`, `UsageError`.
+    A notice says that there is no GPU. `mode` is that of `open_device`. Raises `DeviceError`,
+    `UsageError`.
     """
     if name is not None:
         return open_device(name, mode)

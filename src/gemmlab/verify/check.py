@@ -114,12 +114,6 @@ class CheckReport(Display):
         return not any(failure.mismatches for failure in self.failures)
 
     @property
-    def verdict(self) -> str:
-        """The verdict in a word: `PASS`, `FAIL`, `HAZARDS` (results are right), or `STOPPED` by the time limit."""
-        unsound = "HAZARDS" if self.right else "FAIL"
-        return "PASS" if self.passed else unsound if self.failures else "STOPPED"
-
-    @property
     def source_passed(self) -> bool:
         """True if the source listings' own test would have passed."""
         return self.source_error < SOURCE_LIMIT
@@ -150,14 +144,17 @@ class CheckReport(Display):
         also += [f"{self.subject}: {self.time_limit}"] if self.timed_out else []
         return "\n".join([head, *left_out, *(failure.explain() for failure in shown), *also])
 
+    def _outcome(self) -> str:
+        return "passed" if self.passed else "not passed" if self.failures else "stopped"
+
     def _line(self) -> str:
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        return f"{self.subject} on {self.device}: {self.verdict}, {counted(self.cases, 'case')}{failed}"
+        return f"{self.subject} on {self.device}: {self._outcome()}, {counted(self.cases, 'case')}{failed}"
 
     def _view(self) -> View:
         error = f"largest error {self.worst_ratio:.3f} of its bound, at {self.worst_problem}"
         return View(
-            f"{self.subject} {assignments(self.config)}", self.verdict, self.passed,
+            f"{self.subject} {assignments(self.config)}", self._outcome(), self.passed,
             (f"{counted(self.cases, 'case')} on {self.device} in {self.seconds:.1f} s, {error}",),
             folded=() if self.passed else (("failures", self.explain()),),
             notes=tuple(line.strip() for line in self.remarks),

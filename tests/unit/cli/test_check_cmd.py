@@ -149,11 +149,11 @@ def test_another_device_ends_with_3() -> None:
 def test_without_a_gpu_an_own_file_is_checked_on_the_emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     opened = []
 
-    def without_gpu(name: str, mode: str | None = None) -> Any:
+    def without_gpu(name: str, _mode: str | None = None) -> Any:
         opened.append(name)
         if name == "cuda":
             raise DeviceError("no GPU in this test")
-        return open_device(name, mode)
+        return open_device(name)
 
     monkeypatch.setattr(default_device, "open_device", without_gpu)
     file = str(tmp_path / "mine.cu")

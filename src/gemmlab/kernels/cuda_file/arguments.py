@@ -32,7 +32,7 @@ _NUMBERS: Mapping[str, str] = {
     "float": "float32", "Stored": "float32", "void": "float32", "double": "float64", "half": "float16",
     "__half": "float16", "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "char": "int8",
     "signed char": "int8", "int8_t": "int8", "uchar": "uint8", "unsigned char": "uint8", "uint8_t": "uint8",
-    "short": "int16", "int16_t": "int16", "int": "int32", "int32_t": "int32",
+    "__nv_fp8_storage_t": "uint8", "short": "int16", "int16_t": "int16", "int": "int32", "int32_t": "int32",
 }  # fmt: skip
 """Type of the elements that a pointer leads to. `Stored` of `cuda_common/stored.cuh` is float unless a rung is compiled
 for halves; `void` is taken for float.

@@ -95,11 +95,20 @@ def key_of(repository: Mapping[str, Any], kernel: Mapping[str, Any]) -> str:
 def page(repositories: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
     """Return the generated part of the page."""
     through = sum(row.goes_through for row in rows)
-    parts = [f"{through} of {len(rows)} kernels go through `check`, `explain` and `bench` as they are.\n"]
+    others = sum(repository.get("others", 0) for repository in repositories)
+    share = through / (len(rows) + others)
+    said = (
+        f"{through} of {len(rows) + others} kernels ({share:.0%}) go through `check`, `explain` and `bench` as they are"
+    )
+    parts = [f"{said}; {len(rows) - through + others} do not.\n"]
     for repository in repositories:
         own = [row for row in rows if row.repository == repository["name"]]
         if own:
             parts.append(f"`{repository['name']}` at commit `{repository['commit'][:12]}`: {repository['of']}.\n")
+            if "without" in repository:
+                parts.append(
+                    f"{repository['others']} kernels that have no row do not go through: {repository['without']}.\n"
+                )
             parts.append(
                 "| file | kernel | lines of facts | check | fails first at | cases (padded) | explain | bench |"
             )
@@ -112,11 +121,15 @@ def page(repositories: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> str:
 def _row(folder: Path, repository: Mapping[str, Any], kernel: Mapping[str, Any], timeout_s: float) -> Row:
     checkout = folder / repository["name"].replace("/", "+")
     facts = {**repository["facts"], **kernel["facts"]}
-    op, file = operation(kernel), checkout / kernel["file"]
+    op, file, sizes = operation(kernel), checkout / kernel["file"], kernel.get("sizes")
     found = {
         "check": _answer(lambda: gemmlab.check(file, op=op, facts=facts, device=DEVICE, timeout_s=timeout_s)),
-        "explain": _answer(lambda: gemmlab.explain(file, op=op, facts=facts)),
-        "bench": _answer(lambda: gemmlab.bench(file, op=op, facts=facts, device=DEVICE)),
+        "explain": _answer(lambda: gemmlab.explain(file, op=op, facts=facts, sizes=sizes)),
+        "bench": _answer(
+            lambda: gemmlab.bench(
+                file, op=op, facts=facts, device=DEVICE, sizes=sizes or ("256" if op is None else None)
+            )
+        ),
     }
     reports = found["check"].get("reports") or [{}]
     check = "refused" if "cases" not in reports[0] else _checked(reports[0])

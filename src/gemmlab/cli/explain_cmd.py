@@ -31,6 +31,7 @@ from gemmlab.cli.own_file import (
     compile_flags,
     own_flags,
 )
+from gemmlab.cli.page_file import PageFlag, SamplesFlag, require_page, write_explained
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import UsageError
 
@@ -68,6 +69,8 @@ def explain(
     picture: PictureFlag = None,
     formats: FormatFlag = None,
     roofline: RooflineFlag = None,
+    html: PageFlag = None,
+    profile: SamplesFlag = None,
     timeout: TimeoutFlag = DEFAULT_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: CsvFlag = False,
@@ -77,6 +80,7 @@ def explain(
     With two kernels, side by side. Ends with 1 when a kernel's result is wrong or it did what it must not (a race, an
     access out of bounds), and when the time is over.
     With --pictures also of kernels for a CPU, of which there is nothing but pictures.
+    Example: gemmlab explain mine.cu --html page.html
     """
     from gemmlab.analysis.subject import machine
     from gemmlab.instruments.call_arguments import asked_operation
@@ -85,6 +89,7 @@ def explain(
     from gemmlab.kernels.by_name import kernel_named
 
     form = answer_form(as_json=as_json, as_csv=as_csv)
+    require_page(html, profile)
     if len(kernels) not in (1, 2):
         raise UsageError(f"{len(kernels)} kernels: one is explained, or two side by side")
     if is_launch(kernels, args):
@@ -96,6 +101,7 @@ def explain(
             of_launch = launched(kernels[0], function, grid, threads, args, smem_bytes, arch, gpu, options)
             if roofline is not None:
                 write_roofline(roofline, [of_launch])
+            write_explained(html, profile, [of_launch])
         _answer(ExplainResult((of_launch,), ((),)), form, sass=sass)
         return
     flags = own_flags(
@@ -113,6 +119,7 @@ def explain(
         explained = ExplainResult((), ()) if drawn_only else explain_kernels(named, chosen, model, settings, sizes)
         if roofline is not None and explained.explanations:
             write_roofline(roofline, explained.explanations)
+        write_explained(html, profile, explained.explanations)
         written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
     if drawn_only and as_json:
         print_json({"kernels": [{"kernel": named[0].id, "pictures": written}]})

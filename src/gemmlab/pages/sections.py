@@ -47,6 +47,8 @@ class Section:
     """Measured GFLOP/s of the explained code on the GPU it is explained for, at the largest problem; `None` if it was
     not timed there.
     """
+    page: str = ""
+    """Address of the kernel's page, relative to the report; empty if none is written."""
 
 
 def section(

@@ -16,7 +16,8 @@ import pytest
 from gemmlab.core.errors import RecordError
 from gemmlab.core.records import Record, load_record
 from gemmlab.pages.charts import curve_drawings, ladder_drawing
-from gemmlab.pages.page import Page, coded, render
+from gemmlab.pages.document import coded
+from gemmlab.pages.page import Page, render
 from gemmlab.pages.parts import part_of
 from gemmlab.plots.chart import BLACK
 from gemmlab.results.climb_rows import plain

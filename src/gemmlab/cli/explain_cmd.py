@@ -25,11 +25,13 @@ from gemmlab.cli.own_file import (
     GridFlag,
     IncludeFlag,
     KernelFlag,
+    OpFlag,
     OptionFlag,
     SmemFlag,
     compile_flags,
     own_flags,
 )
+from gemmlab.cli.page_file import PageFlag, SamplesFlag, require_page, write_explained
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import UsageError
 
@@ -52,6 +54,7 @@ def explain(
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
     ] = None,
+    op: OpFlag = None,
     function: KernelFlag = None,
     grid: GridFlag = None,
     threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
@@ -66,6 +69,8 @@ def explain(
     picture: PictureFlag = None,
     formats: FormatFlag = None,
     roofline: RooflineFlag = None,
+    html: PageFlag = None,
+    profile: SamplesFlag = None,
     timeout: TimeoutFlag = DEFAULT_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: CsvFlag = False,
@@ -75,30 +80,35 @@ def explain(
     With two kernels, side by side. Ends with 1 when a kernel's result is wrong or it did what it must not (a race, an
     access out of bounds), and when the time is over.
     With --pictures also of kernels for a CPU, of which there is nothing but pictures.
+    Example: gemmlab explain mine.cu --html page.html
     """
     from gemmlab.analysis.subject import machine
+    from gemmlab.instruments.call_arguments import asked_operation
     from gemmlab.instruments.explain_result import ExplainResult
     from gemmlab.instruments.explaining import explain_kernels
     from gemmlab.kernels.by_name import kernel_named
 
     form = answer_form(as_json=as_json, as_csv=as_csv)
+    require_page(html, profile)
     if len(kernels) not in (1, 2):
         raise UsageError(f"{len(kernels)} kernels: one is explained, or two side by side")
     if is_launch(kernels, args):
-        if len(kernels) != 1 or pictures or config or sizes or facts:
-            raise UsageError("a launch is explained alone, without --config, --sizes, --facts and --pictures")
+        if len(kernels) != 1 or pictures or config or sizes or facts or op:
+            raise UsageError("a launch is explained alone, without --op, --config, --sizes, --facts and --pictures")
         options = compile_flags(include, define, option)
         require_drawable(roofline)
         with limited(timeout, error_answer(as_json=as_json)):
             of_launch = launched(kernels[0], function, grid, threads, args, smem_bytes, arch, gpu, options)
             if roofline is not None:
                 write_roofline(roofline, [of_launch])
+            write_explained(html, profile, [of_launch])
         _answer(ExplainResult((of_launch,), ((),)), form, sass=sass)
         return
     flags = own_flags(
         kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes,
         options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
+    _, flags = asked_operation(op, kernels, flags)
     named = [kernel_named(name, flags) for name in kernels]
     chosen, model = machine(arch, gpu)
     settings = parse_config(config or [])
@@ -109,6 +119,7 @@ def explain(
         explained = ExplainResult((), ()) if drawn_only else explain_kernels(named, chosen, model, settings, sizes)
         if roofline is not None and explained.explanations:
             write_roofline(roofline, explained.explanations)
+        write_explained(html, profile, explained.explanations)
         written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
     if drawn_only and as_json:
         print_json({"kernels": [{"kernel": named[0].id, "pictures": written}]})

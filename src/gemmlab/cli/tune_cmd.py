@@ -94,8 +94,10 @@ def tune(
     from gemmlab.cli.tune_kernel import TuneRequest
     from gemmlab.cli.tune_tables import print_tuning
 
-    verbs = [name for name, given in (("--show", show), ("--export", export_to), ("--import", import_from),
-                                      ("--forget", forget), ("--library", library)) if given]  # fmt: skip
+    options = {
+        "--show": show, "--export": export_to, "--import": import_from, "--forget": forget, "--library": library,
+    }  # fmt: skip
+    verbs = [name for name, value in options.items() if value]
     if len(verbs) > 1 or (verbs and kernel):
         raise UsageError(f"{' and '.join([*verbs, *filter(None, [kernel])])}: one of them at a time")
     if verbs:

@@ -1,4 +1,4 @@
-"""What each parameter of a kernel matters, as a table: from a record with many of its configurations."""
+"""The effect of each parameter of a kernel, as a table: from a record with many of its configurations."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ from gemmlab.timing.families import family_of
 from gemmlab.timing.peers import kernel_spec
 from gemmlab.timing.turns import Crew, Launcher, start_worker
 from gemmlab.timing.verification import judge_outputs
-from gemmlab.tuning.bench import Build, Turn, Verdict
 from gemmlab.tuning.builders import Builders, Key
 from gemmlab.tuning.forecast import block
+from gemmlab.tuning.outcomes import Build, Turn, Verdict
 from gemmlab.tuning.space import Space
 
 TIMEOUT_S = 60.0

@@ -17,12 +17,12 @@ from gemmlab.dispatch.waves import gpu_of_facts
 from gemmlab.kernels.digest import source_digest
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.results.sensitivity import Point, Sensitivity, neighbours, sensitivity
-from gemmlab.tuning.bench import Bench
 from gemmlab.tuning.builders import Builders
 from gemmlab.tuning.device_bench import DeviceBench, Subject
 from gemmlab.tuning.emulated_bench import EmulatedBench
 from gemmlab.tuning.forecast import Multiprocessors, forecasts
 from gemmlab.tuning.journal import Journal, JournaledBench
+from gemmlab.tuning.outcomes import Bench
 from gemmlab.tuning.search import BudgetEnd, Progress, Search, Standing
 from gemmlab.tuning.strategies import Halving, Strategy, run_within_budget
 

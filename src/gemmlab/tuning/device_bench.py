@@ -129,6 +129,9 @@ class DeviceBench:
     def verify(self, place: int) -> Verdict:
         started = time.perf_counter()
         fault = self._ready(place) or self._run(place)
+        if fault:
+            # It may have written where it should not: into operands that the others of its process read.
+            self._end_crew()
         return Verdict(place, not fault, fault, time.perf_counter() - started)
 
     def turn(self, place: int) -> Turn:

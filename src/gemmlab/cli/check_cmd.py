@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gemmlab.cli.check_codes import check_codes, is_machine_code
 from gemmlab.cli.check_outcome import Checked, answer
 from gemmlab.cli.check_runs import LIBRARY, CheckRequest
 from gemmlab.cli.console import DEVICE_HELP
@@ -41,7 +42,7 @@ def check(
     kernels: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KERNEL]...", help=f"Kernels, .cu files or {LIBRARY}. Default: the ladder and {LIBRARY}."
+            metavar="[KERNEL]...", help=f"Kernels, .cu files, {LIBRARY}, or cubins. Default: the ladder and {LIBRARY}."
         ),
     ] = None,
     op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
@@ -82,6 +83,8 @@ def check(
 ) -> None:
     """Compare results element by element with a float64 reference, between guard bands.
 
+    Of a .cubin, check the control codes: every result has come before an instruction reads or overwrites it.
+
     Ends with 1, and says which element is wrong, when a result is outside its bound, or when the time is over.
     """
     from gemmlab.kernels.by_name import named_kernels
@@ -89,6 +92,9 @@ def check(
     from gemmlab.timing.families import library_operation, operation_of
 
     names = kernels or []
+    if is_machine_code(names):
+        check_codes(names, as_json=as_json)
+        return
     flags = own_flags(
         names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
         options=compile_flags(include, define, option), facts=facts,

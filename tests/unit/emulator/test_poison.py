@@ -16,14 +16,15 @@ from gemmlab.sass.checking.mutations import mutation
 from gemmlab.sass.parse import parse
 from gemmlab.sass.writing.cubin_code import with_words
 from gemmlab.toolchain.nvdisasm import disassemble
-from support.changed_code import Subject, subject
+from gemmlab.verify.changed_code import Build
+from support.changed_code import subject
 
 ARCH = "sm_80"
 SECONDS = 8
 
 
 @cache
-def tried() -> tuple[Subject, bytes]:
+def tried() -> tuple[Build, bytes]:
     made = subject("naive", ARCH, "4x5x6")
     return made, made.run(made.artifact.code, EmulatedDevice(ARCH)).tobytes()
 

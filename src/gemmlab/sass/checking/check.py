@@ -32,6 +32,8 @@ class Finding:
     consumer: Instruction
     register: str
     reason: str
+    barriers: frozenset[int] = frozenset()
+    """Barriers any of which would have to be waited for; empty for other faults."""
 
     def __str__(self) -> str:
         return (
@@ -68,7 +70,9 @@ def _early(function: SassFunction, graph: FlowGraph, steps: Sequence[Step], know
         if verdict is not None:
             fault, reason = verdict
             producer, consumer = (steps[n].instruction for n in (meeting.producer, meeting.consumer))
-            yield Finding(fault, function.name, producer, consumer, register_name(meeting.cell), reason)
+            yield Finding(
+                fault, function.name, producer, consumer, register_name(meeting.cell), reason, meeting.barriers
+            )
 
 
 def judged(meeting: Meeting, steps: Sequence[Step], known: Latencies) -> tuple[Fault, str] | None:

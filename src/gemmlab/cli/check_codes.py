@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from gemmlab.cli.answer import print_json
 from gemmlab.core.errors import UsageError
 from gemmlab.core.words import counted
 
@@ -28,7 +28,7 @@ def check_codes(names: Sequence[str], *, as_json: bool) -> None:
     """Check the control codes of each cubin and end with 1 if one is wrong, with 2 if one could not be checked."""
     answers = [answer for name in names for answer in _of_file(name)]
     if as_json:
-        typer.echo(json.dumps(answers, indent=1))
+        print_json(answers)
     else:
         for answer in answers:
             _show(answer)

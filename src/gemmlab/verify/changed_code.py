@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.program import Artifact
-from gemmlab.devices.device import Device
+from gemmlab.devices.device import Buffer, Device
 from gemmlab.kernels.bound import BoundKernel, place
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.catalog import find_op
@@ -19,7 +18,7 @@ from gemmlab.ops.op import Problem
 from gemmlab.sass.instruction import SassFunction
 from gemmlab.sass.parse import parse
 from gemmlab.toolchain.build_cuda import compile_here
-from gemmlab.toolchain.nvdisasm import disassemble
+from gemmlab.toolchain.cubin import digest
 
 _SEED = 5
 
@@ -35,26 +34,35 @@ class Build:
     artifact: Artifact = field(repr=False)
     function: SassFunction = field(repr=False)
 
-    def bind(self, code: bytes, device: Device) -> BoundKernel:
-        """Load other machine code on a device, with random operands that depend on the problem alone."""
-        op = find_op(self.kernel.op)
+    def operands(self, device: Device) -> dict[str, Buffer]:
+        """Return operands on a device: random numbers that depend on the problem alone, and NaN for the result."""
         rng = np.random.default_rng(_SEED)
-        buffers: dict[str, Any] = {}
-        for operand in op.operands(self.problem):
+        found: dict[str, Buffer] = {}
+        for operand in find_op(self.kernel.op).operands(self.problem):
             span = max((operand.rows - 1) * operand.ld + operand.cols, 1)
-            buffers[operand.name] = device.upload(rng.standard_normal(span).astype(np.float32))
-        texts = {"sass": disassemble(code, self.kernel.id), "log": self.artifact.texts.get("log", "")}
+            values = rng.standard_normal(span).astype(np.float32)
+            found[operand.name] = device.upload(values if operand.role == "in" else np.full_like(values, np.nan))
+        return found
+
+    def bind(self, code: bytes, device: Device, operands: Mapping[str, Buffer] | None = None) -> BoundKernel:
+        """Load other machine code on a device, by default with new operands."""
+        # Without its text: it is that of the old code.
+        texts = {name: text for name, text in self.artifact.texts.items() if name != "sass"}
         placed = place(self.kernel, device, self.config)
-        loaded = device.load(replace(self.artifact, code=code, texts=texts))
+        loaded = device.load(replace(self.artifact, code=code, digest=digest(code, self.kernel.id), texts=texts))
         placed.loaded[tuple(sorted(self.instance.items()))] = loaded
-        return placed.bind(op, self.problem, buffers)
+        return placed.bind(find_op(self.kernel.op), self.problem, operands or self.operands(device))
 
     def run(self, code: bytes, device: Device) -> npt.NDArray[np.uint32]:
         """Return the bits of the result with other machine code."""
         bound = self.bind(code, device)
         bound.run()
-        op = find_op(self.kernel.op)
-        out = next(operand for operand in op.operands(self.problem) if operand.role != "in")
+        return self.result(bound)
+
+    def result(self, bound: BoundKernel) -> npt.NDArray[np.uint32]:
+        """Return the bits of the result of the last run."""
+        operands = find_op(self.kernel.op).operands(self.problem)
+        out = next(operand for operand in operands if operand.role != "in")
         result = np.empty(bound.buffers[out.name].nbytes // 4, np.float32)
         bound.download(out.name, result)
         return np.array(result.view(np.uint32))

@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmlab.sass.accesses import Access, UnknownAccessError, accesses_of
 from gemmlab.sass.blocks import flow_graph
-from gemmlab.sass.instruction import Instruction, SassFunction
+from gemmlab.sass.instruction import Control, Instruction, SassFunction
 from gemmlab.sass.writing.slots import EncodingError
 from gemmlab.sass.writing.word import decode, encode
 
@@ -31,6 +31,15 @@ class Mutation:
     text: str
     words: tuple[int, ...]
     order: tuple[int, ...]
+
+
+def applied(function: SassFunction, change: Mutation) -> SassFunction:
+    """Return the function after a change, without a disassembler."""
+    code = []
+    for new, old in enumerate(change.order):
+        one, word = function.instructions[old], change.words[old]
+        code.append(replace(one, address=16 * new, encoding=word, control=Control.of(word)))
+    return SassFunction(function.name, tuple(code), function.labels)
 
 
 def mutation(function: SassFunction, rng: np.random.Generator) -> Mutation:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gemmlab.sass.checking.check import check_function
 from gemmlab.sass.checking.reuse import sources
+from gemmlab.sass.checking.steps import queue_of
 from gemmlab.sass.instruction import Control, Instruction, SassFunction
 from gemmlab.sass.writing.slots import EncodingError
 from gemmlab.sass.writing.word import decode, encode
@@ -14,6 +15,8 @@ from gemmlab.sass.writing.word import decode, encode
 _ROUNDS = 24
 _LONGEST_STAY = 11
 _FLAGGED = frozenset({"FFMA"})
+_AHEAD = 3
+"""Instructions after which the next FFMA is looked for."""
 
 
 def with_control(instruction: Instruction, control: Control) -> Instruction:
@@ -53,13 +56,13 @@ def reuse_flags(code: Sequence[Instruction], places: Sequence[int]) -> list[Inst
     `places` are those of one block, in order.
     """
     made = list(code)
-    for here, following in zip(places, [*places[1:], None], strict=True):
+    for at, here in enumerate(places):
         one = made[here]
         if one.opcode not in _FLAGGED:
             continue
         bits = 0
-        two = made[following] if following is not None else None
-        if two is not None and two.opcode in _FLAGGED and not two.control.wait_mask:
+        two = _next_flagged([made[n] for n in places[at + 1 : at + 1 + _AHEAD]])
+        if two is not None:
             result = one.operands[0].index
             next_at = {place: operand.index for place, operand in sources(two)}
             for place, operand in sources(one):
@@ -67,6 +70,18 @@ def reuse_flags(code: Sequence[Instruction], places: Sequence[int]) -> list[Inst
                     bits |= 1 << place
         made[here] = with_control(one, replace(one.control, reuse=bits, yield_=one.control.yield_ or bits > 0))
     return made
+
+
+def _next_flagged(following: Sequence[Instruction]) -> Instruction | None:
+    """Return the next FFMA, if nothing before it empties the operand cache: memory instructions do not."""
+    for instruction in following:
+        if instruction.control.wait_mask:
+            return None
+        if instruction.opcode in _FLAGGED:
+            return instruction
+        if queue_of(instruction) not in ("shared", "global"):
+            return None
+    return None
 
 
 def repaired(function: SassFunction, code: Sequence[Instruction], arch: str) -> tuple[Instruction, ...]:

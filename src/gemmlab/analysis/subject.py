@@ -31,6 +31,7 @@ from gemmlab.toolchain.ptxas_log import Remark, serialized, setmaxnreg_ignored
 from gemmlab.verify.guarded_run import compare_results
 from gemmlab.verify.guards import GuardedBuffer
 from gemmlab.verify.nan_hint import nan_cause
+from gemmlab.verify.stray_words import without_stray
 
 _SIZES: Mapping[str, str] = {"reduce": "2^22", "sums": "256x4096x1"}
 """Sizes for operations whose usual size on the emulator leaves most threads without work and loops without iterations.
@@ -175,6 +176,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
     if not observation.stopped:
         wrong += dict.fromkeys(hint for mismatch in mismatches if (hint := nan_cause(mismatch, contents, kernel)))
     wrong += [changed.explain() for buffer in left.values() for changed in buffer.violations()]
+    hazards = observation.hazards if wrong else without_stray(placed, op, problem, contents, observation, left)[0]
     artifact = bound.loaded.artifact
     (largest,) = op.parse_sizes(family_of("cuda", op.name).bench_sizes.rpartition(",")[2])
     large = with_factors(kernel, op, largest)
@@ -182,7 +184,7 @@ def observe(kernel: Kernel, arch: str, model: gpu.GpuModel, config: Mapping[str,
         kernel=kernel, config=chosen, arch=arch, model=model, artifact=artifact,
         function=parse(artifact.texts["sass"])[artifact.entry],
         launch=_main_launch(kernel, bound.launches),
-        counters=observation.counters, hazards=with_source(observation.hazards), wrong=tuple(wrong), unit=op.unit,
+        counters=observation.counters, hazards=with_source(hazards), wrong=tuple(wrong), unit=op.unit,
         size=_size(op, problem), scaled=_size(op, large),
     )  # fmt: skip
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, SupportsIndex
 
+import numpy as np
+
 from gemmlab.core.counters import Observation
 from gemmlab.core.errors import ArgumentTypeError, CompileError, DeviceError, NoCompilerError, UsageError
 from gemmlab.core.hazard_source import with_source
@@ -20,6 +22,7 @@ from gemmlab.devices.select import open_device
 from gemmlab.launching.launched import Array, Launched
 from gemmlab.launching.parameters import Bound, in_order, parameters
 from gemmlab.launching.source import PtxText, ReadyCubin, Source, encodable, read_source
+from gemmlab.toolchain.constant_values import with_constants
 from gemmlab.toolchain.cubin import read_cubin
 
 Extents = SupportsIndex | Sequence[SupportsIndex]
@@ -41,6 +44,7 @@ def launch(
     cluster: Extents | None = None,
     wide_clusters: bool = False,
     cooperative: bool = False,
+    constants: Mapping[str, Any] | None = None,
 ) -> Launched:
     """Run `kernel` once and wait for it.
 
@@ -53,6 +57,7 @@ def launch(
     others there) are passed as copies in C order, so that your arrays are never written to; the same
     array given twice is the same memory, and `gemmlab.TensorMap(array, box)` is a tensor map over it. Scalars are NumPy
     scalars of the exact type, or Python numbers where the parameter decides the type; None is a null pointer.
+    `constants` are the values of `__constant__` variables by name, NumPy arrays or scalars of the variable's size.
 
     `device` is `"cuda[:N]"`, `"emulated[:sm_XX]"` or an open device; by default a GPU where there is one, else the
     emulator. `arch` compiles for that architecture (`"sm_90a"`), `options` go to the compiler. `timeout_s` limits
@@ -98,6 +103,8 @@ def launch(
         signature = code.signature(kernel)
         if arch not in (None, artifact.target):
             raise UsageError(f"launch: {where.id} runs code for {artifact.target}, not for {arch}")
+    if constants:
+        artifact = with_constants(artifact, {name: np.asarray(value) for name, value in constants.items()})
     function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
     request = Launch(
         (), _extents("grid", grid), _extents("threads", threads), _whole("smem_bytes", smem_bytes),

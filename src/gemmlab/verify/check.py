@@ -27,6 +27,7 @@ from gemmlab.verify.expectations import judge_claims, require_known_names
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.guards import Violation
 from gemmlab.verify.nan_hint import nan_cause
+from gemmlab.verify.stray_words import without_stray
 
 MOST_FAILURES = 8
 """Checking stops after this many failing cases: they suffice for a diagnosis, and a faulty kernel may do harm."""
@@ -98,6 +99,9 @@ class CheckReport(Display):
     progress: Mapping[str, int] = field(default_factory=dict)
     """Progress within the case that was running then, as numbers (`TimeLimitError.progress`)."""
 
+    stray: Mapping[str, int] = field(default_factory=dict)
+    """Reads of unwritten memory that reach no result, in words, and the number of cases that have them."""
+
     @property
     def timed_out(self) -> bool:
         """True if the time limit ended the check before its last case."""
@@ -120,9 +124,10 @@ class CheckReport(Display):
 
     @property
     def remarks(self) -> list[str]:
-        """Lines on what the verdict does not cover: traits of the kernel, cases left out."""
+        """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out."""
         left_out = (f"  {counted(count, 'case')} left out: it needs {reason}" for reason, count in self.refused.items())
-        return [*(f"  it {trait}" for trait in self.traits), *left_out]
+        strays = (f"  it {stray} ({counted(count, 'case')})" for stray, count in self.stray.items())
+        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out]
 
     def explain(self) -> str:
         """The outcome in words: a few failures at length, one of each kind first, then the problems of the others."""
@@ -185,6 +190,7 @@ class Tally:
         self._worst = (0.0, "")
         self._source = (0.0, "")
         self._stopped: tuple[str, Mapping[str, int]] = ("", {})
+        self._stray: Counter[str] = Counter()
 
     @property
     def enough(self) -> bool:
@@ -195,6 +201,10 @@ class Tally:
         """Record how far the results of one case are from the reference."""
         self._worst = max(self._worst, (worst_ratio, problem))
         self._source = max(self._source, (source_error, problem))
+
+    def strays(self, reads: Iterable[str]) -> None:
+        """Record the reads of unwritten memory that reach no result of one case."""
+        self._stray.update(dict.fromkeys(reads, 1))
 
     def case(
         self, problem: Problem, mismatches: Iterable[Mismatch | None], violations: Iterable[Violation],
@@ -229,6 +239,7 @@ class Tally:
             self._padded,
             self._traits,
             *self._stopped,
+            dict(self._stray),
         )
 
 
@@ -287,7 +298,13 @@ def check_kernel(
             mismatches.append(compared.mismatch)
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
-        notes = [hazard.explain() for hazard in with_source(observation.hazards)] if observation else []
+        hazards = observation.hazards if observation else ()
+        if observation and hazards and not any(mismatches) and not violations:
+            hazards, strays = without_stray(
+                placed, op, problem, contents, observation, case.guarded, shift=index % 16
+            )  # fmt: skip
+            tally.strays(strays)
+        notes = [hazard.explain() for hazard in with_source(hazards)]
         if case.nonzero_tickets:
             notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")
         wrongs = [] if observation and observation.stopped else [wrong for wrong in mismatches if wrong]

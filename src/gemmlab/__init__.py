@@ -34,13 +34,16 @@ if TYPE_CHECKING:
     from gemmlab.instruments.explaining import explain
     from gemmlab.instruments.profiling import profile
     from gemmlab.launching import TensorMap, launch
+    from gemmlab.ops.operation import Array, Operation
 
 __all__ = [
     "ArgumentTypeError",
+    "Array",
     "CompileError",
     "DeviceError",
     "GemmlabError",
     "NoCompilerError",
+    "Operation",
     "PeerError",
     "ProfilerError",
     "RecordError",
@@ -67,6 +70,8 @@ __all__ = [
 
 
 _PLACES = {
+    "Array": "gemmlab.ops.operation",
+    "Operation": "gemmlab.ops.operation",
     "TensorMap": "gemmlab.launching",
     "bench": "gemmlab.instruments.benching",
     "blas": "gemmlab",

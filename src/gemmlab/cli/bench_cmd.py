@@ -21,6 +21,7 @@ from gemmlab.cli.own_file import (
     GridFlag,
     IncludeFlag,
     KernelFlag,
+    OpFlag,
     OptionFlag,
     RequireFlag,
     SmemFlag,
@@ -45,7 +46,7 @@ def bench(
             help="Kernels by id, or .cu files. Default: gemmlab.gemm or gemmlab.sum, else the ladder.",
         ),
     ] = None,
-    op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
+    op: OpFlag = None,
     sizes: Annotated[
         str | None,
         typer.Option(

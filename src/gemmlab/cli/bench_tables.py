@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import add_row, plain_table, table_console
 from gemmlab.core.words import counted
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import find_op, unit_of
 from gemmlab.ops.op import LIMITS
 from gemmlab.results.climb_rows import digits, percent, short_size, times, with_precision
 from gemmlab.results.summary import BASELINE, FASTEST, QUOTED, all_notes
@@ -107,7 +107,7 @@ def _rows(rows: Sequence[Row], unit: str) -> Table:
 
 
 def _legend(record: Record, summary: Summary) -> list[str]:
-    unit = find_op(record.op).unit
+    unit = unit_of(record.op)
     peak = f"of the {LIMITS[unit]} probed in the same rounds"
     lines = [f"ms: median; IQR: middle half, as a share of it; of peak: {peak}."]
     if summary.means:

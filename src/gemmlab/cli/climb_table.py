@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gemmlab.cli.console import progress_console, table_console
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import unit_of
 from gemmlab.ops.op import GFLOPS, LIMITS
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def print_times(rows: Sequence[ClimbRow]) -> None:
 
 
 def print_notes(record: Record, rows: Sequence[ClimbRow], notes: Sequence[str]) -> None:
-    console, unit = table_console(), find_op(record.op).unit
+    console, unit = table_console(), unit_of(record.op)
     console.print(
         f"\nof peak: of the {LIMITS[unit]} measured in the same rounds; x: {unit} to those of the first rung, "
         "and of each peer at the same size and thread count."

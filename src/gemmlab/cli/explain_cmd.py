@@ -25,6 +25,7 @@ from gemmlab.cli.own_file import (
     GridFlag,
     IncludeFlag,
     KernelFlag,
+    OpFlag,
     OptionFlag,
     SmemFlag,
     compile_flags,
@@ -53,6 +54,7 @@ def explain(
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A kernel parameter; repeatable.")
     ] = None,
+    op: OpFlag = None,
     function: KernelFlag = None,
     grid: GridFlag = None,
     threads: Annotated[str | None, typer.Option(help="Block of a .cu file's kernel, as '32, 32'.")] = None,
@@ -81,6 +83,7 @@ def explain(
     Example: gemmlab explain mine.cu --html page.html
     """
     from gemmlab.analysis.subject import machine
+    from gemmlab.instruments.call_arguments import asked_operation
     from gemmlab.instruments.explain_result import ExplainResult
     from gemmlab.instruments.explaining import explain_kernels
     from gemmlab.kernels.by_name import kernel_named
@@ -90,8 +93,8 @@ def explain(
     if len(kernels) not in (1, 2):
         raise UsageError(f"{len(kernels)} kernels: one is explained, or two side by side")
     if is_launch(kernels, args):
-        if len(kernels) != 1 or pictures or config or sizes or facts:
-            raise UsageError("a launch is explained alone, without --config, --sizes, --facts and --pictures")
+        if len(kernels) != 1 or pictures or config or sizes or facts or op:
+            raise UsageError("a launch is explained alone, without --op, --config, --sizes, --facts and --pictures")
         options = compile_flags(include, define, option)
         require_drawable(roofline)
         with limited(timeout, error_answer(as_json=as_json)):
@@ -105,6 +108,7 @@ def explain(
         kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes,
         options=compile_flags(include, define, option), facts=facts,
     )  # fmt: skip
+    _, flags = asked_operation(op, kernels, flags)
     named = [kernel_named(name, flags) for name in kernels]
     chosen, model = machine(arch, gpu)
     settings = parse_config(config or [])

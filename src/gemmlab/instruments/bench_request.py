@@ -63,6 +63,8 @@ class BenchRequest:
         from gemmlab.timing.peers import parse_contestant, parse_peers
 
         op, where = find_op(self.op), self.device.device_name
+        if op.file is None:
+            raise UsageError(f"{op.name}: contestants are processes of their own; state the operation in a Python file")
         family, mode = family_of(where.family, self.op), self.mode or where.modes[0]
         if (self.kernels or not (family.library_call or family.array_call)) and self.precision != HIGHEST:
             raise UsageError("--precision: is for the library call; a kernel has its own")

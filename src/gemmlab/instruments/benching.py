@@ -12,7 +12,16 @@ from gemmlab.devices.select import open_device
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.instruments.bench_request import BenchRequest
 from gemmlab.instruments.bench_result import BenchResult
-from gemmlab.instruments.call_arguments import Facts, KernelName, Sizes, kernel_names, size_text, stated_facts
+from gemmlab.instruments.call_arguments import (
+    Facts,
+    KernelName,
+    OpName,
+    Sizes,
+    asked_operation,
+    kernel_names,
+    size_text,
+    stated_facts,
+)
 from gemmlab.kernels.by_name import named_kernels
 from gemmlab.observe.counting import count_kernels
 from gemmlab.results.count_rows import count_rows
@@ -28,7 +37,7 @@ Progress = Callable[[str, int, int], None]
 
 def bench(
     *kernels: KernelName,
-    op: str | None = None,
+    op: OpName | None = None,
     sizes: Sizes | None = None,
     device: str = "cpu",
     mode: str | None = None,
@@ -52,11 +61,11 @@ def bench(
 ) -> BenchResult:
     """Time the library call or kernels against other libraries, in turns, every sample kept.
 
-    `kernels` are ids, paths of `.cu` files or CUDA C++ as text; without any, `gemmlab.gemm` or `gemmlab.sum`, or where
-    that is not timed the ladder of `op`. `sizes` are 512, (M, N, K), a list of such, or the text of `--sizes`; `facts`
-    about a `.cu` file are as for `check`. `suite` takes the frozen suite of shapes, or its family of that name
-    (`"squares"`), in place of sizes. `configs` are configurations of the one kernel, `"all"` of its tuning space,
-    or a number of them.
+    `kernels` are ids, paths of `.cu` files or CUDA C++ as text; without any, `gemmlab.gemm` or `gemmlab.sum`, or
+    where that is not timed the ladder of `op`, which may be a Python file or an `Operation`, too. `sizes` are 512,
+    (M, N, K), a list of such, or the text of `--sizes`; `facts` about a `.cu` file are as for `check`. `suite`
+    takes the frozen suite of shapes, or its family of that name (`"squares"`), in place of sizes. `configs` are
+    configurations of the one kernel, `"all"` of its tuning space, or a number of them.
 
     `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed.
     `mode` is the state of the caches before a call, `"warm"` or `"cold"`. `peers` are names of libraries, `"installed"`
@@ -87,7 +96,7 @@ def bench(
 
 
 def run_request(
-    names: Sequence[str], *, op: str | None, device: str, alpha: float | None, beta: float | None,
+    names: Sequence[str], *, op: OpName | None, device: str, alpha: float | None, beta: float | None,
     facts: Mapping[str, Any], target: float | None, floor: float | None, progress: Progress | None, **request: Any,
 ) -> BenchResult:  # fmt: skip
     """Time or count what is asked for; arguments are as on the command line. Raises as `bench`.
@@ -96,10 +105,11 @@ def run_request(
     """
     where = open_device(device, request["mode"])
     report = progress or (lambda _text, _done, _total: None)
+    of, facts = asked_operation(op, names, facts)
     found = named_kernels(names, facts)
-    op = op or operation_of(names, found)
+    of = operation_of(names, found, of)
     factors = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
-    asked = BenchRequest(device=where, kernels=[found[name] for name in names], op=op, factors=factors, **request)
+    asked = BenchRequest(device=where, kernels=[found[name] for name in names], op=of, factors=factors, **request)
     if family_of(where.family).timed:
         return _timed(asked, target, floor, report)
     if target is not None or floor is not None:

@@ -12,11 +12,15 @@ from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.words import shown
 from gemmlab.instruments.source_file import is_source, source_file
 from gemmlab.kernels.by_name import is_own
+from gemmlab.ops.op_file import op_named
+from gemmlab.ops.operation import Operation
 
 KernelName = str | os.PathLike[str]
 """A kernel: its id, the path of a `.cu` file, or CUDA C++ as text."""
 Facts = Mapping[str, Any] | str | os.PathLike[str]
 """Facts about a user's kernel: the keys of its `/* gemmlab` comment, or the path of a `.toml` file with them."""
+OpName = str | Operation
+"""An operation: its name, the path of a Python file that states one, or what such a file states."""
 Size = str | SupportsIndex | tuple[SupportsIndex, ...]
 Sizes = Size | list[Size]
 """Sizes: the text of `--sizes`, one extent, the extents of one problem as a tuple, or a list of such."""
@@ -45,6 +49,17 @@ def stated_facts(facts: Facts | None, names: Iterable[str]) -> dict[str, Any]:
     if stated and not any(map(is_own, names)):
         raise UsageError(f"facts {', '.join(stated)}: name the .cu file that they are about")
     return stated
+
+
+def asked_operation(op: OpName | None, names: Iterable[str], facts: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name of the operation that is asked for, empty if none is, and the facts about `.cu` files with it.
+
+    A Python file that states an operation is run here. Raises `UsageError`.
+    """
+    if op is None:
+        return "", dict(facts)
+    found = op_named(op).name
+    return found, {**facts, **({"op": found.partition(":")[0]} if any(map(is_own, names)) else {})}
 
 
 def size_text(sizes: Sizes | None) -> str | None:

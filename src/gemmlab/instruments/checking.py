@@ -12,7 +12,16 @@ from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.core.words import counted
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
-from gemmlab.instruments.call_arguments import Facts, KernelName, Sizes, kernel_names, size_text, stated_facts
+from gemmlab.instruments.call_arguments import (
+    Facts,
+    KernelName,
+    OpName,
+    Sizes,
+    asked_operation,
+    kernel_names,
+    size_text,
+    stated_facts,
+)
 from gemmlab.instruments.check_result import CheckResult, CheckState
 from gemmlab.instruments.check_runs import CheckRequest
 from gemmlab.kernels.by_name import NamedKernel, named_kernels
@@ -29,7 +38,7 @@ Progress = Callable[[str, int, int], None]
 
 def check(
     *kernels: KernelName,
-    op: str | None = None,
+    op: OpName | None = None,
     sizes: Sizes | None = None,
     device: str | None = None,
     threads: int | None = None,
@@ -43,10 +52,11 @@ def check(
     """Compare results element by element with a float64 reference, between guard bands.
 
     `kernels` are ids (`"naive"`), paths of `.cu` files, CUDA C++ as text, or `"gemmlab.gemm"` and `"gemmlab.sum"`;
-    without any, the ladder of `op` (`"gemm"`) and the library call. `sizes` are 256, (M, N, K) or a list of such, or
-    the text of `--sizes`; by default the operation's whole contract, with `full` also its slow cases. `config` sets
-    parameters of the kernels. `facts` about a `.cu` file are the keys of its `/* gemmlab` comment as a dictionary
-    (`{"grid": "ceil_div(N, 32), ceil_div(M, 32)", "threads": "32, 32"}`), or a `.toml` file's path.
+    without any, the ladder of `op` (`"gemm"`) and the library call. `op` may be a Python file or an `Operation`,
+    too. `sizes` are 256, (M, N, K) or a list of such, or the text of `--sizes`; by default the operation's whole
+    contract, with `full` also its slow cases. `config` sets parameters of the kernels. `facts` about a `.cu` file
+    are the keys of its `/* gemmlab` comment as a dictionary (`{"grid": "ceil_div(N, 32), ceil_div(M, 32)",
+    "threads": "32, 32"}`), or a `.toml` file's path.
 
     `device` is `"cpu"`, `"cuda[:N]"` or `"emulated[:sm_XX]"`; by default the CPU, and for GPU kernels a GPU, else the
     emulator. `threads` are those of kernels that use several, by default all cores. Equal values of `seed` give equal
@@ -66,12 +76,13 @@ def check(
 
 
 def check_runs(
-    names: Sequence[str], *, op: str | None, sizes: str | None, device: str | None, threads: int | None,
+    names: Sequence[str], *, op: OpName | None, sizes: str | None, device: str | None, threads: int | None,
     config: Mapping[str, int], full: bool, facts: Mapping[str, Any], seed: int,
 ) -> Runs:  # fmt: skip
     """Return the checks that are asked for; `names` and `sizes` are as on the command line. Raises as `check`."""
+    asked, facts = asked_operation(op, names, facts)
     found = named_kernels([name for name in names if not library_operation(name)], facts)
-    operation = find_op(op or operation_of(names, found))
+    operation = find_op(operation_of(names, found, asked))
     problems = operation.parse_sizes(sizes) if sizes is not None else None
     return CheckRequest(
         names=names, kernels=found, op=operation, problems=problems, device=_device(device, found), threads=threads,

@@ -11,7 +11,16 @@ from gemmlab.analysis.subject import machine
 from gemmlab.core.errors import GemmlabError, TimeLimitError, UsageError
 from gemmlab.core.gpu import GpuModel
 from gemmlab.core.time_limit import require_seconds, time_limit
-from gemmlab.instruments.call_arguments import Facts, KernelName, Sizes, kernel_names, size_text, stated_facts
+from gemmlab.instruments.call_arguments import (
+    Facts,
+    KernelName,
+    OpName,
+    Sizes,
+    asked_operation,
+    kernel_names,
+    size_text,
+    stated_facts,
+)
 from gemmlab.instruments.explain_result import ExplainResult, Quotes
 from gemmlab.kernels.by_name import kernel_named
 from gemmlab.kernels.kernel import Kernel
@@ -21,6 +30,7 @@ def explain(
     kernel: KernelName,
     other: KernelName | None = None,
     *,
+    op: OpName | None = None,
     gpu: str = "",
     arch: str = "",
     sizes: Sizes | None = None,
@@ -31,9 +41,10 @@ def explain(
     """Say what limits a kernel, from its machine code and its counters on the emulator; no GPU is needed.
 
     `kernel` is the id of a GPU kernel, the path of a `.cu` file, or CUDA C++ as text; with `other`, the result has
-    both. `gpu` is the GPU to explain for (`"H200"`, `"A100"`, `"L4"`), `arch` the architecture of the code
-    (`"sm_90"`); either follows from the other, by default H200. `sizes` is the one size to count at, as 256, (M, N, K)
-    or text, by default 256, or 2^22 elements of a sum; times are predicted for it and for a large one. `config` sets
+    both. `op` is what a `.cu` file computes, if not a product: a name, a Python file or an `Operation`. `gpu` is
+    the GPU to explain for (`"H200"`, `"A100"`, `"L4"`), `arch` the architecture of the code (`"sm_90"`); either
+    follows from the other, by default H200. `sizes` is the one size to count at, as 256, (M, N, K) or text, by
+    default 256, or 2^22 elements of a sum; times are predicted for it and for a large one. `config` sets
     parameters. `facts` about a `.cu` file are the keys of its `/* gemmlab` comment as a dictionary, or a `.toml`
     file's path. `timeout_s` limits the whole in seconds.
 
@@ -45,7 +56,7 @@ def explain(
     """
     require_seconds("explain: timeout_s", timeout_s)
     names = kernel_names([kernel] if other is None else [kernel, other])
-    stated = stated_facts(facts, names)
+    _, stated = asked_operation(op, names, stated_facts(facts, names))
     named = [kernel_named(name, stated) for name in names]
     chosen, model = machine(arch, gpu)
     with time_limit(timeout_s):

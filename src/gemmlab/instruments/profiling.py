@@ -11,7 +11,16 @@ from gemmlab.core.records import Record
 from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
-from gemmlab.instruments.call_arguments import Facts, KernelName, Sizes, kernel_names, size_text, stated_facts
+from gemmlab.instruments.call_arguments import (
+    Facts,
+    KernelName,
+    OpName,
+    Sizes,
+    asked_operation,
+    kernel_names,
+    size_text,
+    stated_facts,
+)
 from gemmlab.instruments.profile_result import ProfileResult
 from gemmlab.instruments.profile_selection import chosen, loaded
 from gemmlab.instruments.rungs_here import rungs_here
@@ -41,7 +50,7 @@ class _Request:
 
 def profile(
     *kernels: KernelName,
-    op: str | None = None,
+    op: OpName | None = None,
     sizes: Sizes | None = None,
     config: Mapping[str, int] | None = None,
     device: str | None = None,
@@ -85,14 +94,15 @@ def recorded(name: str, kernels: Sequence[str], sizes: str | None, *, baseline: 
 
 
 def profile_names(
-    names: Sequence[str], *, op: str | None, sizes: str | None, config: Mapping[str, int], device: str | None,
+    names: Sequence[str], *, op: OpName | None, sizes: str | None, config: Mapping[str, int], device: str | None,
     baseline: bool, facts: Mapping[str, Any], ncu: str, progress: Progress | None,
 ) -> ProfileResult:  # fmt: skip
     """Profile or count kernels; arguments are as on the command line. Raises as `profile`."""
     if config and not names:
         raise UsageError("--config: name the kernel it is for")
+    asked, facts = asked_operation(op, names, facts)
     found = named_kernels(names, facts)
-    operation = find_op(op or operation_of(names, found))
+    operation = find_op(operation_of(names, found, asked))
     for name in names:
         kernel = found[name].kernel
         if (kernel.op, kernel.device) != (operation.name, "cuda"):

@@ -36,6 +36,7 @@ class BatchOp:
     extents: tuple[str, ...] = ("m", "n", "k")
     precisions: tuple[str, ...] = PRECISIONS
     usual_sizes: Mapping[str, str] = {}
+    file: str | None = ""
     flags: Mapping[str, tuple[int, ...]] = GemmOp.flags
     factors: Mapping[str, str] = GemmOp.factors
 

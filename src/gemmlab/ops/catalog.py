@@ -6,7 +6,7 @@ from functools import cache
 
 from gemmlab.core.elements import element
 from gemmlab.core.errors import UsageError
-from gemmlab.ops.op import Op
+from gemmlab.ops.op import GFLOPS, Op
 
 
 @cache
@@ -45,6 +45,16 @@ def find_op(name: str) -> Op:
     if base not in known:
         raise UsageError(f"no operation named {name!r}; operations: {', '.join(op.name for op in all_ops())}")
     return _typed(known[base], types) if colon else known[base]
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of an operation's speed. A record may be of an operation that this process was not given: then
+    speeds are shown in operations.
+    """
+    try:
+        return find_op(name).unit
+    except UsageError:
+        return GFLOPS
 
 
 def _typed(op: Op, types: str) -> Op:

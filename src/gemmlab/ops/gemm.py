@@ -45,6 +45,7 @@ class GemmOp:
     extents: tuple[str, ...] = ("m", "n", "k")
     precisions: tuple[str, ...] = PRECISIONS
     usual_sizes: Mapping[str, str] = {}
+    file: str | None = ""
     flags: Mapping[str, tuple[int, ...]] = {"trans_a": (0, 1), "trans_b": (0, 1)}
     factors: Mapping[str, str] = {"a": "alpha", "b": "alpha", "c": "beta"}
 

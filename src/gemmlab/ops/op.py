@@ -93,6 +93,12 @@ class Op(Protocol):
         Empty where `timing.families` has them.
         """
 
+    @property
+    def file(self) -> str | None:
+        """The Python file that states it, which another process has to run first; empty for those of gemmlab, `None`
+        for one that only this process has.
+        """
+
     def typed(self, types: Mapping[str, Element]) -> Op:
         """Return the operation on operands of these types; `UsageError` if there is none."""
 

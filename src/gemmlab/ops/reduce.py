@@ -40,6 +40,7 @@ class ReduceOp:
     extents: tuple[str, ...] = ("n",)
     precisions: tuple[str, ...] = PRECISIONS
     usual_sizes: Mapping[str, str] = {}
+    file: str | None = ""
     flags: Mapping[str, tuple[int, ...]] = {"operator": tuple(range(len(OPERATORS)))}
     factors: Mapping[str, str] = {}
 

@@ -38,6 +38,7 @@ class SumsOp:
     extents: tuple[str, ...] = ()
     precisions: tuple[str, ...] = PRECISIONS
     usual_sizes: Mapping[str, str] = {}
+    file: str | None = ""
     flags: Mapping[str, tuple[int, ...]] = {"across": (0, 1)}
     factors: Mapping[str, str] = {}
 

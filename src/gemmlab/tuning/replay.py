@@ -135,7 +135,7 @@ def read_space(path: Path) -> RecordedSpace:
         raise RecordError(f"cannot read the recorded space {path}: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise RecordError(f"{path} is no recorded space: {error}") from error
-    name = f"{first.get('kernel')} at {first.get('problem')}"
+    name = str(first.get("title", f"{first.get('kernel')} in {path.name}"))
     return RecordedSpace(name, space, _outcomes(events, len(space)), int(first.get("builders", 1)), first)
 
 

@@ -261,6 +261,27 @@ def test_two_kernels_stand_side_by_side(pair: Browser) -> None:
     assert pair.run("document.querySelectorAll('#code tr.same').length") < same
 
 
+def test_two_kernels_fit_a_phone_and_paper(pair: Browser, two: Path) -> None:
+    pair.resize(390, 844, phone=True)
+    pair.open(two.as_uri())
+    pair.until(READY)
+    assert pair.run("[innerWidth, document.documentElement.scrollWidth]") == [390, 390]
+    try:
+        pair.send("Emulation.setEmulatedMedia", media="print", features=[])
+        pair.resize(718, 900)
+        assert pair.run("document.documentElement.scrollWidth") <= 718
+        wide = "[...document.querySelectorAll('#code thead th.text')].map((one) => one.getBoundingClientRect().width)"
+        assert min(pair.run(wide)) > 180
+        tall = "[...document.querySelectorAll('#code tbody tr')].map((one) => one.getBoundingClientRect().height)"
+        assert max(pair.run(tall)) < 60
+    finally:
+        pair.send("Emulation.setEmulatedMedia", media="", features=[])
+    pair.run("addEventListener('beforeprint', () => { window.files = document.getElementById('source').textContent; })")
+    pair.send("Page.printToPDF")
+    assert all(f"{name}.cu" in pair.run("window.files") for name in ("naive", "block_tile"))
+    assert "block_tile.cu" not in pair.run("document.querySelector('#source caption').textContent")
+
+
 def test_paper_has_all_of_it_in_light_colours(opened: Browser) -> None:
     opened.run("document.getElementById('theme').click()")
     opened.run("""addEventListener("beforeprint", () => { window.before = {

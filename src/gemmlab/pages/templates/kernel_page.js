@@ -282,6 +282,7 @@
     // A pane of its own: the page itself must not jump.
     const box = byId(pane).getBoundingClientRect(), own = node.getBoundingClientRect();
     if (own.top < box.top + 30 || own.bottom > box.bottom - 10) byId(pane).scrollTop += own.top - box.top - box.height / 3;
+    if (own.left > box.right - 80 || own.left < box.left) byId(pane).scrollLeft += own.left - box.left - 80;
   }
 
   function pick(target, from) {
@@ -556,7 +557,12 @@
       `<label title="${safe(one.about)}"><input type="checkbox" value="${one.name}"${shown.columns.has(one.name) ? " checked" : ""}> ${safe(one.title)}</label>`).join("");
   }
 
+  // On paper: the sources of both sides, and pictures of the accesses that cost more than they need.
   function paper() {
+    if (sides.length > 1) {
+      byId("source").innerHTML = sides.map(sourceTable).join("");
+      for (const one of byId("source").querySelectorAll("details")) one.open = true;
+    }
     const box = byId("printed"), costly = [];
     sides.forEach((side, number) => {
       for (const [row, pictures] of Object.entries(side.pictures)) {
@@ -633,6 +639,7 @@
     document.addEventListener("keydown", keys);
     gemmlab.onTheme(maps);
     addEventListener("beforeprint", paper);
+    addEventListener("afterprint", () => { if (sides.length > 1) sources(); });
     addEventListener("resize", maps);
     document.documentElement.dataset.ready = "";
   }

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gemmlab.analysis.listing.listing import explained_listing
+from gemmlab.analysis.listing.listing import explained_listing, static_listing
+from gemmlab.cli.sass_subject import Wanted, static_code
 from gemmlab.pages.kernel_page import kernel_page
 from support.chromium import Browser
-from support.cuda_source import needs_compiler
+from support.cuda_source import compiled, needs_compiler
 from support.page_kernels import LOADS, STORE_OF_A, explained, user_file
 from support.paper import placed
 
@@ -321,4 +322,24 @@ def test_hostile_names_and_sources_stay_text(browser: Browser, tmp_path: Path) -
     assert "onerror" in browser.run("document.getElementById('source').textContent")
     assert browser.run("document.querySelectorAll('img').length") == 0
     assert browser.run("window.hostile === undefined")
+    assert browser.complaints() == []
+
+
+def test_code_that_was_not_run_has_a_page_too(browser: Browser, tmp_path: Path) -> None:
+    page, cubin = tmp_path / "page.html", tmp_path / "two.cubin"
+    cubin.write_bytes(compiled("__global__ void only(float* x) { x[threadIdx.x] += 1.0f; }", "only").code)
+    sides = [static_listing(static_code(Wanted(str(cubin))))] * 2
+    page.write_bytes(kernel_page([sides[0]]))
+    browser.resize(1400, 900)
+    browser.open(page.as_uri())
+    browser.until(READY)
+    assert "(source not at hand)" in browser.run("document.querySelector('#source caption').textContent")
+    assert browser.run("document.getElementById('heat').value") == ""
+    assert not browser.run("document.getElementById('ran').offsetParent !== null")
+    browser.run("document.querySelector('#source tr.used td.text').click()")
+    assert browser.run("document.querySelectorAll('#code td.lit').length") > 3
+    page.write_bytes(kernel_page(sides))
+    browser.open(page.as_uri())
+    browser.until(READY)
+    assert browser.run("document.querySelectorAll('#code tr.same').length") == len(sides[0].code.rows)
     assert browser.complaints() == []

@@ -18,7 +18,7 @@ def exercise_part(kernel: Kernel) -> str:
 
 ```sh
 gemmlab new --exercise {kernel.id}
-gemmlab check {exercise.file_name}    # on the emulator where there is no GPU
+gemmlab check {exercise.file_name} --device emulated
 ```
 
 The first command writes the file to start from. The second one checks the results of your solution and, by counters

@@ -81,4 +81,4 @@ def with_checks(kernel: Kernel, rung: str) -> Kernel:
     """
     stated = Statement(f"exercise {rung}", {"expect": [*find_exercise(rung).expect]})
     checks = FactReader(HeaderValues(stated.origin, (stated,))).expect(kernel.op, {})
-    return replace(kernel, expect=(*kernel.expect, *(replace(one, where=stated.origin) for one in checks)))
+    return replace(kernel, expect=(*kernel.expect, *(replace(one, where=stated.origin, hidden=True) for one in checks)))

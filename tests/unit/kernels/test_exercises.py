@@ -77,6 +77,14 @@ def test_an_exercise_that_does_not_exist_is_refused_with_the_nearest(tmp_path: P
         user_kernel(path)
 
 
+def test_an_exercise_is_refused_where_nothing_counts(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(starting_text(path, "naive"), encoding="utf-8")
+    kernel = user_kernel(path)
+    with pytest.raises(UsageError, match="mine is an exercise, which counters judge: --device emulated, not cpu"):
+        check_kernel(kernel, open_device("cpu"), find_op(kernel.op))
+
+
 def test_the_checks_are_added_to_those_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     stated = 'exercise = "naive"\nexpect = ["barriers == 0"]'

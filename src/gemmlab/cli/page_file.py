@@ -18,7 +18,7 @@ PageFlag = Annotated[
 ]
 SamplesFlag = Annotated[
     Path | None,
-    typer.Option("--profile", metavar="FILE.csv", help="Samples by instruction (ncu --page source --csv)."),
+    typer.Option("--profile", metavar="FILE", help="Samples by instruction: a .ncu-rep, or its source page as CSV."),
 ]
 
 

@@ -14,6 +14,7 @@ from gemmlab.core.counters import Counters
 from gemmlab.core.errors import UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
+from gemmlab.core.notebook_view import Display
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Artifact, Launch
 from gemmlab.devices.emulated import MODELS, EmulatedDevice
@@ -49,8 +50,8 @@ class Size:
     """Work in the operation's own unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+@dataclass(frozen=True, slots=True, repr=False)
+class Subject(Display):
     """Everything that the reports of an explanation start from."""
 
     kernel: Kernel | None
@@ -74,6 +75,9 @@ class Subject:
     """The size that was run."""
     scaled: Size
     """A larger size, which figures are extrapolated to."""
+
+    def _line(self) -> str:
+        return f"{self.name}: {self.arch} code on {self.model.name}, counted at {self.size.label}"
 
     @property
     def name(self) -> str:

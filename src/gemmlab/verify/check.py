@@ -13,6 +13,7 @@ import numpy as np
 from gemmlab.core.errors import TimeLimitError, UsageError
 from gemmlab.core.hazard import UNFINISHED
 from gemmlab.core.hazard_source import with_source
+from gemmlab.core.notebook_view import Display, View
 from gemmlab.core.time_limit import require_time
 from gemmlab.core.words import assignments, counted
 from gemmlab.devices.device import Device, own
@@ -66,8 +67,8 @@ class Failure:
         return "\n  ".join([head, *details])
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckReport(Display):
     """The cases that were checked, and their outcome."""
 
     subject: str
@@ -147,6 +148,22 @@ class CheckReport:
         also = [f"{self.subject} also fails at {others}"] if others else []
         also += [f"{self.subject}: {self.time_limit}"] if self.timed_out else []
         return "\n".join([head, *left_out, *(failure.explain() for failure in shown), *also])
+
+    def _outcome(self) -> str:
+        return "passed" if self.passed else "not passed" if self.failures else "stopped"
+
+    def _line(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"{self.subject} on {self.device}: {self._outcome()}, {counted(self.cases, 'case')}{failed}"
+
+    def _view(self) -> View:
+        error = f"largest error {self.worst_ratio:.3f} of its bound, at {self.worst_problem}"
+        return View(
+            f"{self.subject} {assignments(self.config)}", self._outcome(), self.passed,
+            (f"{counted(self.cases, 'case')} on {self.device} in {self.seconds:.1f} s, {error}",),
+            folded=() if self.passed else (("failures", self.explain()),),
+            notes=tuple(line.strip() for line in self.remarks),
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values."""

@@ -23,7 +23,7 @@ from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
-from gemmlab.verify.expectations import judge_claims, require_known_names
+from gemmlab.verify.expectations import judge_claims, require_counters, require_known_names
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.guards import Violation
 from gemmlab.verify.nan_hint import nan_cause
@@ -271,6 +271,7 @@ def check_kernel(
     """
     require_known_names(kernel, op)
     device = own(device)
+    require_counters(kernel, device)
     placed = place(kernel, device, config)
     whole = cases if cases is not None else op.cases(kernel.layouts, np.random.default_rng(seed), scale)
     wanted = [with_factors(kernel, op, problem) for problem in whole]

@@ -18,7 +18,8 @@ import importlib, pkgutil
 import numpy as np
 import gemmlab
 for module in pkgutil.walk_packages(gemmlab.__path__, "gemmlab."):
-    if not module.name.startswith(("gemmlab.__main__", "gemmlab.torch", "gemmlab.dask", "gemmlab.emulator.isa.")):
+    if not module.name.startswith(("gemmlab.__main__", "gemmlab.torch", "gemmlab.dask", "gemmlab.distributed",
+                                   "gemmlab.emulator.isa.")):
         importlib.import_module(module.name)
 one = np.ones((2, 2), np.float32)
 assert (gemmlab.gemm(one, one) == 2).all()

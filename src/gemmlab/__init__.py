@@ -82,6 +82,7 @@ _PLACES = {
     "compare": "gemmlab.instruments.comparing",
     "explain": "gemmlab.instruments.explaining",
     "launch": "gemmlab.launching",
+    "load_ipython_extension": "gemmlab.notebook",
     "profile": "gemmlab.instruments.profiling",
     "sgemm": "gemmlab.blas",
     "tune": "gemmlab.instruments.tuning_call",

@@ -101,8 +101,9 @@ def explain(
             of_launch = launched(kernels[0], function, grid, threads, args, smem_bytes, arch, gpu, options)
             if roofline is not None:
                 write_roofline(roofline, [of_launch])
-            write_explained(html, profile, [of_launch])
-        _answer(ExplainResult((of_launch,), ((),)), form, sass=sass)
+            result = ExplainResult((of_launch,), ((),))
+            write_explained(html, profile, result)
+        _answer(result, form, sass=sass)
         return
     flags = own_flags(
         kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes,
@@ -119,7 +120,7 @@ def explain(
         explained = ExplainResult((), ()) if drawn_only else explain_kernels(named, chosen, model, settings, sizes)
         if roofline is not None and explained.explanations:
             write_roofline(roofline, explained.explanations)
-        write_explained(html, profile, explained.explanations)
+        write_explained(html, profile, explained)
         written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
     if drawn_only and as_json:
         print_json({"kernels": [{"kernel": named[0].id, "pictures": written}]})

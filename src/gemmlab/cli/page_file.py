@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from gemmlab.analysis.explanation import Explanation
-    from gemmlab.analysis.listing.listing import Listing
+    from gemmlab.instruments.explain_result import ExplainResult
 
 PageFlag = Annotated[
     Path | None,
@@ -22,28 +20,21 @@ SamplesFlag = Annotated[
 ]
 
 
-def write_page(out: Path, listings: Sequence[Listing]) -> None:
-    """Write the page of one listing or of two, and say so on standard error. Raises `UsageError`."""
-    from gemmlab.pages.kernel_page import kernel_page
+def write_page(out: Path, html: bytes) -> None:
+    """Write a page, and say so on standard error. Raises `UsageError`."""
     from gemmlab.pages.page_files import write
 
-    html = kernel_page(listings)
     write(out, html)
     typer.echo(f"{out}: {len(html) / 1e6:.2f} MB", err=True)
 
 
-def write_explained(out: Path | None, samples: Path | None, explained: Sequence[Explanation]) -> None:
+def write_explained(out: Path | None, samples: Path | None, explained: ExplainResult) -> None:
     """Write the page of explained kernels; the samples are those of the first one. Nothing without a page to write.
 
     Raises `UsageError`.
     """
-    from gemmlab.analysis.listing.listing import explained_listing
-    from gemmlab.analysis.listing.samples import read_samples
-
-    if out is None or not explained:
-        return
-    found = () if samples is None else read_samples(samples)
-    write_page(out, [explained_listing(one, samples=() if place else found) for place, one in enumerate(explained)])
+    if out is not None and explained.explanations:
+        write_page(out, explained.page(samples))
 
 
 def require_page(out: Path | None, samples: Path | None) -> None:

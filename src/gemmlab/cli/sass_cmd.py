@@ -69,6 +69,7 @@ def sass(
     """
     from gemmlab.analysis.listing.samples import read_samples
     from gemmlab.cli.sass_subject import Wanted, listed
+    from gemmlab.pages.kernel_page import kernel_page
 
     require_page(html, None)
     if (sizes or gpu) and not counts:
@@ -85,7 +86,7 @@ def sass(
     with limited(timeout, error_answer(as_json=as_json)):
         listings = [listed(side, samples if place == 0 else (), counts=counts) for place, side in enumerate(sides)]
         if html is not None:
-            write_page(html, listings)
+            write_page(html, kernel_page(listings))
     if as_json:
         print_json(_json(listings))
     elif html is None:

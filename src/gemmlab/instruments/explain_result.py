@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +48,21 @@ class ExplainResult(Tabular):
                 for one, quotes in zip(self.explanations, self.predictions, strict=True)
             ]
         }
+
+    def page(self, profile: str | os.PathLike[str] | None = None) -> bytes:
+        """Return the kernel page as one HTML file: source, PTX and machine code with counts and predicted cycles.
+
+        `profile` is a report of Nsight Compute, or its source page as CSV: its samples are shown beside. Two kernels
+        stand side by side. Raises `UsageError` for a profile of other code than the first kernel's.
+        """
+        from gemmlab.analysis.listing.listing import explained_listing
+        from gemmlab.analysis.listing.samples import read_samples
+        from gemmlab.pages.kernel_page import kernel_page
+
+        samples = () if profile is None else read_samples(profile)
+        return kernel_page(
+            [explained_listing(one, samples=() if place else samples) for place, one in enumerate(self.explanations)]
+        )
 
     def __str__(self) -> str:
         """Return hazards, findings and bounds in words."""

@@ -122,6 +122,8 @@ def test_explain_predicts_and_holds_two() -> None:
     assert row["predicted_us"] > 0
     both = gemmlab.explain("naive", "block_tile", sizes=64)
     assert [row["kernel"] for row in both.rows()] == ["naive", "block_tile"]
+    assert one.page().count(b'id="listing-') == 1
+    assert both.page().count(b'id="listing-') == 2
 
 
 @needs_compiler

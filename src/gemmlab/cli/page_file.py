@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from gemmlab.analysis.listing.listing import Listing
     from gemmlab.instruments.explain_result import ExplainResult
 
 PageFlag = Annotated[
@@ -20,12 +22,13 @@ SamplesFlag = Annotated[
 ]
 
 
-def write_page(out: Path, html: bytes) -> None:
-    """Write a page, and say so on standard error. Raises `UsageError`."""
+def write_page(out: Path, listings: Sequence[Listing]) -> None:
+    """Write the page of one listing or of two, and say so on standard error. Raises `UsageError`."""
+    from gemmlab.pages.kernel_page import kernel_page
     from gemmlab.pages.page_files import write
 
-    write(out, html)
-    typer.echo(f"{out}: {len(html) / 1e6:.2f} MB", err=True)
+    write(out, kernel_page(listings))
+    _say_size(out)
 
 
 def write_explained(out: Path | None, samples: Path | None, explained: ExplainResult) -> None:
@@ -34,7 +37,11 @@ def write_explained(out: Path | None, samples: Path | None, explained: ExplainRe
     Raises `UsageError`.
     """
     if out is not None and explained.explanations:
-        write_page(out, explained.page(samples))
+        _say_size(explained.to_html(out, samples))
+
+
+def _say_size(out: Path) -> None:
+    typer.echo(f"{out}: {out.stat().st_size / 1e6:.2f} MB", err=True)
 
 
 def require_page(out: Path | None, samples: Path | None) -> None:

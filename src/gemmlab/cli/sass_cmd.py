@@ -17,12 +17,12 @@ from gemmlab.cli.own_file import (
     KernelFlag,
     OptionFlag,
     SmemFlag,
-    compile_flags,
     own_flags,
 )
 from gemmlab.cli.page_file import PageFlag, SamplesFlag, require_page, write_page
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import UsageError
+from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
     from gemmlab.analysis.listing.listing import Listing
@@ -69,7 +69,6 @@ def sass(
     """
     from gemmlab.analysis.listing.samples import read_samples
     from gemmlab.cli.sass_subject import Wanted, listed
-    from gemmlab.pages.kernel_page import kernel_page
 
     require_page(html, None)
     if (sizes or gpu) and not counts:
@@ -86,7 +85,7 @@ def sass(
     with limited(timeout, error_answer(as_json=as_json)):
         listings = [listed(side, samples if place == 0 else (), counts=counts) for place, side in enumerate(sides)]
         if html is not None:
-            write_page(html, kernel_page(listings))
+            write_page(html, listings)
     if as_json:
         print_json(_json(listings))
     elif html is None:

@@ -122,8 +122,14 @@ def test_explain_predicts_and_holds_two() -> None:
     assert row["predicted_us"] > 0
     both = gemmlab.explain("naive", "block_tile", sizes=64)
     assert [row["kernel"] for row in both.rows()] == ["naive", "block_tile"]
-    assert one.page().count(b'id="listing-') == 1
-    assert both.page().count(b'id="listing-') == 2
+
+
+@needs_compiler
+def test_a_kernel_page_is_written(tmp_path: Path) -> None:
+    page = gemmlab.explain("naive", sizes=64).to_html(tmp_path / "page.html")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    with pytest.raises(gemmlab.UsageError, match="does not exist"):
+        gemmlab.explain("naive", sizes=64).to_html(tmp_path / "nowhere" / "page.html")
 
 
 @needs_compiler

@@ -25,19 +25,26 @@ def count(arch: str) -> dict[str, Any]:
     """Rebuild all code of an architecture; raises `SystemExit` for the first cubin that is not the same."""
     builds = words = 0
     carried: Counter[str] = Counter()
+    # Builds of one kernel have many words in common.
+    known: dict[tuple[int, str], tuple[int, tuple[str, ...]]] = {}
     opcodes: dict[str, set[str]] = {}
     for job in shipped_jobs(archs=[arch]):
         artifact, _ = compile_here(job.program)
         code = artifact.code
         for function in parse(artifact.texts["sass"]).values():
-            decoded = [decode(instruction) for instruction in function.instructions]
-            code = with_words(code, function, [encode(word) for word in decoded], name=job.program.entry)
-            words += len(decoded)
-            for instruction, word in zip(function.instructions, decoded, strict=True):
-                for name, _, _, value in word.rest:
-                    if value and not understood(name):
-                        carried[name] += 1
-                        opcodes.setdefault(name, set()).add(instruction.opcode)
+            made = []
+            for instruction in function.instructions:
+                key = instruction.encoding, instruction.text
+                if key not in known:
+                    word = decode(instruction)
+                    rest = tuple(name for name, _, _, value in word.rest if value and not understood(name))
+                    known[key] = encode(word), rest
+                made.append(known[key][0])
+                for name in known[key][1]:
+                    carried[name] += 1
+                    opcodes.setdefault(name, set()).add(instruction.opcode)
+            code = with_words(code, function, made, name=job.program.entry)
+            words += len(made)
         if code != artifact.code:
             raise SystemExit(f"{arch} {job.program.entry}: other bytes after the round trip")
         builds += 1

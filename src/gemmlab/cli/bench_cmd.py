@@ -25,12 +25,12 @@ from gemmlab.cli.own_file import (
     OptionFlag,
     RequireFlag,
     SmemFlag,
-    compile_flags,
     own_flags,
     split_threads,
 )
 from gemmlab.core.errors import UsageError, WrongResultError
 from gemmlab.dispatch.precision_rule import HIGHEST, REQUESTS
+from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
     from gemmlab.instruments.bench_result import BenchResult
@@ -81,7 +81,9 @@ def bench(
         float, typer.Option(min=1.0, help="Seconds after which a hanging contestant is dropped.")
     ] = 300.0,
     verify: Annotated[bool, typer.Option(help="Compare every result with the float64 reference first.")] = True,
-    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "cpu",
+    device: Annotated[
+        str | None, typer.Option(help=f"{DEVICE_HELP} Default: cpu, and for GPU kernels a GPU, else emulated.")
+    ] = None,
     mode: Annotated[
         str | None,
         typer.Option(

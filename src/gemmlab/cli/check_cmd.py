@@ -24,12 +24,12 @@ from gemmlab.cli.own_file import (
     OptionFlag,
     RequireFlag,
     SmemFlag,
-    compile_flags,
     own_flags,
     split_threads,
 )
 from gemmlab.cli.timeout import DEFAULT_S, limited
 from gemmlab.instruments.check_runs import LIBRARY
+from gemmlab.instruments.compile_flags import compile_flags
 
 
 def check(

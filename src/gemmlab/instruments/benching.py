@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from gemmlab.core.errors import UsageError
 from gemmlab.core.records import Record
-from gemmlab.devices.select import open_device
 from gemmlab.dispatch.precision_rule import HIGHEST
 from gemmlab.instruments.bench_request import BenchRequest
 from gemmlab.instruments.bench_result import BenchResult
@@ -22,6 +21,7 @@ from gemmlab.instruments.call_arguments import (
     size_text,
     stated_facts,
 )
+from gemmlab.instruments.default_device import open_for
 from gemmlab.kernels.by_name import named_kernels
 from gemmlab.observe.counting import count_kernels
 from gemmlab.results.count_rows import count_rows
@@ -39,7 +39,7 @@ def bench(
     *kernels: KernelName,
     op: OpName | None = None,
     sizes: Sizes | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     mode: str | None = None,
     suite: bool | str = False,
     peers: str | Sequence[str] = "installed",
@@ -67,7 +67,8 @@ def bench(
     takes the frozen suite of shapes, or its family of that name (`"squares"`), in place of sizes. `configs` are
     configurations of the one kernel, `"all"` of its tuning space, or a number of them.
 
-    `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed.
+    `device` is `"cpu"`, `"cuda[:N]"`, or `"emulated[:sm_XX]"`, on which kernels are counted and nothing is timed; by
+    default the CPU, and for GPU kernels a GPU, else the emulator.
     `mode` is the state of the caches before a call, `"warm"` or `"cold"`. `peers` are names of libraries, `"installed"`
     or `"none"`; `threads` one number or several. `alpha` and `beta` are the factors of the product, `precision` that
     of the library call on a GPU.
@@ -96,44 +97,44 @@ def bench(
 
 
 def run_request(
-    names: Sequence[str], *, op: OpName | None, device: str, alpha: float | None, beta: float | None,
+    names: Sequence[str], *, op: OpName | None, device: str | None, alpha: float | None, beta: float | None,
     facts: Mapping[str, Any], target: float | None, floor: float | None, progress: Progress | None, **request: Any,
 ) -> BenchResult:  # fmt: skip
     """Time or count what is asked for; arguments are as on the command line. Raises as `bench`.
 
     The others, `request`, are fields of `BenchRequest`.
     """
-    where = open_device(device, request["mode"])
     report = progress or (lambda _text, _done, _total: None)
     of, facts = asked_operation(op, names, facts)
     found = named_kernels(names, facts)
+    where = open_for(device, found.values(), request["mode"])
     of = operation_of(names, found, of)
     factors = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
-    asked = BenchRequest(device=where, kernels=[found[name] for name in names], op=of, factors=factors, **request)
+    what = BenchRequest(device=where, kernels=[found[name] for name in names], op=of, factors=factors, **request)
     if family_of(where.family).timed:
-        return _timed(asked, target, floor, report)
+        return _timed(what, target, floor, report)
     if target is not None or floor is not None:
         raise UsageError(f"--target, --floor: on {where.id} nothing is timed")
-    if asked.configs or asked.some_configs is not None:
+    if what.configs or what.some_configs is not None:
         raise UsageError(f"--config, --configs: on {where.id} nothing is timed")
-    return _counted(asked, report)
+    return _counted(what, report)
 
 
-def _timed(asked: BenchRequest, target: float | None, floor: float | None, report: Progress) -> BenchResult:
-    plan, where = asked.plan(), asked.device
+def _timed(what: BenchRequest, target: float | None, floor: float | None, report: Progress) -> BenchResult:
+    plan, where = what.plan(), what.device
     prebuild((*of_plan(plan), *of_library(plan, where)), where, lambda text: report(text, 0, 0))
     record: Record = timing.run_bench(
         plan, device=asdict(where.describe()), progress=lambda step: report(step.text, step.done, step.total)
     )
     summary = summarise(record)
     verdict = None if target is None and floor is None else judge(summary, target or 0.0, floor or 0.0)
-    several = asked.configs or asked.some_configs is not None
+    several = what.configs or what.some_configs is not None
     tables = tuple(config_tables(record)) if several else ()
     return BenchResult(record, summary, verdict=verdict, configurations=tables)
 
 
-def _counted(asked: BenchRequest, report: Progress) -> BenchResult:
-    record = count_kernels(asked.count(), report)
+def _counted(what: BenchRequest, report: Progress) -> BenchResult:
+    record = count_kernels(what.count(), report)
     rows = count_rows(record)
     if all(row.instructions is None for row in rows):
         why = (f"{row.name} at {row.size}: {' '.join(row.notes)}" for row in rows)

@@ -6,12 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from gemmlab.core.errors import DeviceError, GemmlabError
-from gemmlab.core.notices import notice
+from gemmlab.core.errors import GemmlabError
 from gemmlab.core.time_limit import require_seconds, time_limit
 from gemmlab.core.words import counted
-from gemmlab.devices.device import Device
-from gemmlab.devices.select import open_device
 from gemmlab.instruments.call_arguments import (
     Facts,
     KernelName,
@@ -24,7 +21,8 @@ from gemmlab.instruments.call_arguments import (
 )
 from gemmlab.instruments.check_result import CheckResult, CheckState
 from gemmlab.instruments.check_runs import CheckRequest
-from gemmlab.kernels.by_name import NamedKernel, named_kernels
+from gemmlab.instruments.default_device import open_for
+from gemmlab.kernels.by_name import named_kernels
 from gemmlab.ops.catalog import find_op
 from gemmlab.timing.families import library_operation, operation_of
 from gemmlab.verify.check import CheckReport
@@ -85,8 +83,8 @@ def check_runs(
     operation = find_op(operation_of(names, found, asked))
     problems = operation.parse_sizes(sizes) if sizes is not None else None
     return CheckRequest(
-        names=names, kernels=found, op=operation, problems=problems, device=_device(device, found), threads=threads,
-        scale="full" if full else "quick", config=config, seed=seed,
+        names=names, kernels=found, op=operation, problems=problems, device=open_for(device, found.values()),
+        threads=threads, scale="full" if full else "quick", config=config, seed=seed,
     ).runs()  # fmt: skip
 
 
@@ -109,17 +107,3 @@ def run_checks(
         except GemmlabError as error:
             state.errors[name] = error
     return state.result()
-
-
-def _device(name: str | None, kernels: Mapping[str, NamedKernel]) -> Device:
-    """Open the device of that name; without a name the CPU, or for GPU kernels alone a GPU or an emulated one."""
-    if name is not None:
-        return open_device(name)
-    if {one.kernel.device for one in kernels.values()} != {"cuda"}:
-        return open_device("cpu")
-    try:
-        return open_device("cuda")
-    except DeviceError as error:
-        device = open_device("emulated")
-        notice(f"{error}; so this is checked on {device.id}")
-        return device

@@ -105,8 +105,8 @@ def code_of(artifact: Artifact, config: Mapping[str, int] | None = None, title: 
     rows = tuple(
         Row(
             instruction=i, places=_places(i, lines, names, named), ptx_line=lines.ptx_line(i.address),
-            live=len(live[at]), banks=reads[at] if any(reads[at]) else (), conflict_cycles=conflicts[at], depth=depths.get(i.address, 0),
-            loop=inner.get(i.address),
+            live=len(live[at]), banks=reads[at] if any(reads[at]) else (), conflict_cycles=conflicts[at],
+            depth=depths.get(i.address, 0), loop=inner.get(i.address),
         )
         for at, i in enumerate(_without_padding(function))
     )  # fmt: skip

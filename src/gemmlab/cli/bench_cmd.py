@@ -15,6 +15,8 @@ import typer
 from gemmlab.cli.answer import print_json
 from gemmlab.cli.bench_request import BenchRequest
 from gemmlab.cli.console import DEVICE_HELP, progress_console
+from gemmlab.cli.default_device import open_for
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
     ArgsFlag,
@@ -31,7 +33,6 @@ from gemmlab.cli.own_file import (
     split_threads,
 )
 from gemmlab.core.errors import UsageError, WrongResultError
-from gemmlab.devices.select import open_device
 from gemmlab.dispatch.precision_rule import HIGHEST, REQUESTS
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def bench(
     kernels: Annotated[
         list[str] | None,
         typer.Argument(
+            autocompletion=kernel_names,
             metavar="[KERNEL]...",
             help="Kernels by id, or .cu files. Default: gemmlab.gemm or gemmlab.sum, else the ladder.",
         ),
@@ -88,7 +90,9 @@ def bench(
         float, typer.Option(min=1.0, help="Seconds after which a hanging contestant is dropped.")
     ] = 300.0,
     verify: Annotated[bool, typer.Option(help="Compare every result with the float64 reference first.")] = True,
-    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "cpu",
+    device: Annotated[
+        str | None, typer.Option(help=f"{DEVICE_HELP} Default: cpu, and for GPU kernels a GPU, else emulated.")
+    ] = None,
     mode: Annotated[
         str | None,
         typer.Option(
@@ -136,7 +140,6 @@ def bench(
     from gemmlab.timing.families import family_of, operation_of
     from gemmlab.timing.prebuild import of_library, of_plan, prebuild
 
-    where = open_device(device, mode)
     bounded = target is not None or floor is not None
     if save is not None and not save.resolve().parent.is_dir():
         raise UsageError(f"--save {save}: no folder {save.parent}")
@@ -147,6 +150,7 @@ def bench(
     )  # fmt: skip
     workers, flags = split_threads(names, threads, flags)
     found = named_kernels(names, flags)
+    where = open_for(device, found.values(), mode)
     op = op or operation_of(names, found)
     timed = family_of(where.family).timed
     if not timed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,8 @@ import typer
 from gemmlab.cli.check_outcome import Checked, answer
 from gemmlab.cli.check_runs import LIBRARY, CheckRequest
 from gemmlab.cli.console import DEVICE_HELP
+from gemmlab.cli.default_device import open_for
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config, parse_thread_count
 from gemmlab.cli.own_file import (
     ArgsFlag,
@@ -27,13 +29,10 @@ from gemmlab.cli.own_file import (
     split_threads,
 )
 from gemmlab.cli.timeout import DEFAULT_S, limited
-from gemmlab.core.errors import DeviceError, GemmlabError
+from gemmlab.core.errors import GemmlabError
 from gemmlab.core.words import counted
-from gemmlab.devices.select import open_device
 
 if TYPE_CHECKING:
-    from gemmlab.devices.device import Device
-    from gemmlab.kernels.by_name import NamedKernel
     from gemmlab.verify.check import CheckReport, Progress
 
 
@@ -41,7 +40,9 @@ def check(
     kernels: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KERNEL]...", help=f"Kernels, .cu files or {LIBRARY}. Default: the ladder and {LIBRARY}."
+            autocompletion=kernel_names,
+            metavar="[KERNEL]...",
+            help=f"Kernels, .cu files or {LIBRARY}. Default: the ladder and {LIBRARY}.",
         ),
     ] = None,
     op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
@@ -104,7 +105,7 @@ def check(
 
     with limit():
         request = CheckRequest(
-            names=names, kernels=found, op=operation, problems=problems, device=_device(device, found.values()),
+            names=names, kernels=found, op=operation, problems=problems, device=open_for(device, found.values()),
             threads=parse_thread_count(workers), scale="full" if full else "quick",
             config=parse_config(config or []), seed=seed,
         )  # fmt: skip
@@ -115,20 +116,6 @@ def check(
         raise typer.Exit(1)
     if checked.errors:
         raise typer.Exit(max(error.exit_code for error in checked.errors.values()))
-
-
-def _device(name: str | None, kernels: Iterable[NamedKernel]) -> Device:
-    """Open the device of that name; without a name the CPU, or for GPU kernels alone a GPU or an emulated one."""
-    if name is not None:
-        return open_device(name)
-    if {one.kernel.device for one in kernels} != {"cuda"}:
-        return open_device("cpu")
-    try:
-        return open_device("cuda")
-    except DeviceError as error:
-        device = open_device("emulated")
-        typer.echo(f"{error}; so this is checked on {device.id}", err=True)
-        return device
 
 
 def _run(

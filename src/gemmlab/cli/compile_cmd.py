@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gemmlab.cli.answer import print_json
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import DefineFlag, IncludeFlag, OptionFlag, compile_flags, own_flags
 from gemmlab.core.errors import GemmlabError, UsageError
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 def compile_kernels(
     kernels: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KERNEL]...", help="Kernels by id, or .cu files. Default: every CUDA kernel."),
+        typer.Argument(
+            autocompletion=kernel_names,
+            metavar="[KERNEL]...",
+            help="Kernels by id, or .cu files. Default: every CUDA kernel.",
+        ),
     ] = None,
     arch: Annotated[str, typer.Option(help="Architectures: sm_90a or sm_80,sm_90.")] = DEFAULT_ARCH,
     config: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gemmlab.cli.help_examples import kernel_names
 from gemmlab.cli.option_values import parse_config
 from gemmlab.cli.own_file import (
     ArgsFlag,
@@ -53,7 +54,10 @@ class _Request:
 
 def profile(
     kernels: Annotated[
-        list[str] | None, typer.Argument(metavar="[KERNEL]...", help="GPU kernels or .cu files. Default: the ladder.")
+        list[str] | None,
+        typer.Argument(
+            autocompletion=kernel_names, metavar="[KERNEL]...", help="GPU kernels or .cu files. Default: the ladder."
+        ),
     ] = None,
     op: Annotated[str | None, typer.Option(help="Operation. Default: that of the kernels named, else gemm.")] = None,
     sizes: Annotated[

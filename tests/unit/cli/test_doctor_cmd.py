@@ -131,6 +131,7 @@ def _facts(**changes: Any) -> dict[str, Any]:
 def test_peaks_and_warnings_are_shown() -> None:
     facts = _facts(warnings=["look out"])
     facts["cpu"] |= {"computed_peak_gflops": 80.0, "clock_ghz": 2.5, "fma_units": 2, "lanes": 8, "cpu_quota": 1.5}
+    facts["cpu"] |= {"hypervisor": False}
     facts["cpu"]["measured_peak_gflops"] = {"1": 80.0, "2": 158.25}
     shown = dict(doctor_cmd.rows(facts))
     assert shown["computed peak"] == "80.0 GFLOP/s a core = 2.50 GHz x 2 units x 8 lanes x 2"
@@ -141,5 +142,18 @@ def test_peaks_and_warnings_are_shown() -> None:
     assert shown["warning"] == "look out"
     facts["cpu"] |= {"computed_peak_gflops": None, "measured_peak_gflops": {}, "measured_peak_error": "no device"}
     shown = dict(doctor_cmd.rows(facts))
-    assert shown["computed peak"] == "unknown, as the clock is"
+    assert shown["computed peak"] == "unknown, as the clock is: 32 operations a cycle and core (2 units)"
     assert shown["measured peak"] == "no device"
+
+
+def test_the_clock_of_a_virtual_machine_is_not_taken_at_its_word() -> None:
+    facts = _facts()
+    facts["cpu"] |= {
+        "hypervisor": True, "nominal_ghz": None, "max_ghz": None, "current_ghz": 2.7, "clock_ghz": 2.7, "fma_units": 2,
+        "lanes": 16, "computed_peak_gflops": 172.8, "measured_peak_gflops": {"1": 240.0},
+    }  # fmt: skip
+    shown = dict(doctor_cmd.rows(facts))
+    assert shown["clock"].startswith("3.75 GHz by the measured peak; the virtual machine tells 2.70 GHz")
+    assert shown["computed peak"] == "unknown, as the clock is: 64 operations a cycle and core (2 units)"
+    facts["cpu"] |= {"measured_peak_gflops": {}}
+    assert dict(doctor_cmd.rows(facts))["clock"].startswith("unknown; the virtual machine tells 2.70 GHz")

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gemmlab
-from gemmlab.cli import check_cmd
+from gemmlab.cli import default_device
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, TimeLimitError, UsageError
 from gemmlab.core.program import Artifact, Launch
@@ -117,7 +117,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     kernels = (*(make_kernel(name, device, slow) for name in ("slow", "also_slow")), make_kernel("good", device, right))
     monkeypatch.setattr(catalog, "all_kernels", lambda: kernels)
-    monkeypatch.setattr(check_cmd, "open_device", lambda _name: device)
+    monkeypatch.setattr(default_device, "open_device", lambda *_: device)
     return lambda *arguments: CliRunner().invoke(build_app(), ["check", *arguments])
 
 

@@ -55,9 +55,9 @@ def test_a_pipe_that_closes_is_no_wrong_result() -> None:
         assert running.stdout is not None
         assert running.stderr is not None
         running.stdout.close()
-        told = running.stderr.read()
+        message = running.stderr.read()
         assert running.wait() == 141
-    assert told == b""
+    assert message == b""
 
 
 def test_a_table_that_is_too_wide_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from gemmlab.verify.check import CheckReport
 
 COLUMNS = (
-    "HAZARDS: results are right, but the kernel did what it must not. "
     "padded: cases with elements between the end of a row and the next one (ld > extent). "
     "error/bound: largest error of an element, as a part of its bound; right up to 1. "
     "error/|c|/K: largest relative error, divided by the number of terms; the source articles test that it is "
@@ -71,15 +70,16 @@ def _show(checked: Checked) -> None:
 
     from gemmlab.cli.console import table_console
 
+    for report in checked.reports:
+        if not report.passed:
+            typer.echo(f"{report.subject}: {report.verdict}")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("kernel", "result", "cases", "padded", "threads", "error/bound", "error/|c|/K", "seconds"):
         table.add_column(heading, justify="left" if heading in ("kernel", "result") else "right")
     for report in checked.reports:
-        unsound = "HAZARDS" if report.right else "FAIL"
-        verdict = "PASS" if report.passed else unsound if report.failures else "STOPPED"
         measures = (f"{report.worst_ratio:.3f}", f"{report.source_error:.1e}", f"{report.seconds:.1f}")
         numbers = (str(report.cases), str(report.padded), str(report.threads), *measures)
-        table.add_row(report.subject, verdict, *numbers)
+        table.add_row(report.subject, report.verdict.kind.upper(), *numbers)
     for name, error in checked.errors.items():
         table.add_row(name, "STOPPED" if isinstance(error, TimeLimitError) else "ERROR", "", "", "", "", "", "")
     for name in checked.not_checked:
@@ -89,7 +89,7 @@ def _show(checked: Checked) -> None:
         typer.echo(COLUMNS)
     for report in checked.reports:
         if not report.passed:
-            typer.echo("\n" + report.explain())
+            typer.echo("\n" + report.details())
             continue
         for remark in report.remarks:
             typer.echo(f"{report.subject}: {remark.strip()}")

@@ -108,7 +108,9 @@ def _clock(cpu: Mapping[str, Any]) -> str:
     clocks = [f"{cpu[f'{kind}_ghz']:.2f} GHz {kind}" for kind in ("nominal", "current", "max") if cpu[f"{kind}_ghz"]]
     if not _clock_is_a_counter(cpu):
         return f"{', '.join(clocks) or 'unknown'} ({cpu['clock_source']})"
-    remark = f"the virtual machine tells {cpu['current_ghz']:.2f} GHz, which is often the rate of its time-stamp counter"
+    remark = (
+        f"the virtual machine tells {cpu['current_ghz']:.2f} GHz, which is often the rate of its time-stamp counter"
+    )
     return f"{_implied_ghz(cpu):.2f} GHz by the measured peak; {remark}" if _implied_ghz(cpu) else f"unknown; {remark}"
 
 

@@ -1,0 +1,96 @@
+"""The end of a check: rows far apart, and for a kernel that failed the search for what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gemmlab.core.counters import Observation
+from gemmlab.core.errors import UsageError
+from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard_source import with_source
+from gemmlab.core.time_limit import require_time
+from gemmlab.devices.device import SparseDevice
+from gemmlab.kernels.bound import PlacedKernel
+from gemmlab.kernels.fitting import with_factors
+from gemmlab.ops.op import Op, Operand
+from gemmlab.toolchain.cubin import read_cubin
+from gemmlab.verify.elementwise import Comparison
+from gemmlab.verify.far_rows import far_rows, run_far
+from gemmlab.verify.guarded_run import GuardedRun, compare_results
+from gemmlab.verify.hazard_arrays import SharedArray, shared_arrays, with_arrays
+from gemmlab.verify.passes_where import Condition, passes_where
+
+Places = Mapping[str, tuple[int, Operand | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class FarCase:
+    """The outcome of a problem with the rows of one operand far apart."""
+
+    operand: str
+    problem: Any
+    comparisons: Sequence[Comparison]
+    hazards: tuple[Hazard, ...]
+
+
+def described(placed: PlacedKernel, observation: Observation | None, places: Places) -> tuple[Hazard, ...]:
+    """Return a run's hazards with source lines and the names of arrays. `places`: the arrays' addresses in global
+    memory.
+    """
+    if observation is None or not observation.hazards:
+        return ()
+    shared, start = _shared(placed)
+    named = {name.upper() if shape is not None else name: (at, shape) for name, (at, shape) in places.items()}
+    return tuple(with_arrays(with_source(observation.hazards), named, shared, start))
+
+
+def _shared(placed: PlacedKernel) -> tuple[tuple[SharedArray, ...], int]:
+    for loaded in placed.loaded.values():
+        artifact = loaded.artifact
+        if artifact.kind == "cubin":
+            function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
+            return shared_arrays(
+                artifact.texts.get("ptx", ""), function.static_smem_bytes
+            ), function.reserved_smem_bytes
+    return (), 0
+
+
+def far_cases(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> Iterator[FarCase]:
+    """Yield the outcome of each problem of `far_rows`, on a device that can hold it."""
+    if not isinstance(placed.device, SparseDevice):
+        return
+    for far in far_rows(placed, op):
+        require_time(placed.kernel.id)
+        contents = op.fill(far.problem, np.random.default_rng(seed))
+        try:
+            run = run_far(placed, op, far, contents, threads=threads)
+        except MemoryError:
+            continue  # The same kernel on the emulator has the case.
+        yield FarCase(far.name, far.problem, run.comparisons, described(placed, run.observation, run.places))
+
+
+def needs(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> tuple[Sequence[Condition] | None, bool]:
+    """Return the conditions under which the kernel is right, `None` if it never is, and whether that is known."""
+
+    def passes(problem: Any) -> bool | None:
+        problem = with_factors(placed.kernel, op, problem)
+        if placed.kernel.refusal(placed.config, op.scalars(problem)):
+            return None
+        require_time(placed.kernel.id)
+        contents = op.fill(problem, np.random.default_rng(seed))
+        case = GuardedRun(placed, op, problem, contents, threads=threads)
+        observation = case.run()
+        if observation is not None and observation.hazards:
+            return False
+        if any(guarded.violations() for guarded in case.guarded.values()):
+            return False
+        return not any(one.mismatch for one in compare_results(placed, op, problem, contents, case.guarded))
+
+    try:
+        return passes_where(placed.kernel, op, passes), True
+    except UsageError:
+        return None, False

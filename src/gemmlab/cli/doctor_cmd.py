@@ -91,7 +91,7 @@ def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "machine code", f"shipped: {shipped or 'none'}; it serves where there is no CUDA compiler"
     yield "compilers", ", ".join(f"{name} {version or 'none'}" for name, version in facts["compilers"].items())
     store = facts["cache"]
-    yield "cache", f"{store['path']} ({'writable' if store['writable'] else 'NOT WRITABLE'}, {store['bytes']} bytes)"
+    yield "cache", _cache(store)
     yield "versions", ", ".join(f"{name} {version or 'none'}" for name, version in facts["versions"].items())
     for warning in facts["warnings"]:
         yield "warning", warning
@@ -141,6 +141,12 @@ def _measured(cpu: Mapping[str, Any]) -> str:
         return str(cpu.get("measured_peak_error", "not measured"))
     text = ", ".join(f"{value:.1f} GFLOP/s with {counted(int(threads), 'thread')}" for threads, value in peaks.items())
     return f"{text}; one core's implies {_implied_ghz(cpu):.2f} GHz if it has {cpu['fma_units']} units"
+
+
+def _cache(store: Mapping[str, Any]) -> str:
+    most = "without a bound" if store["limit_bytes"] is None else f"of {store['limit_bytes'] / 1e6:,.0f} MB at most"
+    size = f"{store['bytes'] / 1e6:,.1f} MB {most}"
+    return f"{store['path']} ({'writable' if store['writable'] else 'NOT WRITABLE'}, {size})"
 
 
 def _tile(cpu: Mapping[str, Any]) -> str:

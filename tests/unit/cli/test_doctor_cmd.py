@@ -92,10 +92,15 @@ def test_gpus_are_described_by_the_driver(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_cache_folder_says_whether_it_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "cache" / "deeper"
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(folder))
-    assert inventory.cache_folder() == {"path": str(folder), "exists": False, "writable": True, "bytes": 0}
+    monkeypatch.setenv("GEMMLAB_CACHE_LIMIT", "3M")
+    assert inventory.cache_folder() == {
+        "path": str(folder), "exists": False, "writable": True, "bytes": 0, "limit_bytes": 3_000_000,
+    }  # fmt: skip
     folder.mkdir(parents=True)
-    (folder / "code").write_bytes(b"12345")
+    (folder / f"{'0' * 64}.bin").write_bytes(b"12345")
     assert inventory.cache_folder()["bytes"] == 5
+    assert "0.0 MB of 3 MB at most" in dict(doctor_cmd.rows(_facts()))["cache"]
+    (folder / "code").write_bytes(b"foreign")
     monkeypatch.setenv("GEMMLAB_CACHE_DIR", str(folder / "code" / "below"))
     assert not inventory.cache_folder()["writable"]
 

@@ -86,9 +86,10 @@ def launch(
 ) -> Launched:
     """Run `kernel` once and wait for it.
 
-    `source` is CUDA C++ text, a path to a `.cu`, `.cuh`, `.ptx` or `.cubin` file, or a cubin's bytes; `kernel` the
-    function's name, with template arguments where it has any (`"tile<32>"`). `grid` (in blocks) and `threads` (of a
-    block) are one to three extents, x first; `smem_bytes` is the dynamic shared memory of a block.
+    `source` is CUDA C++ text, a path to a `.cu`, `.cuh`, `.ptx` or `.cubin` file, a cubin's bytes, or the id of a
+    kernel that comes with gemmlab (`"block_tile"`); `kernel` is the function's name, with template arguments where it
+    has any (`"tile<32>"`; the defaults for gemmlab's own). `grid` (in blocks) and `threads` (of a block) are one to
+    three extents, x first; `smem_bytes` is the dynamic shared memory of a block.
 
     `args` are the kernel's arguments in order, or a dictionary by their names (of a cubin, which has no names, in their
     order). Arrays (NumPy, of any layout and the dtype that the parameter points to; on a GPU also torch, CuPy and
@@ -131,7 +132,8 @@ def launch(
         signature = None
     else:
         try:
-            artifact = where.build(code.program(kernel, arch or where.target({}), options))
+            target = arch or where.target({})
+            artifact = where.build(code.program(code.named(kernel, target), target, options))
         except CompileError as error:
             hint = code.hint(kernel)
             if not hint or isinstance(error, NoCompilerError):

@@ -37,7 +37,7 @@ ON_GPU := --device cuda --processes 1 --no-naive
 # The libraries beside the library call; the last one is only quoted.
 BESIDE := torch,cupy,cublas,cublaslt
 
-.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results gpu-sweep regret counts tables install clean
+.PHONY: climb test test-all fuzz fuzz-record lint wheel results gpu-results gpu-sweep regret counts tables docs install clean
 .DEFAULT_GOAL := climb
 
 climb: $(STAMP)
@@ -146,6 +146,10 @@ counts: $(STAMP)
 # Regenerate the tables and plots of README.md and docs/ from the records in benchmarks/results.
 tables: $(STAMP)
 	$(BIN)/python makers/build_tables.py
+
+# The documentation as a site, from docs/ and the catalog; half a minute. Open build/book/html/index.html: no server is needed.
+docs: $(STAMP)
+	$(BIN)/python makers/build_book.py
 
 install: $(STAMP)
 

@@ -19,12 +19,25 @@ from gemmlab.core.counters import Counters, Metric, SiteCounters
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact
 from gemmlab.dispatch.choice_values import Candidate, Choice
+from gemmlab.instruments.bench_result import BenchResult
+from gemmlab.instruments.check_result import CheckResult
+from gemmlab.instruments.climb_result import ClimbPart, ClimbResult
+from gemmlab.instruments.explain_result import ExplainResult
+from gemmlab.instruments.profile_result import ProfileResult
 from gemmlab.launching import Launched
+from gemmlab.results.comparison import Comparison
+from gemmlab.verify.check import CheckReport
 
 FIRST = ("gemm", "sum", "explain_choice")
 WIDEST = 100
 GIVEN_BACK: Mapping[str, Sequence[type]] = {
+    "bench": (BenchResult,),
+    "check": (CheckResult, CheckReport),
+    "climb": (ClimbResult, ClimbPart),
+    "compare": (Comparison,),
+    "explain": (ExplainResult,),
     "explain_choice": (Choice, Candidate),
+    "profile": (ProfileResult,),
     "launch": (Launched, Counters, SiteCounters, Metric, Hazard, Artifact),
 }
 """Classes that a call answers with, and those that these hold."""

@@ -71,9 +71,10 @@ def gemm(
 
     `precision` is the lowest that will do: `"highest"`, IEEE float32 throughout; `"float32"`, errors no larger than
     those of float32's own chain of multiply-adds, by tensor cores where that is faster (products that are exact in
-    float32 need not be exact then); `"tf32"`, inputs rounded to ten bits behind the point. `"f16x3"`, `"bf16x6"` and
-    `"bf16x9"` name one way to compute with 16-bit parts of the operands, which is taken wherever it runs. On a CPU all
-    compute in float32. `workspace_bytes` tells how much memory a call on a GPU takes meanwhile, 512 MiB at most.
+    float32 need not be exact then); `"tf32"`, inputs rounded to ten bits behind the point. `"tf32x3"`, `"f16x3"`,
+    `"bf16x6"` and `"bf16x9"` name one way to compute with parts of the operands, which is taken wherever it runs. On a
+    CPU all compute in float32. `workspace_bytes` tells how much memory a call on a GPU takes meanwhile, 512 MiB at
+    most.
 
     Arrays may also lie on a GPU (torch, CuPy, anything with `__cuda_array_interface__` or DLPack), all on the same.
     Then the result is an array of the same package, made on the stream that is current there; nothing is copied to the

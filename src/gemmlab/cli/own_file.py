@@ -10,6 +10,12 @@ import typer
 
 from gemmlab.core.errors import UsageError
 
+OpFlag = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE.py", help="Operation, or a Python file that states one. Default: the kernels', else gemm."
+    ),
+]
 KernelFlag = Annotated[
     str | None, typer.Option("--kernel", help="The function in a .cu file that has several; 'tile<32>' for a template.")
 ]

@@ -27,8 +27,11 @@ def product_workspace_bytes(tile: Tile, blocks: Blocks) -> int:
     return 4 * max(workspace_floats(tile, blocks), small_workspace_floats(tile), AXPY_COLS)
 
 
-def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Function:
-    """Emit `product`, which computes `C = alpha * A B + beta * C` for any sizes and strides."""
+def emit_product(module: Module, tile: Tile, blocks: Blocks, serial_work: int = SERIAL_WORK) -> Function:
+    """Emit `product`, which computes `C = alpha * A B + beta * C` for any sizes and strides.
+
+    Below `serial_work` multiply-adds it takes one thread.
+    """
     multiply = emit_engine(module, tile, blocks)
     pool = emit_pool(module)
     scale = emit_scale(module)
@@ -45,7 +48,7 @@ def emit_product(module: Module, tile: Tile, blocks: Blocks) -> Function:
         with fn.when(done.differs(0)):
             fn.ret()
         work = m * n * k
-        helpers = fn.select(work < SERIAL_WORK, 1, threads)
+        helpers = fn.select(work < serial_work, 1, threads)
         with fn.choose(helpers < 2) as serial:
             with serial.yes():
                 fn.call(multiply, *fn.args[: len(JOB)])

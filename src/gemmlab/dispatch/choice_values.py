@@ -8,7 +8,7 @@ from typing import Any
 
 from gemmlab.core.words import assignments
 
-RECORD, RULE, FORCED = "record", "rule", "forced"
+RECORD, RULE, FORCED, TUNED = "record", "rule", "forced", "tuned"
 _MOST_SHOWN = 6
 
 
@@ -39,7 +39,7 @@ class Choice:
     kernel: str
     config: Mapping[str, int]
     basis: str
-    """`"record"`, `"rule"` or `"forced"`."""
+    """`"record"`, `"rule"`, `"forced"`, or `"tuned"`: measured on this machine by `gemmlab tune --library`."""
     where: str
     problem: str
     reason: str

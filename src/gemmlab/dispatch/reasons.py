@@ -21,9 +21,10 @@ from gemmlab.dispatch.batch_choice import choice_of_call
 from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import named
-from gemmlab.dispatch.choice_values import FORCED, RULE, Choice
+from gemmlab.dispatch.choice_store import EVERY, machine_of_cpu, stored_choice
+from gemmlab.dispatch.choice_values import FORCED, RULE, TUNED, Choice
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
-from gemmlab.dispatch.precision_rule import precision_for
+from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.dispatch.request import Float32Array, Operand, Request, host_operand, request
 from gemmlab.dispatch.shadows import device_array_of, device_operand, in_place, packed
 from gemmlab.dispatch.storage import Stored, stored
@@ -126,6 +127,14 @@ def _on_cpu(call: Call, what: Stored) -> Choice:
     precision_for(call.precision, (FLOAT32,))
     found = named_kernel(USUAL if call.kernel is None else call.kernel, "cpu")
     reason = "the one kernel of the CPU: it serves every shape, single rows and columns by loops of their own"
+    own = None if call.forced else stored_choice(machine_of_cpu(), EVERY, HIGHEST, found)
+    if own is not None:
+        gain = f"{own.shipped_us / own.us:.3f} x the shipped configuration (GEMMLAB_TUNED=0 takes that)"
+        return Choice(
+            kernel=found.id, config=found.configure(own.config), basis=TUNED, where="cpu",
+            problem=named(what.problem, call.precision),
+            reason=f"{reason}; tuned: measured on this machine, {own.taken[:10]}, {gain}",
+        )  # fmt: skip
     return Choice(
         kernel=found.id, config=found.configure(checked_config(call.config)), basis=FORCED if call.forced else RULE,
         where="cpu", problem=named(what.problem, call.precision),

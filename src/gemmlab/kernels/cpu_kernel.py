@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.codegen.blocking import Blocks, cache_blocks
-from gemmlab.codegen.microkernel import best_tile
+from gemmlab.codegen.microkernel import Tile, best_tile
 from gemmlab.core.hardware import cpu_info
 from gemmlab.core.program import Config, Program
 from gemmlab.core.sources import Sources
@@ -111,9 +111,9 @@ def strides(fn: Function, g: Gemm) -> tuple[Value, Value, Value, Value]:
     )
 
 
-def blocks_for(lanes: int) -> Blocks:
-    """This machine's cache blocks for the register tile at a vector width."""
-    return cache_blocks(best_tile(host_target(lanes)), *_caches())
+def blocks_for(lanes: int, tile: Tile | None = None) -> Blocks:
+    """This machine's cache blocks for a register tile, by default the usual one, at a vector width."""
+    return cache_blocks(tile or best_tile(host_target(lanes)), *_caches())
 
 
 def _caches() -> tuple[int, int, int]:
@@ -137,6 +137,7 @@ def cpu_kernel(
     layouts: tuple[str, ...] = ("nn",),
     params: Config | None = None,
     tune: Mapping[str, tuple[int, ...]] | None = None,
+    search: Mapping[str, tuple[int, ...]] | None = None,
     legal: Callable[[Config], bool] = lambda _config: True,
     workspace_bytes: Callable[[Any, Config], int] = lambda _problem, _config: 0,
     vectorize: bool = False,
@@ -199,6 +200,7 @@ def cpu_kernel(
         path=path,
         layouts=layouts,
         tune={"LANES": (4, 8, 16), **(tune or {})},
+        search=search or {},
         legal=legal,
         workspace_bytes=workspace_bytes,
         threaded=threaded,

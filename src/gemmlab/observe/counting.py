@@ -20,8 +20,7 @@ from gemmlab.kernels.fitting import factor_notes, with_factors
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
-from gemmlab.verify.elementwise import compare
-from gemmlab.verify.guarded_run import GuardedRun
+from gemmlab.verify.guarded_run import GuardedRun, compare_all
 from gemmlab.verify.nan_hint import explained
 
 Progress = Callable[[str, int, int], None]
@@ -102,10 +101,7 @@ def _result(count: Count, placed: PlacedKernel, problem: Problem) -> Result:
         scalars = op.scalars(problem)
         roundings = kernel.roundings(kernel.instantiate(placed.config, scalars), scalars)
         expected = op.reference(problem, contents, roundings, kernel.precision) if count.verify else {}
-        found = [
-            compare(name, run.guarded[name].contents(), values, op.dot_length(problem))
-            for name, values in expected.items()
-        ]
+        found = compare_all(op, problem, expected, run.guarded)
         wrong = [explained(item.mismatch, contents) for item in found if item.mismatch is not None]
         notes = (*notes, *wrong, *(hazard.explain() for hazard in hazards))
         if found or hazards:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.observe.profile import Profiles
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops.catalog import unit_of
 from gemmlab.pages.kernel_results import KernelResult
 from gemmlab.pages.profile_section import Profiled, profiled
 from gemmlab.pages.studies import Outcome, Study
@@ -47,6 +47,8 @@ class Section:
     """Measured GFLOP/s of the explained code on the GPU it is explained for, at the largest problem; `None` if it was
     not timed there.
     """
+    page: str = ""
+    """Address of the kernel's page, relative to the report; empty if none is written."""
 
 
 def section(
@@ -124,7 +126,7 @@ def _table(results: Sequence[KernelResult], now: Mapping[str, Any] | None, predi
 
 
 def _timed(one: KernelResult, now: Mapping[str, Any] | None) -> Iterator[Cell]:
-    result, unit, speed = one.result, find_op(one.record.op).unit, one.speed
+    result, unit, speed = one.result, unit_of(one.record.op), one.speed
     yield Cell(f"{one.where}, {one.record.kind}")
     yield Cell(_flat(one.config))
     yield Cell(short_size(result.label))

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gemmlab.core.errors import UsageError
-from gemmlab.ops import op
-from gemmlab.ops.catalog import find_op
+from gemmlab.ops import catalog, op
 from gemmlab.ops.op import LIMITS
 from gemmlab.plots.bundle import vega_bundle
 
@@ -48,7 +47,7 @@ GFLOPS, TFLOPS = Unit(op.GFLOPS, op.GFLOPS), Unit("TFLOP/s", op.GFLOPS, 1e3)
 
 def unit_of(op_name: str) -> Unit:
     """Return the unit in which charts show an operation's speeds."""
-    unit = find_op(op_name).unit
+    unit = catalog.unit_of(op_name)
     return Unit(unit, unit)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from gemmlab.core.errors import RecordError, UsageError
 from gemmlab.core.records import Record, Result
 from gemmlab.core.stats import Ratio, combine_ratios, quotient, spread
+from gemmlab.core.tabular import Row, Tabular, flat
 from gemmlab.core.words import assignments, nearest
 from gemmlab.results.comparability import require_comparable, sameness_warnings
 from gemmlab.results.record_cases import Key, Side, reference_for, timings
@@ -56,8 +57,8 @@ class Mean:
     ratio: Ratio
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Tabular):
     """The result of `compare`."""
 
     threshold: float
@@ -77,6 +78,10 @@ class Comparison:
     def regressions(self) -> tuple[Case, ...]:
         """Cases of ours that are slower, or wrong without having been wrong before."""
         return tuple(case for case in self.cases if case.regression)
+
+    def rows(self) -> list[Row]:
+        """Return a row for each case: the ratio of speeds, new to old, with its 95 % interval, and its verdict."""
+        return [flat(_plain(case)) for case in self.cases]
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as JSON values, ratios as value, low and high."""

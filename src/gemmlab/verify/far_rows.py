@@ -15,18 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.core.counters import Observation
-from gemmlab.core.precision import FLOAT_BYTES
+from gemmlab.core.errors import UsageError
 from gemmlab.devices.device import Buffer, CountingDevice, SparseDevice, Window
 from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.kernels.fitting import fitted
-from gemmlab.ops.op import Float32Array, Op, Operand
+from gemmlab.ops.op import Contents, Op, Operand
 from gemmlab.verify.elementwise import Comparison, compare
 
 _ROWS = 5
 _WORDS = 1 << 32
 """The last row begins at least so many elements behind the first one: as many as 32 bits without a sign count."""
-_FRONT = FLOAT_BYTES << 31
-"""Bytes before the operand, where the least offset of 32 bits leads."""
+_FRONT = 1 << 31
+"""Elements before the operand, where the least offset of 32 bits leads."""
 _MOST_LD = (1 << 31) - 1
 _ALIGNED = 64
 _BETA = 0.5
@@ -47,7 +47,11 @@ def far_rows(placed: PlacedKernel, op: Op) -> Iterator[FarRows]:
     """
     if placed.kernel.device != "cuda":
         return
-    kernel, (problem,) = placed.kernel, op.parse_sizes(str(_ROWS))
+    kernel = placed.kernel
+    try:
+        (problem,) = op.parse_sizes(str(_ROWS))
+    except UsageError:
+        return  # An operation that one number does not give a size.
     if hasattr(problem, "beta"):
         problem = replace(problem, beta=_BETA)
     for small in fitted(kernel, op, placed.config, [problem]):
@@ -71,9 +75,7 @@ class FarRun:
     """Address and shape of each operand."""
 
 
-def run_far(
-    placed: PlacedKernel, op: Op, far: FarRows, contents: Mapping[str, Float32Array], *, threads: int
-) -> FarRun:
+def run_far(placed: PlacedKernel, op: Op, far: FarRows, contents: Contents, *, threads: int) -> FarRun:
     """Run one such problem on a device. Raises `MemoryError` where a GPU has not the memory."""
     device = placed.device
     assert isinstance(device, SparseDevice)  # noqa: S101 - the caller asks devices that are
@@ -82,8 +84,9 @@ def run_far(
     whole: list[Buffer] = []
     try:
         for name, operand in operands.items():
-            span = FLOAT_BYTES * ((operand.rows - 1) * operand.ld + operand.cols)
-            front = 0 if isinstance(device, CountingDevice) or name != far.name else _FRONT
+            size = operand.element.nbytes
+            span = size * ((operand.rows - 1) * operand.ld + operand.cols)
+            front = 0 if isinstance(device, CountingDevice) or name != far.name else size * _FRONT
             whole.append(device.allocate_sparse(front + span))
             buffers[name] = Window(whole[-1], front, span)
             for row, values in enumerate(contents[name]):
@@ -102,7 +105,7 @@ def run_far(
     roundings = placed.kernel.roundings(placed.kernel.instantiate(placed.config, scalars), scalars)
     expected = op.reference(far.problem, contents, roundings, placed.kernel.precision)
     terms = op.dot_length(far.problem)
-    compared = [compare(name, found[name], values, terms) for name, values in expected.items()]
+    compared = [compare(name, found[name], values, terms, operands[name].element) for name, values in expected.items()]
     return FarRun(compared, observation, {name: (buffers[name].address, shape) for name, shape in operands.items()})
 
 
@@ -111,11 +114,12 @@ def _outputs(operands: Mapping[str, Operand]) -> list[str]:
 
 
 def _row(buffer: Buffer, operand: Operand, row: int) -> Window:
-    return Window(buffer, FLOAT_BYTES * row * operand.ld, FLOAT_BYTES * operand.cols)
+    size = operand.element.nbytes
+    return Window(buffer, size * row * operand.ld, size * operand.cols)
 
 
-def _rows(device: SparseDevice, buffer: Buffer, operand: Operand) -> Float32Array:
-    found: npt.NDArray[np.float32] = np.empty((operand.rows, operand.cols), np.float32)
+def _rows(device: SparseDevice, buffer: Buffer, operand: Operand) -> npt.NDArray[Any]:
+    found = np.empty((operand.rows, operand.cols), operand.element.storage)
     for row in range(operand.rows):
         device.read(_row(buffer, operand, row), found[row])
     return found

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gemmlab.core.hazard import Hazard
-from gemmlab.core.precision import FLOAT_BYTES
 from gemmlab.ops.op import Operand
 
 _SHARED = re.compile(r"^\s*\.shared\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[(\d+)\];", re.MULTILINE)
@@ -74,7 +73,7 @@ def with_arrays(
 
 def _element(name: str, offset: int, operand: Operand) -> str:
     """Return an element in words: `that would be A[1, 0], and A is 1 x 3`."""
-    index = offset // FLOAT_BYTES
+    index = offset // operand.element.nbytes
     shape = f"{name} is {operand.rows} x {operand.cols}"
     if operand.ld != operand.cols:
         shape += f" with rows {operand.ld} apart"

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from gemmlab.core.errors import UsageError
 from gemmlab.kernels.kernel import Kernel
-from gemmlab.kernels.names import names_of, shown
+from gemmlab.kernels.names import shown
 from gemmlab.ops.op import Op
 
 _WHOLE = (128, 256)
@@ -50,7 +52,7 @@ def _squared(op: Op, extent: int) -> Any:
 
 
 def _extents(op: Op, whole: Any, extent: int, passes: Callable[[Any], bool | None]) -> Iterator[Condition]:
-    for name in names_of(op.name).extents:
+    for name in op.extents:
         if not hasattr(whole, name):
             continue
         for multiple in _powers_of_two(extent):
@@ -73,13 +75,14 @@ def _powers_of_two(last: int) -> Iterator[int]:
 
 
 def _with_extent(op: Op, problem: Any, name: str, extent: int) -> Any:
-    rows = {each: 0 for each in names_of(op.name).whole if each.startswith("ld") and hasattr(problem, each)}
+    leading = (f"ld{operand.name}" for operand in op.operands(problem))
+    rows = {each: 0 for each in leading if hasattr(problem, each)}
     return replace(problem, **rows, **{name: extent})
 
 
 def _others(kernel: Kernel, op: Op, whole: Any, passes: Callable[[Any], bool | None]) -> Iterator[Condition]:
-    for name in names_of(op.name).real:
-        if hasattr(whole, name):
+    for name, scalar in op.scalars(whole).items():
+        if isinstance(scalar, np.floating) and hasattr(whole, name):
             usual = getattr(whole, name)
             for value in (_HALF, 0.0):
                 if value != usual and passes(replace(whole, **{name: value})) is False:

@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 import gemmlab
-from gemmlab.cli import default_device
 from gemmlab.cli.app import build_app
-from gemmlab.cli.check_runs import LIBRARY
 from gemmlab.core.errors import CompileError, DeviceError, UsageError
 from gemmlab.devices.select import open_device
+from gemmlab.instruments import default_device
+from gemmlab.instruments.check_runs import LIBRARY
 from gemmlab.kernels import catalog
 from support.cuda_source import needs_compiler
 from support.fake_device import FakeDevice, Gemm, make_kernel, product, right

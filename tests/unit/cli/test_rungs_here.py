@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from gemmlab.cli import default_device
 from gemmlab.cli.app import build_app
 from gemmlab.devices.device_name import DeviceName
 from gemmlab.devices.emulated import EmulatedDevice
+from gemmlab.instruments import default_device
 from gemmlab.kernels import catalog
 from gemmlab.kernels.catalog import all_kernels, find_kernel
 from gemmlab.kernels.rungs_on import rungs_on

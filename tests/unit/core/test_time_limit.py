@@ -17,7 +17,6 @@ import pytest
 from typer.testing import CliRunner
 
 import gemmlab
-from gemmlab.cli import default_device
 from gemmlab.cli.app import build_app
 from gemmlab.core.errors import DeviceError, TimeLimitError, UsageError
 from gemmlab.core.program import Artifact, Launch
@@ -25,6 +24,7 @@ from gemmlab.core.time_limit import current_limit, require_seconds, time_limit
 from gemmlab.devices import cuda
 from gemmlab.devices.cuda import CudaDevice
 from gemmlab.devices.cuda_driver import Driver
+from gemmlab.instruments import default_device
 from gemmlab.kernels import catalog
 from gemmlab.observe import ncu_program
 from support.fake_device import FakeDevice, Gemm, make_kernel, right

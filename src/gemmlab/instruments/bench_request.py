@@ -1,4 +1,4 @@
-"""The request of a `gemmlab bench` command line, and the plan or count made from it."""
+"""The request of a `gemmlab.bench` call, and the plan or count made from it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from gemmlab.cli.rungs_here import rungs_here
 from gemmlab.core.errors import UsageError
 from gemmlab.dispatch.precision_rule import HIGHEST
+from gemmlab.instruments.rungs_here import rungs_here
 
 if TYPE_CHECKING:
     from gemmlab.devices.device import Device
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """The command line of `gemmlab bench` with kernels loaded and the device open; other values are unparsed text."""
+    """The arguments of a call with kernels loaded and the device open; other values are unparsed text."""
 
     device: Device
     kernels: Sequence[NamedKernel]
@@ -63,6 +63,8 @@ class BenchRequest:
         from gemmlab.timing.peers import parse_contestant, parse_peers
 
         op, where = find_op(self.op), self.device.device_name
+        if op.file is None:
+            raise UsageError(f"{op.name}: contestants are processes of their own; state the operation in a Python file")
         family, mode = family_of(where.family, self.op), self.mode or where.modes[0]
         if (self.kernels or not (family.library_call or family.array_call)) and self.precision != HIGHEST:
             raise UsageError("--precision: is for the library call; a kernel has its own")

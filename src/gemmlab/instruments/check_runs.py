@@ -1,4 +1,4 @@
-"""The checks that a command line of `gemmlab check` asks for."""
+"""The checks that a call of `gemmlab.check` asks for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gemmlab.cli.rungs_here import rungs_here
 from gemmlab.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
     from gemmlab.verify.check import CheckReport, Progress
 
 LIBRARY = "gemmlab.gemm"
-"""Name of the library call on the command line, among the kernels."""
+"""Name of the library call among the kernels."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """The parsed command line, with kernels loaded and the device open."""
+    """The arguments of a call, with kernels loaded and the device open."""
 
     names: Sequence[str]
     """Names of kernels and library functions, in order; empty for the ladder and the library's function."""
@@ -40,6 +39,7 @@ class CheckRequest:
     def runs(self) -> dict[str, Callable[[Progress], CheckReport]]:
         """Return a function for each check, by the name of the kernel or library function. Raises `UsageError`."""
         from gemmlab.core.hardware import physical_cores, require_cpus
+        from gemmlab.instruments.rungs_here import rungs_here
         from gemmlab.kernels.by_name import NamedKernel, is_own, require_device
         from gemmlab.timing.families import family_of
 
@@ -114,4 +114,4 @@ def _product_call(
 
 
 _LIBRARY_CHECKS = {LIBRARY: _product_call, "gemmlab.sum": _sum_call}
-"""Name of a library function on the command line -> maker of its check."""
+"""Name of a library function among the kernels -> maker of its check."""

@@ -1,12 +1,11 @@
-"""The device of a command line that names none."""
+"""The device of a call or a command line that names none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import typer
-
 from gemmlab.core.errors import DeviceError
+from gemmlab.core.notices import notice
 from gemmlab.devices.device import Device
 from gemmlab.devices.select import open_device
 from gemmlab.kernels.by_name import NamedKernel
@@ -15,7 +14,7 @@ from gemmlab.kernels.by_name import NamedKernel
 def open_for(name: str | None, kernels: Iterable[NamedKernel], mode: str | None = None) -> Device:
     """Open the device of that name; without a name the CPU, or for GPU kernels alone a GPU or else an emulated one.
 
-    A line on standard error says that there is no GPU. `mode` is that of `open_device`. Raises `DeviceError`,
+    A notice says that there is no GPU. `mode` is that of `open_device`. Raises `DeviceError`,
     `UsageError`.
     """
     if name is not None:
@@ -26,5 +25,5 @@ def open_for(name: str | None, kernels: Iterable[NamedKernel], mode: str | None 
         return open_device("cuda", mode)
     except DeviceError as error:
         device = open_device("emulated", mode)
-        typer.echo(f"{error}; so this is run on {device.id}", err=True)
+        notice(f"{error}; so this is run on {device.id}")
         return device

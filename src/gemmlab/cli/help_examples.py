@@ -20,6 +20,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "list": ("gemmlab list --op gemm --device cuda", "gemmlab list block_tile"),
     "new": ("gemmlab new mine.cu", "gemmlab new --rung my_kernel --after double_buffer"),
     "profile": ("gemmlab profile block_tile --device emulated", "gemmlab profile naive --load h200"),
+    "sass": ("gemmlab sass conflict_free --counts --html page.html", "gemmlab sass mine.cu --diff arch=sm_80"),
+    "tune": ("gemmlab tune async_copy --device cuda --sizes 4096 --budget 60s", "gemmlab tune --show"),
     "report": ("gemmlab report climb.json --out report.html",),
 }
 """Command lines by verb, each of which can be run as it is once the files that it names are there."""

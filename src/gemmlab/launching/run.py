@@ -22,6 +22,7 @@ from gemmlab.devices.device_name import DeviceName, parse_device
 from gemmlab.devices.select import open_device
 from gemmlab.launching.parameters import Bound, in_order, parameters
 from gemmlab.launching.source import PtxText, ReadyCubin, Source, encodable, read_source
+from gemmlab.sass.source_places import with_call_sites
 from gemmlab.toolchain.cubin import read_cubin
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def launch(
     return Launched(
         outputs=_named(args, ordered, outputs),
         counters=None if observation is None else observation.counters,
-        hazards=None if observation is None else with_source(observation.hazards, code.texts(artifact.kernel)),
+        hazards=None if observation is None else _described(observation, code.texts(artifact.kernel), artifact),
         device=where.id,
         artifact=artifact,
         request=request,
@@ -173,6 +174,11 @@ def _run(device: Device, loaded: Any, request: Launch, *, races: bool) -> Observ
         return device.observe(loaded, request, races=races)
     device.launch(loaded, request)
     return None
+
+
+def _described(observation: Observation, texts: Mapping[str, str], artifact: Artifact) -> tuple[Hazard, ...]:
+    """Return the hazards with the text of their lines, and the lines that call those of headers."""
+    return tuple(with_call_sites(with_source(observation.hazards, texts), artifact))
 
 
 def _named(

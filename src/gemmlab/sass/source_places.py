@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import PurePath
 
+from gemmlab.core.errors import RecordError, UsageError
+from gemmlab.core.hazard import Hazard
 from gemmlab.core.program import Artifact
 from gemmlab.sass.instruction import Instruction, SassFunction, SourceLine
+from gemmlab.sass.parse import parse
 from gemmlab.toolchain.line_tables import FunctionLines, read_line_tables
 from gemmlab.toolchain.ptx_places import ptx_places
 
@@ -27,6 +32,19 @@ def call_sites(artifact: Artifact, function: SassFunction) -> dict[int, str]:
     places = source_places(function, lines, artifact.texts.get("ptx", ""))
     outermost = {address: chain[-1] for address, chain in places.items() if len(chain) > 1}
     return {address: f"{PurePath(file).name}:{line}" for address, (file, line) in outermost.items()}
+
+
+def with_call_sites(hazards: Iterable[Hazard], artifact: Artifact) -> Iterator[Hazard]:
+    """Yield hazards with the line of the kernel that calls their header's line, where the code says it."""
+    found = tuple(hazards)
+    sites: dict[int, str] = {}
+    if any(hazard.instruction >= 0 for hazard in found) and "sass" in artifact.texts:
+        with suppress(UsageError, RecordError, KeyError):
+            sites = call_sites(artifact, parse(artifact.texts["sass"])[artifact.entry])
+    for hazard in found:
+        site = sites.get(hazard.instruction, "")
+        inside = PurePath(hazard.file).name == site.partition(":")[0]
+        yield hazard if inside or not site else replace(hazard, called_from=site)
 
 
 def _names(function: SassFunction, lines: FunctionLines) -> dict[str, str]:

@@ -347,7 +347,7 @@ def check_kernel(
             mismatches.append(compared.mismatch)
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
-        hazards = described(placed, observation, case.places)
+        hazards = described(case.artifact, observation, case.places)
         notes = []
         if case.nonzero_tickets:
             notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")

@@ -12,11 +12,13 @@ from gemmlab.core.counters import Observation
 from gemmlab.core.errors import UsageError
 from gemmlab.core.hazard import Hazard
 from gemmlab.core.hazard_source import with_source
+from gemmlab.core.program import Artifact
 from gemmlab.core.time_limit import require_time
 from gemmlab.devices.device import SparseDevice
 from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.kernels.fitting import with_factors
 from gemmlab.ops.op import Op, Operand
+from gemmlab.sass.source_places import with_call_sites
 from gemmlab.toolchain.cubin import read_cubin
 from gemmlab.verify.elementwise import Comparison
 from gemmlab.verify.far_rows import far_rows, run_far
@@ -37,26 +39,26 @@ class FarCase:
     hazards: tuple[Hazard, ...]
 
 
-def described(placed: PlacedKernel, observation: Observation | None, places: Places) -> tuple[Hazard, ...]:
-    """Return a run's hazards with source lines and the names of arrays. `places`: the arrays' addresses in global
-    memory.
+def described(artifact: Artifact | None, observation: Observation | None, places: Places) -> tuple[Hazard, ...]:
+    """Return a run's hazards with source lines, call sites and the names of arrays.
+
+    `artifact` is the code that ran, `places` the arrays' addresses in global memory.
     """
-    if observation is None or not observation.hazards:
+    if artifact is None or observation is None or not observation.hazards:
         return ()
-    shared, start = _shared(placed)
+    shared, start = _shared(artifact)
     named = {name.upper() if shape is not None else name: (at, shape) for name, (at, shape) in places.items()}
-    return tuple(with_arrays(with_source(observation.hazards), named, shared, start))
+    found = with_call_sites(with_source(observation.hazards), artifact)
+    return tuple(with_arrays(found, named, shared, start))
 
 
-def _shared(placed: PlacedKernel) -> tuple[tuple[SharedArray, ...], int]:
-    for loaded in placed.loaded.values():
-        artifact = loaded.artifact
-        if artifact.kind == "cubin":
-            function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
-            return shared_arrays(
-                artifact.texts.get("ptx", ""), function.static_smem_bytes
-            ), function.reserved_smem_bytes
-    return (), 0
+def _shared(artifact: Artifact) -> tuple[tuple[SharedArray, ...], int]:
+    """Return the arrays in shared memory, and the address at which they begin."""
+    if artifact.kind != "cubin":
+        return (), 0
+    function = read_cubin(artifact.code, artifact.kernel).functions[artifact.entry]
+    arrays = shared_arrays(artifact.texts.get("ptx", ""), function.static_smem_bytes)
+    return arrays, function.reserved_smem_bytes
 
 
 def far_cases(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> Iterator[FarCase]:
@@ -70,7 +72,7 @@ def far_cases(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> Itera
             run = run_far(placed, op, far, contents, threads=threads)
         except MemoryError:
             continue  # The same kernel on the emulator has the case.
-        yield FarCase(far.name, far.problem, run.comparisons, described(placed, run.observation, run.places))
+        yield FarCase(far.name, far.problem, run.comparisons, described(run.artifact, run.observation, run.places))
 
 
 def needs(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> tuple[Sequence[Condition] | None, bool]:

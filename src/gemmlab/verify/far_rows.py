@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gemmlab.core.counters import Observation
 from gemmlab.core.errors import UsageError
+from gemmlab.core.program import Artifact
 from gemmlab.devices.device import Buffer, CountingDevice, SparseDevice, Window
 from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.kernels.fitting import fitted
@@ -73,6 +74,8 @@ class FarRun:
     observation: Observation | None
     places: Mapping[str, tuple[int, Operand]]
     """Address and shape of each operand."""
+    artifact: Artifact
+    """The code that ran."""
 
 
 def run_far(placed: PlacedKernel, op: Op, far: FarRows, contents: Contents, *, threads: int) -> FarRun:
@@ -106,7 +109,8 @@ def run_far(placed: PlacedKernel, op: Op, far: FarRows, contents: Contents, *, t
     expected = op.reference(far.problem, contents, roundings, placed.kernel.precision)
     terms = op.dot_length(far.problem)
     compared = [compare(name, found[name], values, terms, operands[name].element) for name, values in expected.items()]
-    return FarRun(compared, observation, {name: (buffers[name].address, shape) for name, shape in operands.items()})
+    places = {name: (buffers[name].address, shape) for name, shape in operands.items()}
+    return FarRun(compared, observation, places, bound.loaded.artifact)
 
 
 def _outputs(operands: Mapping[str, Operand]) -> list[str]:

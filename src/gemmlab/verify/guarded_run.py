@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmlab.core.counters import Observation
+from gemmlab.core.program import Artifact
 from gemmlab.devices.device import Buffer, CountingDevice
 from gemmlab.kernels.bound import PlacedKernel
 from gemmlab.ops.op import Contents, Expected, Op, Operand, Problem
@@ -35,6 +36,8 @@ class GuardedRun:
         }
         self.nonzero_tickets = 0
         """Number of tickets that the run did not leave zero."""
+        self.artifact: Artifact | None = None
+        """The code that ran."""
         self.places: dict[str, tuple[int, Operand | None]] = {}
         """Address of each array during the run, and the shape of those that are operands."""
 
@@ -69,6 +72,7 @@ class GuardedRun:
                 self._op, self._problem, inside, threads=self._threads, workspace=self._used_workspace()
             )
             observation = None
+            self.artifact = bound.loaded.artifact
             operands = {operand.name: operand for operand in self._op.operands(self._problem)}
             self.places = {name: (window.address, operands[name]) for name, window in inside.items()}
             self.places |= {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gemmlab.core.hazard import Hazard
@@ -100,7 +101,8 @@ def _edges(faults: Faults, conditions: Sequence[Condition] | None) -> str:
 
 
 def _of_hazard(hazard: Hazard) -> str:
-    where = f"{hazard.file}:{hazard.line}" if hazard.line else hazard.kernel
+    where = f"{Path(hazard.file).name}:{hazard.line}" if hazard.line else hazard.kernel
+    where += f" called from {hazard.called_from}" if hazard.called_from else ""
     return f"{hazard.array} at {where}" if hazard.array else where
 
 
@@ -109,8 +111,9 @@ def _race(faults: Faults) -> str:
     races = next(found for case in faults.hazards if (found := [one for one in case if one.kind == RACE]))
     arrays = " and ".join(dict.fromkeys(one.array for one in races if one.array)) or f"{races[0].space} memory"
     barrier = missing_barrier(races[0])
-    missing = f"; missing: {barrier} of {races[0].file}" if barrier else ""
-    return f"{arrays}, at {races[0].file}:{races[0].line}, accessed by several threads without an order{missing}"
+    file = Path(races[0].file).name
+    missing = f"; missing: {barrier} of {file}" if barrier else ""
+    return f"{arrays}, at {file}:{races[0].line}, accessed by several threads without an order{missing}"
 
 
 def _results(faults: Faults) -> str:
@@ -120,6 +123,6 @@ def _results(faults: Faults) -> str:
 def _overflow(far: Iterable[tuple[str, Sequence[Hazard]]]) -> str:
     parts = []
     for name, hazards in far:
-        line = next((f" ({hazard.file}:{hazard.line})" for hazard in hazards if hazard.line), "")
+        line = next((f" ({_of_hazard(hazard).rpartition(' at ')[2]})" for hazard in hazards if hazard.line), "")
         parts.append(f"the offset of a row of {name.upper()}, row * ld{name}, is computed in 32 bits{line}")
     return f"{'; '.join(parts)}: make one factor 64 bits wide, as static_cast<long long>(row) * lda"

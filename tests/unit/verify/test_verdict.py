@@ -154,3 +154,17 @@ def test_arrays_of_shared_memory_are_laid_out_as_they_are_declared() -> None:
     ptx = ".shared .align 16 .b8 _ZZ4tilePKfE2As[4096];\n\t.shared .align 128 .b8 _ZZ4tilePKfE4ring[256];\n"
     assert [(a.name, a.start, a.nbytes) for a in shared_arrays(ptx, 4352)] == [("As", 0, 4096), ("ring", 4096, 256)]
     assert shared_arrays(ptx, 5000) == ()
+
+
+@needs_compiler
+def test_a_hazard_in_a_header_names_the_line_that_calls_it(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    text = starting_text(path).replace("    *c = result;\n", "    put(c + (row == M - 1 ? ldc : 0), result);\n")
+    assert "put(" in text
+    (tmp_path / "put.cuh").write_text("__device__ inline void put(float* to, float value)\n{\n    *to = value;\n}\n")
+    head, _, rest = text.partition("*/")
+    path.write_text(f'{head}*/\n#include "put.cuh"\n{rest}')
+    (line,) = (n for n, one in enumerate(path.read_text().splitlines(), 1) if "put(c" in one)
+    report = check_kernel(user_kernel(path), open_device("emulated"), OP)
+    assert f"put.cuh:3 called from mine.cu:{line}" in str(report.verdict)
+    assert f" called from mine.cu:{line} (array C" in report.explain()

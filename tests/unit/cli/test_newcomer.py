@@ -14,6 +14,10 @@ from typer.testing import CliRunner
 
 from gemmlab.cli.app import build_app
 from gemmlab.cli.help_examples import EXAMPLES
+from gemmlab.core.errors import DeviceError
+from gemmlab.devices.select import open_device
+from gemmlab.instruments import default_device
+from support.cuda_source import needs_compiler
 from support.paths import ROOT
 
 VERBS: dict[str, Any] = typer.main.get_command(build_app()).commands  # type: ignore[attr-defined]
@@ -72,3 +76,17 @@ def test_a_table_that_is_too_wide_is_printed_whole(capsys: pytest.CaptureFixture
         assert f"{number}.125" in printed.out
     assert "…" not in printed.out
     assert f"The terminal has {console.PIPE_WIDTH} columns; the table below needs" in printed.err
+
+
+@needs_compiler
+def test_a_bench_of_gpu_kernels_counts_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_gpu(name: str, mode: str | None = None) -> Any:
+        if name == "cuda":
+            raise DeviceError("no GPU in this test")
+        return open_device(name, mode)
+
+    monkeypatch.setattr(default_device, "open_device", without_gpu)
+    done = CliRunner().invoke(build_app(), ["bench", "naive", "--sizes", "32"])
+    assert done.exit_code == 0, done.output
+    assert "no GPU in this test; so this is run on emulated:sm_90" in done.stderr
+    assert "Counted, not timed, on emulated:sm_90" in done.stdout

@@ -106,6 +106,9 @@ gpu-results: $(STAMP)
 		--config ORDER=2,GROUP=8 --config ORDER=2,GROUP=16 --sizes 4096,8192 --peers cublas --rounds 3 \
 		--save $(H200)/configs-swizzle.json
 	$(BIN)/python makers/time_claims.py --again
+	$(BIN)/python makers/block_to_sm.py
+	$(BIN)/python makers/compiler_options.py
+	$(BIN)/python makers/streams.py
 	$(BIN)/python makers/ncu_ladder.py profile $(H200)/ncu.json --sizes 512,2048,4096
 	$(BIN)/python tests/emulated/counters/ncu_record.py --out $(H200)
 

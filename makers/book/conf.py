@@ -15,6 +15,7 @@ html_static_path = ["static"]
 html_css_files = ["book.css"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 html_use_index = False
 # A summary of a page that was found would have to be fetched, and a page that is opened from a file may fetch nothing.
 html_show_search_summary = False

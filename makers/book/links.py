@@ -50,6 +50,8 @@ class Links:
         def link(found: re.Match[str]) -> str:
             if found["target"] is None or found["target"].startswith(_ELSEWHERE):
                 return found[0]
+            if (self.root / PurePosixPath(origin).parent / found["target"]).is_dir():
+                return found["opens"].lstrip("!")[1:-2]  # a folder is nothing to look at in the site
             target = self._target(found["target"], origin, page)
             return f"{found['opens']}{target}{found['title'] or ''})"
 

@@ -80,6 +80,7 @@ _PLACES = {
     "compare": "gemmlab.instruments.comparing",
     "explain": "gemmlab.instruments.explaining",
     "launch": "gemmlab.launching",
+    "load_ipython_extension": "gemmlab.notebook",
     "profile": "gemmlab.instruments.profiling",
     "sgemm": "gemmlab.blas",
 }

@@ -9,7 +9,7 @@ import pytest
 from build_book import build
 from support.chromium import Browser
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PAGES = ("index.html", "rungs/async_copy.html", "ladder-gpu.html", "glossary.html", "api.html", "claims.html")
 

@@ -26,12 +26,12 @@ from gemmlab.cli.own_file import (
     OptionFlag,
     RequireFlag,
     SmemFlag,
-    compile_flags,
     own_flags,
     split_threads,
 )
 from gemmlab.core.errors import UsageError, WrongResultError
 from gemmlab.dispatch.precision_rule import HIGHEST, REQUESTS
+from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
     from gemmlab.instruments.bench_result import BenchResult

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gemmlab.cli.answer import CsvFlag, answer_form
+from gemmlab.cli.check_codes import check_codes, is_machine_code
 from gemmlab.cli.check_outcome import answer
 from gemmlab.cli.console import DEVICE_HELP
 from gemmlab.cli.help_examples import kernel_names
@@ -24,12 +25,12 @@ from gemmlab.cli.own_file import (
     OptionFlag,
     RequireFlag,
     SmemFlag,
-    compile_flags,
     own_flags,
     split_threads,
 )
 from gemmlab.cli.timeout import DEFAULT_S, limited
 from gemmlab.instruments.check_runs import LIBRARY
+from gemmlab.instruments.compile_flags import compile_flags
 
 
 def check(
@@ -38,7 +39,7 @@ def check(
         typer.Argument(
             autocompletion=kernel_names,
             metavar="[KERNEL]...",
-            help=f"Kernels, .cu files or {LIBRARY}. Default: the ladder and {LIBRARY}.",
+            help=f"Kernels, .cu files, {LIBRARY}, or cubins. Default: the ladder and {LIBRARY}.",
         ),
     ] = None,
     op: OpFlag = None,
@@ -80,6 +81,8 @@ def check(
 ) -> None:
     """Compare results element by element with a float64 reference, between guard bands.
 
+    Of a .cubin, check the control codes: every result has come before an instruction reads or overwrites it.
+
     Ends with 1, and says which element is wrong, when a result is outside its bound, or when the time is over.
     """
     from gemmlab.instruments.check_result import CheckState
@@ -87,6 +90,9 @@ def check(
 
     form, state = answer_form(as_json=as_json, as_csv=as_csv), CheckState()
     names = kernels or []
+    if is_machine_code(names):
+        check_codes(names, as_json=as_json)
+        return
     flags = own_flags(
         names, kernel=function, grid=grid, args=args, smem_bytes=smem_bytes, require=require,
         options=compile_flags(include, define, option), facts=facts,

@@ -42,7 +42,7 @@ def examine(*, quick: bool = False) -> dict[str, Any]:
     """Return everything that `doctor` shows, as JSON values. `quick` measures nothing and starts no process."""
     from gemmlab.timing import inventory
     from gemmlab.timing.gpu_inventory import gpu_details
-    from gemmlab.tuning.library import states
+    from gemmlab.tuning.library_tuning import states
 
     gpu = inventory.gpus()
     gpu["details"] = gpu_details(len(gpu["devices"]), measure=not quick)
@@ -64,7 +64,7 @@ def examine(*, quick: bool = False) -> dict[str, Any]:
 def rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (heading, text) for the rows of the table."""
     from gemmlab.timing.gpu_inventory import gpu_text
-    from gemmlab.tuning.library import state_text
+    from gemmlab.tuning.library_tuning import state_text
 
     cpu = facts["cpu"]
     identity = f"family {cpu['family']} model {cpu['model']} stepping {cpu['stepping']}"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gemmlab.cli.answer import CsvFlag, Form, answer_form, print_document, print_json
-from gemmlab.cli.explain_launch import is_launch, launched
 from gemmlab.cli.explain_pictures import (
     FormatFlag,
     PictureFlag,
@@ -29,12 +28,12 @@ from gemmlab.cli.own_file import (
     OpFlag,
     OptionFlag,
     SmemFlag,
-    compile_flags,
     own_flags,
 )
 from gemmlab.cli.page_file import PageFlag, SamplesFlag, require_page, write_explained
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import UsageError
+from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
     from gemmlab.instruments.explain_result import ExplainResult
@@ -91,6 +90,7 @@ def explain(
     from gemmlab.instruments.call_arguments import asked_operation
     from gemmlab.instruments.explain_result import ExplainResult
     from gemmlab.instruments.explaining import explain_kernels
+    from gemmlab.instruments.random_launch import is_launch, launched
     from gemmlab.kernels.by_name import kernel_named
 
     form = answer_form(as_json=as_json, as_csv=as_csv)
@@ -103,11 +103,12 @@ def explain(
         options = compile_flags(include, define, option)
         require_drawable(roofline)
         with limited(timeout, error_answer(as_json=as_json)):
-            of_launch = launched(kernels[0], function, grid, threads, args, smem_bytes, arch, gpu, options)
+            of_launch = launched(kernels[0], function, grid, threads, args, smem_bytes, arch, gpu, options).explain(gpu)
             if roofline is not None:
                 write_roofline(roofline, [of_launch])
-            write_explained(html, profile, [of_launch])
-        _answer(ExplainResult((of_launch,), ((),)), form, sass=sass)
+            explained = ExplainResult((of_launch,), ((),))
+            write_explained(html, profile, explained)
+        _answer(explained, form, sass=sass)
         return
     flags = own_flags(
         kernels, kernel=function, grid=grid, threads=threads, args=args, smem_bytes=smem_bytes,
@@ -124,7 +125,7 @@ def explain(
         explained = ExplainResult((), ()) if drawn_only else explain_kernels(named, chosen, model, settings, sizes)
         if roofline is not None and explained.explanations:
             write_roofline(roofline, explained.explanations)
-        write_explained(html, profile, explained.explanations)
+        write_explained(html, profile, explained)
         written = write_pictures(request, named[0], chosen, settings, sizes) if request is not None else []
     if drawn_only and as_json:
         print_json({"kernels": [{"kernel": named[0].id, "pictures": written}]})

@@ -49,16 +49,6 @@ OptionFlag = Annotated[
 ]
 
 
-def compile_flags(
-    folders: Sequence[str] | None, macros: Sequence[str] | None, options: Sequence[str] | None
-) -> list[str]:
-    """Return the compiler's options of `-I`, `-D` and `--option`; folders are relative to the working directory."""
-    return [
-        *(options or []), *(f"-D{macro}" for macro in macros or []),
-        *(f"-I{Path(folder).absolute()}" for folder in folders or []),
-    ]  # fmt: skip
-
-
 def own_flags(names: Sequence[str], **flags: str | list[str] | None) -> dict[str, Any]:
     """Return the flags that have a value; raise `UsageError` if `names` has no `.cu` file that they could belong to."""
     from gemmlab.kernels.by_name import is_own

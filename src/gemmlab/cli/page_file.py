@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from gemmlab.analysis.explanation import Explanation
     from gemmlab.analysis.listing.listing import Listing
+    from gemmlab.instruments.explain_result import ExplainResult
 
 PageFlag = Annotated[
     Path | None,
@@ -18,7 +18,7 @@ PageFlag = Annotated[
 ]
 SamplesFlag = Annotated[
     Path | None,
-    typer.Option("--profile", metavar="FILE.csv", help="Samples by instruction (ncu --page source --csv)."),
+    typer.Option("--profile", metavar="FILE", help="Samples by instruction: a .ncu-rep, or its source page as CSV."),
 ]
 
 
@@ -27,23 +27,21 @@ def write_page(out: Path, listings: Sequence[Listing]) -> None:
     from gemmlab.pages.kernel_page import kernel_page
     from gemmlab.pages.page_files import write
 
-    html = kernel_page(listings)
-    write(out, html)
-    typer.echo(f"{out}: {len(html) / 1e6:.2f} MB", err=True)
+    write(out, kernel_page(listings))
+    _say_size(out)
 
 
-def write_explained(out: Path | None, samples: Path | None, explained: Sequence[Explanation]) -> None:
+def write_explained(out: Path | None, samples: Path | None, explained: ExplainResult) -> None:
     """Write the page of explained kernels; the samples are those of the first one. Nothing without a page to write.
 
     Raises `UsageError`.
     """
-    from gemmlab.analysis.listing.listing import explained_listing
-    from gemmlab.analysis.listing.samples import read_samples
+    if out is not None and explained.explanations:
+        _say_size(explained.to_html(out, samples))
 
-    if out is None or not explained:
-        return
-    found = () if samples is None else read_samples(samples)
-    write_page(out, [explained_listing(one, samples=() if place else found) for place, one in enumerate(explained)])
+
+def _say_size(out: Path) -> None:
+    typer.echo(f"{out}: {out.stat().st_size / 1e6:.2f} MB", err=True)
 
 
 def require_page(out: Path | None, samples: Path | None) -> None:

@@ -21,11 +21,11 @@ from gemmlab.cli.own_file import (
     OptionFlag,
     RequireFlag,
     SmemFlag,
-    compile_flags,
     own_flags,
 )
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import UsageError, WrongResultError
+from gemmlab.instruments.compile_flags import compile_flags
 
 WHOLE = 3
 """Most kernels that are shown one by one; more are shown in a table."""

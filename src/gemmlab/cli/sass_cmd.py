@@ -18,12 +18,12 @@ from gemmlab.cli.own_file import (
     KernelFlag,
     OptionFlag,
     SmemFlag,
-    compile_flags,
     own_flags,
 )
 from gemmlab.cli.page_file import PageFlag, SamplesFlag, require_page, write_page
 from gemmlab.cli.timeout import DEFAULT_S, TimeoutFlag, error_answer, limited
 from gemmlab.core.errors import UsageError
+from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
     from gemmlab.analysis.listing.listing import Listing

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmlab.cli.explain_launch import CODE
 from gemmlab.core.errors import UsageError
+from gemmlab.instruments.random_launch import CODE
 
 if TYPE_CHECKING:
     from gemmlab.analysis.listing.code import Code

@@ -20,11 +20,11 @@ from gemmlab.cli.own_file import (
     OptionFlag,
     RequireFlag,
     SmemFlag,
-    compile_flags,
     own_flags,
     split_threads,
 )
 from gemmlab.core.errors import UsageError
+from gemmlab.instruments.compile_flags import compile_flags
 
 if TYPE_CHECKING:
     from gemmlab.tuning.session import Tuning
@@ -87,14 +87,21 @@ def tune(
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE.svg", help="Draw what each parameter matters; .svg, .png or .html.")
     ] = None,
-    save: Annotated[Path | None, typer.Option(help="Write the outcome as JSON to this file.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Write what was measured as a record, for gemmlab report and compare.")
+    ] = None,
+    t4: Annotated[
+        Path | None, typer.Option("--t4", metavar="FILE.json", help="Write it as T4 results, as Kernel Tuner does.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, nothing else.")] = False,
 ) -> None:
     from gemmlab.cli.tune_kernel import TuneRequest
     from gemmlab.cli.tune_tables import print_tuning
 
-    verbs = [name for name, given in (("--show", show), ("--export", export_to), ("--import", import_from),
-                                      ("--forget", forget), ("--library", library)) if given]  # fmt: skip
+    options = {
+        "--show": show, "--export": export_to, "--import": import_from, "--forget": forget, "--library": library,
+    }  # fmt: skip
+    verbs = [name for name, value in options.items() if value]
     if len(verbs) > 1 or (verbs and kernel):
         raise UsageError(f"{' and '.join([*verbs, *filter(None, [kernel])])}: one of them at a time")
     if verbs:
@@ -107,7 +114,11 @@ def tune(
         return
     if kernel is None:
         raise UsageError("name a kernel or a .cu file, or give --library (`gemmlab list` shows the kernels)")
-    for path in filter(None, (save, picture)):
+    if (several := [name for name, path in (("--save", save), ("--picture", picture), ("--t4", t4)) if path]) and (
+        sizes is not None and "," in sizes
+    ):
+        raise UsageError(f"{several[0]}: holds one size; name one with --sizes")
+    for path in filter(None, (save, picture, t4)):
         if not path.resolve().parent.is_dir():
             raise UsageError(f"{path}: no folder {path.parent}")
     flags = own_flags(
@@ -120,14 +131,23 @@ def tune(
         fresh=fresh, counters=counters,
     )  # fmt: skip
     found = request.run()
+    first, of = found[0]
     if picture is not None:
-        _draw(found[0], picture)
+        _draw(first, picture)
     if save is not None:
-        _save(found, save)
+        from gemmlab.core.records import save_record
+        from gemmlab.tuning.outcome_record import record_of
+
+        save_record(record_of(first, of), save)
+    if t4 is not None:
+        from gemmlab.tuning.exchange import write_t4
+        from gemmlab.tuning.replay import read_space
+
+        write_t4(read_space(Path(first.journal)), t4)
     if as_json:
-        print_json({"tunings": [one.to_json() for one in found]})
+        print_json({"tunings": [one.to_json() for one, _ in found]})
         return
-    for one in found:
+    for one, _ in found:
         print_tuning(one)
 
 
@@ -149,16 +169,6 @@ def _draw(found: Tuning, path: Path) -> None:
     from gemmlab.plots.sensitivity_chart import sensitivity_chart
 
     save(sensitivity_chart(found.sensitivity), path)
-
-
-def _save(found: list[Tuning], path: Path) -> None:
-    import json
-
-    from gemmlab.core.files import replace_file
-    from gemmlab.tuning.journal import SCHEMA
-
-    data = {"schema": SCHEMA, "tunings": [one.to_json() for one in found]}
-    replace_file(path, json.dumps(data, indent=1).encode())
 
 
 def register(app: typer.Typer) -> None:

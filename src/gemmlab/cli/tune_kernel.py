@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gemmlab.core.gpu import GpuLimits
     from gemmlab.devices.device import Device
     from gemmlab.ops.op import Op
+    from gemmlab.tuning.device_bench import Subject
     from gemmlab.tuning.search import Progress
     from gemmlab.tuning.session import Tuning
     from gemmlab.tuning.space import Space
@@ -39,8 +40,11 @@ class TuneRequest:
     fresh: bool
     counters: bool
 
-    def run(self) -> list[Tuning]:
-        """Tune each size by itself, with an equal part of the budget. Raises `GemmlabError`."""
+    def run(self) -> list[tuple[Tuning, Subject]]:
+        """Tune each size by itself, with an equal part of the budget; return outcomes and what they are of.
+
+        Raises `GemmlabError`.
+        """
         from gemmlab.devices.select import open_device
         from gemmlab.kernels.by_name import named_kernel, require_device
         from gemmlab.kernels.fitting import with_factors
@@ -69,7 +73,7 @@ class TuneRequest:
                     replace(subject, problems=(problem,)), self.budget_s / len(problems), folder,
                     strategy=Halving(self.seed), fresh=self.fresh, report=report,
                 )  # fmt: skip
-            found.append(self._explained(outcome, where, subject))
+            found.append((self._explained(outcome, where, subject), replace(subject, problems=(problem,))))
         return found
 
     def _explained(self, outcome: Tuning, where: Device, subject: Any) -> Tuning:

@@ -46,7 +46,7 @@ def _library(
     from gemmlab.core.data_folder import require_data_dir
     from gemmlab.devices.select import open_device
     from gemmlab.ops.gemm import GemmOp
-    from gemmlab.tuning.library import Request, tune_library, usual_problems
+    from gemmlab.tuning.library_tuning import Request, tune_library, usual_problems
 
     where = open_device(device, mode)
     text = sizes or _sizes_in(shapes)
@@ -89,7 +89,7 @@ def _show(*, as_json: bool) -> dict[str, Any]:
 
 def _forget(device: str) -> dict[str, Any]:
     from gemmlab.devices.select import open_device
-    from gemmlab.tuning.library import machine_of
+    from gemmlab.tuning.library_tuning import machine_of
     from gemmlab.tuning.store_file import forget
 
     machine = machine_of(open_device(device, None))

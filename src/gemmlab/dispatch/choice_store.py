@@ -41,7 +41,7 @@ class Entry:
     product: str
     """`measurements.time_key` of the product; `EVERY` for all."""
     precision: str
-    """What the caller asks for."""
+    """The precision that the caller asks for."""
     kernel: str
     config: Mapping[str, int]
     us: float
@@ -55,7 +55,7 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What only one entry of a store is about."""
+        """The key of an entry: a store has one for each machine, operation, product and precision."""
         return self.machine, self.op, self.product, self.precision
 
 

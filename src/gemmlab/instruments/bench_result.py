@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gemmlab.core.notebook_view import Display, View
 from gemmlab.core.records import Record, to_json
 from gemmlab.core.tabular import Row, Tabular, flat
+from gemmlab.core.words import counted
+from gemmlab.instruments.page_grids import grid_of
+from gemmlab.pages.parts import headline
+from gemmlab.pages.tables import bench_table, count_table
 from gemmlab.results.count_rows import CountRow, wrong_counts
 from gemmlab.results.summary import OURS, Summary, Verdict, all_notes
 from gemmlab.timing.configurations import ConfigTable
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BenchResult(Tabular):
+class BenchResult(Display, Tabular):
     """The result of `gemmlab.bench`: times, or on an emulated device counts."""
 
     record: Record
@@ -30,7 +35,7 @@ class BenchResult(Tabular):
 
     @property
     def wrong(self) -> list[str]:
-        """What is wrong, in a sentence each: results, kernels that could not be timed, missed targets."""
+        """A sentence for each fault: wrong results, kernels that could not be timed, missed targets."""
         if self.summary is None:
             return wrong_counts(self.counts)
         ours = [row for row in self.summary.rows if row.role in OURS]
@@ -50,6 +55,23 @@ class BenchResult(Tabular):
         if self.summary is None:
             return [flat(asdict(row)) for row in self.counts]
         return [_row(row) for row in self.summary.to_json()["rows"]]
+
+    def _line(self) -> str:
+        record, wrong = self.record, self.wrong
+        where = record.device.get("name") or record.device.get("id")
+        best = "" if self.summary is None else headline(record, self.summary)
+        return " ".join([f"{record.op} on {where}:", *(wrong or [best or counted(len(record.results), "result")])])
+
+    def _view(self) -> View:
+        record, summary = self.record, self.summary
+        table = count_table(record) if summary is None else bench_table(record, summary)
+        best = "" if summary is None else headline(record, summary)
+        targets = () if self.verdict is None else self.verdict.failures
+        return View(
+            f"{record.op} on {record.device.get('name') or record.device.get('id')}",
+            "wrong" if self.wrong else "counted" if summary is None else "timed", False if self.wrong else None,
+            tuple(filter(None, (best, *self.wrong, *targets))), (grid_of(table),), notes=(table.note, *record.notes),
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values, the record with every sample."""

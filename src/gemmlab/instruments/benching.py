@@ -110,31 +110,31 @@ def run_request(
     where = open_for(device, found.values(), request["mode"])
     of = operation_of(names, found, of)
     factors = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
-    asked = BenchRequest(device=where, kernels=[found[name] for name in names], op=of, factors=factors, **request)
+    what = BenchRequest(device=where, kernels=[found[name] for name in names], op=of, factors=factors, **request)
     if family_of(where.family).timed:
-        return _timed(asked, target, floor, report)
+        return _timed(what, target, floor, report)
     if target is not None or floor is not None:
         raise UsageError(f"--target, --floor: on {where.id} nothing is timed")
-    if asked.configs or asked.some_configs is not None:
+    if what.configs or what.some_configs is not None:
         raise UsageError(f"--config, --configs: on {where.id} nothing is timed")
-    return _counted(asked, report)
+    return _counted(what, report)
 
 
-def _timed(asked: BenchRequest, target: float | None, floor: float | None, report: Progress) -> BenchResult:
-    plan, where = asked.plan(), asked.device
+def _timed(what: BenchRequest, target: float | None, floor: float | None, report: Progress) -> BenchResult:
+    plan, where = what.plan(), what.device
     prebuild((*of_plan(plan), *of_library(plan, where)), where, lambda text: report(text, 0, 0))
     record: Record = timing.run_bench(
         plan, device=asdict(where.describe()), progress=lambda step: report(step.text, step.done, step.total)
     )
     summary = summarise(record)
     verdict = None if target is None and floor is None else judge(summary, target or 0.0, floor or 0.0)
-    several = asked.configs or asked.some_configs is not None
+    several = what.configs or what.some_configs is not None
     tables = tuple(config_tables(record)) if several else ()
     return BenchResult(record, summary, verdict=verdict, configurations=tables)
 
 
-def _counted(asked: BenchRequest, report: Progress) -> BenchResult:
-    record = count_kernels(asked.count(), report)
+def _counted(what: BenchRequest, report: Progress) -> BenchResult:
+    record = count_kernels(what.count(), report)
     rows = count_rows(record)
     if all(row.instructions is None for row in rows):
         why = (f"{row.name} at {row.size}: {' '.join(row.notes)}" for row in rows)

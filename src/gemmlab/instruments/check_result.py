@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gemmlab.core.errors import GemmlabError, TimeLimitError
+from gemmlab.core.notebook_view import Display, View, grid
 from gemmlab.core.tabular import Row, Tabular
 from gemmlab.core.words import assignments
 from gemmlab.verify.check import CheckReport
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CheckResult(Tabular):
+class CheckResult(Display, Tabular):
     """The result of `gemmlab.check`."""
 
     reports: tuple[CheckReport, ...] = ()
@@ -58,6 +59,23 @@ class CheckResult(Tabular):
             "errors": {name: str(error) for name, error in self.errors.items()},
             "not_checked": [*self.not_checked],
         }  # fmt: skip
+
+    def _line(self) -> str:
+        return "; ".join(f"{row['kernel']}: {row['result']}" for row in self.rows())
+
+    def _view(self) -> View:
+        names = ("kernel", "result", "device", "cases", "worst_ratio", "source_error", "seconds")
+        rows = self.rows()
+        cells = grid(
+            ("kernel", "result", "device", "cases", "error/bound", "error/|c|/K", "seconds"),
+            ([row.get(name) for name in names] for row in rows),
+            texts=range(3),
+        )
+        wrong = frozenset((place, 1) for place, row in enumerate(rows) if row["result"] != "PASS")
+        details = [(report.subject, report.explain()) for report in self.reports if not report.passed]
+        details += [(name, str(error)) for name, error in self.errors.items()]
+        badge = "passed" if self.passed else "not passed"
+        return View("check", badge, self.passed, grids=(replace(cells, wrong=wrong),), folded=tuple(details))
 
     def __str__(self) -> str:
         """Return the outcome of each kernel in words."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gemmlab.core.notebook_view import Display, Grid, View, grid, number
 from gemmlab.core.records import Record
 from gemmlab.core.tabular import Row, Tabular, flat
+from gemmlab.instruments.page_grids import grid_of
 from gemmlab.instruments.predicted_rows import PredictedRow
+from gemmlab.pages.tables import climb_table, count_table
+from gemmlab.plots.chart import svg
+from gemmlab.plots.ladder import climb_chart
 from gemmlab.results.climb_rows import ClimbRow, climb_rows
 from gemmlab.results.count_rows import CountRow
 from gemmlab.results.shipped_records import where_recorded
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ClimbPart:
+class ClimbPart(Display):
     """The results of one device's ladder."""
 
     record: Record
@@ -32,9 +37,37 @@ class ClimbPart:
     unpredicted: tuple[str, ...] = ()
     """Notes on rungs without a prediction."""
 
+    @property
+    def place(self) -> str:
+        """The device's name."""
+        return str(self.record.device.get("name") or self.record.device.get("id"))
+
+    def _line(self) -> str:
+        rungs = [row for row in self.times if row.role == "rung"]
+        fastest = max(rungs, key=lambda row: row.speed, default=None)
+        top = "" if fastest is None else f", the fastest {fastest.name} with {number(fastest.speed)} {fastest.unit}"
+        counted = f"rungs counted: {len(self.counts)}" if self.counts else f"rungs timed: {len(rungs)}{top}"
+        return f"{self.record.op} on {self.place}; {counted}{'; WRONG results' if self.wrong else ''}"
+
+    def _grids(self) -> tuple[Grid, ...]:
+        own = climb_table(self.record) if self.times else count_table(self.record)
+        predicted = grid(
+            ("predicted", "GPU", "size", "us", "speed", "unit", "mostly"),
+            ((row.name, row.gpu, row.size, row.time_us, row.speed, row.unit, row.mostly) for row in self.predicted),
+            "Predicted, not measured", texts=(0, 1, 2, 5, 6),
+        )  # fmt: skip
+        return (replace(grid_of(own), caption=self.place), *([predicted] if self.predicted else []))
+
+    def _view(self) -> View:
+        return View(
+            self._line(), "wrong" if self.wrong else "", False if self.wrong else None, self.wrong, self._grids(),
+            ((svg(climb_chart(self.record)), "The ladder"),) if self.times else (),
+            notes=(*self.record.notes, *self.notes, *self.unpredicted),
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ClimbResult(Tabular):
+class ClimbResult(Display, Tabular):
     """The result of `gemmlab.climb`."""
 
     parts: tuple[ClimbPart, ...]
@@ -53,6 +86,12 @@ class ClimbResult(Tabular):
     def files(self) -> list[Path]:
         """The files that were written: records and charts."""
         return [path for part in self.parts for path in part.files]
+
+    def _line(self) -> str:
+        return "; ".join(part._line() for part in self.parts)  # noqa: SLF001 - the same file's
+
+    def _repr_html_(self) -> str:
+        return "".join(part._repr_html_() for part in self.parts)
 
     def rows(self) -> list[Row]:
         """Return a row for each rung, library call and peer on each device: times in microseconds, or counters."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from gemmlab.analysis.findings import Finding
 from gemmlab.analysis.stall_findings import stall_findings, waiting
+from gemmlab.core.notebook_view import Display, View, grid
 from gemmlab.core.records import Record
 from gemmlab.core.tabular import Row, Tabular
 from gemmlab.kernels.catalog import all_kernels, ladder
@@ -14,7 +15,7 @@ from gemmlab.observe.profile import Profile, Profiles
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ProfileResult(Tabular):
+class ProfileResult(Display, Tabular):
     """The result of `gemmlab.profile`."""
 
     profiles: Profiles
@@ -31,6 +32,24 @@ class ProfileResult(Tabular):
         """Return what to try next by a kernel's stall reasons, the costliest first."""
         kernel = next((kernel for kernel in all_kernels() if kernel.id == one.name), None)
         return stall_findings(one, kernel, ladder(self.profiles.op, "cuda"))
+
+    def _line(self) -> str:
+        wrong = f"; wrong: {len(self.wrong)}" if self.wrong else ""
+        return (
+            f"{self.profiles.op} on {self.profiles.device}; contestants and sizes: {len(self.profiles.profiles)}{wrong}"
+        )
+
+    def _view(self) -> View:
+        rows = []
+        for one in self.profiles.profiles:
+            stalls = [name for name in one.stall_cycles if name != "selected"][:_MOST_STALLS]
+            findings = self.findings(one)
+            rows.append((one.name, one.size, one.origin, one.first("smsp__inst_executed.sum"), ", ".join(stalls),
+                         findings[0].text if findings else "; ".join(one.notes)))  # fmt: skip
+        names = ("contestant", "size", "by", "instructions", "longest stalls", "first finding")
+        table = grid(names, rows, texts=(0, 1, 2, 4, 5))
+        return View(f"{self.profiles.op} on {self.profiles.device}", "wrong" if self.wrong else "", not self.wrong,
+                    tuple(self.wrong), (table,), notes=self.profiles.notes)  # fmt: skip
 
     def rows(self) -> list[Row]:
         """Return a row for each contestant and size: its metrics by Nsight Compute's names, and counts."""
@@ -58,4 +77,5 @@ class ProfileResult(Tabular):
         }  # fmt: skip
 
 
+_MOST_STALLS = 3
 _MEASURED = ("cycles", "share", "samples", "not_issued", "cost")

@@ -7,6 +7,7 @@ it lies beside a kernel, or because a header, a record or a cache names it.
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 from gemmlab.core.errors import UsageError
@@ -41,10 +42,14 @@ def load_operation(path: Path) -> Op:
     if spec is None or spec.loader is None:
         raise UsageError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
+    # As for a script, what lies beside it can be imported.
+    sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         raise UsageError(f"{path}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(path.parent))
     found = {id(value): value for value in vars(module).values() if isinstance(value, Operation)}
     if len(found) != 1:
         raise UsageError(f"{path}: states {len(found)} operations (`gemmlab.Operation`); it has to be one")

@@ -38,7 +38,7 @@ def kernel_page(listings: Sequence[Listing]) -> bytes:
         "kernel_page.html", ["kernel_page.css"], ["kernel_picture.js", "kernel_page.js"],
         title=" and ".join(names), names=names, listings=listings, heads=[_head(listing) for listing in listings],
         notes=list(dict.fromkeys(note for listing in listings for note in listing.notes)),
-        pinned=_pinned(listings), pairs=pairs,
+        pinned=_pinned(listings), pairs=pairs, labels=_labels(listings),
         packed_listings=[packed(json.dumps(packed_json(one), separators=(",", ":"))) for one in listings],
     )  # fmt: skip
 
@@ -55,6 +55,22 @@ def page_of(request: Request) -> bytes:
 def _name(listing: Listing) -> str:
     code = listing.code
     return " ".join(filter(None, (code.title, assignments(code.config), f"({code.arch})")))
+
+
+def _labels(listings: Sequence[Listing]) -> list[str]:
+    """Return a short name of each side: the kernel, or of the same kernel what differs."""
+    codes = [listing.code for listing in listings]
+    if len({code.title for code in codes}) == len(codes):
+        return [code.title for code in codes]
+    names = sorted({name for code in codes for name in code.config})
+    differ = [name for name in names if len({code.config.get(name) for code in codes}) > 1]
+    arch = len({code.arch for code in codes}) > 1
+    labels = [
+        " ".join([code.title, *(f"{name}={code.config[name]}" for name in differ if name in code.config),
+                  *([code.arch] if arch else [])])
+        for code in codes
+    ]  # fmt: skip
+    return labels if len(set(labels)) == len(labels) else [f"{code.title} {code.digest[:6]}" for code in codes]
 
 
 def _head(listing: Listing) -> list[tuple[str, str]]:

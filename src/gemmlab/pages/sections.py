@@ -14,6 +14,7 @@ from gemmlab.observe.profile import Profiles
 from gemmlab.ops.catalog import unit_of
 from gemmlab.pages.kernel_results import KernelResult
 from gemmlab.pages.profile_section import Profiled, profiled
+from gemmlab.pages.sensitivity_table import sensitivity_table
 from gemmlab.pages.studies import Outcome, Study
 from gemmlab.pages.study_tables import StudyTables, tables_of
 from gemmlab.pages.tables import Cell, Table, verdict
@@ -34,6 +35,8 @@ class Section:
     results: tuple[KernelResult, ...]
     table: Table
     counters: Table | None
+    sensitivity: Table | None
+    """What each parameter matters, from a record with many configurations."""
     study: StudyTables | None
     """Tables from the study of its machine code."""
     why_not: str
@@ -70,7 +73,8 @@ def section(
     return Section(
         id=name, kernel=kernel, idea=idea if kernel is None else kernel.idea, results=tuple(results),
         table=_table(results, now, "" if study is None or study.prediction is None else str(study.prediction["size"])),
-        counters=_counters(results), study=None if study is None else tables_of(study),
+        counters=_counters(results), sensitivity=sensitivity_table(results),
+        study=None if study is None else tables_of(study),
         why_not=why_not, same=same, other=other, profiled=profiled(name, kernel, profiles, now),
         measured=None if now is None else _measured(results, now),
     )  # fmt: skip

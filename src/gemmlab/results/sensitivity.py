@@ -1,4 +1,4 @@
-"""What each parameter matters: times of configurations that differ from the best one in one parameter, or in two."""
+"""The effect of each parameter: times of configurations that differ from the best one in one parameter, or in two."""
 
 from __future__ import annotations
 

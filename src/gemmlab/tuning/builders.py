@@ -23,7 +23,7 @@ Key = tuple[str, str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What a compiler process made."""
+    """The outcome of one compiler process."""
 
     seconds: float
     fault: str = ""

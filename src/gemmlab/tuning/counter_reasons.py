@@ -1,4 +1,4 @@
-"""Why a parameter matters: the emulator's counters of a configuration beside those of the best one."""
+"""Reasons for the effect of a parameter: the emulator's counters of a configuration beside those of the best one."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ from gemmlab.timing.families import family_of
 from gemmlab.timing.peers import kernel_spec
 from gemmlab.timing.turns import Crew, Launcher, start_worker
 from gemmlab.timing.verification import judge_outputs
-from gemmlab.tuning.bench import Build, Turn, Verdict
 from gemmlab.tuning.builders import Builders, Key
 from gemmlab.tuning.forecast import block
+from gemmlab.tuning.outcomes import Build, Turn, Verdict
 from gemmlab.tuning.space import Space
 
 TIMEOUT_S = 60.0
@@ -129,6 +129,9 @@ class DeviceBench:
     def verify(self, place: int) -> Verdict:
         started = time.perf_counter()
         fault = self._ready(place) or self._run(place)
+        if fault:
+            # It may have written where it should not: into operands that the others of its process read.
+            self._end_crew()
         return Verdict(place, not fault, fault, time.perf_counter() - started)
 
     def turn(self, place: int) -> Turn:

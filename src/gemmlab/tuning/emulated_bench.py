@@ -12,13 +12,13 @@ from gemmlab.analysis.model.predict import Model
 from gemmlab.core.errors import GemmlabError
 from gemmlab.core.gpu import GpuModel
 from gemmlab.kernels.fitting import fitted
-from gemmlab.tuning.bench import Build, Turn, Verdict
 from gemmlab.tuning.builders import Builders, Key
 from gemmlab.tuning.device_bench import Subject, facts_of
+from gemmlab.tuning.outcomes import Build, Turn, Verdict
 from gemmlab.verify.check import check_kernel
 
 SIZES = {"gemm": "70x90x50", "batch": "2*40x50x30", "sums": "9x200x7", "reduce": "5001"}
-"""What a configuration must compute right on the emulator, changed where a kernel does not take it."""
+"""The problem that a configuration must compute right on the emulator, changed where a kernel does not take it."""
 
 
 class EmulatedBench:

@@ -46,7 +46,9 @@ def forecasts(kernel: Kernel, op: Op, problem: Any, space: Space, of: Multiproce
     results = sum(operand.rows * operand.cols for operand in op.operands(problem) if operand.role != "in")
     if op.dot_length(problem) < 1 or not results or kernel.make_launches is None:
         return [1.0] * len(space)
-    found = [_cycles(kernel, op, problem, space.config(place), results, of) for place in range(len(space))]
+    # A record may lack parameters that the kernel got later.
+    configs = ({**kernel.params, **space.config(place)} for place in range(len(space)))
+    found = [_cycles(kernel, op, problem, config, results, of) for config in configs]
     most = max((cycles for cycles in found if math.isfinite(cycles)), default=1.0)
     return [min(cycles, 2.0 * most) for cycles in found]
 

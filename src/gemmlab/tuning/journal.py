@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import IO, Any, Self, TypeVar
 
 from gemmlab.core.errors import RecordError, UsageError
-from gemmlab.tuning.bench import Bench, Build, Turn, Verdict
+from gemmlab.tuning.outcomes import Bench, Build, Turn, Verdict
 from gemmlab.tuning.space import Space
 
 SCHEMA = "gemmlab.tuning/1"

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from gemmlab.core.errors import RecordError
-from gemmlab.tuning.bench import Build, Turn, Verdict
 from gemmlab.tuning.journal import SCHEMA, Event, event_of
+from gemmlab.tuning.outcomes import Build, Turn, Verdict
 from gemmlab.tuning.space import Space, space_from
 
 _FEW = 3

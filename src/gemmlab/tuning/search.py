@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from gemmlab.tuning.bench import Bench, Build, Verdict
+from gemmlab.tuning.outcomes import Bench, Build, Verdict
 from gemmlab.tuning.space import Space
 
 

@@ -17,12 +17,12 @@ from gemmlab.dispatch.waves import gpu_of_facts
 from gemmlab.kernels.digest import source_digest
 from gemmlab.kernels.kernel import Kernel
 from gemmlab.results.sensitivity import Point, Sensitivity, neighbours, sensitivity
-from gemmlab.tuning.bench import Bench
 from gemmlab.tuning.builders import Builders
 from gemmlab.tuning.device_bench import DeviceBench, Subject
 from gemmlab.tuning.emulated_bench import EmulatedBench
 from gemmlab.tuning.forecast import Multiprocessors, forecasts
 from gemmlab.tuning.journal import Journal, JournaledBench
+from gemmlab.tuning.outcomes import Bench
 from gemmlab.tuning.search import BudgetEnd, Progress, Search, Standing
 from gemmlab.tuning.strategies import Halving, Strategy, run_within_budget
 
@@ -37,8 +37,14 @@ class Row:
 
     config: Mapping[str, int]
     us: float
-    turns: int
+    samples: tuple[float, ...]
+    """The median of each turn, microseconds."""
     facts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def turns(self) -> int:
+        """The number of turns."""
+        return len(self.samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +179,7 @@ def _outcome(of: Subject, search: Search, best: Standing, path: Path, *, predict
 
 def _row(search: Search, one: Standing) -> Row:
     facts = one.build.facts if one.build is not None else {}
-    return Row(search.space.config(one.place), one.median, len(one.us), dict(facts))
+    return Row(search.space.config(one.place), one.median, tuple(one.us), dict(facts))
 
 
 def _nothing_right(kernel: Kernel, search: Search) -> str:

@@ -38,15 +38,15 @@ class Strategy(Protocol):
 class Constants:
     """The constants of our search, fixed on recorded spaces that it is not judged on (docs/tuning.md)."""
 
-    first: int = 16
+    first: int = 12
     """Number of configurations before the process is asked."""
-    promising: float = 0.25
+    promising: float = 0.5
     """The share of the space, by forecast, that the first ones are spread over."""
     leave: float = 1.15
     """A first turn this many times the best one's ends a configuration's chances."""
-    finalists: int = 8
+    finalists: int = 6
     """The most configurations of the second part."""
-    rounds: int = 3
+    rounds: int = 2
     """Rounds before a half leaves."""
     most_final: float = 0.4
     """The most of the budget that is left to the second part."""

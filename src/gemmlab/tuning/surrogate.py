@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 Float64Array = npt.NDArray[np.float64]
 LENGTHS = (0.35, 0.7, 1.4, 2.8)
-NOISE = 1e-4
+NOISE = 1e-3
 """Variance of a measured logarithm, as a share of that of all."""
 MOST_POINTS = 160
 """The most measured points that are looked at: the fastest, and others evenly chosen."""

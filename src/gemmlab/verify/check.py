@@ -12,6 +12,7 @@ import numpy as np
 
 from gemmlab.core.errors import TimeLimitError, UsageError
 from gemmlab.core.hazard import UNFINISHED, Hazard
+from gemmlab.core.notebook_view import Display, View
 from gemmlab.core.time_limit import require_time
 from gemmlab.core.words import assignments, counted
 from gemmlab.devices.device import Device, own
@@ -22,12 +23,13 @@ from gemmlab.ops.footprint import check_bytes, require_memory
 from gemmlab.ops.op import Op, Problem
 from gemmlab.verify.diagnosis import described, far_cases, needs
 from gemmlab.verify.elementwise import SOURCE_LIMIT, Mismatch, plain
-from gemmlab.verify.expectations import judge_claims, require_known_names
+from gemmlab.verify.expectations import judge_claims, require_counters, require_known_names
 from gemmlab.verify.guarded_run import GuardedRun, compare_results
 from gemmlab.verify.guards import Violation
 from gemmlab.verify.missing_barrier import missing_barrier
 from gemmlab.verify.nan_hint import nan_cause
 from gemmlab.verify.passes_where import Condition
+from gemmlab.verify.stray_words import without_stray
 from gemmlab.verify.verdict import PASSED, RACE, STOPPED, Faults, Verdict, verdict_of
 
 MOST_FAILURES = 8
@@ -81,8 +83,8 @@ class Failure:
         return not self._details()
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckReport(Display):
     """The cases that were checked, and their outcome."""
 
     subject: str
@@ -115,6 +117,9 @@ class CheckReport:
     progress: Mapping[str, int] = field(default_factory=dict)
     """Progress within the case that was running then, as numbers (`TimeLimitError.progress`)."""
 
+    stray: Mapping[str, int] = field(default_factory=dict)
+    """Reads of unwritten memory that reach no result, in words, and the number of cases that have them."""
+
     @property
     def timed_out(self) -> bool:
         """True if the time limit ended the check before its last case."""
@@ -137,9 +142,10 @@ class CheckReport:
 
     @property
     def remarks(self) -> list[str]:
-        """Lines on what the verdict does not cover: traits of the kernel, cases left out."""
+        """Lines on what the verdict does not cover: traits of the kernel, stray reads, cases left out."""
         left_out = (f"  {counted(count, 'case')} left out: it needs {reason}" for reason, count in self.refused.items())
-        return [*(f"  it {trait}" for trait in self.traits), *left_out]
+        strays = (f"  it {stray} ({counted(count, 'case')})" for stray, count in self.stray.items())
+        return [*(f"  it {trait}" for trait in self.traits), *strays, *left_out]
 
     def explain(self) -> str:
         """The outcome in words: a few failures at length, one of each kind first, then the problems of the others."""
@@ -179,6 +185,22 @@ class CheckReport:
             missing = f"; put {place}" if place else ""
             yield f"  in {counted(len(group), 'case')}: {group[0].explain()}{missing}"
 
+    def _outcome(self) -> str:
+        return "passed" if self.passed else "not passed" if self.failures else "stopped"
+
+    def _line(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"{self.subject} on {self.device}: {self._outcome()}, {counted(self.cases, 'case')}{failed}"
+
+    def _view(self) -> View:
+        error = f"largest error {self.worst_ratio:.3f} of its bound, at {self.worst_problem}"
+        return View(
+            f"{self.subject} {assignments(self.config)}", self._outcome(), self.passed,
+            (f"{counted(self.cases, 'case')} on {self.device} in {self.seconds:.1f} s, {error}",),
+            folded=() if self.passed else (("failures", self.explain()),),
+            notes=tuple(line.strip() for line in self.remarks),
+        )  # fmt: skip
+
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values."""
         data: dict[str, Any] = plain(self)
@@ -206,6 +228,7 @@ class Tally:
         self._worst = (0.0, "")
         self._source = (0.0, "")
         self._stopped: tuple[str, Mapping[str, int]] = ("", {})
+        self._stray: Counter[str] = Counter()
 
     @property
     def enough(self) -> bool:
@@ -227,6 +250,10 @@ class Tally:
         """Record how far the results of one case are from the reference."""
         self._worst = max(self._worst, (worst_ratio, problem))
         self._source = max(self._source, (source_error, problem))
+
+    def strays(self, reads: Iterable[str]) -> None:
+        """Record the reads of unwritten memory that reach no result of one case."""
+        self._stray.update(dict.fromkeys(reads, 1))
 
     def case(
         self, problem: Problem, mismatches: Iterable[Mismatch | None], violations: Iterable[Violation],
@@ -253,7 +280,8 @@ class Tally:
 
     def faults(self) -> Faults:
         """Return what a verdict is made of."""
-        near = self._failures[: len(self._failures) - len(self._far)] if self._far else self._failures
+        # Rows far apart are tried only if nothing else has failed.
+        near = () if self._far else self._failures
         return Faults(
             cases=self._cases, wrong=self._wrong,
             outside=[violation.explain() for failure in near for violation in failure.violations],
@@ -289,6 +317,7 @@ class Tally:
             self._stopped[0],
             verdict,
             self._stopped[1],
+            dict(self._stray),
         )
 
 
@@ -320,6 +349,7 @@ def check_kernel(
     """
     require_known_names(kernel, op)
     device = own(device)
+    require_counters(kernel, device)
     placed = place(kernel, device, config)
     whole = cases if cases is not None else op.cases(kernel.layouts, np.random.default_rng(seed), scale)
     wanted = [with_factors(kernel, op, problem) for problem in whole]
@@ -347,7 +377,13 @@ def check_kernel(
             mismatches.append(compared.mismatch)
             tally.ratio(problem.label, compared.worst_ratio, compared.source_error)
         violations = [v for guarded in case.guarded.values() for v in guarded.violations()]
-        hazards = described(case.artifact, observation, case.places)
+        hazards = observation.hazards if observation else ()
+        if observation and hazards and not any(mismatches) and not violations:
+            hazards, strays = without_stray(
+                placed, op, problem, contents, observation, case.guarded, shift=index % 16
+            )  # fmt: skip
+            tally.strays(strays)
+        hazards = described(case.artifact, hazards, case.places)
         notes = []
         if case.nonzero_tickets:
             notes.append(f"{case.nonzero_tickets} of its tickets are not 0 after the launch; the next one needs zeros")

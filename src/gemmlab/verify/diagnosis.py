@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmlab.core.counters import Observation
 from gemmlab.core.errors import UsageError
-from gemmlab.core.hazard import Hazard
+from gemmlab.core.hazard import UNWRITTEN, Hazard
 from gemmlab.core.hazard_source import with_source
 from gemmlab.core.program import Artifact
 from gemmlab.core.time_limit import require_time
@@ -39,16 +39,17 @@ class FarCase:
     hazards: tuple[Hazard, ...]
 
 
-def described(artifact: Artifact | None, observation: Observation | None, places: Places) -> tuple[Hazard, ...]:
-    """Return a run's hazards with source lines, call sites and the names of arrays.
+def described(artifact: Artifact | None, hazards: Iterable[Hazard], places: Places) -> tuple[Hazard, ...]:
+    """Return hazards of a run with source lines, call sites and the names of arrays.
 
     `artifact` is the code that ran, `places` the arrays' addresses in global memory.
     """
-    if artifact is None or observation is None or not observation.hazards:
+    every = tuple(hazards)
+    if artifact is None or not every:
         return ()
     shared, start = _shared(artifact)
     named = {name.upper() if shape is not None else name: (at, shape) for name, (at, shape) in places.items()}
-    found = with_call_sites(with_source(observation.hazards), artifact)
+    found = with_call_sites(with_source(every), artifact)
     return tuple(with_arrays(found, named, shared, start))
 
 
@@ -72,7 +73,14 @@ def far_cases(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> Itera
             run = run_far(placed, op, far, contents, threads=threads)
         except MemoryError:
             continue  # The same kernel on the emulator has the case.
-        yield FarCase(far.name, far.problem, run.comparisons, described(run.artifact, run.observation, run.places))
+        hazards = _serious(run.observation, wrong=any(one.mismatch for one in run.comparisons))
+        yield FarCase(far.name, far.problem, run.comparisons, described(run.artifact, hazards, run.places))
+
+
+def _serious(observation: Observation | None, *, wrong: bool) -> tuple[Hazard, ...]:
+    """Return a run's hazards; beside a right result not the reads of unwritten memory, which may reach no result."""
+    hazards = observation.hazards if observation else ()
+    return tuple(hazard for hazard in hazards if wrong or hazard.kind != UNWRITTEN)
 
 
 def needs(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> tuple[Sequence[Condition] | None, bool]:
@@ -86,7 +94,7 @@ def needs(placed: PlacedKernel, op: Op, *, threads: int, seed: int) -> tuple[Seq
         contents = op.fill(problem, np.random.default_rng(seed))
         case = GuardedRun(placed, op, problem, contents, threads=threads)
         observation = case.run()
-        if observation is not None and observation.hazards:
+        if _serious(observation, wrong=False):
             return False
         if any(guarded.violations() for guarded in case.guarded.values()):
             return False

@@ -59,10 +59,10 @@ class GuardedRun:
                 device.free(copy)
         return before.workspace
 
-    def run(self, *, races: bool = False) -> Observation | None:
+    def run(self, *, races: bool = False, filling: int | None = None) -> Observation | None:
         """Execute once and copy everything back, guards and inputs too; return the device's observation, if any.
 
-        `races`: also look for races in global memory.
+        `races` and `filling` are those of `CountingDevice.observe`.
         """
         device = self._placed.device
         copies = {name: device.upload(guarded.words) for name, guarded in self.guarded.items()}
@@ -81,7 +81,7 @@ class GuardedRun:
                 if buffer is not None and name in self._placed.kernel.args
             }
             if isinstance(device, CountingDevice):
-                observation = bound.observe(races=races)
+                observation = bound.observe(races=races, filling=filling)
             else:
                 bound.run()
             self.nonzero_tickets = bound.nonzero_tickets()

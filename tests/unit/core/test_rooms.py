@@ -18,7 +18,8 @@ import importlib, pkgutil
 import numpy as np
 import gemmlab
 for module in pkgutil.walk_packages(gemmlab.__path__, "gemmlab."):
-    if not module.name.startswith(("gemmlab.__main__", "gemmlab.torch", "gemmlab.emulator.isa.")):
+    if not module.name.startswith(("gemmlab.__main__", "gemmlab.torch", "gemmlab.dask", "gemmlab.distributed",
+                                   "gemmlab.emulator.isa.")):
         importlib.import_module(module.name)
 one = np.ones((2, 2), np.float32)
 assert (gemmlab.gemm(one, one) == 2).all()
@@ -26,8 +27,8 @@ assert (gemmlab.sgemm(1.0, one, one) == 2).all()
 assert gemmlab.sum(one) == 4
 assert gemmlab.explain_choice(one, one)
 assert gemmlab.blas.sgemm is gemmlab.sgemm
-for name in ("launch", "bench", "check", "climb", "compare", "explain", "profile", "gemm_group", "workspace_bytes"):
-    assert callable(getattr(gemmlab, name)), name
+for name in gemmlab.__all__:
+    assert name in ("__version__", "blas") or callable(getattr(gemmlab, name)), name
 assert gemmlab.check("naive_ijk", sizes=3).passed
 assert gemmlab.gemm_group([one], [one])[0].sum() == 8
 assert gemmlab.workspace_bytes(one, one) == 0
@@ -37,7 +38,11 @@ for call in (gemmlab.bench, gemmlab.explain, gemmlab.profile):
     except gemmlab.UsageError:
         continue
     raise AssertionError(call)
-for call in (lambda: gemmlab.climb("no such operation"), lambda: gemmlab.compare("nowhere", "nowhere")):
+for call in (
+    lambda: gemmlab.climb("no such operation"),
+    lambda: gemmlab.compare("nowhere", "nowhere"),
+    lambda: gemmlab.launch("nowhere.cu", "f", 1, 1, []),
+):
     try:
         call()
     except gemmlab.GemmlabError:

@@ -125,6 +125,14 @@ def test_explain_predicts_and_holds_two() -> None:
 
 
 @needs_compiler
+def test_a_kernel_page_is_written(tmp_path: Path) -> None:
+    page = gemmlab.explain("naive", sizes=64).to_html(tmp_path / "page.html")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    with pytest.raises(gemmlab.UsageError, match="does not exist"):
+        gemmlab.explain("naive", sizes=64).to_html(tmp_path / "nowhere" / "page.html")
+
+
+@needs_compiler
 def test_profile_counts_on_the_emulator_and_loads_a_record() -> None:
     counted = gemmlab.profile("naive", sizes=32, device="emulated")
     assert counted.rows()[0]["smsp__inst_executed.sum"] > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from gemmlab.analysis.listing.code import Code, Row
 from gemmlab.analysis.listing.listing import static_listing
 from gemmlab.analysis.listing.samples import by_address, read_samples, samples_for
-from gemmlab.core.errors import UsageError
+from gemmlab.core.errors import ProfilerError, UsageError
 from support.sass_corpus import written
 
 PAGE = """==PROF== Connected
@@ -40,6 +41,20 @@ def test_samples_are_joined_by_place(page: Path) -> None:
     share = listing.column("sampled")
     assert share is not None
     assert share.values[16] == pytest.approx(100 * 1200 / 1201)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a shell script")
+def test_a_report_is_printed_by_the_profiler(page: Path, tmp_path: Path) -> None:
+    report, ncu = tmp_path / "own.ncu-rep", tmp_path / "ncu"
+    report.write_bytes(b"")
+    ncu.write_text(f'#!/bin/sh\n[ "$1 $3 $4 $5" = "--import --page source --csv" ] && cat {page}\n')
+    ncu.chmod(0o755)
+    (samples,) = read_samples(report, str(ncu))
+    assert (samples.origin, len(samples.rows)) == ("own.ncu-rep", 3)
+    with pytest.raises(ProfilerError, match="no Nsight Compute here"):
+        read_samples(report, "no_such_ncu")
+    with pytest.raises(UsageError, match="there is no such file"):
+        read_samples(tmp_path / "missing.ncu-rep", str(ncu))
 
 
 def test_a_profile_of_other_code_is_refused(page: Path) -> None:

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gemmlab.core.errors import RecordError, UsageError
-from gemmlab.tuning.bench import Turn, Verdict
 from gemmlab.tuning.journal import Journal, JournaledBench
+from gemmlab.tuning.outcomes import Turn, Verdict
 from gemmlab.tuning.replay import RecordedSpace, ReplayBench, read_space
 from gemmlab.tuning.search import Search
 from gemmlab.tuning.strategies import Halving, run_within_budget

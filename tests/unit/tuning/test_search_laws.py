@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gemmlab.tuning.bench import Turn
+from gemmlab.tuning.outcomes import Turn
 from gemmlab.tuning.replay import ReplayBench
 from gemmlab.tuning.search import Search
 from gemmlab.tuning.strategies import Exhaustive, Halving, RandomOrder, Strategy, run_within_budget

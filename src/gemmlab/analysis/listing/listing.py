@@ -14,7 +14,7 @@ from gemmlab.analysis.listing.samples import Samples, by_address, samples_for
 from gemmlab.analysis.listing.source_files import SourceFile, source_files
 from gemmlab.analysis.model.quoted_prediction import modelled
 from gemmlab.core.errors import GemmlabError, TimeLimitError
-from gemmlab.observe.tracing import trace_kernel
+from gemmlab.observe.tracing import SIZES, trace_kernel
 from gemmlab.ops.catalog import find_op
 
 
@@ -90,7 +90,8 @@ def _pictures(explained: Explanation, code: Code) -> tuple[tuple[LanePicture, ..
     assert subject.kernel is not None  # noqa: S101 - narrows the type
     op = find_op(subject.kernel.op)
     try:
-        for problem in (None, op.parse_sizes(subject.size.label)[0]):
+        small = (None,) if op.name in SIZES or "trace" in op.usual_sizes else ()
+        for problem in (*small, op.parse_sizes(subject.size.label)[0]):
             traced = trace_kernel(subject.kernel, subject.arch, subject.config, problem)
             if traced.artifact.digest == code.digest:
                 found = lane_pictures(traced.trace.accesses, traced.trace.shared_low)

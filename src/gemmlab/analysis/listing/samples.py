@@ -10,9 +10,11 @@ from pathlib import Path
 
 from gemmlab.analysis.listing.code import Code
 from gemmlab.core.errors import UsageError
+from gemmlab.observe.ncu_program import find_ncu, run
 
 _HEADINGS = ("Warp Stall Sampling (All Samples)", "# Samples", "Samples", "smsp__pcsamp_sample_count")
 """Headings of the column of samples; versions of ncu differ."""
+REPORT = ".ncu-rep"
 HOW = "ncu --import FILE.ncu-rep --page source --csv"
 
 
@@ -26,13 +28,20 @@ class Samples:
     """(instruction text, samples) in the order of addresses."""
 
 
-def read_samples(path: str | os.PathLike[str]) -> tuple[Samples, ...]:
-    """Read the source page of a profile as CSV (`HOW`), one `Samples` a launch. Raises `UsageError`."""
+def read_samples(path: str | os.PathLike[str], ncu: str = "ncu") -> tuple[Samples, ...]:
+    """Read a profile, one `Samples` a launch: its source page as CSV (`HOW`), or a report, whose page `ncu` prints.
+
+    Raises `UsageError`; `ProfilerError` for a report where Nsight Compute is not installed.
+    """
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = file.read_text(encoding="utf-8-sig") if file.suffix != REPORT else ""
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the profile {path}: {error}") from error
+    if file.suffix == REPORT:
+        if not file.is_file():
+            raise UsageError(f"cannot read the profile {path}: there is no such file")
+        text = run([find_ncu(ncu), "--import", str(file), "--page", "source", "--csv"])
     launches: list[list[tuple[str, float]]] = []
     source, count = -1, -1
     for row in csv.reader(line for line in text.splitlines() if not line.startswith("==")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -23,7 +23,7 @@ class SourceFile:
     name: str
     """Name without folders, or with as many as tell two files apart."""
     lines: tuple[tuple[int, str], ...] = field(repr=False)
-    """(number, text) of the lines that are shown; empty if the file cannot be read."""
+    """(number, text) of the lines that are shown; of a file that cannot be read, those with code, without text."""
 
 
 def source_files(code: Code, texts: Mapping[str, str] | None = None) -> tuple[SourceFile, ...]:
@@ -51,7 +51,9 @@ def _text(file: str, texts: Mapping[str, str]) -> list[str]:
         return []
 
 
-def _shown(lines: Sequence[str], used: Iterable[int], *, whole: bool) -> Iterable[tuple[int, str]]:
+def _shown(lines: Sequence[str], used: Collection[int], *, whole: bool) -> Iterable[tuple[int, str]]:
+    if not lines:
+        return ((number, "") for number in sorted(used))
     if whole or len(lines) <= _SHORT:
         return enumerate(lines, 1)
     near = {number for line in used for number in range(line - _AROUND, line + _AROUND + 1)}

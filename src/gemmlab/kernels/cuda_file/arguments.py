@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,7 @@ _NUMBERS: Mapping[str, str] = {
     "float": "float32", "Stored": "float32", "void": "float32", "double": "float64", "half": "float16",
     "__half": "float16", "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "char": "int8",
     "signed char": "int8", "int8_t": "int8", "uchar": "uint8", "unsigned char": "uint8", "uint8_t": "uint8",
-    "short": "int16", "int16_t": "int16", "int": "int32", "int32_t": "int32",
+    "__nv_fp8_storage_t": "uint8", "short": "int16", "int16_t": "int16", "int": "int32", "int32_t": "int32",
 }  # fmt: skip
 """Type of the elements that a pointer leads to. `Stored` of `cuda_common/stored.cuh` is float unless a rung is compiled
 for halves; `void` is taken for float.
@@ -131,9 +131,11 @@ def match_by_name(signature: Signature, names: OpNames, templated: Sequence[str]
     return ArgumentMatch(tuple(name for name in found if name is not None), square)
 
 
-def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], known: Sequence[str]) -> ArgumentMatch:
+def match_in_order(
+    signature: Signature, names: OpNames, texts: Sequence[str], known: Sequence[str], launch: Collection[str] = ()
+) -> ArgumentMatch:
     """Match arguments in the order of `texts`: each is an operation's name, or an expression over its numbers and the
-    `known` parameters.
+    `known` parameters. `launch` are the names that grid and threads use: an extent among them needs no argument.
     """
     if len(texts) != len(signature.args):
         raise UsageError(f"{len(texts)} names for the {len(signature.args)} arguments of {signature}")
@@ -159,7 +161,9 @@ def match_in_order(signature: Signature, names: OpNames, texts: Sequence[str], k
     if missing := [name for name in names.operands if not ways[name] & {*values}]:
         raise UsageError(f"{_in_args(missing[0], names)} is missing from {', '.join(texts)}")
     extents = [value for value in values if value in names.extents]
-    return ArgumentMatch(tuple(values), len(extents) == 1 and len(names.extents) > 1)
+    elsewhere = {*launch, *(name for value in values if isinstance(value, Expression) for name in value.names)}
+    lacking = [name for name in names.extents if name not in extents and shown(name) not in elsewhere]
+    return ArgumentMatch(tuple(values), len(extents) == 1 and bool(lacking))
 
 
 def check_types(signature: Signature, names: OpNames) -> None:

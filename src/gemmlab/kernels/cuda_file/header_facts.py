@@ -77,6 +77,8 @@ class Facts:
     maps: tuple[OperandMap, ...]
     """Operands that the copy engine brings."""
     expect: tuple[Expectation, ...]
+    exercise: str
+    """The rung whose exercise the file is a solution of; empty where it is none."""
 
     @property
     def names(self) -> OpNames:
@@ -136,4 +138,5 @@ def read_facts(stated: HeaderValues, default_op: str) -> Facts:
         args=reader.args(),
         options=reader.options(),
         expect=reader.expect(op, params),
+        exercise=reader.text("exercise"),
     )

@@ -90,10 +90,10 @@
           + `<th scope="row">${line}</th><td class="heat${heat(total ?? 0, most)}"></td><td class="n">${amount}</td>`
           + `<td class="text">${mark(side, side.linePins.get(key))}${safe(text)}${calls(side, number, key)}</td></tr>`;
       });
-      const empty = file.lines.length ? "" : "<tr><td></td><td></td><td></td><td class=\"text\">not at hand</td></tr>";
-      return `<table><caption>${safe(file.name)}</caption><thead><tr><th scope="col"><button type="button" data-lines="order">line</button></th><td></td>`
+      const absent = file.lines.every(([, text]) => text === "") ? " (source not at hand)" : "";
+      return `<table><caption>${safe(file.name)}${absent}</caption><thead><tr><th scope="col"><button type="button" data-lines="order">line</button></th><td></td>`
         + `<th scope="col"><button type="button" data-lines="heat" title="${safe(title)}">${safe(values ? head.title : "instr")}</button></th><th scope="col" class="text">source</th></tr></thead>`
-        + `<tbody>${lines.join("")}${empty}</tbody></table>`;
+        + `<tbody>${lines.join("")}</tbody></table>`;
     }).join("");
   }
 
@@ -123,7 +123,7 @@
       + cells.map((one) => `<td ${data}>${safe(figure(one, one.values[row]))}</td>`).join("");
   }
 
-  const heads = (side, number) => `<th scope="col">address</th><td></td><th scope="col" class="text">${safe(sides.length > 1 ? side.kernel : "machine code")}</th>`
+  const heads = (side, number) => `<th scope="col">address</th><td></td><th scope="col" class="text">${safe(sides.length > 1 ? side.label : "machine code")}</th>`
     + side.columns.filter((one) => shown.columns.has(one.name)).map((one) =>
       `<th scope="col"><button type="button" data-sort="${one.name}" data-side="${number}" title="${safe(`${one.about} ${one.origin === "code" ? "" : `(${one.origin})`}`)}">${safe(one.title)}</button></th>`).join("");
 
@@ -282,6 +282,7 @@
     // A pane of its own: the page itself must not jump.
     const box = byId(pane).getBoundingClientRect(), own = node.getBoundingClientRect();
     if (own.top < box.top + 30 || own.bottom > box.bottom - 10) byId(pane).scrollTop += own.top - box.top - box.height / 3;
+    if (own.left > box.right - 80 || own.left < box.left) byId(pane).scrollLeft += own.left - box.left - 80;
   }
 
   function pick(target, from) {
@@ -546,9 +547,10 @@
   function choices() {
     const all = new Map(sides.flatMap((side) => side.columns).map((one) => [one.name, one]));
     const able = [...all.values()].filter((one) => one.origin !== "code" || one.name === "conflict");
-    const first = ["sampled", "time", "executions", "conflict"].find((name) => all.has(name)) ?? "";
+    const first = ["sampled", "time", "executions"].find((name) => all.has(name)) ?? "";
     shown.heat = first;
-    byId("heat").innerHTML = able.map((one) => `<option value="${one.name}"${one.name === first ? " selected" : ""}>${safe(one.title)}${one.origin === "code" ? "" : ` (${one.origin})`}</option>`).join("");
+    byId("ran").parentElement.hidden = !all.has("executions");
+    byId("heat").innerHTML = '<option value="">none</option>' + able.map((one) => `<option value="${one.name}"${one.name === first ? " selected" : ""}>${safe(one.title)}${one.origin === "code" ? "" : ` (${one.origin})`}</option>`).join("");
     const small = innerWidth < NARROW, pair = sides.length > 1;
     const usual = small ? [first] : pair ? ["control", first] : ["control", "live", "executions", "lanes", "sectors", "wavefronts", "excess", "time", "cycles", "sampled"];
     shown.columns = new Set(usual.filter((name) => all.has(name)));
@@ -556,7 +558,12 @@
       `<label title="${safe(one.about)}"><input type="checkbox" value="${one.name}"${shown.columns.has(one.name) ? " checked" : ""}> ${safe(one.title)}</label>`).join("");
   }
 
+  // On paper: the sources of both sides, and pictures of the accesses that cost more than they need.
   function paper() {
+    if (sides.length > 1) {
+      byId("source").innerHTML = sides.map(sourceTable).join("");
+      for (const one of byId("source").querySelectorAll("details")) one.open = true;
+    }
     const box = byId("printed"), costly = [];
     sides.forEach((side, number) => {
       for (const [row, pictures] of Object.entries(side.pictures)) {
@@ -571,8 +578,9 @@
   }
 
   async function start() {
-    const texts = [...document.querySelectorAll('script[id^="listing-"]')].map((one) => unpacked(one.textContent));
-    const data = (await Promise.all(texts)).map((text) => JSON.parse(text));
+    const packed = [...document.querySelectorAll('script[id^="listing-"]')];
+    const texts = await Promise.all(packed.map((one) => unpacked(one.textContent)));
+    const data = texts.map((text, side) => ({ ...JSON.parse(text), label: packed[side].dataset.label }));
     pairs = byId("pairs") ? JSON.parse(await unpacked(byId("pairs").textContent)) : null;
     sides = data.map(prepared);
     const label = element("label"), box = element("input");
@@ -633,6 +641,7 @@
     document.addEventListener("keydown", keys);
     gemmlab.onTheme(maps);
     addEventListener("beforeprint", paper);
+    addEventListener("afterprint", () => { if (sides.length > 1) sources(); });
     addEventListener("resize", maps);
     document.documentElement.dataset.ready = "";
   }

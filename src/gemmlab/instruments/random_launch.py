@@ -1,16 +1,17 @@
-"""The launch that `gemmlab explain` makes of a cubin, of PTX, or of any kernel whose arguments are written out."""
+"""A launch written as text, with random arrays: of a cubin, PTX, or any kernel whose arguments are written out."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gemmlab.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gemmlab.analysis.explanation import Explanation
+    from gemmlab.launching import Launched
 
 CODE = (".cubin", ".ptx")
 """Ends of the names of files that are launched, for they state no arguments."""
@@ -26,9 +27,9 @@ def is_launch(kernels: Sequence[str], args: str | None) -> bool:
 
 def launched(
     file: str, kernel: str | None, grid: str | None, threads: str | None, args: str | None, smem_bytes: str | None,
-    arch: str, gpu: str, options: Sequence[str],
-) -> Explanation:  # fmt: skip
-    """Launch a kernel on the emulator with random arrays, and explain the launch. Raises `UsageError`."""
+    arch: str, gpu: str, options: Sequence[str], values: Mapping[str, Any] = MappingProxyType({}),
+) -> Launched:  # fmt: skip
+    """Launch a kernel on the emulator with random arrays, or those in `values`. Raises `UsageError`."""
     from gemmlab.analysis.subject import machine
     from gemmlab.launching import launch
 
@@ -38,16 +39,19 @@ def launched(
         raise UsageError(f"{file}: a launch is explained; say {', '.join(lacking)}, with arrays as in {_EXAMPLE}")
     # A cubin has an architecture of its own.
     target = "" if file.endswith(".cubin") else machine(arch, gpu)[0]
-    done = launch(
-        file, kernel or "", _extents("grid", grid or ""), _extents("threads", threads or ""), arguments(args or ""),
+    return launch(
+        file, kernel or "", _extents("grid", grid or ""), _extents("threads", threads or ""),
+        arguments(args or "", values),
         device=f"emulated:{target}" if target else "emulated", smem_bytes=_whole("smem-bytes", smem_bytes or "0"),
         options=options,
     )  # fmt: skip
-    return done.explain(gpu)
 
 
-def arguments(text: str) -> list[Any]:
-    """Return numbers, `None` for `null`, and a random array for `float32[64x64]`. `UsageError` names the bad part."""
+def arguments(text: str, values: Mapping[str, Any] = MappingProxyType({})) -> list[Any]:
+    """Return numbers, `None` for `null`, a random array for `float32[64x64]`, and `values` by their names.
+
+    `UsageError` names the part that is none of these.
+    """
     import numpy as np
 
     rng, found = np.random.default_rng(0), list[Any]()
@@ -57,10 +61,12 @@ def arguments(text: str) -> list[Any]:
             if math.prod(shape) > _MOST_ELEMENTS:
                 raise UsageError(f"--args: {part} has more than {_MOST_ELEMENTS} elements")
             # Small integers are indices that most arrays have.
-            values = rng.random(shape) * 2 - 1 if kind.kind == "f" else rng.integers(0, 2, shape)
-            found.append(values.astype(kind))
+            drawn = rng.random(shape) * 2 - 1 if kind.kind == "f" else rng.integers(0, 2, shape)
+            found.append(drawn.astype(kind))
         elif part == "null":
             found.append(None)
+        elif part in values:
+            found.append(values[part])
         else:
             try:
                 found.append(float(part) if re.search(r"[.en]", part) else int(part))

@@ -32,7 +32,7 @@ class Verdict:
     place: int
     right: bool
     fault: str = ""
-    """What is wrong, or why it could not run; empty for a right result."""
+    """The reason that it is wrong or could not run; empty for a right result."""
     seconds: float = 0.0
 
 
@@ -50,7 +50,7 @@ class Turn:
 
 
 class Bench(Protocol):
-    """What measures configurations: a device, an emulator by predicted times, or a recorded space."""
+    """A bench for configurations: a device, an emulator by predicted times, or a recorded space."""
 
     @property
     def seconds(self) -> float:

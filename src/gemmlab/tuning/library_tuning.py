@@ -56,14 +56,14 @@ Report = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to measure, and for how long at most."""
+    """The products to measure, and the time for that."""
 
     device: Device
     mode: str
     budget_s: float
     problems: Sequence[GemmProblem]
     folder: Path
-    """Where journals of searches are."""
+    """The folder of the searches' journals."""
     report: Report = field(default=lambda _text: None)
 
 

@@ -21,6 +21,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "new": ("gemmlab new mine.cu", "gemmlab new --rung my_kernel --after double_buffer"),
     "profile": ("gemmlab profile block_tile --device emulated", "gemmlab profile naive --load h200"),
     "sass": ("gemmlab sass conflict_free --counts --html page.html", "gemmlab sass mine.cu --diff arch=sm_80"),
+    "schedule": ("gemmlab schedule conflict_free --out ordered.cubin",),
     "tune": ("gemmlab tune async_copy --device cuda --sizes 4096 --budget 60s", "gemmlab tune --show"),
     "report": ("gemmlab report climb.json --out report.html",),
 }

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmlab.codegen import runtime as shared
+from gemmlab.codegen.entries import PYTHON_ENTRY, STACK_ENTRY
 from gemmlab.codegen.entry import NO_WORKSPACE
 from gemmlab.codegen.entry import STACK_ENTRY as STACK_SIGNATURE
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
 from gemmlab.dispatch.built_in import built_in
 from gemmlab.dispatch.request import rows_contiguous
-from gemmlab.kernels.gemm_cpu.threaded import KERNEL, PYTHON_ENTRY, STACK_ENTRY
+from gemmlab.kernels.gemm_cpu.threaded import KERNEL
 from gemmlab.kernels.instances import load
 
 Float32Array = npt.NDArray[np.float32]

@@ -1,4 +1,4 @@
-"""The compiled product of the `threaded` kernel, called on NumPy views: `gemmlab.gemm` on a CPU."""
+"""The compiled product of a precision's kernel, called on NumPy views: `gemmlab.gemm` on a CPU."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gemmlab.codegen.entry import NO_WORKSPACE
 from gemmlab.codegen.entry import STACK_ENTRY as STACK_SIGNATURE
 from gemmlab.devices.cpu import CpuDevice, CpuLoaded, start_workers
 from gemmlab.dispatch.built_in import built_in
+from gemmlab.dispatch.cpu_precision import cpu_way
 from gemmlab.dispatch.request import rows_contiguous
-from gemmlab.kernels.gemm_cpu.threaded import KERNEL
 from gemmlab.kernels.instances import load
 
 Float32Array = npt.NDArray[np.float32]
@@ -88,10 +88,10 @@ class CpuProduct:
         )
 
 
-def load_product() -> CpuProduct:
-    """Compile (or fetch) and link the product. Raises `CompileError`, `MemoryError`."""
-    device, kernel = CpuDevice(), KERNEL
-    loaded: CpuLoaded = load(kernel, device, kernel.configure())
+def load_product(precision: str) -> CpuProduct:
+    """Compile (or fetch) and link the product. Raises `CompileError`, `DeviceError`, `MemoryError`."""
+    way = cpu_way(precision)
+    loaded: CpuLoaded = load(way.kernel, CpuDevice(), way.config)
     start_workers(loaded, 1)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *(_C_TYPES[str(type_)] for _name, type_ in STACK_SIGNATURE))
     return CpuProduct(

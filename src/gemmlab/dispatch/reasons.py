@@ -22,8 +22,9 @@ from gemmlab.dispatch.batches import batch_of
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.choice import named
 from gemmlab.dispatch.choice_values import FORCED, RULE, Choice
+from gemmlab.dispatch.cpu_precision import checked_precision, cpu_way
 from gemmlab.dispatch.override import USUAL, checked_config, named_kernel
-from gemmlab.dispatch.precision_rule import precision_for
+from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.dispatch.request import Float32Array, Operand, Request, host_operand, request
 from gemmlab.dispatch.shadows import device_array_of, device_operand, in_place, packed
 from gemmlab.dispatch.storage import Stored, stored
@@ -124,10 +125,10 @@ def _by_operands(a: Any, b: Any) -> int | None:
 
 def _on_cpu(call: Call, what: Stored) -> Choice:
     precision_for(call.precision, (FLOAT32,))
-    found = named_kernel(USUAL if call.kernel is None else call.kernel, "cpu")
-    reason = "the one kernel of the CPU: it serves every shape, single rows and columns by loops of their own"
-    return Choice(
-        kernel=found.id, config=found.configure(checked_config(call.config)), basis=FORCED if call.forced else RULE,
-        where="cpu", problem=named(what.problem, call.precision),
-        reason="the caller names it" if call.forced else reason,
-    )  # fmt: skip
+    problem = named(what.problem, call.precision)
+    if call.forced:
+        found, config = named_kernel(USUAL if call.kernel is None else call.kernel, "cpu"), checked_config(call.config)
+        checked_precision(found, config, call.precision)
+        return Choice(found.id, found.configure(config), FORCED, "cpu", problem, "the caller names it")
+    way = cpu_way(HIGHEST if call.reproducible else call.precision, (what.problem.m, what.problem.n, what.problem.k))
+    return Choice(way.kernel.id, way.config, RULE, "cpu", problem, way.reason)

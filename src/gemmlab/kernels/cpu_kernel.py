@@ -21,10 +21,10 @@ from gemmlab.core.hardware import cpu_info
 from gemmlab.core.precision import FLOAT32
 from gemmlab.core.program import Config, Program
 from gemmlab.core.sources import Sources
+from gemmlab.devices.cpu_tiles import tiles_refusal
 from gemmlab.ir.build import generator_fingerprint
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.devices.cpu_tiles import tiles_refusal
 from gemmlab.ir.target import WIDTHS, host_target
 from gemmlab.ir.types import F32, I64, Type, pointer
 from gemmlab.ir.values import Operand, Value

@@ -32,7 +32,7 @@ __all__ = ["GemmOp", "GemmProblem"]
 
 PART_ROUNDINGS = 8
 """Roundings that stand for what 16-bit parts of the operands do not hold, and for the products of parts left out."""
-_ROUNDINGS_OF_PARTS = {**dict.fromkeys(PARTS, PART_ROUNDINGS), BF16X3: PART_ROUNDINGS + round(BF16X3_ROUNDOFF / UNIT_ROUNDOFF)}
+_ROUNDINGS_OF_PARTS = {**dict.fromkeys(PARTS, PART_ROUNDINGS), BF16X3: round(BF16X3_ROUNDOFF / UNIT_ROUNDOFF)}
 """By precision, roundings that stand for what parts do not hold."""
 ROUNDINGS = 4
 """The constant c of the bound: roundings beside the K of the dot product (alpha, beta, their sum, one to spare)."""

@@ -16,17 +16,17 @@ from dataclasses import dataclass
 
 from gemmlab.codegen.amx import tiles
 from gemmlab.codegen.amx.block import emit_block, part_count
-from gemmlab.codegen.amx.split import BYTES, LINES, emit_split, step_bytes
+from gemmlab.codegen.amx.split import LINES, emit_split, step_bytes
 from gemmlab.codegen.macrokernel import JOB, even_block
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.types import F32, I1, I64, pointer
+from gemmlab.ir.types import F32, I1, I8, I64, pointer
 from gemmlab.ir.values import Value
 
 KC = 1024
 """Nominal k-block: C is updated once for it, 2 % of the time."""
 _KC_MOST = KC * 4 // 3 + tiles.DEPTH
-_NC = 1024
+_NC = 2048
 _RANGE_WORDS = 2
 _MANTISSA_BITS = 23
 _LEAST_EXPONENT = 24
@@ -89,11 +89,15 @@ def emit_tiled_engine(module: Module, multiply_adds: Function, blocks: TileBlock
     block, fits = emit_block(module, blocks.products), _emit_fits(module)
     with module.function("tiled_job", JOB) as fn:
         m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace = fn.args
-        a_pack = fn.cast(workspace, BYTES.element) + offset
+        a_pack = fn.cast(workspace, I8) + offset
         b_pack = a_pack + blocks.panels * blocks.panel_bytes
         a_ranges = fn.cast(b_pack + blocks.strips * blocks.panel_bytes, I64)
         b_ranges = a_ranges + blocks.panels * _RANGE_WORDS
-        kc, nc, mc = even_block(fn, k, KC, tiles.DEPTH), even_block(fn, n, _NC, LINES), even_block(fn, m, blocks.mc, LINES)
+        kc, nc, mc = (
+            even_block(fn, k, KC, tiles.DEPTH),
+            even_block(fn, n, _NC, LINES),
+            even_block(fn, m, blocks.mc, LINES),
+        )
         tiles.configure(fn)
         with fn.range(0, n, nc) as jc, fn.range(0, k, kc) as pc:
             nb, depth = fn.minimum(n - jc, nc), fn.minimum(k - pc, kc)
@@ -154,9 +158,9 @@ def _emit_fits(module: Module) -> Function:
             [exponents >> _MANTISSA_BITS for exponents in words]
             for words in ([each[0] for each in fn.args], [each[1] + 1 for each in fn.args])
         )
-        held = fn.constant(1, I1)
+        exact = fn.constant(1, I1)
         for most, low in zip(largest, least, strict=True):
-            held = held & (most <= _MOST_EXPONENT) & (low >= _LEAST_EXPONENT)
-        held = held & (largest[0] + largest[1] <= _MOST_SUM) & (least[0] + least[1] >= _LEAST_SUM)
-        fn.finish(fn.zero_extend(held))
+            exact = exact & (most <= _MOST_EXPONENT) & (low >= _LEAST_EXPONENT)
+        exact = exact & (largest[0] + largest[1] <= _MOST_SUM) & (least[0] + least[1] >= _LEAST_SUM)
+        fn.finish(fn.zero_extend(exact))
     return fn

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gemmlab.codegen.amx.engine import TileBlocks, emit_tiled_engine
 from gemmlab.codegen.amx.split import LINES
 from gemmlab.codegen.product import PRODUCT, Engine, emit_shares
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.values import Value
 
 _LEAST_LINES, _LEAST_K, _LEAST_WORK = 96, 128, 1 << 24
 """Rows and columns, k and multiply-adds below which tiles are not the faster way."""
@@ -26,7 +27,7 @@ def emit_tiled_product(
     with module.function("tiled_product", PRODUCT) as fn:
         m, n, k, alpha, *_rest = fn.args
         nothing = (m < 1) | (n < 1) | (k < 1) | alpha.equals(0.0)
-        with fn.choose(nothing if everywhere else nothing | _slower(m, n, k)) as how:
+        with fn.choose(nothing if everywhere else nothing | slower(m, n, k)) as how:
             with how.yes():
                 fn.call(product, *fn.args)
             with how.no():
@@ -35,8 +36,9 @@ def emit_tiled_product(
     return fn
 
 
-def _slower(m: Value, n: Value, k: Value) -> Value:
-    """Return whether multiply-adds are at least as fast: a function of the extents alone, so that bits do not depend on
-    threads.
+def slower(m: Any, n: Any, k: Any) -> Any:
+    """Return whether multiply-adds are at least as fast, by extents alone, so that bits do not depend on threads.
+
+    Extents are numbers, or values of code under construction; so is the result.
     """
     return (m < _LEAST_LINES) | (n < _LEAST_LINES) | (k < _LEAST_K) | (m * n * k < _LEAST_WORK)

@@ -26,7 +26,7 @@ from gemmlab.codegen.microkernel import FLOATS
 from gemmlab.codegen.packing import transpose
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.types import F32, I8, I16, I32, I64, VOID, Type, pointer, vector
+from gemmlab.ir.types import F32, I8, I16, I32, I64, Type, pointer, vector
 from gemmlab.ir.values import Value
 
 LINES = 2 * ROWS
@@ -37,8 +37,8 @@ _WORD_LANES = ROWS
 _HALF_UNIT, _UPPER = 0x8000, -0x10000
 _MAGNITUDE = 0x7FFFFFFF
 _SQUARE = (("source", FLOATS), ("step", I64), ("out", BYTES), ("part_bytes", I64), ("extremes", pointer(I32)))
-"""16 x 32 elements at `source`, contiguous one way and `step` apart the other. `extremes`: the largest magnitude in each
-lane, then the least minus 1, as unsigned integers."""
+"""16 x 32 elements at `source`, contiguous one way and `step` apart the other. `extremes`: the largest magnitude in
+each lane, then the least minus 1, as unsigned integers."""
 
 
 def step_bytes(parts: int) -> int:
@@ -109,8 +109,8 @@ def _emit_along(module: Module, name: str, parts: int) -> Function:
             found.watch(pair)
             both = zip(*(_parts(fn, bits, parts) for bits in pair), strict=True)
             for part, (one, two) in enumerate(both):
-                halves = (_as(fn, bits, vector(I16, 2 * ROWS)) for bits in (one, two))
-                words = _as(fn, fn.shuffle(*halves, odd), _WORDS)
+                first, second = (_as(fn, bits, vector(I16, 2 * ROWS)) for bits in (one, two))
+                words = _as(fn, fn.shuffle(first, second, odd), _WORDS)
                 fn.store(fn.cast(out + part_bytes * part + line * ROW_BYTES, I32), words)
         found.save()
         fn.finish()
@@ -139,9 +139,7 @@ def _emit_turn(module: Module, parts: int) -> Function:
     with module.function("turn_words", [("words", BYTES), ("out", BYTES)], noalias=("words", "out")) as fn:
         words, out = fn.args
         with fn.range(parts) as part:
-            rows = [
-                fn.load(fn.cast(words + part * TILE_BYTES + row * ROW_BYTES, I32), ROWS) for row in range(ROWS)
-            ]
+            rows = [fn.load(fn.cast(words + part * TILE_BYTES + row * ROW_BYTES, I32), ROWS) for row in range(ROWS)]
             for row, line in enumerate(transpose(fn, rows)):
                 fn.store(fn.cast(out + part * (2 * TILE_BYTES) + row * ROW_BYTES, I32), line)
         fn.finish()
@@ -149,7 +147,7 @@ def _emit_turn(module: Module, parts: int) -> Function:
 
 
 def _emit_gather(module: Module) -> Function:
-    """Emit `gather_square(lines, depth, source, line_step, k_step, out)`: 16 lines of 32 elements, zeros around them."""
+    """Emit `gather_square(lines, depth, source, line_step, k_step, out)`: 16 lines of 32, zeros around them."""
     params = [("lines", I64), ("depth", I64), ("source", FLOATS), ("line_step", I64), ("k_step", I64), ("out", FLOATS)]
     with module.function("gather_square", params, noalias=("source", "out")) as fn:
         lines, depth, source, line_step, k_step, out = fn.args

@@ -1,14 +1,16 @@
 """Float32 from AMX tiles: operands in three bfloat16 parts, and the six products of parts that matter.
 
-    a = a1 + a2 + a3, b = b1 + b2 + b3       a b = a1 b1  +  a1 b2 + a2 b1 + a2 b2 + a1 b3 + a3 b1  +  at most 2^-25 a b
+    a = a1 + a2 + a3       a b = a1 b1                                             high, last
+    b = b1 + b2 + b3             + a1 b2 + a2 b1 + a2 b2 + a1 b3 + a3 b1           small, before
+                                 + what is left out, at most 2^-23 a b
 
-A tile instruction does 8,192 multiply-adds in 16 cycles, 16 times what two AVX-512 units do. Parts are made while operands
-are packed (`codegen/amx/split.py`), a block of 32 x 32 results stays in four of the eight tile registers
+A tile instruction does 8,192 multiply-adds in 16 cycles, 16 times what two AVX-512 units do. Parts are made while
+operands are packed (`codegen/amx/split.py`), a block of 32 x 32 results stays in four of the eight tile registers
 (`codegen/amx/block.py`). Where parts or products could be subnormal, and for infinities and NaN, the packer's ranges
 send blocks to the multiply-adds of `threaded` (`codegen/amx/engine.py`).
 
-`PRODUCTS` is 6, 9 (nothing left out) or 3 (a2 b2 and the third parts left out, which is no float32). `EVERYWHERE` 0 leaves
-products to multiply-adds where these are faster, as `gemmlab.gemm(precision="float32")` does.
+`PRODUCTS` is 6, 9 (nothing left out) or 3 (a2 b2 and the third parts left out, which is no float32). `EVERYWHERE` 0
+leaves products to multiply-adds where these are faster, as `gemmlab.gemm(precision="float32")` does.
 """
 
 from __future__ import annotations
@@ -20,13 +22,26 @@ from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.product import emit_product
 from gemmlab.core.hardware import cpu_info
 from gemmlab.core.precision import BF16X3, BF16X6, BF16X9
+from gemmlab.core.program import Config
 from gemmlab.devices.cpu_tiles import tiles_refusal
 from gemmlab.ir.function import Function
 from gemmlab.kernels.cpu_kernel import (
-    ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_for, cpu_kernel, job_arguments, multiply_add_bytes, thread_resources,
+    ALL_LAYOUTS,
+    TRANSPOSABLE,
+    Gemm,
+    blocks_for,
+    cpu_kernel,
+    job_arguments,
+    multiply_add_bytes,
+    thread_resources,
 )  # fmt: skip
 
 PRECISIONS = {3: BF16X3, 6: BF16X6, 9: BF16X9}
+
+
+def legal(config: Config) -> bool:
+    """Return whether a configuration is one of the kernel's: tiles come with 16 lanes."""
+    return config["LANES"] in (0, 16) and config["PRODUCTS"] in PRECISIONS and config["EVERYWHERE"] in (0, 1)
 
 
 def emit(fn: Function, g: Gemm) -> None:
@@ -53,7 +68,7 @@ KERNEL = cpu_kernel(
     layouts=ALL_LAYOUTS,
     params={"PRODUCTS": 6, "EVERYWHERE": 1},
     tune={"LANES": (16,), "PRODUCTS": (6, 9, 3), "EVERYWHERE": (1, 0)},
-    legal=lambda config: config["LANES"] in (0, 16) and config["PRODUCTS"] in PRECISIONS and config["EVERYWHERE"] in (0, 1),
+    legal=legal,
     threaded=True,
     exports=EXPORTS,
     resources=thread_resources,

@@ -15,7 +15,13 @@ from gemmlab.codegen.microkernel import best_tile
 from gemmlab.codegen.product import emit_product
 from gemmlab.ir.function import Function
 from gemmlab.kernels.cpu_kernel import (
-    ALL_LAYOUTS, TRANSPOSABLE, Gemm, blocks_for, cpu_kernel, job_arguments, thread_resources,
+    ALL_LAYOUTS,
+    TRANSPOSABLE,
+    Gemm,
+    blocks_for,
+    cpu_kernel,
+    job_arguments,
+    thread_resources,
 )  # fmt: skip
 
 

@@ -11,9 +11,8 @@ from gemmlab.codegen.reductions import GRAIN, PARTS, SUMS, emit_sums
 from gemmlab.codegen.rowsum import row_roundings
 from gemmlab.codegen.sum_entry import emit_python_sum
 from gemmlab.ir.function import Function
-from gemmlab.kernels.cpu_kernel import Arguments
+from gemmlab.kernels.cpu_kernel import Arguments, thread_resources
 from gemmlab.kernels.cpu_reduce import PLAIN, operator_of, reduce_kernel
-from gemmlab.kernels.cpu_kernel import thread_resources
 
 PYTHON_SUM = "gemmlab_python_sum"
 

@@ -28,11 +28,14 @@ def parts_of(x: Array) -> list[Array]:
 
 
 def add_products(c: Array, a: Array, b: Array) -> Array:
-    """C + A B for 32 of k: chains over even and over odd k, their sum, and C; each step rounded to float32."""
+    """C + A B for 32 of k: chains over both halves of k, their sum, and C; each step rounded to float32.
+
+    The instruction's chains take even and odd places; k and k + 16 are neighbours there.
+    """
     chains = []
-    for first in (0, 1):
+    for first in (0, DEPTH // 2):
         total = np.zeros(c.shape, np.float32)
-        for k in range(first, DEPTH, 2):
+        for k in range(first, first + DEPTH // 2):
             # The product of two bfloat16 is exact in float64, and so is its sum with a float32 but for the last bit.
             total = (np.multiply.outer(a[:, k].astype(np.float64), b[k].astype(np.float64)) + total).astype(np.float32)
         chains.append(total)

@@ -5,9 +5,10 @@ to nearest, so three hold every bit:
 
     x = high + mid + low        |mid| <= 2^-8 |x|        |low| <= 2^-16 |x|
 
-A line is a row of A or a column of B. A tile takes 16 lines and 32 of k, two neighbours along k in each 32-bit word:
+A line is a row of A or a column of B. A tile takes 16 lines and 32 of k, two of them in each 32-bit word. The order of
+k within a tile is free as long as both operands have the same, so k and k + 16 share a word:
 
-    A tile: word p of row i  = k 2p, 2p + 1 of line i         B tile: word j of row p = k 2p, 2p + 1 of line j
+    A tile: word p of row i  = k p, p + 16 of line i          B tile: word j of row p = k p, p + 16 of line j
 
 If memory is contiguous along k, words come out in rows of one line (`along`), as A needs them. If it is contiguous from
 line to line, they come out in rows of one pair of k (`across`), as B needs them. Otherwise squares of 16 x 16 words are
@@ -26,7 +27,7 @@ from gemmlab.codegen.microkernel import FLOATS
 from gemmlab.codegen.packing import transpose
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.types import F32, I8, I16, I32, I64, Type, pointer, vector
+from gemmlab.ir.types import F32, I8, I32, I64, Type, pointer, vector
 from gemmlab.ir.values import Value
 
 LINES = 2 * ROWS
@@ -53,8 +54,8 @@ def emit_split(module: Module, name: str, parts: int, *, lines_are_rows: bool) -
     minus 1, as the integers that their bits are; the second is 2^32 - 1 if all elements are 0.
     """
     squares = {
-        kind: module[kind] if kind in module else emit(module, kind, parts)
-        for kind, emit in (("split_along", _emit_along), ("split_across", _emit_across))
+        kind: module[kind] if kind in module else _emit_square(module, kind, parts)
+        for kind in ("split_along", "split_across")
     }
     turn = module["turn_words"] if "turn_words" in module else _emit_turn(module, parts)
     gather = module["gather_square"] if "gather_square" in module else _emit_gather(module)
@@ -98,37 +99,21 @@ def emit_split(module: Module, name: str, parts: int, *, lines_are_rows: bool) -
     return fn
 
 
-def _emit_along(module: Module, name: str, parts: int) -> Function:
-    """Emit the split of 16 lines, each contiguous along k: row i of a tile is line i."""
+def _emit_square(module: Module, name: str, parts: int) -> Function:
+    """Emit the split of a square into rows of words: of one line each (`along`), or of one pair of k (`across`)."""
     with module.function(name, _SQUARE, noalias=("source", "out")) as fn:
         source, step, out, part_bytes, extremes = fn.args
         found = _Extremes(fn, extremes)
-        odd = [2 * lane + 1 for lane in range(2 * ROWS)]
-        with fn.range(ROWS) as line:
-            pair = [_bits(fn, fn.load(source + step * line + first, ROWS)) for first in (0, ROWS)]
+        # Elements of a pair: ROWS apart along k.
+        apart = fn.index(ROWS) if name == "split_along" else step * ROWS
+        with fn.range(ROWS) as row:
+            at = source + step * row
+            pair = [_bits(fn, fn.load(place, ROWS)) for place in (at, at + apart)]
             found.watch(pair)
             both = zip(*(_parts(fn, bits, parts) for bits in pair), strict=True)
             for part, (one, two) in enumerate(both):
-                first, second = (_as(fn, bits, vector(I16, 2 * ROWS)) for bits in (one, two))
-                words = _as(fn, fn.shuffle(first, second, odd), _WORDS)
-                fn.store(fn.cast(out + part_bytes * part + line * ROW_BYTES, I32), words)
-        found.save()
-        fn.finish()
-    return fn
-
-
-def _emit_across(module: Module, name: str, parts: int) -> Function:
-    """Emit the split of 32 of k, each contiguous from line to line: row p of a tile is k 2p and 2p + 1."""
-    with module.function(name, _SQUARE, noalias=("source", "out")) as fn:
-        source, step, out, part_bytes, extremes = fn.args
-        found = _Extremes(fn, extremes)
-        with fn.range(ROWS) as p:
-            even = source + step * (p * 2)
-            pair = [_bits(fn, fn.load(row, ROWS)) for row in (even, even + step)]
-            found.watch(pair)
-            both = zip(*(_parts(fn, bits, parts) for bits in pair), strict=True)
-            for part, (one, two) in enumerate(both):
-                fn.store(fn.cast(out + part_bytes * part + p * ROW_BYTES, I32), (one >> 16) | two)
+                words = fn.binary("lshr", one, 16) | two
+                fn.store(fn.cast(out + part_bytes * part + row * ROW_BYTES, I32), words)
         found.save()
         fn.finish()
     return fn

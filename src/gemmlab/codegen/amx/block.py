@@ -11,9 +11,10 @@ are added to each other before a large one joins them, and a large sum is rounde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gemmlab.codegen.amx import tiles
+from gemmlab.codegen.amx.ahead import AHEAD, emit_split_ahead
 from gemmlab.codegen.amx.split import BYTES, LINES, step_bytes
 from gemmlab.codegen.microkernel import FLOATS
 from gemmlab.ir.function import Function
@@ -35,7 +36,7 @@ _C, _A, _B = (0, 1, 2, 3), (4, 5), (6, 7)
 
 BLOCK = (
     ("steps", I64), ("a", BYTES), ("b", BYTES), ("c", FLOATS), ("ldc", I64), ("alpha", F32), ("keep", F32),
-    ("rows", I64), ("cols", I64),
+    ("rows", I64), ("cols", I64), ("state", AHEAD),
 )  # fmt: skip
 
 
@@ -48,15 +49,17 @@ def emit_block(module: Module, products: int) -> Function:
     """Emit `block`: `C = alpha * A B + keep * C` for `rows` x `cols` of C, at most 32 x 32.
 
     `a` and `b` are packed blocks of `steps` times 32 of k. `keep` 0 does not read C. The thread has tile state.
+    Meanwhile the strip of `state` is split.
     """
+    ahead = emit_split_ahead(module, part_count(products))
     each = step_bytes(part_count(products))
     with module.function("block", BLOCK, noalias=("c",)) as fn:
-        steps, a, b, c, ldc, alpha, keep, rows, cols = fn.args
+        steps, a, b, c, ldc, alpha, keep, rows, cols, state = fn.args
         for register in _C:
             tiles.zero(fn, register)
         for products_of_pass in (SMALL_PRODUCTS[products], (_HIGH,)):
             with fn.range(steps) as step:
-                _add(fn, a + step * each, b + step * each, products_of_pass)
+                _add(fn, a + step * each, b + step * each, products_of_pass, lambda: fn.call(ahead, state))
         whole = rows.equals(LINES) & cols.equals(LINES)
         with fn.when(whole & alpha.equals(1.0) & keep.equals(0.0)):
             _store(fn, c, ldc * 4)
@@ -73,8 +76,8 @@ def emit_block(module: Module, products: int) -> Function:
     return fn
 
 
-def _add(fn: Function, a: Value, b: Value, products: Sequence[Pair]) -> None:
-    """Add products of parts for 32 of k to all four accumulators."""
+def _add(fn: Function, a: Value, b: Value, products: Sequence[Pair], beside: Callable[[], object]) -> None:
+    """Add products of parts for 32 of k to all four accumulators; `beside` emits what is done after each."""
     at: tuple[int | None, int | None] = (None, None)
     for left, right in products:
         if left != at[0] and right != at[1]:
@@ -90,6 +93,7 @@ def _add(fn: Function, a: Value, b: Value, products: Sequence[Pair]) -> None:
                 for down in (0, 1):
                     tiles.multiply(fn, _C[2 * down + over], _A[down], register)
         at = left, right
+        beside()
 
 
 def _load(fn: Function, registers: Sequence[int], block: Value, part: int) -> None:

@@ -3,7 +3,7 @@
     for each block of NC columns (jc)
       for each k-block (pc)                    C is read and written once per k-block
         for each block of MC rows (ic)         panels of A, 32 rows each, split: stay in L2
-          for each strip of 32 columns (jr)    strip of B split while ic is 0; comes from L3 later
+          for each strip of 32 columns (jr)    strip of B, split while tiles multiply by the one before
             for each panel (ir)                tiles, or multiply-adds: `fits` of panel and strip decides
 
 Jobs begin at multiples of 32 rows and columns, k-blocks depend on k alone. So the same panels meet the same strips
@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmlab.codegen.amx import tiles
+from gemmlab.codegen.amx import ahead, tiles
 from gemmlab.codegen.amx.block import emit_block, part_count
-from gemmlab.codegen.amx.split import LINES, emit_split, step_bytes
+from gemmlab.codegen.amx.split import LINES, emit_extremes, emit_split, step_bytes
 from gemmlab.codegen.macrokernel import JOB, even_block
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
-from gemmlab.ir.types import F32, I1, I8, I64, pointer
+from gemmlab.ir.types import F32, I1, I8, I32, I64, pointer
 from gemmlab.ir.values import Value
 
 KC = 1024
@@ -86,6 +86,7 @@ def emit_tiled_engine(module: Module, multiply_adds: Function, blocks: TileBlock
     parts = part_count(blocks.products)
     split_rows = emit_split(module, "split_rows", parts, lines_are_rows=True)
     split_cols = emit_split(module, "split_cols", parts, lines_are_rows=False)
+    clear, find_range = emit_extremes(module)
     block, fits = emit_block(module, blocks.products), _emit_fits(module)
     with module.function("tiled_job", JOB) as fn:
         m, n, k, alpha, a, a_row, a_col, b, b_row, b_col, beta, c, ldc, workspace = fn.args
@@ -93,29 +94,40 @@ def emit_tiled_engine(module: Module, multiply_adds: Function, blocks: TileBlock
         b_pack = a_pack + blocks.panels * blocks.panel_bytes
         a_ranges = fn.cast(b_pack + blocks.strips * blocks.panel_bytes, I64)
         b_ranges = a_ranges + blocks.panels * _RANGE_WORDS
-        kc, nc, mc = (
-            even_block(fn, k, KC, tiles.DEPTH),
-            even_block(fn, n, _NC, LINES),
-            even_block(fn, m, blocks.mc, LINES),
-        )
+        kc, nc = even_block(fn, k, KC, tiles.DEPTH), even_block(fn, n, _NC, LINES)
+        mc = even_block(fn, m, blocks.mc, LINES)
+        extremes, state = fn.scratch(I32, 2 * tiles.ROWS), fn.scratch(I64, ahead.WORDS)
+        strip_extremes = ahead.extremes_of(fn, state)
         tiles.configure(fn)
         with fn.range(0, n, nc) as jc, fn.range(0, k, kc) as pc:
             nb, depth = fn.minimum(n - jc, nc), fn.minimum(k - pc, kc)
             steps = fn.ceil_div(depth, tiles.DEPTH)
             packed_bytes = steps * blocks.step_bytes
             keep = fn.select(pc.equals(0), beta, 1.0, F32)
+            begun = fn.var(I64, -1)
             with fn.range(0, m, mc) as ic:
                 mb = fn.minimum(m - ic, mc)
                 a_block = a + a_row * ic + a_col * pc
                 with fn.range(0, mb, LINES) as ir:
-                    number = ir // LINES
-                    where = a_pack + packed_bytes * number, a_ranges + number * _RANGE_WORDS
-                    fn.call(split_rows, mb - ir, depth, a_block + a_row * ir, a_row, a_col, *where)
+                    panel = a_pack + packed_bytes * (ir // LINES)
+                    fn.call(clear, extremes)
+                    fn.call(split_rows, mb - ir, 0, depth, a_block + a_row * ir, a_row, a_col, panel, extremes)
+                    fn.call(find_range, extremes, a_ranges + ir // LINES * _RANGE_WORDS)
+                ahead.stop(state)
                 with fn.range(0, nb, LINES) as jr:
                     cols, of_strip = fn.minimum(nb - jr, LINES), b + b_col * (jc + jr) + b_row * pc
                     strip, strip_range = b_pack + packed_bytes * (jr // LINES), b_ranges + jr // LINES * _RANGE_WORDS
                     with fn.when(ic.equals(0)):
-                        fn.call(split_cols, cols, depth, of_strip, b_col, b_row, strip, strip_range)
+                        first = fn.select(begun.read().equals(jr), ahead.finished(state, depth), 0)
+                        with fn.when(begun.read().differs(jr)):
+                            fn.call(clear, strip_extremes)
+                        fn.call(split_cols, cols, first, depth, of_strip, b_col, b_row, strip, strip_extremes)
+                        fn.call(find_range, strip_extremes, strip_range)
+                        ahead.stop(state)
+                        with fn.when(b_col.equals(1) & (jr + 2 * LINES <= nb)):
+                            fn.call(clear, strip_extremes)
+                            ahead.start(fn, state, depth, of_strip + LINES, b_row, strip + packed_bytes)
+                            begun.set(jr + LINES)
 
                     def fit(ir: Value) -> Value:
                         return fn.call(fits, a_ranges + ir // LINES * _RANGE_WORDS, strip_range).differs(0)
@@ -129,7 +141,8 @@ def emit_tiled_engine(module: Module, multiply_adds: Function, blocks: TileBlock
                         with fn.choose(fit(ir)) as how:
                             with how.yes():
                                 panel = a_pack + packed_bytes * (ir // LINES)
-                                fn.call(block, steps, panel, strip, c_at, ldc, alpha, keep, end - ir, cols)
+                                into = (c_at, ldc, alpha, keep, end - ir, cols)
+                                fn.call(block, steps, panel, strip, *into, state)
                             with how.no():
                                 # Panels one below the other that do not fit are one call.
                                 with fn.loop() as last:

@@ -14,7 +14,7 @@ If memory is contiguous along k, words come out in rows of one line (`along`), a
 line to line, they come out in rows of one pair of k (`across`), as B needs them. Otherwise squares of 16 x 16 words are
 transposed. Ragged edges and other strides go through a square that is filled with zeros.
 
-The packer also finds the largest and the least magnitude but 0, which decide whether tiles may be used
+The packers also find the largest and the least magnitude but 0, which decide whether tiles may be used
 (`engine.emit_fits`).
 """
 
@@ -28,18 +28,23 @@ from gemmlab.codegen.packing import transpose
 from gemmlab.ir.function import Function
 from gemmlab.ir.module import Module
 from gemmlab.ir.types import F32, I8, I32, I64, Type, pointer, vector
-from gemmlab.ir.values import Value
+from gemmlab.ir.values import Operand, Value
 
 LINES = 2 * ROWS
 """Lines of a block: two tiles beside each other."""
 BYTES = pointer(I8)
 _WORDS = vector(I32, ROWS)
-_WORD_LANES = ROWS
 _HALF_UNIT, _UPPER = 0x8000, -0x10000
 _MAGNITUDE = 0x7FFFFFFF
 _SQUARE = (("source", FLOATS), ("step", I64), ("out", BYTES), ("part_bytes", I64), ("extremes", pointer(I32)))
 """16 x 32 elements at `source`, contiguous one way and `step` apart the other. `extremes`: the largest magnitude in
 each lane, then the least minus 1, as unsigned integers."""
+
+
+SPLIT = (
+    ("lines", I64), ("first", I64), ("depth", I64), ("source", FLOATS), ("line_step", I64), ("k_step", I64),
+    ("out", BYTES), ("extremes", pointer(I32)),
+)  # fmt: skip
 
 
 def step_bytes(parts: int) -> int:
@@ -48,10 +53,9 @@ def step_bytes(parts: int) -> int:
 
 
 def emit_split(module: Module, name: str, parts: int, *, lines_are_rows: bool) -> Function:
-    """Emit `name(lines, depth, source, line_step, k_step, out, range)`: pack up to 32 lines, `depth` of each.
+    """Emit `name(lines, first, depth, source, line_step, k_step, out, extremes)`: pack up to 32 lines, `depth` of each.
 
-    `lines_are_rows`: tiles of A, otherwise of B. `range` receives two words: the largest magnitude, and the least but 0
-    minus 1, as the integers that their bits are; the second is 2^32 - 1 if all elements are 0.
+    `lines_are_rows`: tiles of A, otherwise of B. `first` is the k, a multiple of 32, from which on they are packed.
     """
     squares = {
         kind: module[kind] if kind in module else _emit_square(module, kind, parts)
@@ -59,15 +63,8 @@ def emit_split(module: Module, name: str, parts: int, *, lines_are_rows: bool) -
     }
     turn = module["turn_words"] if "turn_words" in module else _emit_turn(module, parts)
     gather = module["gather_square"] if "gather_square" in module else _emit_gather(module)
-    params = [
-        ("lines", I64), ("depth", I64), ("source", FLOATS), ("line_step", I64), ("k_step", I64), ("out", BYTES),
-        ("range", pointer(I64)),
-    ]  # fmt: skip
-    with module.function(name, params, noalias=("source", "out")) as fn:
-        lines, depth, source, line_step, k_step, out, found = fn.args
-        extremes = fn.scratch(I32, 2 * _WORD_LANES)
-        fn.store(extremes, fn.constant(0, _WORDS))
-        fn.store(extremes + _WORD_LANES, fn.constant(-1, _WORDS))
+    with module.function(name, SPLIT, noalias=("source", "out")) as fn:
+        lines, first, depth, source, line_step, k_step, out, extremes = fn.args
         square, turned = fn.scratch(F32, ROWS * DEPTH), fn.scratch(I8, parts * TILE_BYTES)
         apart = 2 * TILE_BYTES
 
@@ -78,7 +75,7 @@ def emit_split(module: Module, name: str, parts: int, *, lines_are_rows: bool) -
                 fn.call(squares[kind], at, step, turned, TILE_BYTES, extremes)
                 fn.call(turn, turned, to)
 
-        with fn.range(0, depth, DEPTH) as k, fn.range(2) as half:
+        with fn.range(first, depth, DEPTH) as k, fn.range(2) as half:
             at = source + line_step * (half * ROWS) + k_step * k
             to = out + k // DEPTH * step_bytes(parts) + half * TILE_BYTES
             wide, deep = lines - half * ROWS, depth - k
@@ -92,31 +89,52 @@ def emit_split(module: Module, name: str, parts: int, *, lines_are_rows: bool) -
                     with other.no():
                         fn.call(gather, wide, fn.minimum(deep, DEPTH), at, line_step, k_step, square)
                         split("split_along", square, fn.index(DEPTH), to)
-        largest, least = fn.load(extremes, _WORD_LANES), fn.load(extremes + _WORD_LANES, _WORD_LANES)
-        found[0] = fn.zero_extend(_over_lanes(fn, "smax", largest))
-        found[1] = fn.zero_extend(_over_lanes(fn, "umin", least))
         fn.finish()
     return fn
+
+
+def emit_extremes(module: Module) -> tuple[Function, Function]:
+    """Emit `clear_extremes(extremes)` and `find_range(extremes, range)`.
+
+    `range` receives two words: the largest magnitude, and the least but 0 minus 1, as the integers that their bits are;
+    the second is 2^32 - 1 if all elements are 0.
+    """
+    with module.function("clear_extremes", [("extremes", pointer(I32))]) as clear:
+        (extremes,) = clear.args
+        clear.store(extremes, clear.constant(0, _WORDS))
+        clear.store(extremes + ROWS, clear.constant(-1, _WORDS))
+        clear.finish()
+    with module.function("find_range", [("extremes", pointer(I32)), ("range", pointer(I64))]) as find:
+        extremes, found = find.args
+        for word, (operator, at) in enumerate((("smax", extremes), ("umin", extremes + ROWS))):
+            found[word] = find.zero_extend(_over_lanes(find, operator, find.load(at, ROWS)))
+        find.finish()
+    return clear, find
 
 
 def _emit_square(module: Module, name: str, parts: int) -> Function:
     """Emit the split of a square into rows of words: of one line each (`along`), or of one pair of k (`across`)."""
     with module.function(name, _SQUARE, noalias=("source", "out")) as fn:
         source, step, out, part_bytes, extremes = fn.args
-        found = _Extremes(fn, extremes)
+        found = Extremes(fn, extremes)
         # Elements of a pair: ROWS apart along k.
         apart = fn.index(ROWS) if name == "split_along" else step * ROWS
         with fn.range(ROWS) as row:
-            at = source + step * row
-            pair = [_bits(fn, fn.load(place, ROWS)) for place in (at, at + apart)]
-            found.watch(pair)
-            both = zip(*(_parts(fn, bits, parts) for bits in pair), strict=True)
-            for part, (one, two) in enumerate(both):
-                words = fn.binary("lshr", one, 16) | two
-                fn.store(fn.cast(out + part_bytes * part + row * ROW_BYTES, I32), words)
+            split_row(fn, source + step * row, apart, out + row * ROW_BYTES, part_bytes, parts, found)
         found.save()
         fn.finish()
     return fn
+
+
+def split_row(
+    fn: Function, source: Value, apart: Operand, out: Value, part_bytes: Operand, parts: int, found: Extremes
+) -> None:
+    """Split two vectors, `apart` elements from each other, into a row of words of each part."""
+    pair = [_bits(fn, fn.load(place, ROWS)) for place in (source, source + apart)]
+    found.watch(pair)
+    for part, (one, two) in enumerate(zip(*(_parts(fn, bits, parts) for bits in pair), strict=True)):
+        words = fn.binary("lshr", one, 16) | two
+        fn.store(fn.cast(out + fn.index(part_bytes) * part, I32), words)
 
 
 def _emit_turn(module: Module, parts: int) -> Function:
@@ -144,13 +162,13 @@ def _emit_gather(module: Module) -> Function:
     return fn
 
 
-class _Extremes:
+class Extremes:
     """Largest and least magnitudes in registers while a square is split."""
 
     def __init__(self, fn: Function, memory: Value) -> None:
         self._fn, self._memory = fn, memory
-        self._largest = fn.var(_WORDS, fn.load(memory, _WORD_LANES))
-        self._least = fn.var(_WORDS, fn.load(memory + _WORD_LANES, _WORD_LANES))
+        self._largest = fn.var(_WORDS, fn.load(memory, ROWS))
+        self._least = fn.var(_WORDS, fn.load(memory + ROWS, ROWS))
 
     def watch(self, vectors: Sequence[Value]) -> None:
         """Look at some elements. Zeros wrap to the largest integer when 1 is taken away."""
@@ -162,7 +180,7 @@ class _Extremes:
 
     def save(self) -> None:
         self._fn.store(self._memory, self._largest.read())
-        self._fn.store(self._memory + _WORD_LANES, self._least.read())
+        self._fn.store(self._memory + ROWS, self._least.read())
 
 
 def _parts(fn: Function, bits: Value, parts: int) -> list[Value]:
@@ -190,12 +208,12 @@ def _as(fn: Function, value: Value, type_: Type) -> Value:
 
 
 def _integers(fn: Function, word: str, left: Value, right: Value) -> Value:
-    name = f"llvm.{word}.v{_WORD_LANES}i32"
+    name = f"llvm.{word}.v{ROWS}i32"
     fn.declare(name, f"declare {_WORDS} @{name}({_WORDS}, {_WORDS})")
     return fn.emit(_WORDS, f"call {_WORDS} @{name}({_WORDS} {left.name}, {_WORDS} {right.name})")
 
 
 def _over_lanes(fn: Function, word: str, value: Value) -> Value:
-    name = f"llvm.vector.reduce.{word}.v{_WORD_LANES}i32"
+    name = f"llvm.vector.reduce.{word}.v{ROWS}i32"
     fn.declare(name, f"declare i32 @{name}({_WORDS})")
     return fn.emit(I32, f"call i32 @{name}({_WORDS} {value.name})")

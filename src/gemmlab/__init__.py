@@ -21,6 +21,7 @@ from gemmlab.core.errors import (
 from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.version import __version__
 from gemmlab.groups import gemm_group
+from gemmlab.packs import Packed, pack
 from gemmlab.sums import sum  # noqa: A004 - as NumPy calls it
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "DeviceError",
     "GemmlabError",
     "NoCompilerError",
+    "Packed",
     "PeerError",
     "RecordError",
     "TensorMap",
@@ -46,6 +48,7 @@ __all__ = [
     "gemm",
     "gemm_group",
     "launch",
+    "pack",
     "sgemm",
     "sum",
     "workspace_bytes",

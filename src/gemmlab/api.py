@@ -17,12 +17,13 @@ import numpy.typing as npt
 from gemmlab.arrays.on_gpu import is_device_array
 from gemmlab.arrays.on_host import host_views, is_host_array, like, one_package
 from gemmlab.core.argument_checks import float32_array, thread_count
-from gemmlab.core.errors import ArgumentTypeError
+from gemmlab.core.errors import ArgumentTypeError, UsageError
 from gemmlab.core.memory_room import require_room_to_import
 from gemmlab.core.precision import FLOAT32
 from gemmlab.dispatch.call import Call
 from gemmlab.dispatch.precision_rule import HIGHEST, precision_for
 from gemmlab.dispatch.request import Request, checked_target, host_operand, request, same
+from gemmlab.packs import Packed
 
 if TYPE_CHECKING:
     from gemmlab.dispatch.choice_values import Choice
@@ -66,6 +67,8 @@ def gemm(
     is copied. Shapes are those of `numpy.matmul`: (..., m, k) by (..., k, n) gives (..., m, n), leading axes broadcast,
     and a one-dimensional operand is a row on the left or a column on the right, which no flag transposes.
 
+    `b` may be a packed operand (`gemmlab.pack`).
+
     `c` broadcasts to the result's shape and is needed when `beta` is not 0; with `beta` 0 it is not read.
     `out` receives the result (it may be `c` itself, else it must share no element with an operand) and is returned.
     `alpha` 0 or k 0 gives beta * c without reading a and b. `threads` bounds the threads used, by default
@@ -103,6 +106,10 @@ def gemm(
     if precision != HIGHEST:
         precision_for(precision, (FLOAT32,))
     if type(a) is not np.ndarray or type(b) is not np.ndarray:
+        if isinstance(a, Packed) or isinstance(b, Packed):
+            return _of_packed(
+                Call(a, b, c, out, alpha, beta, trans_a, trans_b, threads, precision, kernel, config, reproducible)
+            )
         if _again is not None and threads is None is config:
             known = _again(a, b, c, out, alpha, beta, trans_a, trans_b, precision, kernel, reproducible)
             if known is not None:
@@ -243,6 +250,34 @@ def _general(call: Call) -> Float32Array:
     else:
         _load(call.precision).run(*operands.stacks(target), operands.alpha, operands.beta, count)
     return target if call.out is None else cast("Float32Array", call.out)
+
+
+def _of_packed(call: Call) -> Any:
+    """Compute a product whose right operand is packed."""
+    from gemmlab.dispatch.packed_product import by_strips, require_usable, stand_in
+
+    require_usable(call, Packed)
+    packed = call.b
+    if any(map(is_device_array, (call.a, call.c, call.out))):
+        raise UsageError("gemm: b was packed on the CPU; a, c and out must lie there, too")
+    foreign = is_host_array(call.a)
+    arrays = {"a": call.a, "c": call.c, "out": call.out}
+    views = host_views("gemm", arrays) if foreign else arrays
+    operands, target, count = checked(call._replace(**views, b=stand_in(packed)))
+    result = _fresh_of(operands.shape) if target is None else target
+    if operands.addend is not None and not same(operands.addend, result):
+        np.copyto(result, operands.addend)
+
+    def run(lefts: Float32Array, rights: Float32Array, full: Float32Array) -> None:
+        compute = _in_one_order if call.reproducible else _load().run
+        compute(lefts, rights, full, operands.alpha, operands.beta, count)
+
+    left, _right, full = operands.stacks(result)
+    if full.size:
+        by_strips(packed, left, full, operands.beta, run)
+    if call.out is not None:
+        return call.out
+    return like(call.a, result) if foreign else result
 
 
 def _in_one_order(
